@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -29,17 +28,20 @@ class RowSource(ABC):
         Names of the features where the source knows them.
     random_access : bool
         False if `take` costs a pass over the data.
+    sparse : bool
+        True if blocks have layout ``torch.sparse_csr``.
 
     Notes
     -----
     A block may be a view of the user's array: **never write to a block**. Dense blocks are
-    C-contiguous; blocks of a sparse source have layout ``torch.sparse_csr``.
+    C-contiguous. A source does not change while it is read, so passes may be repeated.
     """
 
     shape: tuple[int, int]
     dtype: torch.dtype
     feature_names: tuple[str, ...] | None = None
-    random_access: ClassVar[bool] = True
+    random_access: bool = True
+    sparse: bool = False
 
     @abstractmethod
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
@@ -148,6 +150,11 @@ def check_index(index: Tensor, n: int) -> None:
         raise IndexError(
             f"Row numbers must lie in 0 .. {n - 1}, got some between {low} and {high}."
         )
+
+
+def comfortable_size(rows: RowSource, numbers: int = 1 << 20) -> int:
+    """Give a block size of about a million numbers, for passes that nobody tunes."""
+    return max(1, numbers // rows.shape[1])
 
 
 def _some(result: Tensor | None) -> Tensor:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from torch import Tensor
 
 from .array import ArrayRows
 from .base import RowSource
+from .sparse import SparseRows
 
 
 def as_rows(x: Any) -> RowSource:
@@ -17,4 +19,6 @@ def as_rows(x: Any) -> RowSource:
         return x
     if isinstance(x, Tensor | np.ndarray):
         return ArrayRows(x)
+    if scipy.sparse.issparse(x):
+        return SparseRows(x)
     raise TypeError(f"Cannot read rows from an object of type {type(x).__name__}.")

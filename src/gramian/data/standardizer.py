@@ -1,0 +1,146 @@
+"""Mean and scale of each feature, estimated in one pass over rows of any number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import RowSource, comfortable_size
+from .check import FiniteCheck
+from .transform import Standardized
+
+
+@dataclass(frozen=True, eq=False)
+class Standardizer:
+    """What turns a feature x into ``(x - mean) / scale``.
+
+    Attributes
+    ----------
+    mean, scale : Tensor of shape (d,)
+        In float64. A feature that does not vary has scale 1, so that it becomes zero.
+    constant : tuple of int
+        Columns found not to vary.
+    """
+
+    mean: Float[Tensor, " d"]
+    scale: Float[Tensor, " d"]
+    constant: tuple[int, ...] = ()
+
+    @classmethod
+    def fit(cls, rows: RowSource, size: int | None = None) -> Standardizer:
+        """Estimate mean and standard deviation (over n, not n - 1), refusing NaN and infinity.
+
+        Parameters
+        ----------
+        rows : RowSource of shape (n, d)
+            If sparse, the mean is taken as zero and the scale is the root mean square, zeros
+            included: the matrix stays sparse.
+        size : int, optional
+            Rows per block; about a million numbers unless given.
+
+        Returns
+        -------
+        Standardizer
+
+        Notes
+        -----
+        A feature counts as constant if it takes one value, or if its standard deviation is
+        below the rounding error of its mean, ``eps |mean|`` in the type of the rows.
+
+        Cost: one pass over the data, 5 n d operations, ``4 size d`` numbers of memory.
+
+        References
+        ----------
+        .. [1] T. F. Chan, G. H. Golub, R. J. LeVeque, *Updating formulae and a pairwise
+           algorithm for computing sample variances*, COMPSTAT 1982, eq. (2.1): how the sums of
+           two blocks are merged without cancellation.
+        """
+        moments = _Moments(rows.shape[1])
+        check = FiniteCheck(rows.feature_names)
+        add = moments.add_sparse if rows.sparse else moments.add
+        for part, block in rows.blocks(size or comfortable_size(rows)):
+            if check.add(part.start, block):
+                add(block.cpu())
+        check.finish()
+        mean, scale, constant = moments.finish(torch.finfo(rows.dtype).eps)
+        _check_range(scale, rows.feature_names)
+        columns = tuple(torch.nonzero(constant).ravel().tolist())
+        return cls(mean, torch.where(constant, 1.0, scale), columns)
+
+    def apply(self, rows: RowSource) -> RowSource:
+        """Standardise rows as they are read.
+
+        Parameters
+        ----------
+        rows : RowSource of shape (n, d)
+
+        Returns
+        -------
+        RowSource of shape (n, d)
+        """
+        return Standardized(rows, self.mean, self.scale)
+
+    def to_dict(self) -> dict[str, list[float] | list[int]]:
+        """Give plain lists, which JSON keeps without loss."""
+        return {
+            "mean": self.mean.tolist(),
+            "scale": self.scale.tolist(),
+            "constant": list(self.constant),
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Standardizer:
+        """Rebuild from what `to_dict` gave."""
+        mean, scale = (torch.tensor(saved[k], dtype=torch.float64) for k in ("mean", "scale"))
+        return cls(mean, scale, tuple(saved.get("constant", ())))
+
+
+class _Moments:
+    """Number, mean, centred sum of squares, least and greatest value of each column."""
+
+    def __init__(self, d: int) -> None:
+        self.n = 0
+        self.mean = torch.zeros(d, dtype=torch.float64)
+        self.squares = torch.zeros(d, dtype=torch.float64)
+        self.low = torch.full((d,), torch.inf, dtype=torch.float64)
+        self.high = torch.full((d,), -torch.inf, dtype=torch.float64)
+
+    def add(self, block: Tensor) -> None:
+        """Merge the moments of a dense block into those so far: eq. (2.1) of the source."""
+        b = len(block)
+        x = block.double()
+        low, high = torch.aminmax(x, dim=0)
+        self.low, self.high = torch.minimum(self.low, low), torch.maximum(self.high, high)
+        mean = x.mean(dim=0)
+        delta = mean - self.mean
+        self.squares += (x - mean).square_().sum(dim=0) + delta**2 * (self.n * b / (self.n + b))
+        self.n += b
+        self.mean += delta * (b / self.n)
+
+    def add_sparse(self, block: Tensor) -> None:
+        """Add squares about zero; the mean stays zero."""
+        self.squares.index_add_(0, block.col_indices(), block.values().double().square())
+        self.n += block.shape[0]
+
+    def finish(self, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Give mean, scale and which columns are constant."""
+        scale = torch.sqrt(self.squares / self.n)
+        single = self.low == self.high
+        mean = torch.where(single, self.low, self.mean)  # without the rounding of a mean
+        return mean, scale, single | (scale <= eps * mean.abs())
+
+
+def _check_range(scale: Tensor, names: tuple[str, ...] | None) -> None:
+    bad = torch.nonzero(~torch.isfinite(scale)).ravel()
+    if len(bad):
+        column = int(bad[0])
+        name = column if names is None else f"'{names[column]}'"
+        raise ValueError(
+            f"Column {name} has numbers so large that their squares overflow; "
+            "rescale it first, or leave it out."
+        )
