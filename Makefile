@@ -1,0 +1,57 @@
+# `make demo` and `make test` need nothing but make and Python >= 3.11.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help $(VENV) demo test lint format bench clean
+
+help:
+	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
+	@echo "make test     run the test suite       (make test ARGS='-k falkon' for a part of it)"
+	@echo "make lint     ruff, mypy, import-linter"
+	@echo "make format   rewrite the sources in the project's format"
+	@echo "make bench    run the benchmarks"
+	@echo "make clean    remove the environment, caches and build products"
+
+$(VENV): $(STAMP)
+
+# torch comes first: it is the one large download, and everything else is resolved around it.
+# A lone `pip install` keeps what is there when the pins have not changed.
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "make: $(PYTHON) not found; install Python 3.11 or newer, or set PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "make: gramian needs Python 3.11 or newer, and $(PYTHON) is not; try make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the pinned dependencies into $(VENV) (some minutes the first time)"
+	@$(PIP) install -c constraints.txt torch
+	@$(PIP) install -c constraints.txt -e '.[plot,dev]'
+	@touch $@
+
+demo: $(STAMP)
+	@$(BIN)/python examples/demo.py
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+bench: $(STAMP)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
