@@ -1,0 +1,38 @@
+"""Everything public says what it is: the linter cannot see a docstring that is inherited."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+
+import gramian
+
+MODULES = ["gramian", *(m.name for m in pkgutil.walk_packages(gramian.__path__, "gramian."))]
+
+
+def public_objects(module: object) -> Iterator[tuple[str, object]]:
+    """Yield what `module` itself defines under a public name: classes, their methods, functions."""
+    for name, thing in vars(module).items():
+        if name.startswith("_") or getattr(thing, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            yield name, thing
+        if inspect.isclass(thing):
+            yield from (
+                (f"{name}.{attribute}", getattr(thing, attribute))
+                for attribute, value in vars(thing).items()
+                if not attribute.startswith("_")
+                and isinstance(value, property | classmethod | staticmethod | type(public_objects))
+            )
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_names_are_documented(name):
+    module = importlib.import_module(name)
+    assert module.__doc__, f"{name} has no docstring"
+    silent = [what for what, thing in public_objects(module) if not inspect.getdoc(thing)]
+    assert not silent, f"{name}: no docstring, own or inherited: {', '.join(silent)}"
