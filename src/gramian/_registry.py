@@ -1,0 +1,59 @@
+"""Names to classes, with one helpful error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """The public list of one kind of thing (kernels, solvers, selectors).
+
+    Parameters
+    ----------
+    kind : str
+        What the registered classes are, for error messages.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._classes: dict[str, type[T]] = {}
+
+    def register(self, name: str) -> Callable[[type[T]], type[T]]:
+        """Return a class decorator that files the class under `name`."""
+
+        def add(cls: type[T]) -> type[T]:
+            self._classes[name] = cls
+            return cls
+
+        return add
+
+    def __getitem__(self, name: str) -> type[T]:
+        """Return the class called `name`; ValueError with the nearest names if there is none."""
+        if name not in self._classes:
+            near = difflib.get_close_matches(str(name), self._classes, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"unknown {self.kind} {name!r}; known: {', '.join(sorted(self._classes))}.{hint}"
+            )
+        return self._classes[name]
+
+    def make(self, name: str, **parameters: Any) -> T:
+        """Return ``cls(**parameters)`` of the class called `name`."""
+        return self[name](**parameters)
+
+    def name_of(self, obj: object) -> str:
+        """Return the name under which the class of `obj` is registered."""
+        for name, cls in self._classes.items():
+            if type(obj) is cls:
+                return name
+        raise ValueError(f"{type(obj).__name__} is not a registered {self.kind}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes

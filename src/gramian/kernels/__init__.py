@@ -1,0 +1,91 @@
+"""Kernels: positive-definite functions of two points.
+
+A kernel is a value: a frozen dataclass that holds its parameters and no data. Call it on two sets
+of rows to get a block of the kernel matrix, ``k(x, z)``; combine kernels with ``+``, ``*`` and
+positive numbers::
+
+    k = 2.0 * Gaussian(lengthscale=1.5) + Linear()
+
+The ``lengthscale`` is a number in the units of the features, one number per feature, or
+``"median"``, which the estimators replace by the median distance within a random sample of rows
+(`Kernel.resolve`).
+
+=====================  ==========================================  =====================
+name                   k(x, z), with r = ‖x - z‖₂ / lengthscale     class
+=====================  ==========================================  =====================
+gaussian               exp(-r² / 2)                                Gaussian
+laplacian, matern12    exp(-r)                                     Laplacian, Matern12
+l1_laplacian           exp(-‖x - z‖₁ / lengthscale)                L1Laplacian
+matern32               (1 + √3 r) exp(-√3 r)                       Matern32
+matern52               (1 + √5 r + 5 r² / 3) exp(-√5 r)            Matern52
+rational_quadratic     (1 + r² / (2 alpha))^(-alpha)               RationalQuadratic
+linear                 x · z / lengthscale²                        Linear
+polynomial             (x · z / lengthscale² + coef0)^degree       Polynomial
+=====================  ==========================================  =====================
+
+To add a kernel of the distance, subclass `Radial`, give `scale` and `profile`, and register it:
+engines, estimators, the command line and the contract tests find it by its name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .base import Kernel, Product, Scaled, Sum, from_dict, kernels
+from .inner import Linear, Polynomial
+from .l1 import L1Laplacian
+from .radial import (
+    Gaussian,
+    Laplacian,
+    Matern12,
+    Matern32,
+    Matern52,
+    Radial,
+    RationalQuadratic,
+)
+
+COMPOSITE = ("sum", "product", "scaled")
+
+
+def make(name: str, **parameters: Any) -> Kernel:
+    """Return the kernel called `name`, for example ``make("gaussian", lengthscale=2.0)``.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    **parameters
+        Those of the class: ``lengthscale``, and what it adds.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kernel, or a parameter has a value it cannot have.
+    """
+    return kernels.make(name, **parameters)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the elementary kernels."""
+    return tuple(name for name in kernels if name not in COMPOSITE)
+
+
+__all__ = [
+    "Gaussian",
+    "Kernel",
+    "L1Laplacian",
+    "Laplacian",
+    "Linear",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Polynomial",
+    "Product",
+    "Radial",
+    "RationalQuadratic",
+    "Scaled",
+    "Sum",
+    "from_dict",
+    "make",
+    "names",
+]

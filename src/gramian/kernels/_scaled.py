@@ -1,0 +1,97 @@
+"""The lengthscale: one number, one per feature, or the median of the distances."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from typing_extensions import Self
+
+from .._sparse import scale_columns
+from .base import Kernel
+
+Lengthscale = float | tuple[float, ...] | Literal["median"]
+
+
+@dataclass(frozen=True)
+class ScaledKernel(Kernel):
+    """A kernel of x / lengthscale and z / lengthscale.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or "median"
+        In the units of the features. ``"median"`` is replaced by `resolve`.
+    """
+
+    lengthscale: Lengthscale = 1.0
+
+    norm: ClassVar[float] = 2.0
+    """The p of the distance whose median is the median heuristic."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", _checked(self.lengthscale))
+
+    @property
+    def dim(self) -> int | None:
+        return len(self.lengthscale) if isinstance(self.lengthscale, tuple) else None
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Self:
+        if self.lengthscale != "median":
+            return self
+        return replace(self, lengthscale=self.median(sample.double()))
+
+    def median(self, sample: Float[Tensor, "s d"]) -> float:
+        """Return the median distance between distinct rows of `sample`.
+
+        Half of the pairs may be duplicates: then the mean of the positive distances; then, if
+        all rows are equal, 1.
+        """
+        distance = torch.pdist(sample, p=self.norm)
+        if len(distance) == 0 or not bool((distance > 0).any()):
+            return 1.0
+        middle = float(distance.median())
+        return middle if middle > 0 else float(distance[distance > 0].mean())
+
+    def scaled(self, points: Tensor) -> Tensor:
+        """Return ``points / lengthscale``; ValueError if the number of features is another."""
+        if self.lengthscale == "median":
+            raise ValueError(
+                "lengthscale='median' has no value yet: call kernel.resolve(sample) with about "
+                "1,000 random rows, or give a number"
+            )
+        if self.dim not in (None, points.shape[1]):
+            raise ValueError(
+                f"the kernel has {self.dim} lengthscales but the rows have {points.shape[1]} "
+                "features; give one number, or one per feature"
+            )
+        factor = 1 / torch.tensor(self.lengthscale, dtype=points.dtype, device=points.device)
+        return scale_columns(points, factor)
+
+    @abstractmethod
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]: ...
+
+
+def _checked(lengthscale: object) -> Lengthscale:
+    if lengthscale == "median" if isinstance(lengthscale, str) else False:
+        return "median"
+    if isinstance(lengthscale, numbers.Real) or getattr(lengthscale, "ndim", None) == 0:
+        values = [float(lengthscale)]  # type: ignore[arg-type]
+        result: Lengthscale = values[0]
+    elif isinstance(lengthscale, Iterable) and not isinstance(lengthscale, str):
+        values = [float(value) for value in lengthscale]
+        result = tuple(values)
+    else:
+        raise ValueError(
+            f"lengthscale={lengthscale!r} is neither a number, nor one number per feature, "
+            "nor 'median'"
+        )
+    if not values or not all(math.isfinite(value) and value > 0 for value in values):
+        raise ValueError(f"lengthscale must be positive and finite, not {lengthscale!r}")
+    return result

@@ -1,0 +1,261 @@
+"""Kernel: a positive-definite function of two points; sums, products and scalings of kernels."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._registry import Registry
+
+Prepared = tuple[Tensor, ...]
+"""Rows transformed once for many tiles: one (n, p) matrix per elementary kernel."""
+
+Side = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """A positive-definite function ``k(x, z)``. Immutable, hashable, picklable, holds no data.
+
+    An entry is computed in two stages, so that an engine can do the first once per row and the
+    second once per pair: `prepare` maps rows to features, `tile` maps two sets of prepared rows
+    to a block of the kernel matrix.
+    """
+
+    @property
+    def stationary(self) -> bool:
+        """Whether k(x, z) depends on x - z alone, so that both sides may be centred."""
+        return False
+
+    @property
+    def sparse_ok(self) -> bool:
+        """Whether `prepare` accepts rows in compressed sparse row form on the left."""
+        return True
+
+    @property
+    def parts(self) -> int:
+        """Number of matrices that `prepare` returns."""
+        return 1
+
+    @abstractmethod
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        """Return what `tile` needs of `points`, (n, d), as the left or the right argument."""
+
+    @abstractmethod
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        """Fill `out` with k of the prepared rows and return it.
+
+        The prepared rows may be float64 while `out` is float32: the argument of the profile is
+        then accurate beyond float32, see `rounding`. ``underflow=False`` promises that no entry
+        comes near the smallest normal number, see `may_underflow`.
+        """
+
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+        """Return whether an exponential in `tile` may reach below the normal numbers of `dtype`.
+
+        Denormal numbers are 20 to 40 times slower, and guarding against them costs a pass.
+        """
+        return True
+
+    @abstractmethod
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        """Return k(x_i, x_i) for each row of `x`, (b, d)."""
+
+    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
+        """Estimate the largest error of an entry of `tile` if it works with precision `eps`.
+
+        Relative to the largest entry. Engines use it to decide when float32 is not enough.
+        """
+        return eps
+
+    @property
+    def dim(self) -> int | None:
+        """Number of features this kernel is tied to, None if any."""
+        return None
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+        """Return this kernel with every ``lengthscale="median"`` replaced by a number.
+
+        Parameters
+        ----------
+        sample : Tensor of shape (s, d)
+            Random rows; about 1,000 are enough. Cost: s² distances.
+        """
+        return self
+
+    def __call__(self, x: Float[Tensor, "b d"], z: Float[Tensor, "m d"]) -> Float[Tensor, "b m"]:
+        """Return the kernel matrix of the rows of `x` and `z`: the plain, reference evaluation."""
+        out = torch.empty(x.shape[0], z.shape[0], dtype=z.dtype, device=z.device)
+        x, z = x.double(), z.double()
+        if self.stationary and x.layout == torch.strided:
+            origin = z.mean(dim=0)
+            x, z = x - origin, z - origin
+        return self.tile(self.prepare(x, "left"), self.prepare(z, "right"), out)
+
+    def __add__(self, other: Kernel) -> Sum:
+        return Sum(self, other)
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        return Product(self, other) if isinstance(other, Kernel) else Scaled(self, float(other))
+
+    __rmul__ = __mul__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a description that JSON can hold; `from_dict` reads it back."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {"name": kernels.name_of(self)} | {
+            key: value.to_dict() if isinstance(value, Kernel) else value
+            for key, value in values.items()
+        }
+
+
+kernels: Registry[Kernel] = Registry("kernel")
+
+
+def from_dict(description: Mapping[str, Any]) -> Kernel:
+    """Return the kernel described by `description`, as written by `Kernel.to_dict`."""
+    values = {
+        key: from_dict(value)
+        if isinstance(value, Mapping)
+        else tuple(value)
+        if isinstance(value, list)
+        else value
+        for key, value in description.items()
+        if key != "name"
+    }
+    return kernels.make(description["name"], **values)
+
+
+@dataclass(frozen=True)
+class _Pair(Kernel):
+    """Two kernels on the same points, combined entry by entry."""
+
+    first: Kernel
+    second: Kernel
+
+    @property
+    def stationary(self) -> bool:
+        return self.first.stationary and self.second.stationary
+
+    @property
+    def sparse_ok(self) -> bool:
+        return self.first.sparse_ok and self.second.sparse_ok
+
+    @property
+    def parts(self) -> int:
+        return self.first.parts + self.second.parts
+
+    @property
+    def dim(self) -> int | None:
+        return self.first.dim or self.second.dim
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        return self.first.prepare(points, side) + self.second.prepare(points, side)
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+        return replace(self, first=self.first.resolve(sample), second=self.second.resolve(sample))
+
+    def _tiles(self, left: Prepared, right: Prepared, out: Tensor) -> tuple[Tensor, Tensor]:
+        k = self.first.parts
+        first = self.first.tile(left[:k], right[:k], out)
+        return first, self.second.tile(left[k:], right[k:], torch.empty_like(out))
+
+    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
+        k = self.first.parts
+        first = self.first.rounding(left[:k], right[:k], eps)
+        return first + self.second.rounding(left[k:], right[k:], eps)
+
+
+@kernels.register("sum")
+@dataclass(frozen=True)
+class Sum(_Pair):
+    """The sum k1(x, z) + k2(x, z)."""
+
+    def tile(
+        self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
+    ) -> Tensor:
+        first, second = self._tiles(left, right, out)
+        return first.add_(second)
+
+    def diag(self, x: Tensor) -> Tensor:
+        return self.first.diag(x) + self.second.diag(x)
+
+
+@kernels.register("product")
+@dataclass(frozen=True)
+class Product(_Pair):
+    """The product k1(x, z) k2(x, z)."""
+
+    def tile(
+        self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
+    ) -> Tensor:
+        first, second = self._tiles(left, right, out)
+        return first.mul_(second)
+
+    def diag(self, x: Tensor) -> Tensor:
+        return self.first.diag(x) * self.second.diag(x)
+
+
+@kernels.register("scaled")
+@dataclass(frozen=True)
+class Scaled(Kernel):
+    """The kernel c k(x, z) with a positive factor c."""
+
+    kernel: Kernel
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.factor) and self.factor > 0):
+            raise ValueError(
+                f"a kernel can only be scaled by a positive finite number, not {self.factor}"
+            )
+
+    @property
+    def stationary(self) -> bool:
+        return self.kernel.stationary
+
+    @property
+    def sparse_ok(self) -> bool:
+        return self.kernel.sparse_ok
+
+    @property
+    def parts(self) -> int:
+        return self.kernel.parts
+
+    @property
+    def dim(self) -> int | None:
+        return self.kernel.dim
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        return self.kernel.prepare(points, side)
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+        return replace(self, kernel=self.kernel.resolve(sample))
+
+    def tile(
+        self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
+    ) -> Tensor:
+        return self.kernel.tile(left, right, out, underflow=underflow).mul_(self.factor)
+
+    def diag(self, x: Tensor) -> Tensor:
+        return self.kernel.diag(x) * self.factor
+
+    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
+        return self.kernel.rounding(left, right, eps)
+
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+        return self.kernel.may_underflow(left, right, dtype)

@@ -1,0 +1,95 @@
+"""Kernels of the inner product: linear and polynomial."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from typing_extensions import Self
+
+from .._sparse import squared_norms
+from ._scaled import ScaledKernel
+from .base import Prepared, Side, kernels
+from .radial import matmul
+
+
+@dataclass(frozen=True)
+class InnerProduct(ScaledKernel):
+    r"""A function of :math:`s = x^\top z / \ell^2`."""
+
+    @abstractmethod
+    def profile(self, s: Tensor) -> Tensor:
+        """Return k as a function of s. May overwrite `s`."""
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        return (self.scaled(points),)
+
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        return self.profile(matmul(left[0], right[0], out))
+
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        return self.profile(squared_norms(self.scaled(x)))
+
+
+@kernels.register("linear")
+@dataclass(frozen=True)
+class Linear(InnerProduct):
+    r"""Linear kernel :math:`x^\top z / \ell^2`.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or "median", default=1.0
+        ``"median"`` means 1 here: the kernel has no distance to compare with, and 1 gives
+        scikit-learn's linear kernel.
+    """
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Self:
+        return replace(self, lengthscale=1.0) if self.lengthscale == "median" else self
+
+    def profile(self, s: Tensor) -> Tensor:
+        return s
+
+
+@kernels.register("polynomial")
+@dataclass(frozen=True)
+class Polynomial(InnerProduct):
+    r"""Polynomial kernel :math:`(x^\top z / \ell^2 + c)^p`.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or "median", default=1.0
+        ``"median"`` means :math:`\sqrt d`, scikit-learn's default ``gamma = 1 / d``.
+    degree : int, default=3
+        The p, at least 1.
+    coef0 : float, default=1.0
+        The c, at least 0: a negative one would not be positive definite.
+    """
+
+    degree: int = 3
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if int(self.degree) != self.degree or self.degree < 1:
+            raise ValueError(f"degree must be a whole number of at least 1, not {self.degree!r}")
+        if not (math.isfinite(self.coef0) and self.coef0 >= 0):
+            raise ValueError(f"coef0 must be finite and at least 0, not {self.coef0!r}")
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Self:
+        if self.lengthscale != "median":
+            return self
+        return replace(self, lengthscale=math.sqrt(sample.shape[1]))
+
+    def profile(self, s: Tensor) -> Tensor:
+        return torch.pow(s.add_(self.coef0), self.degree, out=s)

@@ -1,0 +1,64 @@
+"""The Laplacian kernel of the l1 distance, evaluated by direct differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ._scaled import ScaledKernel
+from .base import Prepared, Side, kernels
+from .radial import deepest
+
+
+@kernels.register("l1_laplacian")
+@dataclass(frozen=True)
+class L1Laplacian(ScaledKernel):
+    r"""Laplacian kernel :math:`\exp(-\|x - z\|_1 / \ell)`, a product over the features.
+
+    The l1 distance is no function of an inner product: rows must be dense, and an entry costs d
+    absolute differences.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or "median", default=1.0
+    """
+
+    norm: ClassVar[float] = 1.0
+
+    @property
+    def stationary(self) -> bool:
+        return True
+
+    @property
+    def sparse_ok(self) -> bool:
+        return False
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        if points.layout != torch.strided:
+            raise ValueError(
+                "the l1 Laplacian kernel needs dense rows, these are sparse: use "
+                "kernel='laplacian', or X.toarray() if it fits in memory"
+            )
+        return (self.scaled(points),)
+
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        distance = torch.cdist(left[0], right[0], p=1.0).clamp_(max=deepest(out.dtype))
+        return torch.exp(out.copy_(distance.neg_()), out=out)
+
+    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
+        norms = (side[0].abs().sum(dim=1) for side in (left, right))
+        return max(eps, eps * min(float(norm.max()) if len(norm) else 0.0 for norm in norms))
+
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)

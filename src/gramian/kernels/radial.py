@@ -1,0 +1,209 @@
+"""Kernels of the Euclidean distance: each is one profile, a function of the squared distance."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import append_columns, scale_columns, squared_norms
+from ._near import recompute_near, remaining_error
+from ._scaled import ScaledKernel
+from .base import Prepared, Side, kernels
+
+
+def deepest(dtype: torch.dtype) -> float:
+    """Return the largest u for which exp(-u) is a normal number of `dtype`."""
+    return 87.0 if dtype == torch.float32 else 708.0
+
+
+def _root(s: Tensor) -> Tensor:
+    """Return u = sqrt(s) in place of `s`, between 0 and where exp(-u) underflows."""
+    return s.clamp_(0.0, deepest(s.dtype) ** 2).sqrt_()
+
+
+@dataclass(frozen=True)
+class Radial(ScaledKernel):
+    r"""A function of :math:`r = \|x - z\|_2 / \ell`.
+
+    A subclass says everything with two members: `scale`, and `profile`, the kernel as a function
+    of :math:`s = \mathrm{scale} \cdot r^2`. The factor costs nothing inside the matrix product
+    that yields s.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or "median", default=1.0
+        The :math:`\ell`, in the units of the features.
+    """
+
+    sharp: ClassVar[bool] = False
+    """Whether k has a kink at r = 0, which turns a rounding error e of r² into sqrt(e)."""
+
+    @property
+    def stationary(self) -> bool:
+        return True
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The factor between s and the squared scaled distance."""
+
+    @abstractmethod
+    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+        """Return k as a function of s. May overwrite `s`; rounding may have moved it past 0."""
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        """Return rows whose inner products are s: [-2 scale x, |x|² scale, 1] and [z, 1, |z|²...].
+
+        The norms stand last, so that they are added last: the sum then loses fewest digits.
+        """
+        x = self.scaled(points)
+        norms = self.scale * squared_norms(x)
+        one = torch.ones_like(norms)
+        if side == "left":
+            return (append_columns(scale_columns(x, x.new_tensor(-2 * self.scale)), norms, one),)
+        return (append_columns(x, one, norms),)
+
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        s = matmul(left[0], right[0], out)
+        if self.sharp and left[0].layout == torch.strided:
+            recompute_near(s, left[0], right[0], self.scale)
+        return self.profile(s, underflow=underflow)
+
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)
+
+    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
+        # Only points near each other have large entries, so both are then as far out as the
+        # nearer of the two extremes.
+        norm = min(_largest_norm(left[0], -2), _largest_norm(right[0], -1))
+        if not self.sharp:
+            return max(2 * eps * norm, eps)
+        dense = left[0].layout == torch.strided
+        return remaining_error(eps, norm) if dense else math.sqrt(2 * eps * norm)
+
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+        reach = math.sqrt(_largest_norm(left[0], -2)) + math.sqrt(_largest_norm(right[0], -1))
+        return reach**2 > deepest(dtype)
+
+
+def _largest_norm(prepared: Tensor, column: int) -> float:
+    """Return the largest |scale| · ‖x‖² of the prepared rows, or a bound if they are sparse."""
+    if prepared.shape[0] == 0:
+        return 0.0
+    values = prepared[:, column] if prepared.layout == torch.strided else prepared.values()
+    return float(values.abs().max())
+
+
+def matmul(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
+    """Write ``left @ right.T`` into `out`, rounding at the end if `out` has fewer digits."""
+    if left.layout == torch.strided and left.dtype == out.dtype:
+        return torch.mm(left, right.t(), out=out)
+    return out.copy_(left @ right.t())
+
+
+@kernels.register("gaussian")
+@dataclass(frozen=True)
+class Gaussian(Radial):
+    r"""Gaussian kernel :math:`\exp(-r^2 / 2)`; scikit-learn's gamma is :math:`1 / (2 \ell^2)`."""
+
+    @property
+    def scale(self) -> float:
+        return -0.5
+
+    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+        return (s.clamp_(-deepest(s.dtype), 0.0) if underflow else s).exp_()
+
+
+@kernels.register("laplacian")
+@dataclass(frozen=True)
+class Laplacian(Radial):
+    r"""Laplacian kernel :math:`\exp(-r)` of the Euclidean distance; the same as Matern 1/2."""
+
+    sharp: ClassVar[bool] = True
+
+    @property
+    def scale(self) -> float:
+        return 1.0
+
+    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+        return _root(s).neg_().exp_()
+
+
+@kernels.register("matern12")
+@dataclass(frozen=True)
+class Matern12(Laplacian):
+    r"""Matern-1/2 kernel :math:`\exp(-r)`."""
+
+
+@kernels.register("matern32")
+@dataclass(frozen=True)
+class Matern32(Radial):
+    r"""Matern-3/2 kernel :math:`(1 + \sqrt3 r) \exp(-\sqrt3 r)`."""
+
+    @property
+    def scale(self) -> float:
+        return 3.0
+
+    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+        u = _root(s)
+        decay = u.neg().exp_()
+        return u.add_(1.0).mul_(decay)
+
+
+@kernels.register("matern52")
+@dataclass(frozen=True)
+class Matern52(Radial):
+    r"""Matern-5/2 kernel :math:`(1 + \sqrt5 r + \tfrac53 r^2) \exp(-\sqrt5 r)`."""
+
+    @property
+    def scale(self) -> float:
+        return 5.0
+
+    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+        u = _root(s)
+        decay = u.neg().exp_()
+        polynomial = torch.addcmul(u, u, u, value=1 / 3)  # u + u²/3
+        return torch.mul(polynomial.add_(1.0), decay, out=s)
+
+
+@kernels.register("rational_quadratic")
+@dataclass(frozen=True)
+class RationalQuadratic(Radial):
+    r"""Rational quadratic kernel :math:`(1 + r^2 / (2 a))^{-a}`, a mixture of Gaussians.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or "median", default=1.0
+    alpha : float, default=1.0
+        The :math:`a`; the Gaussian kernel is the limit of large values.
+    """
+
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (math.isfinite(self.alpha) and self.alpha > 0):
+            raise ValueError(f"alpha must be positive and finite, not {self.alpha!r}")
+
+    @property
+    def scale(self) -> float:
+        return 0.5 / self.alpha
+
+    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+        s.clamp_(min=0.0)
+        if self.alpha == 1.0:
+            return s.add_(1.0).reciprocal_()
+        return s.log1p_().mul_(-self.alpha).exp_()

@@ -1,0 +1,24 @@
+"""Kernel operators: matrices that are never stored.
+
+`KernelOperator` joins a kernel, two row sources and an engine, and behaves like the matrix
+K = k(rows, cols). Everything above this package (samplers, preconditioners, solvers) is written
+with ``K @ v``, ``K.T @ u``, ``K.normal(v)``, ``K[i]`` and ``K[i, j]`` and mentions no device, block,
+tile or file.
+
+An `Engine` computes with points that are in memory and is the only code that knows the hardware.
+The operator cuts the rows into blocks that fit its byte budget and hands them over; the engine
+cuts a block into tiles that fit the cache. Three verbs are enough: `Engine.matvec` (K v),
+`Engine.normal` (K' W (K v - y), each entry of K evaluated once) and `Engine.block` (K itself).
+
+Entries are computed in the dtype of the rows. Sums run in float64, and where float32 distances
+would lose digits the engine computes those in float64 too. Every product adds n m to the meter of
+its operator: the number of kernel evaluations, which is a cost that no hardware changes.
+"""
+
+from __future__ import annotations
+
+from .engine import Engine, choose_engine
+from .kernel_operator import CostMeter, KernelOperator
+from .torch_engine import TorchEngine
+
+__all__ = ["CostMeter", "Engine", "KernelOperator", "TorchEngine", "choose_engine"]

@@ -1,0 +1,99 @@
+"""Engines compute with points that are in memory; they alone know the hardware."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..kernels import Kernel
+
+
+class Engine(ABC):
+    """Products with one block of a kernel matrix, k(x, z), that is never stored.
+
+    In each verb `x` holds b rows, dense or sparse; `z` m rows, dense; both of one dtype, in which
+    kernel entries are computed. Sums run in float64. `diagonal` says that the two share rows:
+    row i of `x` is row ``i + diagonal`` of `z`, where the entry is then exactly k(z, z).
+    """
+
+    @abstractmethod
+    def matvec(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"],
+        *,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "b t"]:
+        """Return K v in float64."""
+
+    @abstractmethod
+    def normal(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"] | None,
+        *,
+        weights: Float[Tensor, " b"] | None = None,
+        targets: Float[Tensor, "b t"] | None = None,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "m t"]:
+        """Return K' W (K v - y) in float64, each entry of K evaluated once.
+
+        Without `v` the first term is left out, without `targets` the second.
+        """
+
+    @abstractmethod
+    def block(
+        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
+    ) -> Float[Tensor, "b m"]:
+        """Return K itself, in the dtype of `x`."""
+
+    @abstractmethod
+    def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
+        """Return the bytes that a call needs beside what grows with the rows of `x`."""
+
+    @abstractmethod
+    def row_bytes(self, d: int, t: int, itemsize: int) -> int:
+        """Return the bytes that a call needs for each row of `x`, `x` included."""
+
+
+def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
+    """Return the engine called `spec`.
+
+    Parameters
+    ----------
+    spec : str or Engine, default="auto"
+        ``"auto"`` and ``"torch"``: torch on the CPU. ``"torch:cuda"``, ``"torch:cuda:1"``: torch
+        on that device. An engine is returned as it is.
+    dtype : torch.dtype
+        The dtype of the rows, float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        If there is no such engine, it cannot run on this machine, or not with this dtype. An
+        engine asked for by name is never replaced by another one.
+    """
+    from .torch_engine import TorchEngine  # engines import this module for their base class
+
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
+    if isinstance(spec, Engine):
+        return spec
+    if spec in ("auto", "torch"):
+        return TorchEngine()
+    name, _, device = str(spec).partition(":")
+    if name != "torch" or device.split(":")[0] not in ("cpu", "cuda"):
+        raise ValueError(f"unknown engine {spec!r}; known: auto, torch, torch:cpu, torch:cuda[:i]")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError(
+            f"engine={spec!r} needs a CUDA device and a CUDA build of torch; this torch sees no "
+            "device. Use engine='auto' to compute on the CPU"
+        )
+    return TorchEngine(device=device)

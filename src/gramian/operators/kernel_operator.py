@@ -1,0 +1,283 @@
+"""KernelOperator: a kernel, two sets of rows and an engine that together behave like a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .._sparse import cast, is_sparse
+from ..data import ArrayRows, Cast, RowSource, Subset, as_rows
+from ..kernels import Kernel
+from .engine import Engine, choose_engine
+
+LARGEST_BLOCK = 1 << 16
+"""Rows per call of an engine: more would need memory and save nothing."""
+
+
+@dataclass
+class CostMeter:
+    """Counts kernel evaluations, the cost of a kernel method that no hardware changes."""
+
+    evaluations: int = 0
+
+
+@dataclass(frozen=True)
+class KernelOperator:
+    """The n x m matrix k(rows, cols), of which no more than a tile is ever stored.
+
+    ``K @ v``, ``K.T @ u``, ``K[i]``, ``K[i, j]``, `diag`, `dense` and `normal` do what they do
+    for a matrix. Where both sides are the same row source, the diagonal is exactly k(x, x).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows, cols : RowSource, or anything `as_rows` takes
+        n and m rows of d features. A product holds one side in memory and streams the other.
+    engine : str or Engine, default="auto"
+        See `choose_engine`.
+    memory_bytes : int, default=2**30
+        Budget for blocks and workspace; the vectors of a product are the caller's.
+    meter : CostMeter
+        Shared by all operators derived from this one.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        ``(n, m)``.
+    dtype : torch.dtype
+        In which kernel entries are computed: the wider one of the two sides. Sums run in float64
+        and a product has the dtype of the vector.
+    """
+
+    kernel: Kernel
+    rows: RowSource
+    cols: RowSource
+    engine: Engine = "auto"  # type: ignore[assignment]
+    memory_bytes: int = 1 << 30
+    meter: CostMeter = field(default_factory=CostMeter, compare=False)
+
+    def __post_init__(self) -> None:
+        same = self.rows is self.cols
+        rows = as_rows(self.rows)
+        _set(self, rows=rows, cols=rows if same else as_rows(self.cols))
+        _set(self, engine=choose_engine(self.engine, dtype=self.dtype))
+        if self.rows.shape[1] != self.cols.shape[1]:
+            raise ValueError(
+                f"the rows have {self.rows.shape[1]} features, the columns "
+                f"{self.cols.shape[1]}; both must have the same"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.shape[0], self.cols.shape[0]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.promote_types(self.rows.dtype, self.cols.dtype)
+
+    @property
+    def T(self) -> KernelOperator:
+        """The transpose: rows and columns change places."""
+        return replace(self, rows=self.cols, cols=self.rows)
+
+    def double(self) -> KernelOperator:
+        """Return this operator with entries computed in float64."""
+        if self.dtype == torch.float64:
+            return self
+        rows = Cast(self.rows, torch.float64)
+        same = self.rows is self.cols
+        return replace(self, rows=rows, cols=rows if same else Cast(self.cols, torch.float64))
+
+    def __matmul__(self, v: Float[Tensor, "m t"] | Float[Tensor, " m"]) -> Tensor:
+        """Return K v, (n, t) or (n,), in the dtype of `v`. Cost: n m kernel evaluations."""
+        if v.shape[0] != self.shape[1]:
+            raise ValueError(f"K has shape {self.shape}, which does not match v, {tuple(v.shape)}")
+        if v.ndim == 1:
+            return (self @ v[:, None])[:, 0]
+        self._count()
+        if self._holds(self.cols, v.shape[1]):
+            return self._stream_rows(v)
+        return self._stream_cols(v)
+
+    def normal(
+        self,
+        v: Float[Tensor, "m t"] | None,
+        weights: Float[Tensor, " n"] | None = None,
+        targets: Float[Tensor, "n t"] | None = None,
+    ) -> Float[Tensor, "m t"]:
+        """Return K' W (K v - y) in one pass over the rows: the inner loop of FALKON.
+
+        Parameters
+        ----------
+        v : Tensor of shape (m, t), or None
+            None leaves out K v, so that the result is -K' W y.
+        weights : Tensor of shape (n,), optional
+            The diagonal of W; ones if None.
+        targets : Tensor of shape (n, t), optional
+            The y; zero if None.
+
+        Returns
+        -------
+        Tensor of shape (m, t)
+            In the dtype of `v`, or of `targets`.
+
+        Notes
+        -----
+        Cost: n m kernel evaluations, each made once. The m columns are held in memory.
+        """
+        like = v if v is not None else targets
+        if like is None:
+            raise ValueError("normal needs v or targets")
+        self._count()
+        z, given = self._hold(self.cols, like.shape[1]), (weights is not None, targets is not None)
+
+        def one(block: Tensor, *rowwise: Tensor) -> Tensor:
+            parts = iter(rowwise)
+            w, y, at = (next(parts) if have else None for have in (*given, self._same))
+            return self.engine.normal(
+                self.kernel, self._cast(block), z, v, weights=w, targets=y, diagonal=_start(at)
+            )
+
+        rowwise = [x for x in (weights, targets) if x is not None] + self._row_numbers()
+        size = self._block_size(self.shape[1], like.shape[1])
+        return self.rows.sum(one, *rowwise, size=size).to(like.dtype)
+
+    def __getitem__(self, key: Any) -> KernelOperator:
+        """Return the rows ``K[i]``, or rows and columns ``K[i, j]``, without evaluating them."""
+        if not isinstance(key, tuple):
+            return replace(self, rows=_select(self.rows, key))
+        i, j = key
+        rows = _select(self.rows, i)
+        same = self.rows is self.cols and i is j
+        return replace(self, rows=rows, cols=rows if same else _select(self.cols, j))
+
+    def columns(self, j: Int[Tensor, " k"] | slice) -> KernelOperator:
+        """Return the columns K[:, j], without evaluating them."""
+        return replace(self, cols=_select(self.cols, j))
+
+    def against(self, points: RowSource | Tensor) -> KernelOperator:
+        """Return the operator of the same rows with other columns, which need not be data."""
+        return replace(self, cols=as_rows(points))
+
+    def diag(self) -> Float[Tensor, " n"]:
+        """Return the diagonal; only an operator with the same rows and columns has one."""
+        if not self._same:
+            raise ValueError("diag needs an operator whose rows and columns are the same source")
+        return self.rows.map(
+            lambda block: self.kernel.diag(self._cast(block)), size=self._block_size(1, 1)
+        )
+
+    def dense(self) -> Float[Tensor, "n m"]:
+        """Return the matrix. Cost: n m kernel evaluations and as many numbers of memory."""
+        self._count()
+        z = self._hold(self.cols, 1)
+
+        def one(block: Tensor, *at: Tensor) -> Tensor:
+            return self.engine.block(self.kernel, self._cast(block), z, diagonal=_start(*at))
+
+        return self.rows.map(one, *self._row_numbers(), size=self._block_size(self.shape[1], 1))
+
+    @property
+    def _same(self) -> bool:
+        return self.rows is self.cols
+
+    def _row_numbers(self) -> list[Tensor]:
+        return [torch.arange(self.shape[0])] if self._same else []
+
+    def _count(self) -> None:
+        self.meter.evaluations += self.shape[0] * self.shape[1]
+
+    def _cast(self, block: Tensor) -> Tensor:
+        return cast(block, self.dtype)
+
+    def _stream_rows(self, v: Tensor) -> Tensor:
+        z = self._hold(self.cols, v.shape[1])
+
+        def one(block: Tensor, *at: Tensor) -> Tensor:
+            product = self.engine.matvec(
+                self.kernel, self._cast(block), z, v, diagonal=_start(*at)
+            )
+            return product.to(v.dtype)
+
+        size = self._block_size(self.shape[1], v.shape[1])
+        return self.rows.map(one, *self._row_numbers(), size=size)
+
+    def _stream_cols(self, v: Tensor) -> Tensor:
+        """Hold the rows, as many as fit, and pass over the columns: K v = k(cols, rows)' v."""
+        size = self._held_rows(v.shape[1])
+        return self.rows.map(self._against_block(v, size), *self._row_numbers(), size=size)
+
+    def _against_block(self, v: Tensor, held: int) -> Callable[..., Tensor]:
+        size = self._block_size(min(held, self.shape[0]), v.shape[1])
+
+        def outer(block: Tensor, *at: Tensor) -> Tensor:
+            z = _dense(self._cast(block))
+
+            def one(other: Tensor, u: Tensor, *other_at: Tensor) -> Tensor:
+                start = int(other_at[0][0]) - int(at[0][0]) if at else None
+                return self.engine.normal(
+                    self.kernel, self._cast(other), z, None, targets=-u, diagonal=start
+                )
+
+            return self.cols.sum(one, v, *self._row_numbers(), size=size).to(v.dtype)
+
+        return outer
+
+    def _hold(self, side: RowSource, t: int) -> Tensor:
+        """Return all rows of one side in memory; ValueError if the budget does not allow it."""
+        if not self._holds(side, t):
+            need = self._held_bytes(side.shape[0], t)
+            raise ValueError(
+                f"holding {side.shape[0]:,} rows of {side.shape[1]} features takes "
+                f"{need / 1e6:,.0f} MB, but memory_bytes allows {self.memory_bytes / 1e6:,.0f} MB; "
+                "raise the memory limit or use fewer landmarks"
+            )
+        if isinstance(side, ArrayRows):
+            return next(iter(side.blocks(side.shape[0])))[1].to(self.dtype)
+        return _dense(self._cast(side.take(torch.arange(side.shape[0]))))
+
+    def _held_bytes(self, m: int, t: int) -> int:
+        d, itemsize = self.rows.shape[1], self.dtype.itemsize
+        engine = self.engine
+        return engine.workspace_bytes(m, d, t, itemsize) + engine.row_bytes(d, t, itemsize)
+
+    def _holds(self, side: RowSource, t: int) -> bool:
+        return self._held_bytes(side.shape[0], t) <= self.memory_bytes
+
+    def _block_size(self, m: int, t: int) -> int:
+        """Return how many rows to stream at once beside m held ones: the one memory formula."""
+        d, itemsize = self.rows.shape[1], self.dtype.itemsize
+        free = self.memory_bytes - self.engine.workspace_bytes(m, d, t, itemsize)
+        size = free // self.engine.row_bytes(d, t, itemsize)
+        return int(max(1, min(size, LARGEST_BLOCK)))
+
+    def _held_rows(self, t: int) -> int:
+        """Return how many rows fit into half the budget, by bisection over the powers of two."""
+        size = 1
+        while size < self.shape[0] and self._held_bytes(2 * size, t) <= self.memory_bytes // 2:
+            size *= 2
+        return size
+
+
+def _set(operator: KernelOperator, **values: object) -> None:
+    for name, value in values.items():
+        object.__setattr__(operator, name, value)
+
+
+def _select(side: RowSource, key: Int[Tensor, " k"] | slice) -> RowSource:
+    if isinstance(key, slice):
+        key = torch.arange(*key.indices(side.shape[0]))
+    return Subset(side, key)
+
+
+def _start(at: Tensor | None = None) -> int | None:
+    return None if at is None else int(at[0])
+
+
+def _dense(x: Tensor) -> Tensor:
+    return x.to_dense() if is_sparse(x) else x

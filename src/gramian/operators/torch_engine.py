@@ -1,0 +1,258 @@
+"""TorchEngine: the reference engine, on any device that torch knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import cast, is_sparse, slice_rows
+from ..kernels import Kernel
+from ..kernels.base import Prepared
+from ._workers import default_threads, run
+from .engine import Engine
+
+ROUNDING_LIMIT = 1e-5
+"""Largest error of a kernel entry that float32 distances may cause before float64 is used."""
+
+MIN_STRIP_ROWS = 32
+"""Rows that share one read of the columns in `normal`, however many columns there are."""
+
+PARTS_PER_THREAD = 4
+"""Row ranges per worker: enough to even out a busy machine, few enough to add up their sums."""
+
+
+@dataclass(frozen=True)
+class TorchEngine(Engine):
+    """Cache-sized tiles of the kernel matrix, each one matrix product and one profile.
+
+    Squared distances come from one matrix product of augmented rows, written into a reused
+    buffer, so that a tile never leaves the cache. The rows are centred by the mean of `z` first.
+    Where float32 would still lose digits (two sets far from the origin compared with the
+    lengthscale; near-duplicates under a kernel with a kink at zero), the product runs in float64
+    and only the profile in float32.
+
+    Parameters
+    ----------
+    device : str, default="cpu"
+    tile_bytes : int, default=4 MiB
+        Size of a tile: small enough to stay in the cache, large enough that the five operations
+        on it outweigh the cost of calling them.
+    threads : int, optional
+        Workers on the CPU; as many as torch would use if None.
+    """
+
+    device: str = "cpu"
+    tile_bytes: int = 1 << 22
+    threads: int | None = None
+
+    def matvec(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"],
+        *,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "b t"]:
+        tiles = self._tiles(kernel, x, z, diagonal)
+        rows, cols = self._tile_shape(tiles)
+        v = v.to(tiles.device, tiles.dtype)
+        columns = [(*column, v[column[0] : column[1]]) for column in tiles.columns(cols)]
+
+        def part(bounds: tuple[int, int]) -> Tensor:
+            out = v.new_zeros(bounds[1] - bounds[0], v.shape[1], dtype=torch.float64)
+            buffer = v.new_empty(rows * cols)
+            for i, i_end in _steps(*bounds, rows):
+                left, sums = tiles.row(i, i_end), out[i - bounds[0] : i_end - bounds[0]]
+                for j, j_end, right, v_j in columns:
+                    sums += torch.mm(tiles.fill(left, right, i, j, buffer), v_j)
+            return out
+
+        return torch.cat(list(self._over_rows(part, tiles.n, rows)))
+
+    def normal(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"] | None,
+        *,
+        weights: Float[Tensor, " b"] | None = None,
+        targets: Float[Tensor, "b t"] | None = None,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "m t"]:
+        tiles = self._tiles(kernel, x, z, diagonal)
+        rows = self._strip_rows(tiles.m, tiles.dtype.itemsize)
+        v, weights, targets = (
+            None if u is None else u.to(tiles.device, tiles.dtype) for u in (v, weights, targets)
+        )
+
+        def part(bounds: tuple[int, int]) -> Tensor:
+            sums = []
+            buffer = tiles.right[0].new_empty(rows * tiles.m, dtype=tiles.dtype)
+            for i, i_end in _steps(*bounds, rows):
+                K = tiles.fill(tiles.row(i, i_end), tiles.right, i, 0, buffer)
+                u = _residual(K, v, targets, slice(i, i_end))
+                if weights is not None:
+                    u *= weights[i:i_end, None]
+                # u' K is twice as fast as K' u for a few columns; float64 keeps the digits of
+                # sums over many rows.
+                sums.append(torch.mm(u.t(), K).double())
+                sums = [sum_of(sums)]
+            return sums[0].t()
+
+        return sum_of(self._over_rows(part, tiles.n, rows))
+
+    def block(
+        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
+    ) -> Float[Tensor, "b m"]:
+        tiles = self._tiles(kernel, x, z, diagonal)
+        rows, cols = self._tile_shape(tiles)
+        out = torch.empty(tiles.n, tiles.m, dtype=tiles.dtype, device=tiles.device)
+
+        def part(bounds: tuple[int, int]) -> None:
+            buffer = out.new_empty(rows * cols)
+            for i, i_end in _steps(*bounds, rows):
+                left = tiles.row(i, i_end)
+                for j, j_end, right in tiles.columns(cols):
+                    out[i:i_end, j:j_end] = tiles.fill(left, right, i, j, buffer)
+
+        for _ in self._over_rows(part, tiles.n, rows):
+            pass
+        return out
+
+    def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
+        threads = self._threads()
+        strip = max(self.tile_bytes, self._strip_rows(m, itemsize) * m * itemsize)
+        columns = m * (d + 2) * (itemsize + 8) + m * d * itemsize
+        sums = (threads + 2) * m * t * 8
+        return threads * strip + columns + sums
+
+    def row_bytes(self, d: int, t: int, itemsize: int) -> int:
+        return (d * 2 + 2) * itemsize + (d + 2) * 8 * 2 + 3 * t * 8
+
+    def _threads(self) -> int:
+        if self.device != "cpu":
+            return 1
+        return self.threads or default_threads()
+
+    def _tile_shape(self, tiles: Tiles) -> tuple[int, int]:
+        cols = min(tiles.m, 4096)
+        return max(self.tile_bytes // (cols * tiles.dtype.itemsize), 1), cols
+
+    def _strip_rows(self, m: int, itemsize: int) -> int:
+        """Return the rows of a strip of `normal`, which needs all columns of a row at once."""
+        return min(max(self.tile_bytes // (max(m, 1) * itemsize), MIN_STRIP_ROWS), 1024)
+
+    def _tiles(self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
+        x, z = x.to(self.device), z.to(self.device)
+        return Tiles.build(kernel, x, z, diagonal)
+
+    def _over_rows(
+        self, part: Callable[[tuple[int, int]], Tensor | None], n: int, rows: int
+    ) -> Iterator[Tensor]:
+        threads = self._threads()
+        count = max(min(threads * PARTS_PER_THREAD, n // rows), 1)
+        bounds = [(n * i // count, n * (i + 1) // count) for i in range(count)]
+        if self.device != "cpu":
+            return map(part, bounds)  # type: ignore[arg-type]
+        return run(threads, part, bounds)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Two sets of prepared rows, from which any tile of their kernel matrix is computed."""
+
+    kernel: Kernel
+    left: Prepared
+    right: Prepared
+    dtype: torch.dtype
+    diagonal: int | None
+    diagonal_values: Tensor | None
+    underflow: bool = True
+
+    @property
+    def n(self) -> int:
+        return self.left[0].shape[0]
+
+    @property
+    def m(self) -> int:
+        return self.right[0].shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        return self.right[0].device
+
+    @classmethod
+    def build(cls, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
+        values = kernel.diag(z) if diagonal is not None else None
+        left, right = _prepare(kernel, x, z)
+        underflow = kernel.may_underflow(left, right, x.dtype)
+        if kernel.rounding(left, right, torch.finfo(x.dtype).eps) > ROUNDING_LIMIT:
+            left, right = _prepare(kernel, cast(x, torch.float64), z.double())
+        return cls(kernel, left, right, x.dtype, diagonal, values, underflow)
+
+    def columns(self, size: int) -> list[tuple[int, int, Prepared]]:
+        """Return the columns in ranges of at most `size`: start, end, prepared rows."""
+        return [
+            (j, j_end, tuple(side[j:j_end] for side in self.right))
+            for j, j_end in _steps(0, self.m, size)
+        ]
+
+    def row(self, start: int, stop: int) -> Prepared:
+        """Return a range of the prepared rows of the left side."""
+        return tuple(slice_rows(side, start, stop) for side in self.left)
+
+    def fill(self, left: Prepared, right: Prepared, i: int, j: int, buffer: Tensor) -> Tensor:
+        """Return the tile of `left` and `right`, which starts at row i, column j, in `buffer`."""
+        r, c = left[0].shape[0], right[0].shape[0]
+        out = buffer[: r * c].view(r, c)
+        K = self.kernel.tile(left, right, out, underflow=self.underflow)
+        if self.diagonal_values is not None:
+            self._set_diagonal(K, i, j)
+        return K
+
+    def _set_diagonal(self, K: Tensor, i: int, j: int) -> None:
+        offset = i + (self.diagonal or 0) - j
+        entries = K.diagonal(offset) if -K.shape[0] < offset < K.shape[1] else K[:0, 0]
+        start = j + max(offset, 0)
+        if self.diagonal_values is not None:
+            entries.copy_(self.diagonal_values[start : start + len(entries)])
+
+
+def _prepare(kernel: Kernel, x: Tensor, z: Tensor) -> tuple[Prepared, Prepared]:
+    if kernel.stationary and not is_sparse(x):
+        origin = z.mean(dim=0)
+        x, z = x - origin, z - origin
+    return kernel.prepare(x, "left"), kernel.prepare(z, "right")
+
+
+def _steps(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
+    return ((i, min(i + size, stop)) for i in range(start, stop, max(size, 1)))
+
+
+def _residual(K: Tensor, v: Tensor | None, targets: Tensor | None, rows: slice) -> Tensor:
+    """Return K v - y for one strip of rows, in new memory."""
+    if v is None:
+        return -_given(targets)[rows]
+    u = torch.mm(K, v)
+    return u if targets is None else u.sub_(targets[rows])
+
+
+def _given(targets: Tensor | None) -> Tensor:
+    if targets is None:
+        raise ValueError("normal needs v, targets, or both: without either there is nothing to do")
+    return targets
+
+
+def sum_of(terms: Iterable[Tensor]) -> Tensor:
+    """Return the sum of at least one tensor, in the memory of the first."""
+    iterator = iter(terms)
+    total = next(iterator)
+    for term in iterator:
+        total += term
+    return total
