@@ -12,7 +12,6 @@ from typing import ClassVar, Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from typing_extensions import Self
 
 from .._sparse import scale_columns
 from .base import Kernel
@@ -42,7 +41,7 @@ class ScaledKernel(Kernel):
     def dim(self) -> int | None:
         return len(self.lengthscale) if isinstance(self.lengthscale, tuple) else None
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Self:
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
         if self.lengthscale != "median":
             return self
         return replace(self, lengthscale=self.median(sample.double()))

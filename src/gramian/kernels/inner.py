@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from typing_extensions import Self
 
 from .._sparse import squared_norms
 from ._scaled import ScaledKernel
-from .base import Prepared, Side, kernels
+from .base import Kernel, Prepared, Side, kernels
 from .radial import matmul
 
 
@@ -54,7 +53,7 @@ class Linear(InnerProduct):
         scikit-learn's linear kernel.
     """
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Self:
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
         return replace(self, lengthscale=1.0) if self.lengthscale == "median" else self
 
     def profile(self, s: Tensor) -> Tensor:
@@ -86,7 +85,7 @@ class Polynomial(InnerProduct):
         if not (math.isfinite(self.coef0) and self.coef0 >= 0):
             raise ValueError(f"coef0 must be finite and at least 0, not {self.coef0!r}")
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Self:
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
         if self.lengthscale != "median":
             return self
         return replace(self, lengthscale=math.sqrt(sample.shape[1]))
