@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ class CostMeter:
     evaluations: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class KernelOperator:
     """The n x m matrix k(rows, cols), of which no more than a tile is ever stored.
 
@@ -42,7 +42,7 @@ class KernelOperator:
         See `choose_engine`.
     memory_bytes : int, default=2**30
         Budget for blocks and workspace; the vectors of a product are the caller's.
-    meter : CostMeter
+    meter : CostMeter, optional
         Shared by all operators derived from this one.
 
     Attributes
@@ -57,15 +57,24 @@ class KernelOperator:
     kernel: Kernel
     rows: RowSource
     cols: RowSource
-    engine: Engine = "auto"  # type: ignore[assignment]
-    memory_bytes: int = 1 << 30
-    meter: CostMeter = field(default_factory=CostMeter, compare=False)
+    engine: Engine
+    memory_bytes: int
+    meter: CostMeter = field(compare=False)
 
-    def __post_init__(self) -> None:
-        same = self.rows is self.cols
-        rows = as_rows(self.rows)
-        _set(self, rows=rows, cols=rows if same else as_rows(self.cols))
-        _set(self, engine=choose_engine(self.engine, dtype=self.dtype))
+    # written out because the arguments may be more than the fields hold
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Any,
+        cols: Any,
+        engine: str | Engine = "auto",
+        memory_bytes: int = 1 << 30,
+        meter: CostMeter | None = None,
+    ) -> None:
+        source = as_rows(rows)
+        _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
+        _set(self, engine=choose_engine(engine, dtype=self.dtype), memory_bytes=memory_bytes)
+        _set(self, meter=CostMeter() if meter is None else meter)
         if self.rows.shape[1] != self.cols.shape[1]:
             raise ValueError(
                 f"the rows have {self.rows.shape[1]} features, the columns "
@@ -181,6 +190,15 @@ class KernelOperator:
             return self.engine.block(self.kernel, self._cast(block), z, diagonal=_start(*at))
 
         return self.rows.map(one, *self._row_numbers(), size=self._block_size(self.shape[1], 1))
+
+    def strips(self) -> Iterator[tuple[slice, Float[Tensor, "b m"]]]:
+        """Yield blocks of rows of the matrix, in order: for what cannot do with products."""
+        self._count()
+        z = self._hold(self.cols, 1)
+        size = max(1, min(LARGEST_BLOCK, self.memory_bytes // (4 * z.shape[0] * z.itemsize)))
+        for rows, block in self.rows.blocks(size):
+            start = rows.start if self._same else None
+            yield rows, self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
 
     @property
     def _same(self) -> bool:
