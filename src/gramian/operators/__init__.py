@@ -2,8 +2,8 @@
 
 `KernelOperator` joins a kernel, two row sources and an engine, and behaves like the matrix
 K = k(rows, cols). Everything above this package (samplers, preconditioners, solvers) is written
-with ``K @ v``, ``K.T @ u``, ``K.normal(v)``, ``K[i]`` and ``K[i, j]`` and mentions no device, block,
-tile or file.
+with ``K @ v``, ``K.T @ u``, ``K.normal(v)``, ``K[i]`` and ``K[i, j]`` and mentions no device,
+block, tile or file.
 
 An `Engine` computes with points that are in memory and is the only code that knows the hardware.
 The operator cuts the rows into blocks that fit its byte budget and hands them over; the engine

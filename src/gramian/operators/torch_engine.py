@@ -68,7 +68,7 @@ class TorchEngine(Engine):
             buffer = v.new_empty(rows * cols)
             for i, i_end in _steps(*bounds, rows):
                 left, sums = tiles.row(i, i_end), out[i - bounds[0] : i_end - bounds[0]]
-                for j, j_end, right, v_j in columns:
+                for j, _, right, v_j in columns:
                     sums += torch.mm(tiles.fill(left, right, i, j, buffer), v_j)
             return out
 
@@ -177,18 +177,22 @@ class Tiles:
 
     @property
     def n(self) -> int:
+        """Number of rows."""
         return self.left[0].shape[0]
 
     @property
     def m(self) -> int:
+        """Number of columns."""
         return self.right[0].shape[0]
 
     @property
     def device(self) -> torch.device:
+        """Where the rows are."""
         return self.right[0].device
 
     @classmethod
     def build(cls, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
+        """Prepare the rows of `x` and `z`, in float64 where float32 would lose digits."""
         values = kernel.diag(z) if diagonal is not None else None
         left, right = _prepare(kernel, x, z)
         underflow = kernel.may_underflow(left, right, x.dtype)

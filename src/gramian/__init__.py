@@ -1,0 +1,1 @@
+"""gramian: kernel ridge regression on data of any size."""

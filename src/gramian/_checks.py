@@ -1,0 +1,48 @@
+"""Checks of arguments that name the value and the remedy."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def as_bytes(limit: int | str, name: str = "memory_limit") -> int:
+    """Return a number of bytes, given as such or like "500MB", "2 GB", "1.5GiB".
+
+    Parameters
+    ----------
+    limit : int or str
+        kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024.
+    name : str
+        What is being read, for the error.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read or is not positive.
+    """
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([kKMGT]?)(i?)[bB]?\s*", str(limit))
+    try:
+        if match is None:
+            raise ValueError(limit)
+        number, prefix, binary = match.groups()
+        unit = _UNITS[prefix.upper()]
+        size = float(number) * (2 ** (10 * (len(str(unit)) // 3)) if binary else unit)
+        if not size >= 1:
+            raise ValueError(limit)
+    except ValueError:
+        raise ValueError(
+            f"{name}={limit!r} is not a size; give bytes as a positive number, or a text like "
+            "'500MB' or '2GiB'"
+        ) from None
+    return int(size)
+
+
+def readable_bytes(size: float) -> str:
+    """Return a size as a person would write it, like "1.2 GB"."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"

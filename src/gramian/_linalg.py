@@ -1,0 +1,127 @@
+"""Dense factorisations in float64, in place, through LAPACK routines that torch does not offer."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg.blas
+import scipy.linalg.lapack
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+class NotPositiveDefinite(ValueError):
+    """A Cholesky factorisation met a pivot that is not positive."""
+
+
+def by_columns(A: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:
+    """Return the memory of a symmetric matrix as LAPACK reads it: column after column."""
+    return A.t()
+
+
+def cholesky_(A: Float[Tensor, "m m"]) -> None:
+    """Replace the upper triangle of A by its factor R, R'R = A; the strict lower one stays.
+
+    Parameters
+    ----------
+    A : Tensor of shape (m, m)
+        Float64, by columns. Cost: m³ / 3 operations, no copy.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        The upper triangle is then spoilt.
+    """
+    _, info = scipy.linalg.lapack.dpotrf(A.numpy(), lower=0, overwrite_a=1, clean=0)
+    if info != 0:
+        raise NotPositiveDefinite(f"pivot {info} of {len(A)} is not positive")
+
+
+def times_transpose_(R: Float[Tensor, "m m"]) -> None:
+    """Replace the upper triangular R in the upper triangle by that of R R'. m³ / 3 operations."""
+    scipy.linalg.lapack.dlauum(R.numpy(), lower=0, overwrite_c=1)
+
+
+def solve_triangular(
+    R: Float[Tensor, "m m"],
+    b: Float[Tensor, "m t"],
+    *,
+    lower: bool,
+    transpose: bool,
+    unit: bool = False,
+) -> Float[Tensor, "m t"]:
+    """Return the solution of R x = b, or of R' x = b, with one triangle of R (by columns)."""
+    x, _ = scipy.linalg.lapack.dtrtrs(
+        R.numpy(), b.numpy(), lower=int(lower), trans=int(transpose), unitdiag=int(unit)
+    )
+    return torch.from_numpy(np.ascontiguousarray(x))
+
+
+def times_triangular(
+    R: Float[Tensor, "m m"],
+    b: Float[Tensor, "m t"],
+    *,
+    lower: bool,
+    transpose: bool,
+    unit: bool = False,
+) -> Float[Tensor, "m t"]:
+    """Return R b, or R' b, with one triangle of R (by columns)."""
+    x = scipy.linalg.blas.dtrmm(
+        1.0, R.numpy(), b.numpy(), lower=int(lower), trans_a=int(transpose), diag=int(unit)
+    )
+    return torch.from_numpy(np.ascontiguousarray(x))
+
+
+def solve_cholesky(R: Float[Tensor, "m m"], b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+    """Return the solution of R'R x = b, with the upper triangle of R (by columns)."""
+    x, _ = scipy.linalg.lapack.dpotrs(R.numpy(), b.numpy(), lower=0)
+    return torch.from_numpy(np.ascontiguousarray(x))
+
+
+def mirror_upper_(A: Float[Tensor, "m m"]) -> None:
+    """Copy the strict upper triangle of A, transposed, onto the strict lower one."""
+    _copy_lower_triangle(A, A.t())
+
+
+def mirror_lower_(A: Float[Tensor, "m m"]) -> None:
+    """Copy the strict lower triangle of A, transposed, onto the strict upper one."""
+    _copy_lower_triangle(A.t(), A)
+
+
+def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 1024) -> None:
+    """Copy the strict lower triangle by blocks; both may be views of one memory."""
+    m = len(target)
+    for start in range(0, m, step):
+        end = min(start + step, m)
+        target[end:, start:end] = source[end:, start:end]
+        i, j = torch.tril_indices(end - start, end - start, -1)
+        target[start:end, start:end][i, j] = source[start:end, start:end][i, j]
+
+
+def stacked_triangle(blocks: list[Float[Tensor, "b m"]]) -> Float[Tensor, "m m"]:
+    """Return the R of a QR factorisation of the blocks stacked on each other."""
+    return torch.linalg.qr(torch.cat(blocks), mode="r").R
+
+
+def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) -> float:
+    """Return the condition number of the tridiagonal matrix behind k steps of CG.
+
+    Parameters
+    ----------
+    alpha, beta : Tensor of shape (k,)
+        Step lengths, and ratios of successive residuals. The estimate grows with k towards the
+        condition number of the (preconditioned) matrix.
+
+    References
+    ----------
+    .. [1] Golub & Van Loan, *Matrix Computations*, 4th ed., section 11.3.5.
+    """
+    if len(alpha) == 0:
+        return 1.0
+    diagonal = 1 / alpha
+    diagonal[1:] += beta[:-1] / alpha[:-1]
+    off = beta[:-1].sqrt() / alpha[:-1]
+    values = torch.linalg.eigvalsh(torch.diag(diagonal) + torch.diag(off, 1) + torch.diag(off, -1))
+    return float(values[-1] / values[0]) if values[0] > 0 else float("inf")

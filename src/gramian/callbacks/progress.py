@@ -1,0 +1,75 @@
+"""Progress: a bar on the terminal, or lines in the log."""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+
+from ..problems import Problem
+from ..solvers import State
+
+logger = logging.getLogger("gramian")
+
+
+class LogProgress:
+    """Write the metrics of every few iterations to the logger "gramian", at level INFO.
+
+    Parameters
+    ----------
+    every : int, default=1
+    """
+
+    def __init__(self, every: int = 1) -> None:
+        self.every = every
+
+    def __call__(self, problem: Problem, state: State) -> None:
+        """Log the state if it is its turn."""
+        if state.iteration % self.every == 0:
+            logger.info("iteration %d: %s", state.iteration, _text(state.metrics))
+
+
+class ProgressBar:
+    """A bar on the terminal, drawn with rich; use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    total : int, optional
+        Iterations expected; without it the bar only pulses.
+    description : str, default="solving"
+    """
+
+    def __init__(self, total: int | None = None, description: str = "solving") -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[metrics]}"),
+        )
+        self._progress = Progress(*columns, console=Console(stderr=True))
+        self._task = self._progress.add_task(description, total=total, metrics="")
+
+    def __enter__(self) -> ProgressBar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, problem: Problem, state: State) -> None:
+        """Move the bar to the iteration of the state."""
+        self._progress.update(
+            self._task, completed=state.iteration, metrics=_text(state.metrics)
+        )
+
+
+def _text(metrics: dict[str, float]) -> str:
+    hidden = ("kernel_evaluations", "condition")
+    return "  ".join(f"{key} {value:.3g}" for key, value in metrics.items() if key not in hidden)

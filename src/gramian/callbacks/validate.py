@@ -1,0 +1,66 @@
+"""Validate: the error on held-out rows after an iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import as_rows
+from ..problems import Problem
+from ..solvers import State
+
+
+@dataclass(frozen=True)
+class Validate:
+    """Add ``valid_rmse``, and ``valid_error`` for class codes, to the metrics of a state.
+
+    Parameters
+    ----------
+    X : RowSource, or anything `as_rows` takes
+        Held-out rows, prepared like the training rows.
+    y : array of shape (n,) or (n, t)
+        Their targets. Inside a classifier's ``callbacks``: their labels.
+    every : int, default=1
+        Iterations between two validations.
+    coded : bool, default=False
+        Whether `y` holds class codes: the fraction of rows whose largest value (for one target:
+        whose sign) is at the wrong place is then added as ``valid_error``.
+
+    Notes
+    -----
+    Cost: one prediction each time; neither its time nor its kernel evaluations are counted.
+    """
+
+    X: Any
+    y: Any
+    every: int = 1
+    coded: bool = False
+
+    def __call__(self, problem: Problem, state: State) -> None:
+        """Predict and compare, if it is the turn of this iteration."""
+        if state.iteration % self.every:
+            return
+        K = problem.K
+        predicted = problem.model(state.coef).predict(
+            as_rows(self.X), engine=K.engine, memory_bytes=K.memory_bytes
+        )
+        y = torch.as_tensor(self.y, dtype=torch.float64).reshape(predicted.shape)
+        state.metrics["valid_rmse"] = float((predicted - y).square().mean().sqrt())
+        if self.coded:
+            state.metrics["valid_error"] = _error(predicted, y)
+
+    def with_targets(self, y: Float[Tensor, "n t"], coded: bool) -> Validate:
+        """Return the same with other targets: an estimator's, in its own scale or code."""
+        return replace(self, y=y, coded=coded)
+
+
+def _error(predicted: Tensor, y: Tensor) -> float:
+    if y.shape[1] == 1:
+        wrong = (predicted > 0) != (y > 0)
+    else:
+        wrong = predicted.argmax(dim=1) != y.argmax(dim=1)
+    return float(wrong.double().mean())

@@ -1,0 +1,134 @@
+"""FalkonFactor: the two Cholesky factors of FALKON, in the memory of one matrix."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .. import _linalg as la
+from ..problems import NystromProblem
+
+logger = logging.getLogger("gramian")
+
+
+@dataclass(frozen=True)
+class FalkonFactor:
+    r"""The preconditioner B of FALKON, :math:`B B^\top \approx (K_{nm}^\top K_{nm}/n + \lambda
+    K_{mm})^{-1}`.
+
+    With :math:`T^\top T = K_{mm} + \mathrm{jitter}\, I` and :math:`A^\top A = T D^2 T^\top / m +
+    \lambda I`, B is :math:`T^{-1} A^{-1}`; :math:`D^2` holds the landmark weights. Both factors are
+    float64 whatever the data, since :math:`K_{mm}` is often singular to float32.
+
+    Attributes
+    ----------
+    triangles : Tensor of shape (m, m), by columns
+        A in the upper triangle with the diagonal; below it T' with its columns divided by
+        `diagonal`, so that its own diagonal is one and need not be stored.
+    diagonal : Tensor of shape (m, 1)
+        The diagonal of T.
+    jitter : float
+        What was added to the diagonal of K_mm, in units of the kernel.
+
+    Notes
+    -----
+    Cost: m² kernel evaluations; 2 m³ / 3 + m³ / 3 operations; 8 m² bytes.
+
+    Departures from the paper: the jitter is ``eps * trace(K_mm)`` times as many tens as it takes
+    (the paper: ``eps * m``); with float32 data it is at least ``eps32² k² / penalty``, below which
+    rounding errors of K_nm, of size eps32 k, would outweigh the penalty along the directions that
+    K_mm does not see.
+
+    References
+    ----------
+    .. [1] Rudi, Carratino, Rosasco, *FALKON: An optimal large scale kernel method*, NeurIPS 2017,
+       eq. (10), (13) and algorithm 1.
+    """
+
+    triangles: Float[Tensor, "m m"]
+    diagonal: Float[Tensor, "m 1"]
+    jitter: float
+
+    @classmethod
+    def build(cls, problem: NystromProblem, penalty: float | None = None) -> FalkonFactor:
+        """Return the factor for a problem, with another penalty inside A if one is given."""
+        lam = problem.penalty if penalty is None else penalty
+        P = la.by_columns(problem.K_mm.double().dense())
+        jitter = _factor_landmarks(P, _least_jitter(P, problem))
+        diagonal = P.diagonal().clone()
+        la.mirror_upper_(P)
+        _divide_columns_below_diagonal(P, diagonal)
+        _form_second(P, problem.landmark_weight, lam)
+        la.cholesky_(P)
+        return cls(P, diagonal[:, None], jitter)
+
+    def solve_T(self, b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+        """Return T⁻¹ b."""
+        return la.solve_triangular(
+            self.triangles, b / self.diagonal, lower=True, transpose=True, unit=True
+        )
+
+    def solve_Tt(self, b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+        """Return T'⁻¹ b."""
+        x = la.solve_triangular(self.triangles, b, lower=True, transpose=False, unit=True)
+        return x / self.diagonal
+
+    def solve_A(self, b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+        """Return A⁻¹ b."""
+        return la.solve_triangular(self.triangles, b, lower=False, transpose=False)
+
+    def solve_At(self, b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+        """Return A'⁻¹ b."""
+        return la.solve_triangular(self.triangles, b, lower=False, transpose=True)
+
+    def to_coef(self, beta: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+        """Return the coefficients T⁻¹ A⁻¹ beta."""
+        return self.solve_T(self.solve_A(beta))
+
+    def from_coef(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+        """Return the preconditioned coordinates A T coef."""
+        Tcoef = self.diagonal * la.times_triangular(
+            self.triangles, coef, lower=True, transpose=True, unit=True
+        )
+        return la.times_triangular(self.triangles, Tcoef, lower=False, transpose=False)
+
+
+def _least_jitter(P: Tensor, problem: NystromProblem) -> float:
+    trace = float(P.diagonal().sum())
+    noise = torch.finfo(problem.K.dtype).eps * trace / len(P)
+    return max(la.EPS * trace, noise**2 / problem.penalty)
+
+
+def _factor_landmarks(P: Tensor, jitter: float) -> float:
+    """Replace the upper triangle of K_mm by T and return the jitter that made it possible."""
+    diagonal = P.diagonal().clone()
+    while True:
+        P.diagonal().copy_(diagonal + jitter)
+        try:
+            la.cholesky_(P)
+        except la.NotPositiveDefinite:
+            la.mirror_lower_(P)
+            jitter *= 10
+            logger.debug("K_mm is singular to rounding; jitter %.1e", jitter)
+        else:
+            return jitter
+
+
+def _divide_columns_below_diagonal(P: Tensor, diagonal: Tensor) -> None:
+    for j in range(len(P) - 1):
+        P[j + 1 :, j] /= diagonal[j]
+
+
+def _form_second(P: Tensor, weight: Tensor | None, lam: float) -> None:
+    """Replace T in the upper triangle by T D² T' / m + lam I."""
+    m = len(P)
+    scale = torch.ones(m, dtype=P.dtype) if weight is None else weight.to(P.dtype).sqrt()
+    scale /= m**0.5
+    for j in range(m):
+        P[: j + 1, j] *= scale[j]
+    la.times_transpose_(P)
+    P.diagonal().add_(lam)

@@ -1,0 +1,164 @@
+"""Problems: kernel ridge regression as a linear system, with all rows or m landmarks as centers.
+
+`FullProblem` and `NystromProblem` say what is to be solved; solvers say how. Both minimise
+
+    (1 / N) sum_i w_i (f(x_i) - y_i)² + penalty · ‖f‖²,    N = sum_i w_i,
+
+over functions f that are combinations of k(., z) for centers z. A weight that is a whole number is
+a repeated row. Problems are immutable: two solvers may work on one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .model import KernelModel
+from .operators import KernelOperator
+
+
+@dataclass(frozen=True)
+class _Ridge:
+    """What the two problems share: a matrix, targets, a penalty and observation weights."""
+
+    K: KernelOperator
+    targets: Float[Tensor, "n t"]
+    penalty: float
+    weights: Float[Tensor, " n"] | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.penalty) and self.penalty > 0):
+            raise ValueError(
+                f"penalty must be positive and finite, not {self.penalty!r}; it is the ridge per "
+                "sample: scikit-learn's alpha / n"
+            )
+        if self.targets.shape[0] != self.K.shape[0]:
+            raise ValueError(f"{self.K.shape[0]} rows but {self.targets.shape[0]} targets")
+        if self.weights is not None and not bool((self.weights >= 0).all()):
+            raise ValueError("weights must not be negative")
+
+    @property
+    def total(self) -> float:
+        """N, the sum of the weights: the number of rows if there are none."""
+        if self.weights is None:
+            return float(self.K.shape[0])
+        return float(self.weights.sum(dtype=torch.float64))
+
+    @property
+    def shift(self) -> float:
+        """N · penalty, in the units of the kernel's values."""
+        return self.total * self.penalty
+
+
+@dataclass(frozen=True)
+class FullProblem(_Ridge):
+    """All n rows are centers: (K + N penalty W⁻¹) coef = targets.
+
+    Parameters
+    ----------
+    K : KernelOperator of shape (n, n)
+    targets : Tensor of shape (n, t)
+    penalty : float
+        Ridge per sample; positive.
+    weights : Tensor of shape (n,), optional
+        Positive observation weights; ones if None.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.K.rows is not self.K.cols:
+            raise ValueError("the full problem needs the same row source on both sides of K")
+        if self.weights is not None and not bool((self.weights > 0).all()):
+            raise ValueError("weights must be positive here: leave out the rows of weight zero")
+
+    @property
+    def rhs(self) -> Float[Tensor, "n t"]:
+        """The right-hand side."""
+        return self.targets
+
+    @property
+    def ridge(self) -> Tensor:
+        """The diagonal that is added to K: (n, 1), or one number if there are no weights."""
+        if self.weights is None:
+            return torch.tensor(self.shift, dtype=torch.float64)
+        return self.shift / self.weights.double()[:, None]
+
+    def apply(self, coef: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+        """Return (K + N penalty W⁻¹) coef in the dtype of `coef`. Cost: n² kernel evaluations."""
+        return self.K @ coef + (self.ridge * coef).to(coef.dtype)
+
+    def double(self) -> FullProblem:
+        """Return the same problem with kernel entries computed in float64."""
+        return replace(self, K=self.K.double(), targets=self.targets.double())
+
+    def model(self, coef: Float[Tensor, "n t"]) -> KernelModel:
+        """Return the function with coefficients `coef`."""
+        return KernelModel(self.K.kernel, self.K.cols, coef)
+
+
+@dataclass(frozen=True)
+class NystromProblem(_Ridge):
+    """m landmarks are centers: (K_nm' W K_nm + N penalty K_mm) coef = K_nm' W targets.
+
+    Parameters
+    ----------
+    K : KernelOperator of shape (n, m)
+        Rows against landmarks.
+    targets : Tensor of shape (n, t)
+    penalty : float
+        Ridge per sample; positive.
+    weights : Tensor of shape (n,), optional
+        Observation weights, at least zero; ones if None.
+    landmark_weight : Tensor of shape (m,), optional
+        What a landmark stands for, relative to 1/m of the rows: 1 / (n · its probability) of
+        being drawn, times its own observation weight over the mean one. Only preconditioners
+        use it; the solution does not depend on it.
+    """
+
+    landmark_weight: Float[Tensor, " m"] | None = None
+
+    @classmethod
+    def at(
+        cls,
+        K: KernelOperator,
+        index: Int[Tensor, " m"],
+        targets: Float[Tensor, "n t"],
+        penalty: float,
+        weights: Float[Tensor, " n"] | None = None,
+        landmark_weight: Float[Tensor, " m"] | None = None,
+    ) -> NystromProblem:
+        """Return the problem whose landmarks are rows `index` of an (n, n) operator."""
+        points = K.rows.take(index)
+        weight = torch.ones(len(index)) if landmark_weight is None else landmark_weight
+        if weights is not None:
+            weight = weight * (weights[index] / weights.mean())
+        return cls(K.against(points), targets, penalty, weights, weight.double())
+
+    @property
+    def K_mm(self) -> KernelOperator:
+        """The landmarks against themselves."""
+        return replace(self.K, rows=self.K.cols)
+
+    @property
+    def rhs(self) -> Float[Tensor, "m t"]:
+        """The right-hand side, in float64. Cost: n m kernel evaluations."""
+        return -self.K.normal(None, self.weights, self.targets.double())
+
+    def apply(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+        """Return the matrix of the system times `coef`, float64. Cost: n m kernel evaluations."""
+        return self.K.normal(coef.double(), self.weights) + self.shift * (self.K_mm @ coef)
+
+    def double(self) -> NystromProblem:
+        """Return the same problem with kernel entries computed in float64."""
+        return replace(self, K=self.K.double(), targets=self.targets.double())
+
+    def model(self, coef: Float[Tensor, "m t"]) -> KernelModel:
+        """Return the function with coefficients `coef`."""
+        return KernelModel(self.K.kernel, self.K.cols, coef)
+
+
+Problem = FullProblem | NystromProblem

@@ -1,0 +1,65 @@
+"""Solvers: algorithms for the two problems, each one file, each a generator of states.
+
+A `Solver` is a value: its fields are hyperparameters. ``solver.iterate(problem)`` yields the state
+at the start and after each iteration, for ever; `solve` is the only loop, and so the only place
+that knows about stopping, time, history, callbacks and divergence::
+
+    result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])
+    model = problem.model(result.state.coef)
+
+A yielded state is all that is needed to go on exactly: ``solve(..., state=state)``. A plain
+``State(0, coef)`` is a starting point instead.
+
+========  ===================  ==========================================================
+name      problem              method
+========  ===================  ==========================================================
+direct    both                 factorisation in float64: the yardstick
+pcg       FullProblem          conjugate gradient, K never stored
+falkon    NystromProblem       conjugate gradient with FALKON's preconditioner
+========  ===================  ==========================================================
+
+To add a solver: one file with a `State` subclass and a registered `Solver`, one import line here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .base import Callback, Result, Solver, State, solve, solvers
+from .conjugate_gradient import CGState, conjugate_gradient
+from .direct import Direct
+from .falkon import Falkon, FalkonState
+from .pcg import PCG
+from .stopping import Stop, max_iterations, patience, time_limit, tolerance
+
+
+def make(name: str, **parameters: Any) -> Solver[Any, Any]:
+    """Return the solver called `name`: direct, pcg or falkon."""
+    return solvers.make(name, **parameters)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the solvers."""
+    return tuple(solvers)
+
+
+__all__ = [
+    "PCG",
+    "CGState",
+    "Callback",
+    "Direct",
+    "Falkon",
+    "FalkonState",
+    "Result",
+    "Solver",
+    "State",
+    "Stop",
+    "conjugate_gradient",
+    "make",
+    "max_iterations",
+    "names",
+    "patience",
+    "solve",
+    "time_limit",
+    "tolerance",
+]

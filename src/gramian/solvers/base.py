@@ -1,0 +1,205 @@
+"""State, Solver and solve: a solver is a generator of states, and this is the only loop."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._registry import Registry
+from ..problems import FullProblem, NystromProblem, Problem
+from .stopping import Row, Stop, max_iterations, tolerance
+
+logger = logging.getLogger("gramian")
+
+
+@dataclass
+class State:
+    """What a solver has reached: a starting point, and what a subclass adds to go on exactly.
+
+    Attributes
+    ----------
+    iteration : int
+    coef : Tensor of shape (m, t)
+        Coefficients of the centers.
+    metrics : dict of str to float
+        By-products that cost nothing, and what callbacks add; they become a row of the history.
+    """
+
+    iteration: int
+    coef: Float[Tensor, "m t"]
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+P = TypeVar("P", bound=FullProblem | NystromProblem)
+S = TypeVar("S", bound=State)
+Callback = Callable[[Problem, State], Any]
+"""Called after each iteration; may add to ``state.metrics``; asks to stop by returning True."""
+
+
+class Solver(ABC, Generic[P, S]):
+    """An algorithm for one problem or both. Fields are its hyperparameters; it holds no state.
+
+    Attributes
+    ----------
+    problem_types : tuple of type
+        The problems it can solve, checked before any work.
+    state_type : type
+        The class of the states it yields.
+    needs_random_access : bool
+        Whether it reads rows in random order, which a sequential row source refuses.
+    """
+
+    problem_types: ClassVar[tuple[type, ...]]
+    state_type: ClassVar[type] = State
+    needs_random_access: ClassVar[bool] = False
+
+    @abstractmethod
+    def iterate(
+        self, problem: P, state: State | None = None, *, rng: torch.Generator | None = None
+    ) -> Iterator[S]:
+        """Yield the state at the start, then the state after each iteration, for ever.
+
+        Given a state that it has yielded, it goes on exactly from there. Given a plain `State`,
+        it starts from those coefficients. It knows no tolerance, limit or clock, and never
+        writes to a tensor that it has yielded. A closed form yields one state.
+        """
+
+    def check(self, problem: P) -> None:
+        """Raise ValueError if this solver cannot solve the problem, before any work."""
+        name = type(self).__name__
+        if not isinstance(problem, self.problem_types):
+            wanted = " or ".join(kind.__name__ for kind in self.problem_types)
+            raise ValueError(
+                f"{name} solves {wanted}, not {type(problem).__name__}; give landmarks for "
+                "'falkon', none for 'pcg', either for 'direct'"
+            )
+        if self.needs_random_access and not problem.K.rows.random_access:
+            raise ValueError(
+                f"{name} reads rows in random order, but {type(problem.K.rows).__name__} is "
+                "sequential; convert the file once with `gramian convert data.parquet data.npy`, "
+                "or use solver='falkon' with landmarks"
+            )
+
+
+solvers: Registry[Solver[Any, Any]] = Registry("solver")
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where a run ended and why.
+
+    Attributes
+    ----------
+    state : State
+    reason : str
+        "converged", "max_iterations", "time_limit", "no_progress", "callback" or "diverged".
+    history : list of dict
+        A row per state: iteration, seconds (without callbacks), kernel_evaluations, metrics.
+    """
+
+    state: State
+    reason: str
+    history: list[Row]
+
+
+def solve(
+    problem: Problem,
+    solver: Solver[Any, Any],
+    *,
+    stop: Sequence[Stop] = (tolerance(1e-6), max_iterations(100)),
+    callbacks: Sequence[Callback] = (),
+    state: State | None = None,
+    rng: torch.Generator | None = None,
+) -> Result:
+    """Run a solver until the first stopping rule fires, a callback asks, or it diverges.
+
+    Parameters
+    ----------
+    problem : FullProblem or NystromProblem
+    solver : Solver
+    stop : sequence of stopping rules
+        See `tolerance`, `max_iterations`, `time_limit`, `patience`. First to fire wins.
+    callbacks : sequence of callables
+        ``callback(problem, state)`` after each iteration, in order, before the stopping rules,
+        which may use what it adds to ``state.metrics``. Its time is not counted.
+    state : State, optional
+        One that the solver has yielded: goes on from there. A plain `State`: a starting point.
+    rng : torch.Generator, optional
+        For random solvers; one seeded with 0 if None.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ValueError
+        If the solver cannot solve this problem.
+    """
+    solver.check(problem)
+    rng = torch.Generator().manual_seed(0) if rng is None else rng
+    clock = _Clock(problem, state)
+    states = solver.iterate(problem, state, rng=rng)
+    history: list[Row] = []
+    last: State | None = None
+    while (last_or_none := clock.next(states)) is not None:
+        last = last_or_none
+        asked = [callback(problem, last) for callback in callbacks]
+        history.append({"iteration": last.iteration, **last.metrics})
+        reason = _reason(last, history, stop, any(answer is True for answer in asked))
+        if reason is not None:
+            return Result(last, reason, history)
+    if last is None:
+        raise ValueError(f"{type(solver).__name__} yielded no state")
+    return Result(last, "converged", history)
+
+
+class _Clock:
+    """Times the solver, without callbacks, and reads the meter; continues after a resumption."""
+
+    def __init__(self, problem: Problem, state: State | None) -> None:
+        before = {} if state is None else state.metrics
+        self._seconds = before.get("seconds", 0.0)
+        self._meter = problem.K.meter
+        self._offset = before.get("kernel_evaluations", 0) - self._meter.evaluations
+
+    def next(self, states: Iterator[State]) -> State | None:
+        start = time.perf_counter()
+        state = next(states, None)
+        self._seconds += time.perf_counter() - start
+        if state is not None:
+            state.metrics["seconds"] = self._seconds
+            state.metrics["kernel_evaluations"] = self._meter.evaluations + self._offset
+        return state
+
+
+def _reason(state: State, history: list[Row], stop: Sequence[Stop], asked: bool) -> str | None:
+    if not all(math.isfinite(value) for value in state.metrics.values()):
+        logger.warning("iteration %d: a metric is not finite", state.iteration)
+        return "diverged"
+    reasons = (rule(history) for rule in stop)
+    return next((reason for reason in reasons if reason), "callback" if asked else None)
+
+
+def starting_coef(state: State | None, like: Tensor) -> Tensor:
+    """Return the coefficients of a plain state as a start, or zeros like the argument."""
+    if state is None:
+        return torch.zeros_like(like)
+    if state.coef.shape != like.shape:
+        raise ValueError(
+            f"the starting coefficients have shape {tuple(state.coef.shape)}, this problem needs "
+            f"{tuple(like.shape)}"
+        )
+    return state.coef.to(like.dtype)
+
+
+__all__ = ["Callback", "Result", "Solver", "State", "solve", "solvers"]

@@ -1,0 +1,202 @@
+"""Conjugate gradient for many right-hand sides, with refinement of the true residual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from .._linalg import condition_of_lanczos
+from .base import State, starting_coef
+
+Linear = Callable[[Tensor], Tensor]
+
+REFINE_BELOW = 0.1
+"""The true residual is computed once the recursive one has dropped by this factor since."""
+
+LANCZOS_STEPS = 100
+"""Steps from which the condition number is estimated; the estimate has settled by then."""
+
+
+@dataclass
+class CGState(State):
+    """All that conjugate gradient needs to go on.
+
+    Attributes
+    ----------
+    residual, direction : Tensor of shape (m, t)
+    energy : Tensor of shape (t,)
+        Inner product of the residual with the preconditioned residual.
+    active : Tensor of shape (t,)
+        Columns that still move.
+    checked : Tensor of shape (t,)
+        Norms of the residual when it was last computed and not updated.
+    lanczos : Tensor of shape (k, 2)
+        Step lengths and residual ratios of the column with the largest right-hand side.
+    """
+
+    residual: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
+    direction: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
+    energy: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
+    active: Bool[Tensor, " t"] = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))
+    checked: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
+    lanczos: Float[Tensor, "k 2"] = field(default_factory=lambda: torch.empty(0, 2))
+
+
+def conjugate_gradient(
+    apply: Linear,
+    rhs: Float[Tensor, "m t"],
+    *,
+    state: State | None = None,
+    precondition: Linear | None = None,
+    exact_residual: Linear | None = None,
+) -> Iterator[CGState]:
+    """Solve A x = b for the columns of b by (preconditioned) conjugate gradient.
+
+    Parameters
+    ----------
+    apply : callable
+        Products with the symmetric positive definite A; of a lower precision than float64 if
+        need be.
+    rhs : Tensor of shape (m, t)
+    state : State, optional
+        A `CGState` to go on from, or a plain state whose coefficients are the start.
+    precondition : callable, optional
+        Products with an approximate inverse of A; the identity if None.
+    exact_residual : callable, optional
+        x to b - A x in float64. With it the iterate is float64 and the solution reaches float64
+        accuracy although `apply` does not.
+
+    Yields
+    ------
+    CGState
+        With metrics ``rel_residual``, the largest over the columns of the residual relative to
+        the right-hand side, and ``condition``, a Lanczos estimate for the (preconditioned) A.
+
+    Notes
+    -----
+    Columns share products and nothing else. A column freezes when its residual is zero to
+    rounding or its curvature is not positive: there is nothing left to gain, and dividing would
+    do harm.
+
+    Differs from [1]_: once the recursive residual has dropped tenfold, the true one replaces it
+    and the direction restarts. Without this, float32 stalls while the recursion reports
+    convergence; with replacement but without the restart it may diverge.
+
+    References
+    ----------
+    .. [1] Hestenes & Stiefel, *Methods of conjugate gradients for solving linear systems*, 1952.
+    """
+    norm = _norms(rhs)
+    work = _Work(apply, precondition or (lambda r: r), exact_residual, norm, _largest(norm))
+    s = state if isinstance(state, CGState) else _start(work, rhs, state)
+    yield s
+    while True:
+        s = _step(work, s)
+        yield s
+
+
+@dataclass(frozen=True)
+class _Work:
+    apply: Linear
+    precondition: Linear
+    exact_residual: Linear | None
+    norm: Tensor
+    watched: int
+
+    def metrics(self, residual: Tensor, lanczos: Tensor) -> dict[str, float]:
+        relative = _norms(residual) / torch.where(self.norm > 0, self.norm, 1.0)
+        condition = condition_of_lanczos(lanczos[:, 0], lanczos[:, 1])
+        return {"rel_residual": float(relative.max()), "condition": condition}
+
+    def floor(self, dtype: torch.dtype) -> Tensor:
+        return torch.finfo(dtype).eps * self.norm
+
+
+def _start(work: _Work, rhs: Tensor, state: State | None) -> CGState:
+    wide = torch.float64 if work.exact_residual is not None else rhs.dtype
+    x = starting_coef(state, rhs.to(wide))
+    residual = rhs if state is None else _true_residual(work, x, rhs)
+    z = work.precondition(residual)
+    return CGState(
+        iteration=0 if state is None else state.iteration,
+        coef=x,
+        metrics=work.metrics(residual, rhs.new_empty(0, 2)),
+        residual=residual,
+        direction=z,
+        energy=_dots(residual, z),
+        active=_norms(residual) > 0,
+        checked=_norms(residual),
+        lanczos=torch.empty(0, 2, dtype=torch.float64),
+    )
+
+
+def _true_residual(work: _Work, x: Tensor, rhs: Tensor) -> Tensor:
+    if work.exact_residual is not None:
+        return work.exact_residual(x).to(rhs.dtype)
+    return rhs - work.apply(x)
+
+
+def _step(work: _Work, s: CGState) -> CGState:
+    q = work.apply(s.direction)
+    curvature = _dots(s.direction, q)
+    active = s.active & (curvature > 0)
+    alpha = _ratio(s.energy, curvature, active)
+    x = s.coef + alpha * s.direction
+    residual = s.residual - alpha.to(q.dtype) * q
+    residual, restarted = _refined(work, s, x, residual, active)
+    active = active & (_norms(residual) > work.floor(x.dtype))
+    z = work.precondition(residual)
+    energy = _dots(residual, z)
+    beta = torch.zeros_like(energy) if restarted else _ratio(energy, s.energy, active)
+    lanczos = _extended(s.lanczos, alpha[work.watched], beta[work.watched])
+    return replace(
+        s,
+        iteration=s.iteration + 1,
+        coef=x,
+        metrics=work.metrics(residual, lanczos),
+        residual=residual,
+        direction=z + beta.to(z.dtype) * s.direction,
+        energy=energy,
+        active=active,
+        checked=_norms(residual) if restarted else s.checked,
+        lanczos=lanczos,
+    )
+
+
+def _refined(
+    work: _Work, s: CGState, x: Tensor, residual: Tensor, active: Tensor
+) -> tuple[Tensor, bool]:
+    """Return the residual, and whether it has just been computed afresh."""
+    due = bool((_norms(residual) <= REFINE_BELOW * s.checked)[active].all())
+    if work.exact_residual is None or not due:
+        return residual, False
+    return work.exact_residual(x).to(residual.dtype), True
+
+
+def _extended(lanczos: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+    """Append a step; after a restart (beta = 0) the recurrence goes on as a block of its own."""
+    if len(lanczos) >= LANCZOS_STEPS or not alpha > 0:
+        return lanczos
+    row = torch.stack([alpha, beta]).to(lanczos.dtype)
+    return torch.cat([lanczos, row[None]])
+
+
+def _ratio(numerator: Tensor, denominator: Tensor, active: Tensor) -> Tensor:
+    """Return the quotient in active columns and zero in the others."""
+    return torch.where(active, numerator / torch.where(active, denominator, 1.0), 0.0)
+
+
+def _dots(a: Tensor, b: Tensor) -> Tensor:
+    return (a.double() * b.double()).sum(dim=0)
+
+
+def _norms(a: Tensor) -> Tensor:
+    return _dots(a, a).sqrt()
+
+
+def _largest(norm: Tensor) -> int:
+    return int(norm.argmax())

@@ -1,0 +1,41 @@
+"""Stopping rules: small functions of the history, listed in order of precedence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+Row = dict[str, float]
+Stop = Callable[[Sequence[Row]], str | None]
+"""Given the history up to now, returns the reason to stop, or None."""
+
+
+def tolerance(tol: float, metric: str = "rel_residual") -> Stop:
+    """Stop as "converged" once a metric is at most `tol`; rows without it do not count."""
+
+    def rule(history: Sequence[Row]) -> str | None:
+        value = history[-1].get(metric)
+        return "converged" if value is not None and value <= tol else None
+
+    return rule
+
+
+def max_iterations(limit: int) -> Stop:
+    """Stop as "max_iterations" after `limit` iterations, those before a resumption included."""
+    return lambda history: "max_iterations" if history[-1]["iteration"] >= limit else None
+
+
+def time_limit(seconds: float) -> Stop:
+    """Stop as "time_limit" after `seconds` of solver time, callbacks excluded."""
+    return lambda history: "time_limit" if history[-1]["seconds"] >= seconds else None
+
+
+def patience(metric: str, rounds: int = 5) -> Stop:
+    """Stop as "no_progress" when a metric has not reached a new minimum `rounds` times in a row."""
+
+    def rule(history: Sequence[Row]) -> str | None:
+        values = [row[metric] for row in history if metric in row]
+        if not values:
+            return None
+        return "no_progress" if len(values) - 1 - values.index(min(values)) >= rounds else None
+
+    return rule
