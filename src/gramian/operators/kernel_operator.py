@@ -13,7 +13,7 @@ from torch import Tensor
 from .._sparse import cast, is_sparse
 from ..data import ArrayRows, Cast, RowSource, Subset, as_rows
 from ..kernels import Kernel
-from .engine import choose_engine
+from .engine import Engine, choose_engine
 
 LARGEST_BLOCK = 1 << 16
 """Rows per call of an engine: more would need memory and save nothing."""
