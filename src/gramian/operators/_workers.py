@@ -27,17 +27,18 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, "gramian", initializer=_prepare_worker)
 
 
-# A forked child has the executors of its parent but not their threads.
-os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
 class _OneThreadEach:
-    """Sets torch's own threads to one while any caller is inside; restores them after the last.
+    """Sets torch's own threads to one while a caller is inside.
 
-    The setting is one of the process (that of its BLAS, at least), so that callers must share it.
+    torch keeps the number twice: for the process (its BLAS, and threads yet to start) and for each
+    thread. So callers share the number to go back to, and each goes back to it in its own thread.
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with no caller inside, as in a forked child, where none of them goes on."""
         self._lock = threading.Lock()
         self._inside = 0
         self._before = 1
@@ -47,18 +48,31 @@ class _OneThreadEach:
         with self._lock:
             if self._inside == 0:
                 self._before = torch.get_num_threads()
-                torch.set_num_threads(1)
             self._inside += 1
+            torch.set_num_threads(1)
         try:
             yield
         finally:
             with self._lock:
                 self._inside -= 1
-                if self._inside == 0:
-                    torch.set_num_threads(self._before)
+                torch.set_num_threads(self._before)
+
+    def outside(self) -> int:
+        """Return the number of threads that torch has when no caller is inside."""
+        with self._lock:
+            return self._before if self._inside else torch.get_num_threads()
 
 
 _one_thread_each = _OneThreadEach()
+
+
+def _start_afresh() -> None:
+    # A forked child has the executors of its parent but not their threads.
+    _pool.cache_clear()
+    _one_thread_each.forget()
+
+
+os.register_at_fork(after_in_child=_start_afresh)
 
 
 def run(threads: int, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
@@ -73,4 +87,4 @@ def run(threads: int, function: Callable[[A], B], items: Iterable[A]) -> Iterato
 
 def default_threads() -> int:
     """Return the number of workers that torch would use itself."""
-    return max(torch.get_num_threads(), 1)
+    return max(_one_thread_each.outside(), 1)
