@@ -2,23 +2,119 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse
 from torch import Tensor
 
 from .array import ArrayRows
+from .arrow import TableRows
 from .base import RowSource
+from .frame import frame_rows, is_frame
+from .npy import open_npy
+from .parquet import ParquetRows
 from .sparse import SparseRows
+from .transform import Select, column_numbers
 
 
-def as_rows(x: Any) -> RowSource:
-    """Make a row source of anything that holds a feature matrix."""
-    if isinstance(x, RowSource):
-        return x
-    if isinstance(x, Tensor | np.ndarray):
-        return ArrayRows(x)
+def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
+    """Make a row source of anything that holds a feature matrix.
+
+    Parameters
+    ----------
+    x : RowSource, array, table or path
+        A `RowSource` is given back as it is. Otherwise a NumPy array (also memory-mapped), a
+        torch tensor, a pandas DataFrame, an Arrow table (or any table that offers itself as an
+        Arrow stream, like those of polars), a SciPy sparse matrix, a list of lists, or the path
+        of a ``.npy`` file, a ``.parquet`` file or a directory of Parquet files.
+    columns : sequence of str or int, optional
+        The columns to use, in this order; all of them by default. Names where the data have
+        names, else numbers.
+
+    Returns
+    -------
+    RowSource of shape (n, d)
+        float32 stays float32 and float64 stays float64. Narrower types and booleans are delivered
+        as float32, integers of 32 and 64 bits as float64; a table is float64 if any of its
+        columns needs it.
+
+    Raises
+    ------
+    ValueError, TypeError, FileNotFoundError
+        In words, if there is no matrix of numbers with at least one row and one column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_rows(np.zeros((5, 2), np.float32))
+    ArrayRows(5 x 2, float32)
+    """
+    if isinstance(columns, str):
+        columns = [columns]
+    if isinstance(x, str | Path):
+        return _file_rows(Path(x), columns)
+    if is_frame(x):
+        return frame_rows(x, columns)
+    if (table := _as_table(x)) is not None:
+        return TableRows(table, _as_names(columns))
     if scipy.sparse.issparse(x):
+        return _sparse_rows(x, columns)
+    rows = x if isinstance(x, RowSource) else ArrayRows(_as_array(x))
+    return rows if columns is None else Select(rows, columns)
+
+
+def _file_rows(path: Path, columns: Sequence[str | int] | None) -> RowSource:
+    if path.is_dir() or path.suffix in (".parquet", ".pq"):
+        return ParquetRows(path, _as_names(columns))
+    if path.suffix == ".npy":
+        return as_rows(open_npy(path), columns=columns)
+    if path.suffix == ".csv":
+        raise ValueError(
+            f"{path} is text, which is slow to read again and again. Convert it once: "
+            f"gramian convert {path} {path.with_suffix('.parquet')}"
+        )
+    raise ValueError(
+        f"Cannot tell what {path} is: expected a .npy or .parquet file, or a directory of "
+        "Parquet files."
+    )
+
+
+def _sparse_rows(x: Any, columns: Sequence[str | int] | None) -> RowSource:
+    if columns is None or x.ndim != 2:
         return SparseRows(x)
-    raise TypeError(f"Cannot read rows from an object of type {type(x).__name__}.")
+    return SparseRows(x.tocsc()[:, list(column_numbers(columns, None, x.shape[1]))])
+
+
+def _as_table(x: Any) -> pa.Table | None:
+    if isinstance(x, pa.Table):
+        return x
+    if isinstance(x, pa.RecordBatch):
+        return pa.Table.from_batches([x])
+    if (
+        hasattr(x, "__arrow_c_stream__")
+        and not hasattr(x, "iloc")
+        and len(getattr(x, "shape", ())) == 2
+    ):
+        return pa.table(x)
+    return None
+
+
+def _as_names(columns: Sequence[str | int] | None) -> list[str] | None:
+    return None if columns is None else [str(c) for c in columns]
+
+
+def _as_array(x: Any) -> np.ndarray | Tensor:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("Masked arrays are not read, as the mask would be lost: x.filled(np.nan).")
+    if isinstance(x, Tensor | np.ndarray):
+        return x
+    if isinstance(x, Sequence) or hasattr(x, "__array__"):
+        return np.asarray(x)
+    raise TypeError(
+        f"Cannot read rows from an object of type {type(x).__name__}: expected an array, a table, "
+        "a sparse matrix, a path, or a RowSource."
+    )

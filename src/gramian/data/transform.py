@@ -1,9 +1,9 @@
-"""Row sources made of row sources: standardised, in another type, or a part of the rows."""
+"""Row sources made of row sources: standardised, in another type, or a part of them."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -30,7 +30,7 @@ class Blockwise(RowSource):
         self.sparse = rows.sparse
 
     @abstractmethod
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
         """Give the changed block as a new tensor, or the block itself."""
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
@@ -62,6 +62,60 @@ class Cast(Blockwise):
     def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """Convert; see `Blockwise.change`."""
         return cast(block, self.dtype)
+
+
+class Select(Blockwise):
+    """Some columns of a dense source, in the order given.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    columns : sequence of int or str, of length k
+        Numbers in ``0 .. d-1`` or feature names. Where there are no names, ``"3"`` means 3.
+    """
+
+    def __init__(self, rows: RowSource, columns: Sequence[int | str]) -> None:
+        super().__init__(rows)
+        if rows.sparse:
+            raise ValueError("Columns of sparse rows are chosen in SciPy: matrix[:, columns].")
+        numbers = column_numbers(columns, rows.feature_names, rows.shape[1])
+        self.shape = (rows.shape[0], len(numbers))
+        if rows.feature_names is not None:
+            self.feature_names = tuple(rows.feature_names[j] for j in numbers)
+        self._numbers = torch.tensor(numbers)
+
+    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+        """Pick columns; see `Blockwise.change`."""
+        return block.index_select(1, self._numbers.to(block.device))
+
+
+def column_numbers(
+    columns: Sequence[int | str], names: tuple[str, ...] | None, d: int
+) -> tuple[int, ...]:
+    """Translate column names and numbers into distinct numbers in ``0 .. d-1``.
+
+    Parameters
+    ----------
+    columns : sequence of int or str
+    names : tuple of str of length d, or None
+    d : int
+
+    Returns
+    -------
+    tuple of int
+    """
+    number = {name: j for j, name in enumerate(names or map(str, range(d)))}
+    number_or_same = [number.get(c, c) if isinstance(c, str) else c for c in columns]
+    missing = [str(c) for c in number_or_same if isinstance(c, str) or not 0 <= c < d]
+    if missing:
+        known = ", ".join(names) if names else f"columns 0 .. {d - 1}, without names"
+        raise ValueError(f"There is no column {', '.join(missing)}; there are {known}.")
+    numbers = tuple(c for c in number_or_same if not isinstance(c, str))
+    if not numbers:
+        raise ValueError("Found 0 columns (columns=[]), but at least one feature is needed.")
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"A column is named twice in columns={list(columns)}.")
+    return numbers
 
 
 class Standardized(Blockwise):
@@ -123,8 +177,8 @@ class Subset(RowSource):
     ----------
     rows : RowSource of shape (n, d)
     index : Tensor of shape (k,)
-        Row numbers in ``0 .. n-1``. With random access: any order, repeats allowed. A sequential
-        source is filtered while it goes by, so its row numbers must be strictly increasing.
+        Row numbers in ``0 .. n-1``. Any order, repeats allowed; but a pass over a sequential source
+        filters it while it goes by, and asks for strictly increasing numbers (`take` does not).
 
     Notes
     -----
@@ -133,7 +187,9 @@ class Subset(RowSource):
     """
 
     def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
-        _check_subset(rows, index)
+        if len(index) == 0:
+            raise ValueError("A subset needs at least one row, got an empty list of row numbers.")
+        check_index(index, rows.shape[0])
         self.rows = rows
         self.index = index.to("cpu", torch.int64)
         self.shape = (len(index), rows.shape[1])
@@ -152,6 +208,7 @@ class Subset(RowSource):
 
     def _filtered(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         check_size(size)
+        _check_increasing(self.rows, self.index)
         for part, block in self.rows.blocks(size):
             ends = torch.searchsorted(self.index, torch.tensor([part.start, part.stop]))
             start, stop = ends.tolist()
@@ -164,11 +221,8 @@ class Subset(RowSource):
         return self.rows.take(self.index[index.to("cpu", torch.int64)])
 
 
-def _check_subset(rows: RowSource, index: Tensor) -> None:
-    if len(index) == 0:
-        raise ValueError("A subset needs at least one row, got an empty list of row numbers.")
-    check_index(index, rows.shape[0])
-    if not rows.random_access and bool((index.diff() <= 0).any()):
+def _check_increasing(rows: RowSource, index: Tensor) -> None:
+    if bool((index.diff() <= 0).any()):
         raise ValueError(
             f"{rows!r} is read from front to back, so row numbers of a subset must be strictly "
             "increasing. Sort them (and the targets with them), or convert the data once with "

@@ -1,0 +1,36 @@
+"""Preparing the next item while the present one is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """Give the items of an iterator, computing one in advance in another thread.
+
+    Parameters
+    ----------
+    items : iterator
+        Used by one thread at a time. An exception in it is raised here, in its turn.
+
+    Yields
+    ------
+    object
+        The same items in the same order.
+
+    Notes
+    -----
+    At most two items exist at once: the one being used, and the next. When the consumer stops
+    early, the item under way is finished and dropped, and the thread has ended before control
+    returns.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="gramian-read") as thread:
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
+            del item  # before waiting for the next: the consumer may have dropped it already

@@ -1,0 +1,72 @@
+"""Rows of a pandas DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .array import ArrayRows, check_matrix
+from .arrow import TableRows
+from .base import RowSource
+
+
+def is_frame(x: Any) -> bool:
+    """Tell a pandas DataFrame without importing pandas."""
+    return type(x).__module__.split(".")[0] == "pandas" and hasattr(x, "iloc") and x.ndim == 2
+
+
+def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSource:
+    """Make a row source of a DataFrame, without copying it where its memory allows.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, d)
+        Its index is not used. Missing values, also of nullable types, become NaN.
+    columns : sequence of labels, optional
+
+    Returns
+    -------
+    RowSource of shape (n, d)
+        With feature names if all labels are strings, as in scikit-learn.
+    """
+    if columns is not None:
+        missing = [str(c) for c in columns if c not in frame.columns]
+        if missing:
+            known = ", ".join(map(str, frame.columns))
+            raise ValueError(f"The DataFrame has no column {', '.join(missing)}; it has {known}.")
+        frame = frame[list(columns)]
+    check_matrix(frame.shape)
+    _check_types(frame)
+    labels = list(frame.columns)
+    names = tuple(labels) if all(isinstance(label, str) for label in labels) else None
+    if _one_array(frame):
+        return ArrayRows(frame.to_numpy(), feature_names=names)
+    table = pa.Table.from_pandas(frame.set_axis(range(len(labels)), axis=1), preserve_index=False)
+    rows = TableRows(table)
+    rows.feature_names = names
+    return rows
+
+
+def _check_types(frame: Any) -> None:
+    bad = [
+        f"{name} ({kind})"
+        for name, kind in frame.dtypes.items()
+        if kind.kind not in "biuf" or str(kind).startswith("Sparse")
+    ]
+    if bad:
+        raise TypeError(
+            f"The DataFrame has columns that are not plain numbers: {', '.join(bad)}. "
+            "Leave them out, or encode them as numbers first (for example with pd.get_dummies; "
+            "sparse columns with frame.sparse.to_coo())."
+        )
+
+
+def _one_array(frame: Any) -> bool:
+    """Tell whether the frame is a view of one C-ordered array, as ``DataFrame(array)`` makes it."""
+    kinds = set(frame.dtypes)
+    if len(kinds) > 1 or not isinstance(next(iter(kinds)), np.dtype) or len(frame) == 1:
+        return False
+    return not frame.iloc[:, 0].to_numpy().flags.c_contiguous

@@ -1,0 +1,77 @@
+"""Files of NumPy: mapped for reading, written row by row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+
+def open_npy(path: Path) -> np.ndarray:
+    """Memory-map a ``.npy`` file for reading, with errors in words.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    memmap
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        array: np.ndarray = np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(
+            f"{path} cannot be read as a NumPy array of numbers: it is cut off, empty, damaged or "
+            f"holds Python objects. Write it again with numpy.save. (NumPy says: {error})"
+        ) from error
+    return array
+
+
+def as_matrix(array: np.ndarray) -> np.ndarray:
+    """Give a single column its second dimension."""
+    return array[:, None] if array.ndim == 1 else array
+
+
+def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Give a type in the byte order of this machine."""
+    return dtype.newbyteorder("=")
+
+
+class NpyWriter:
+    """Appends rows to a ``.npy`` file whose number of rows is known at the end.
+
+    Parameters
+    ----------
+    path : Path
+    d : int
+        Number of columns.
+    dtype : numpy.dtype
+    """
+
+    def __init__(self, path: Path, d: int, dtype: np.dtype[Any]) -> None:
+        self._file = path.open("wb")
+        self._dtype = dtype
+        self._shape = (0, d)
+        self._start = self._header()
+
+    def append(self, rows: np.ndarray) -> None:
+        """Write rows of shape (b, d), C-contiguous and of the file's type."""
+        self._file.write(rows.data)
+        self._shape = (self._shape[0] + len(rows), self._shape[1])
+
+    def close(self) -> None:
+        """Write the true number of rows into the header: NumPy leaves room for it to grow."""
+        with self._file:
+            self._file.seek(0)
+            if self._header() != self._start:
+                raise RuntimeError("The header of the .npy file grew over the data.")
+
+    def _header(self) -> int:
+        facts = {"descr": self._dtype.str, "fortran_order": False, "shape": self._shape}
+        npy_format.write_array_header_1_0(self._file, facts)
+        return self._file.tell()
