@@ -7,7 +7,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -29,7 +29,7 @@ class ScaledKernel(Kernel):
         In the units of the features. ``"median"`` is replaced by `resolve`.
     """
 
-    lengthscale: Lengthscale = 1.0
+    lengthscale: Any = 1.0  # a whole number, a list, an array too: what is kept is a Lengthscale
 
     norm: ClassVar[float] = 2.0
     """The p of the distance whose median is the median heuristic."""

@@ -66,7 +66,8 @@ class Radial(ScaledKernel):
         norms = self.scale * squared_norms(x)
         one = torch.ones_like(norms)
         if side == "left":
-            return (append_columns(scale_columns(x, x.new_tensor(-2 * self.scale)), norms, one),)
+            factor = torch.tensor(-2 * self.scale, dtype=x.dtype, device=x.device)
+            return (append_columns(scale_columns(x, factor), norms, one),)
         return (append_columns(x, one, norms),)
 
     def tile(

@@ -1,0 +1,351 @@
+"""Every registered kernel, and combinations of them, against formulas written without torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from scipy.spatial.distance import cdist, pdist
+
+from gramian import kernels
+from gramian.data import SparseRows
+from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, Matern32, Polynomial
+
+Formula = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def radial(profile: Callable[[np.ndarray], np.ndarray]) -> Formula:
+    return lambda x, z: profile(cdist(x, z))
+
+
+FORMULAS: dict[str, Formula] = {  # of the rows divided by the lengthscale
+    "gaussian": radial(lambda r: np.exp(-(r**2) / 2)),
+    "laplacian": radial(lambda r: np.exp(-r)),
+    "matern12": radial(lambda r: np.exp(-r)),
+    "matern32": radial(lambda r: (1 + 3**0.5 * r) * np.exp(-(3**0.5) * r)),
+    "matern52": radial(lambda r: (1 + 5**0.5 * r + 5 / 3 * r**2) * np.exp(-(5**0.5) * r)),
+    "rational_quadratic": radial(lambda r: 1 / (1 + r**2 / 2)),
+    "l1_laplacian": lambda x, z: np.exp(-cdist(x, z, "cityblock")),
+    "linear": lambda x, z: x @ z.T,
+    "polynomial": lambda x, z: (x @ z.T + 1) ** 3,
+}
+
+LENGTHSCALE = 1.7
+ROUNDINGS = 50
+"""An entry is off by eps times the squared norms, in lengthscales: up to 20 or so here."""
+
+ELEMENTARY = [kernels.make(name, lengthscale=LENGTHSCALE) for name in kernels.names()]
+COMPOSITE = [
+    Gaussian(1.3) + Linear(2.0),
+    Laplacian(2.0) * Matern32(1.1),
+    2.5 * Gaussian(0.8),
+    (0.5 * Polynomial(3.0, degree=2) + Gaussian()) * L1Laplacian(4.0),
+]
+
+
+def name(kernel: Kernel) -> str:
+    return kernel.to_dict()["name"]
+
+
+each = pytest.mark.parametrize("kernel", ELEMENTARY + COMPOSITE, ids=name)
+each_elementary = pytest.mark.parametrize("kernel", ELEMENTARY, ids=name)
+
+
+def formula(kernel: Kernel, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Evaluate any kernel of this file by the table above."""
+    match kernel:
+        case kernels.Sum():
+            return formula(kernel.first, x, z) + formula(kernel.second, x, z)
+        case kernels.Product():
+            return formula(kernel.first, x, z) * formula(kernel.second, x, z)
+        case kernels.Kernel() if name(kernel) == "scaled":
+            return kernel.factor * formula(kernel.kernel, x, z)
+        case Polynomial(degree=degree, coef0=coef0):
+            return (x @ z.T / kernel.lengthscale**2 + coef0) ** degree
+        case kernels.RationalQuadratic(alpha=a):
+            return (1 + cdist(x, z, "sqeuclidean") / kernel.lengthscale**2 / (2 * a)) ** -a
+    return FORMULAS[name(kernel)](x / kernel.lengthscale, z / kernel.lengthscale)
+
+
+def points(rng: torch.Generator, *shapes: tuple[int, int], dtype=torch.float64):
+    return [torch.randn(*shape, generator=rng, dtype=torch.float64).to(dtype) for shape in shapes]
+
+
+def test_every_kernel_is_under_test():
+    assert set(kernels.names()) == set(FORMULAS), "give the new kernel a formula of its own"
+
+
+def test_every_class_is_registered_and_exported():
+    classes = {type(kernels.make(name)).__name__ for name in kernels.names()}
+    assert classes <= set(kernels.__all__)
+
+
+@each
+@pytest.mark.parametrize(("b", "m", "d"), [(1, 1, 1), (1, 7, 3), (23, 1, 2), (31, 29, 5)])
+def test_equals_its_formula(kernel, b, m, d, dtype, rng, tol):
+    x, z = points(rng, (b, d), (m, d), dtype=dtype)
+    K = kernel(x, z)
+    assert K.dtype == dtype
+    expected = formula(kernel, x.double().numpy(), z.double().numpy())
+    atol = tol(dtype, ROUNDINGS) * max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(K.double().numpy(), expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 2.5, 40.0])
+def test_rational_quadratic_for_any_alpha(alpha, dtype, rng, tol):
+    kernel = kernels.RationalQuadratic(0.9, alpha=alpha)
+    x, z = points(rng, (11, 3), (13, 3), dtype=dtype)
+    expected = formula(kernel, x.double().numpy(), z.double().numpy())
+    atol = tol(dtype, ROUNDINGS + alpha)  # the power multiplies the rounding error of its base
+    np.testing.assert_allclose(kernel(x, z).numpy(), expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize(("degree", "coef0"), [(1, 0.0), (2, 0.0), (4, 0.5)])
+def test_polynomial_of_any_degree(degree, coef0, rng):
+    kernel = Polynomial(1.5, degree=degree, coef0=coef0)
+    x, z = points(rng, (11, 3), (13, 3))
+    expected = formula(kernel, x.numpy(), z.numpy())
+    np.testing.assert_allclose(kernel(x, z).numpy(), expected, rtol=1e-13, atol=1e-13)
+
+
+@each
+def test_symmetric_and_positive_semidefinite(kernel, dtype, rng, tol):
+    (x,) = points(rng, (40, 3), dtype=dtype)
+    x[7] = x[31]  # a duplicate: a zero eigenvalue
+    K = kernel(x, x).double()
+    size = float(K.abs().max())
+    torch.testing.assert_close(K, K.T, rtol=0, atol=tol(dtype, ROUNDINGS) * size)
+    assert torch.linalg.eigvalsh(K).min() >= -tol(dtype, 10 * len(x)) * size
+
+
+@each
+def test_diag_is_the_diagonal(kernel, dtype, rng, tol):
+    (x,) = points(rng, (17, 4), dtype=dtype)
+    diag = kernel.diag(x)
+    assert diag.dtype == dtype
+    atol = tol(dtype, ROUNDINGS) * float(diag.abs().max())
+    torch.testing.assert_close(diag, kernel(x, x).diagonal(), rtol=0, atol=atol)
+
+
+@each
+def test_arguments_are_left_alone(kernel, dtype, rng):
+    x, z = points(rng, (5, 3), (4, 3), dtype=dtype)
+    before = x.clone(), z.clone()
+    kernel(x, z)
+    kernel.diag(x)
+    assert torch.equal(x, before[0])
+    assert torch.equal(z, before[1])
+
+
+@each_elementary
+def test_one_lengthscale_per_feature_is_data_in_other_units(kernel, dtype, rng, tol):
+    x, z = points(rng, (19, 3), (23, 3), dtype=dtype)
+    scales = (0.5, 2.0, 3.0)
+    anisotropic = dataclasses.replace(kernel, lengthscale=scales)
+    plain = dataclasses.replace(kernel, lengthscale=1.0)
+    expected = plain(x.double() / torch.tensor(scales), z.double() / torch.tensor(scales))
+    K = anisotropic(x, z).double()
+    # float32 lengthscales would differ; these three are exact but for 1/3
+    torch.testing.assert_close(
+        K, expected, rtol=0, atol=tol(dtype, ROUNDINGS) * float(expected.max())
+    )
+
+
+@pytest.mark.parametrize(
+    "given", [[1.0, 2.0], np.array([1, 2]), torch.tensor([1.0, 2.0]), (1, np.float32(2))]
+)
+def test_lengthscales_may_come_in_any_sequence(given):
+    kernel = Gaussian(given)
+    assert kernel == Gaussian((1.0, 2.0))
+    assert hash(kernel) == hash(Gaussian((1.0, 2.0)))
+    assert json.dumps(kernel.to_dict())
+
+
+@pytest.mark.parametrize("given", [2, 2.0, np.float32(2), np.array(2), torch.tensor(2.0)])
+def test_a_lengthscale_may_be_any_number(given):
+    assert Gaussian(given) == Gaussian(2.0)
+
+
+# --- the median heuristic ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("linear", "polynomial")])
+@pytest.mark.parametrize("s", [2, 3, 6, 7, 30])
+def test_median_is_that_of_the_distances(name, s, rng):
+    (sample,) = points(rng, (s, 4))
+    kernel = kernels.make(name, lengthscale="median").resolve(sample)
+    distance = np.sort(
+        pdist(sample.numpy(), "cityblock" if name == "l1_laplacian" else "euclidean")
+    )
+    low, high = (len(distance) - 1) // 2, len(distance) // 2  # the same if the number is odd
+    assert distance[low] * (1 - 1e-14) <= kernel.lengthscale <= distance[high] * (1 + 1e-14)
+
+
+def test_median_of_float32_rows_is_found_in_float64(rng):
+    sample = points(rng, (31, 4), dtype=torch.float32)[0] + 1e4
+    expected = np.median(pdist(sample.double().numpy()))
+    kernel = Gaussian("median").resolve(sample)
+    assert kernel.lengthscale == pytest.approx(expected, rel=1e-12)
+
+
+def test_median_when_most_rows_are_duplicates_is_the_mean_of_the_rest(rng):
+    (sample,) = points(rng, (12, 2))
+    sample[3:] = sample[3]
+    distance = pdist(sample.numpy())
+    assert np.median(distance) == 0
+    expected = distance[distance > 0].mean()
+    assert Laplacian("median").resolve(sample).lengthscale == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9])
+def test_median_of_equal_rows_is_one(rows):
+    assert Gaussian("median").resolve(torch.full((rows, 3), 4.2)).lengthscale == 1.0
+
+
+def test_median_of_kernels_without_distance(rng):
+    (sample,) = points(rng, (5, 9))
+    assert Linear("median").resolve(sample) == Linear(1.0)
+    assert Polynomial("median", degree=2).resolve(sample) == Polynomial(3.0, degree=2)
+
+
+def test_median_inside_combinations(rng):
+    (sample,) = points(rng, (15, 2))
+    kernel = 2.0 * (Gaussian("median") + L1Laplacian("median") * Linear(3.0))
+    ell = {cls: cls("median").resolve(sample).lengthscale for cls in (Gaussian, L1Laplacian)}
+    expected = 2.0 * (Gaussian(ell[Gaussian]) + L1Laplacian(ell[L1Laplacian]) * Linear(3.0))
+    assert kernel.resolve(sample) == expected
+
+
+@each
+def test_resolve_keeps_what_is_known(kernel, rng):
+    assert kernel.resolve(points(rng, (5, 3))[0]) == kernel
+
+
+# --- kernels are values --------------------------------------------------------------------------
+
+
+@each
+def test_survives_json_pickle_and_comparison(kernel):
+    copies = [
+        kernels.from_dict(json.loads(json.dumps(kernel.to_dict()))),
+        pickle.loads(pickle.dumps(kernel)),
+        dataclasses.replace(kernel),
+    ]
+    for copy in copies:
+        assert copy == kernel
+        assert hash(copy) == hash(kernel)
+        assert type(copy) is type(kernel)
+
+
+def test_anisotropic_and_unresolved_kernels_survive_json():
+    for kernel in (Gaussian((1.0, 2.5)), Laplacian("median"), Polynomial((1.0, 3.0), degree=5)):
+        assert kernels.from_dict(json.loads(json.dumps(kernel.to_dict()))) == kernel
+
+
+def test_different_kernels_differ():
+    everything = {*ELEMENTARY, *COMPOSITE, Gaussian(1.0), Gaussian("median"), Gaussian((1.0,))}
+    assert len(everything) == len(ELEMENTARY) + len(COMPOSITE) + 3
+    assert Gaussian() + Linear() != Gaussian() * Linear()
+
+
+def test_kernels_cannot_be_changed():
+    kernel = Gaussian()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        kernel.lengthscale = 2.0
+
+
+# --- sparse rows ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [k for k in ELEMENTARY + COMPOSITE if k.sparse_ok], ids=name)
+@pytest.mark.parametrize("scales", [1.5, (0.5, 1.0, 2.0, 4.0, 0.7)], ids=["one", "each"])
+def test_sparse_rows_give_what_dense_rows_give(kernel, scales, dtype, rng, tol):
+    if kernel in ELEMENTARY:
+        kernel = dataclasses.replace(kernel, lengthscale=scales)
+    (x,) = points(rng, (20, 5), dtype=dtype)
+    x[torch.rand(20, 5, generator=rng) < 0.7] = 0.0
+    x[4] = 0.0  # a row without entries
+    sparse = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(20))
+    z = torch.cat([points(rng, (6, 5), dtype=dtype)[0], x[:3]])
+    dense_K, sparse_K = kernel(x, z), kernel(sparse, z)
+    # distances are not taken from the origin of z: in float64 that costs sqrt(eps) at a kink
+    atol = max(tol(dtype, ROUNDINGS), 1e-7) * float(dense_K.abs().max())
+    torch.testing.assert_close(sparse_K, dense_K, rtol=0, atol=atol)
+    torch.testing.assert_close(kernel.diag(sparse), kernel.diag(x), rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("kernel", [L1Laplacian(), Gaussian() + 2.0 * L1Laplacian()], ids=name)
+def test_the_l1_distance_refuses_sparse_rows_in_words(kernel):
+    sparse = SparseRows(scipy.sparse.eye(4, format="csr")).take(torch.arange(4))
+    assert not kernel.sparse_ok
+    with pytest.raises(ValueError, match=r"needs dense rows.*toarray"):
+        kernel(sparse, torch.eye(4, dtype=torch.float64))
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@each_elementary
+@pytest.mark.parametrize(
+    "bad", [0.0, -1.0, float("nan"), float("inf"), (1.0, 0.0), (1.0, float("nan")), ()]
+)
+def test_a_lengthscale_is_positive_and_finite(kernel, bad):
+    with pytest.raises(ValueError, match="lengthscale must be positive and finite"):
+        dataclasses.replace(kernel, lengthscale=bad)
+
+
+@pytest.mark.parametrize("bad", [None, "wide", 1j, object()])
+def test_a_lengthscale_is_a_number_or_median(bad):
+    with pytest.raises(ValueError, match=r"neither a number.*nor 'median'"):
+        Gaussian(bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "match"),
+    [
+        ("rational_quadratic", {"alpha": 0.0}, "alpha must be positive"),
+        ("rational_quadratic", {"alpha": float("nan")}, "alpha must be positive"),
+        ("polynomial", {"degree": 0}, "degree must be a whole number"),
+        ("polynomial", {"coef0": -1.0}, "coef0 must be finite and at least 0"),
+        ("polynomial", {"coef0": float("inf")}, "coef0 must be finite and at least 0"),
+    ],
+)
+def test_parameters_that_are_no_kernel(name, parameters, match):
+    with pytest.raises(ValueError, match=match):
+        kernels.make(name, **parameters)
+
+
+@pytest.mark.parametrize("factor", [0.0, -2.0, float("nan"), float("inf")])
+def test_a_kernel_is_scaled_by_positive_numbers(factor):
+    with pytest.raises(ValueError, match="positive finite number"):
+        factor * Gaussian()
+
+
+@each_elementary
+def test_the_number_of_lengthscales_is_that_of_the_features(kernel, rng):
+    kernel = dataclasses.replace(kernel, lengthscale=(1.0, 2.0))
+    assert kernel.dim == 2
+    x, z = points(rng, (4, 3), (5, 3))
+    with pytest.raises(ValueError, match="2 lengthscales but the rows have 3 features"):
+        kernel(x, z)
+
+
+@each_elementary
+def test_an_unresolved_median_says_what_to_do(kernel, rng):
+    kernel = dataclasses.replace(kernel, lengthscale="median")
+    x, z = points(rng, (4, 3), (5, 3))
+    with pytest.raises(ValueError, match=r"call kernel\.resolve"):
+        kernel(x, z)
+
+
+def test_an_unknown_name_gets_a_suggestion():
+    with pytest.raises(ValueError, match=r"unknown kernel 'gausian'.*Did you mean 'gaussian'"):
+        kernels.make("gausian")
+    with pytest.raises(ValueError, match=r"unknown kernel 'matern'.*known: .*laplacian"):
+        kernels.from_dict({"name": "matern", "lengthscale": 1.0})
