@@ -15,7 +15,7 @@ from ..kernels.base import Prepared
 from ._workers import default_threads, run
 from .engine import Engine
 
-ROUNDING_LIMIT = 1e-5
+ROUNDING_LIMIT = 4e-6
 """Largest error of a kernel entry that float32 distances may cause before float64 is used."""
 
 MIN_STRIP_ROWS = 32

@@ -39,9 +39,10 @@ class FalkonFactor:
     Cost: m² kernel evaluations; 2 m³ / 3 + m³ / 3 operations; 8 m² bytes.
 
     Departures from the paper: the jitter is ``eps * trace(K_mm)`` times as many tens as it takes
-    (the paper: ``eps * m``); with float32 data it is at least ``eps32² k² / penalty``, below which
-    rounding errors of K_nm, of size eps32 k, would outweigh the penalty along the directions that
-    K_mm does not see.
+    (the paper: ``eps * m``). With float32 data it is at least ``4 eps32`` times the mean of the
+    diagonal: along the directions that K_mm does not see, CG would otherwise take the rounding
+    errors of K_nm for data. Measured on five real sets with penalties from 1e-3 to 1e-8, values
+    between 1e-7 and 1e-5 come closest to the float64 solution; 1e-9 and less can diverge.
 
     References
     ----------
@@ -58,7 +59,7 @@ class FalkonFactor:
         """Return the factor for a problem, with another penalty inside A if one is given."""
         lam = problem.penalty if penalty is None else penalty
         P = la.by_columns(problem.K_mm.double().dense())
-        jitter = _factor_landmarks(P, _least_jitter(P, problem))
+        jitter = _factor_landmarks(P, _least_jitter(P, problem.K.dtype))
         diagonal = P.diagonal().clone()
         la.mirror_upper_(P)
         _divide_columns_below_diagonal(P, diagonal)
@@ -97,10 +98,9 @@ class FalkonFactor:
         return la.times_triangular(self.triangles, Tcoef, lower=False, transpose=False)
 
 
-def _least_jitter(P: Tensor, problem: NystromProblem) -> float:
+def _least_jitter(P: Tensor, dtype: torch.dtype) -> float:
     trace = float(P.diagonal().sum())
-    noise = torch.finfo(problem.K.dtype).eps * trace / len(P)
-    return max(la.EPS * trace, noise**2 / problem.penalty)
+    return max(la.EPS * trace, 4 * torch.finfo(dtype).eps * trace / len(P))
 
 
 def _factor_landmarks(P: Tensor, jitter: float) -> float:
