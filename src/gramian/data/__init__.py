@@ -1,21 +1,73 @@
-"""Row sources: where the data live."""
+"""Where the rows live.
+
+Everything that gramian learns from is a `RowSource`: n rows of d features that may be in memory, in
+a file that is mapped, or in a directory of files larger than memory. Two verbs hide the difference:
+`blocks(size)` walks over all rows in order, a block at a time, and `take(index)` gathers some of
+them. All algorithms are written with these two and with what follows from them: `map` concatenates
+``f(block)`` over the blocks, and `sum` adds it up.
+
+>>> import numpy as np, torch
+>>> rows = as_rows(np.arange(10.0).reshape(5, 2))
+>>> rows.shape
+(5, 2)
+>>> rows.sum(lambda block: block.sum(dim=0), size=2)  # one pass, two rows at a time
+tensor([20., 25.], dtype=torch.float64)
+>>> rows.take(torch.tensor([4, 0]))
+tensor([[8., 9.],
+        [0., 1.]], dtype=torch.float64)
+
+`as_rows` is the only entrance. It takes NumPy arrays of any layout, torch tensors, pandas and Arrow
+tables, SciPy sparse matrices (which stay sparse), and paths: a ``.npy`` file is memory-mapped, a
+Parquet file or directory is read from front to back in every pass (`random_access` is False, and
+`take` costs a pass). Nothing is copied as a whole. What cannot be a matrix of numbers is refused
+here, in words, and nowhere else.
+
+Blocks are tensors of float32 or float64: float32 stays float32; small integers and booleans become
+float32, which holds them exactly; everything wider becomes float64. A block may be a view of your
+array: never write to it.
+
+Sources can be wrapped: `Standardized` scales the features on the way (a `Standardizer` finds mean
+and scale in one pass), `Subset` and `Select` pick rows and columns, `Cast` changes the type.
+`check_finite` looks for missing values. For the command line, `open_rows`, `read_targets`,
+`feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
+small real data sets that ship with the package.
+
+To add a format, write one class with `blocks` and `take`, and one branch in `as_rows`.
+"""
 
 from .array import ArrayRows
+from .arrow import TableRows
 from .base import RowSource
 from .check import check_finite
+from .convert import convert
+from .parquet import ParquetRows
+from .parts import Select, Subset
 from .rows import as_rows
+from .samples import sample_path
 from .sparse import SparseRows
 from .standardizer import Standardizer
-from .transform import Cast, Standardized, Subset
+from .tables import feature_columns, open_rows, table_schema, write_table
+from .targets import read_targets
+from .transform import Cast, Standardized
 
 __all__ = [
     "ArrayRows",
     "Cast",
+    "ParquetRows",
     "RowSource",
+    "Select",
     "SparseRows",
     "Standardized",
     "Standardizer",
     "Subset",
+    "TableRows",
     "as_rows",
     "check_finite",
+    "convert",
+    "feature_columns",
+    "open_rows",
+    "read_targets",
+    "sample_path",
+    "table_schema",
+    "write_table",
 ]

@@ -17,8 +17,8 @@ from .base import RowSource
 from .frame import frame_rows, is_frame
 from .npy import open_npy
 from .parquet import ParquetRows
+from .parts import Select, column_numbers
 from .sparse import SparseRows
-from .transform import Select, column_numbers
 
 
 def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from .._atomic import write_atomically
 from .base import RowSource
-from .csv import csv_schema, read_csv
+from .text import csv_schema, read_csv
 from .npy import as_matrix, native, open_npy
 from .parquet import parquet_paths, readable
 from .rows import as_rows

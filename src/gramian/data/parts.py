@@ -1,0 +1,126 @@
+"""Some rows, or some columns, of another row source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .base import RowSource, check_index, check_size, slices
+from .transform import Blockwise
+
+
+class Select(Blockwise):
+    """Some columns of a dense source, in the order given.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    columns : sequence of int or str, of length k
+        Numbers in ``0 .. d-1`` or feature names. Where there are no names, ``"3"`` means 3.
+    """
+
+    def __init__(self, rows: RowSource, columns: Sequence[int | str]) -> None:
+        super().__init__(rows)
+        if rows.sparse:
+            raise ValueError("Columns of sparse rows are chosen in SciPy: matrix[:, columns].")
+        numbers = column_numbers(columns, rows.feature_names, rows.shape[1])
+        self.shape = (rows.shape[0], len(numbers))
+        if rows.feature_names is not None:
+            self.feature_names = tuple(rows.feature_names[j] for j in numbers)
+        self._numbers = torch.tensor(numbers)
+
+    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+        """Pick columns; see `Blockwise.change`."""
+        return block.index_select(1, self._numbers.to(block.device))
+
+
+def column_numbers(
+    columns: Sequence[int | str], names: tuple[str, ...] | None, d: int
+) -> tuple[int, ...]:
+    """Translate column names and numbers into distinct numbers in ``0 .. d-1``.
+
+    Parameters
+    ----------
+    columns : sequence of int or str
+    names : tuple of str of length d, or None
+    d : int
+
+    Returns
+    -------
+    tuple of int
+    """
+    number = {name: j for j, name in enumerate(names or map(str, range(d)))}
+    number_or_same = [number.get(c, c) if isinstance(c, str) else c for c in columns]
+    missing = [str(c) for c in number_or_same if isinstance(c, str) or not 0 <= c < d]
+    if missing:
+        known = ", ".join(names) if names else f"columns 0 .. {d - 1}, without names"
+        raise ValueError(f"There is no column {', '.join(missing)}; there are {known}.")
+    numbers = tuple(c for c in number_or_same if not isinstance(c, str))
+    if not numbers:
+        raise ValueError("Found 0 columns (columns=[]), but at least one feature is needed.")
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"A column is named twice in columns={list(columns)}.")
+    return numbers
+
+
+class Subset(RowSource):
+    """Some rows of another source, in the order given.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    index : Tensor of shape (k,)
+        Row numbers in ``0 .. n-1``. Any order, repeats allowed; but a pass over a sequential source
+        filters it while it goes by, and asks for strictly increasing numbers (`take` does not).
+
+    Notes
+    -----
+    Cost of a pass: a copy of the k rows; for a sequential source a full pass over ``rows``, with
+    blocks as small as the share of rows that stays.
+    """
+
+    def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
+        if len(index) == 0:
+            raise ValueError("A subset needs at least one row, got an empty list of row numbers.")
+        check_index(index, rows.shape[0])
+        self.rows = rows
+        self.index = index.to("cpu", torch.int64)
+        self.shape = (len(index), rows.shape[1])
+        self.dtype = rows.dtype
+        self.feature_names = rows.feature_names
+        self.random_access = rows.random_access
+        self.sparse = rows.sparse
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        if not self.random_access:
+            yield from self._filtered(size)
+            return
+        for part in slices(self.shape[0], size):
+            yield part, self.rows.take(self.index[part])
+
+    def _filtered(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        check_size(size)
+        _check_increasing(self.rows, self.index)
+        for part, block in self.rows.blocks(size):
+            ends = torch.searchsorted(self.index, torch.tensor([part.start, part.stop]))
+            start, stop = ends.tolist()
+            if stop > start:
+                yield slice(start, stop), block[self.index[start:stop] - part.start]
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        return self.rows.take(self.index[index.to("cpu", torch.int64)])
+
+
+def _check_increasing(rows: RowSource, index: Tensor) -> None:
+    if bool((index.diff() <= 0).any()):
+        raise ValueError(
+            f"{rows!r} is read from front to back, so row numbers of a subset must be strictly "
+            "increasing. Sort them (and the targets with them), or convert the data once with "
+            "`gramian convert data.parquet data.npy`."
+        )

@@ -1,0 +1,36 @@
+"""Small real data sets that travel with the package; their sources are in the README beside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+
+
+def sample_path(name: str) -> Path:
+    """Give the path of a data set that ships with the package.
+
+    Parameters
+    ----------
+    name : str
+        ``"california_housing"`` (20,640 rows, 8 features) or ``"energy"`` (768 rows, 8 features).
+
+    Returns
+    -------
+    Path
+        A Parquet file: features, then ``target``, then ``split`` (0 = train, 1 = test).
+
+    Raises
+    ------
+    ValueError
+        If there is no such data set; the error lists those there are.
+
+    Examples
+    --------
+    >>> sample_path("energy").name
+    'energy.parquet'
+    """
+    known = sorted(path.stem for path in _FOLDER.glob("*.parquet"))
+    if name not in known:
+        raise ValueError(f"There is no sample data set {name!r}; there are {', '.join(known)}.")
+    return _FOLDER / f"{name}.parquet"
