@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 from .._atomic import write_atomically
 from .arrow import Columns, to_numpy
-from .text import csv_batches, readable_csv, widened
 from .dtypes import NUMPY_OF
 from .npy import NpyWriter, as_matrix, native, open_npy
 from .parquet import ParquetFile, parquet_paths, readable, row_groups
 from .tables import kind_of, table_schema
+from .text import csv_batches, readable_csv, widened
 
 FLOATS = ("float32", "float64", "keep")
 

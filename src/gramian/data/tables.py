@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from .._atomic import write_atomically
 from .base import RowSource
-from .text import csv_schema, read_csv
 from .npy import as_matrix, native, open_npy
 from .parquet import parquet_paths, readable
 from .rows import as_rows
+from .text import csv_schema, read_csv
 
 SUFFIXES = (".parquet", ".csv", ".npy")
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .arrow import to_numpy
-from .text import read_csv
 from .npy import as_matrix, native, open_npy
 from .parquet import ParquetFile, parquet_paths, readable, row_groups
 from .parts import column_numbers
 from .tables import check_columns, kind_of, table_schema
+from .text import read_csv
 
 
 def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
