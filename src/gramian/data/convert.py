@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -149,19 +149,11 @@ def _check_overflow(before: pa.Array, after: pa.Array, name: str) -> None:
         )
 
 
-class _Writer(Protocol):
-    """What Arrow's writers have in common; a batch becomes a row group in Parquet."""
-
-    def write(self, batch: pa.RecordBatch) -> None: ...
-
-    def close(self) -> None: ...
-
-
-def _writer(kind: str, path: Path, schema: pa.Schema, dtype: str) -> _Writer:
+def _writer(kind: str, path: Path, schema: pa.Schema, dtype: str) -> Any:
+    """Give a writer of record batches; in Parquet a batch becomes a row group."""
     if kind == ".npy":
         return _MatrixWriter(path, schema, dtype)
-    writer: _Writer = (pa.csv.CSVWriter if kind == ".csv" else pq.ParquetWriter)(path, schema)
-    return writer
+    return (pa.csv.CSVWriter if kind == ".csv" else pq.ParquetWriter)(path, schema)
 
 
 class _MatrixWriter:
