@@ -1,0 +1,400 @@
+"""Every engine against the kernel itself, for shapes that do not fit its tiles."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from gramian import kernels
+from gramian.data import SparseRows
+from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
+from gramian.operators import Engine, TorchEngine, choose_engine
+
+KERNELS = [kernels.make(name, lengthscale=1.7) for name in kernels.names()]
+KERNELS += [Gaussian(1.3) + Linear(2.0), 2.5 * Laplacian(1.5) * L1Laplacian(3.0)]
+
+ENGINES = {
+    "default": TorchEngine(),
+    "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
+    "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
+}
+
+SHAPES = [  # rows, columns, features, targets
+    (1, 1, 1, 1),
+    (1, 13, 3, 2),
+    (37, 1, 1, 3),
+    (53, 29, 2, 17),
+    (101, 31, 5, 1),
+]
+
+
+def name(kernel: Kernel) -> str:
+    return kernel.to_dict()["name"]
+
+
+@pytest.fixture(params=ENGINES.values(), ids=ENGINES.keys())
+def engine(request) -> Engine:
+    return request.param
+
+
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=name)
+
+
+def draw(rng: torch.Generator, *shapes: tuple[int, ...], dtype=torch.float64) -> list[Tensor]:
+    return [torch.randn(shape, generator=rng, dtype=torch.float64).to(dtype) for shape in shapes]
+
+
+def exact(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
+    """Return the kernel matrix in float64; test_kernel.py shows that it is right."""
+    return kernel(x.double(), z.double())
+
+
+def bound(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
+    """Return sqrt(k(x, x) k(z, z)), which no entry exceeds and to which errors are relative."""
+    return kernel.diag(x.double()).outer(kernel.diag(z.double())).sqrt()
+
+
+def close(actual: Tensor, expected: Tensor, size: Tensor, precision: float) -> None:
+    """Compare with errors relative to `size`: the expression with all terms positive."""
+    assert actual.dtype == torch.float64
+    assert actual.shape == expected.shape
+    error = (actual - expected).abs() / size.clamp(min=1e-30)
+    assert float(error.max()) <= precision
+
+
+# --- the three verbs -----------------------------------------------------------------------------
+
+
+@each_kernel
+def test_verbs(engine, kernel, dtype, rng, tol):
+    # entries are right to 50 eps or so (their norms, in lengthscales); each sum adds a few
+    for b, m, d, t in SHAPES:
+        x, z, v, y = draw(rng, (b, d), (m, d), (m, t), (b, t), dtype=dtype)
+        K, B, size = exact(kernel, x, z), bound(kernel, x, z), v.double().abs()
+        block = engine.block(kernel, x, z)
+        assert block.dtype == dtype
+        close(block.double(), K, B, tol(dtype, 50))
+        close(engine.matvec(kernel, x, z, v), K @ v.double(), B @ size, tol(dtype, 100))
+        normal = engine.normal(kernel, x, z, v, targets=y)
+        residual = K @ v.double() - y.double()
+        size = B @ size + y.double().abs()
+        close(normal, K.T @ residual, B.T @ size, tol(dtype, 100))
+
+
+@pytest.mark.parametrize("use_v", [True, False], ids=["v", "no v"])
+@pytest.mark.parametrize("use_weights", [True, False], ids=["weights", "equal weights"])
+@pytest.mark.parametrize("use_targets", [True, False], ids=["targets", "no targets"])
+def test_normal_with_weights_and_targets(engine, use_v, use_weights, use_targets, dtype, rng, tol):
+    for b, t in [(1, 3), (41, 1), (43, 17)]:
+        x, z, v, y = draw(rng, (b, 2), (13, 2), (13, t), (b, t), dtype=dtype)
+        w = torch.rand(b, generator=rng, dtype=dtype)
+        w[0] = 0.0  # a row that does not count
+        given = {"weights": w if use_weights else None, "targets": y if use_targets else None}
+        if not (use_v or use_targets):
+            with pytest.raises(ValueError, match="normal needs v, targets, or both"):
+                engine.normal(Gaussian(), x, z, None, **given)
+            continue
+        actual = engine.normal(Gaussian(), x, z, v if use_v else None, **given)
+        K = exact(Gaussian(), x, z)
+        residual = use_v * (K @ v.double()) - use_targets * y.double()
+        expected = K.T @ (residual * (w.double()[:, None] if use_weights else 1.0))
+        size = K.T @ (K @ v.double().abs() + y.double().abs())
+        close(actual, expected, size, tol(dtype, 100))
+
+
+@pytest.mark.parametrize("m", [4096, 4097, 9001])
+@pytest.mark.parametrize("tile_bytes", [1 << 16, 1 << 22])
+def test_more_columns_than_a_tile_has(m, tile_bytes, dtype, rng, tol):
+    engine, kernel = TorchEngine(tile_bytes=tile_bytes), Gaussian()
+    x, z, v = draw(rng, (37, 3), (m, 3), (m, 2), dtype=dtype)
+    K, v64 = exact(kernel, x, z), v.double()
+    close(engine.block(kernel, x, z).double(), K, torch.ones_like(K), tol(dtype, 50))
+    # float32 sums of a tile of 4,096 columns: some 10 eps more
+    close(engine.matvec(kernel, x, z, v), K @ v64, K @ v64.abs(), tol(dtype, 100))
+    close(engine.normal(kernel, x, z, v), K.T @ (K @ v64), K.T @ (K @ v64.abs()), tol(dtype, 100))
+
+
+# --- rows that both sides share ------------------------------------------------------------------
+
+OFFSETS = [-41, -40, -7, 0, 5, 28, 29]
+"""Row i of x, of 41, is row i + offset of z, of 29: from -41 down and from 29 up none is."""
+
+
+@pytest.mark.parametrize("kernel", [Laplacian(0.1), Linear(), 3.0 * Gaussian(0.2)], ids=name)
+def test_the_diagonal_is_exact_where_rows_are_shared(engine, kernel, dtype, rng):
+    for offset in OFFSETS:
+        x, z = (u + 100 for u in draw(rng, (41, 4), (29, 4), dtype=dtype))
+        shared = [(i, i + offset) for i in range(41) if 0 <= i + offset < 29]
+        i, j = torch.tensor(shared, dtype=torch.int64).reshape(-1, 2).T
+        x[i] = z[j]
+        K = engine.block(kernel, x, z, diagonal=offset)
+        assert torch.equal(K[i, j], kernel.diag(z)[j])
+        rest = torch.ones_like(K, dtype=torch.bool)
+        rest[i, j] = False
+        assert torch.equal(K[rest], engine.block(kernel, x, z)[rest])
+
+
+def test_products_have_the_diagonal_of_the_block(engine, dtype, rng, tol):
+    # x and z share no row here: the diagonal is wrong on purpose, so that it shows
+    x, z, v = draw(rng, (41, 4), (29, 4), (29, 2), dtype=dtype)
+    kernel, v64 = Gaussian(0.3), v.double()
+    B = bound(kernel, x, z)
+    for offset in OFFSETS:
+        K = engine.block(kernel, x, z, diagonal=offset).double()
+        product = engine.matvec(kernel, x, z, v, diagonal=offset)
+        close(product, K @ v64, B @ v64.abs(), tol(dtype, 50))
+        normal = engine.normal(kernel, x, z, v, diagonal=offset)
+        close(normal, K.T @ (K @ v64), B.T @ (B @ v64.abs()), tol(dtype, 50))
+
+
+# --- forms of the arguments ----------------------------------------------------------------------
+
+
+def strided(x: Tensor) -> Tensor:
+    """Return `x` in memory that is contiguous in no direction."""
+    room = x.new_full((3 * x.shape[1], 2 * x.shape[0]), torch.nan)
+    view = room[::3, ::2].T
+    view.copy_(x)
+    return view
+
+
+@each_kernel
+def test_inputs_need_not_be_contiguous(kernel, dtype, rng, tol):
+    engine = ENGINES["small tiles"]
+    x, z, v, y = draw(rng, (23, 3), (17, 3), (17, 2), (23, 2), dtype=dtype)
+    w = torch.rand(23, generator=rng, dtype=dtype)
+    x2, z2, v2, y2, w2 = strided(x), strided(z), strided(v), strided(y), strided(w[:, None])[:, 0]
+    B, size = bound(kernel, x, z), v.double().abs()
+    block = engine.block(kernel, x, z)
+    close(engine.block(kernel, x2, z2).double(), block.double(), B, tol(dtype, 50))
+    product = engine.matvec(kernel, x, z, v)
+    close(engine.matvec(kernel, x2, z2, v2), product, B @ size, tol(dtype, 100))
+    normal = engine.normal(kernel, x, z, v, weights=w, targets=y)
+    actual = engine.normal(kernel, x2, z2, v2, weights=w2, targets=y2)
+    close(actual, normal, B.T @ (B @ size + y.double().abs()), tol(dtype, 100))
+
+
+@each_kernel
+def test_inputs_are_left_alone(kernel, dtype, rng):
+    engine = ENGINES["default"]
+    given = draw(rng, (9, 3), (7, 3), (7, 2), (9, 2), (9,), dtype=dtype)
+    before = [u.clone() for u in given]
+    x, z, v, y, w = given
+    engine.block(kernel, x, z, diagonal=0)
+    engine.matvec(kernel, x, z, v, diagonal=0)
+    engine.normal(kernel, x, z, v, weights=w, targets=y, diagonal=0)
+    engine.normal(kernel, x, z, None, weights=w, targets=y)
+    assert all(torch.equal(a, b) for a, b in zip(given, before, strict=True))
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if k.sparse_ok], ids=name)
+def test_sparse_rows(engine, kernel, dtype, rng, tol):
+    x, z, v, y = draw(rng, (43, 6), (17, 6), (17, 2), (43, 2), dtype=dtype)
+    x[torch.rand(x.shape, generator=rng) < 0.7] = 0.0
+    x[5] = 0.0
+    csr = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(43))
+    K, B = exact(kernel, x, z), bound(kernel, x, z)
+    # sparse rows are not centred; at a kink that leaves sqrt(eps) of float64
+    precision = max(tol(dtype, 100), 1e-7)
+    close(engine.block(kernel, csr, z).double(), K, B, precision)
+    v, y, size = v.double(), y.double(), v.double().abs()
+    close(engine.matvec(kernel, csr, z, v), K @ v, B @ size, precision)
+    residual, size = K @ v - y, B @ size + y.abs()
+    close(engine.normal(kernel, csr, z, v, targets=y), K.T @ residual, B.T @ size, precision)
+
+
+@pytest.mark.parametrize("other", [torch.float32, torch.float64])
+def test_vectors_may_have_another_dtype(engine, other, dtype, rng, tol):
+    x, z = draw(rng, (23, 3), (17, 3), dtype=dtype)
+    v, y, w = (u.to(other) for u in draw(rng, (17, 2), (23, 2), (23,)))
+    kernel, K = Gaussian(), exact(Gaussian(), x, z)
+    worse = torch.float32 if torch.float32 in (dtype, other) else torch.float64
+    product = engine.matvec(kernel, x, z, v)
+    close(product, K @ v.double(), K @ v.double().abs(), tol(worse, 100))
+    actual = engine.normal(kernel, x, z, None, weights=w, targets=-y)
+    wy = (w[:, None] * y).double()
+    close(actual, K.T @ wy, K.T @ wy.abs(), tol(worse, 100))
+
+
+# --- threads -------------------------------------------------------------------------------------
+
+
+def products(engine: Engine, rng: torch.Generator, dtype=torch.float32) -> list[Tensor]:
+    """Return what each verb gives for one fixed problem that fills many tiles."""
+    rng.manual_seed(1)
+    x, z, v, y = draw(rng, (499, 5), (101, 5), (101, 3), (499, 3), dtype=dtype)
+    kernel = Laplacian(2.0)
+    return [
+        engine.block(kernel, x, z),
+        engine.matvec(kernel, x, z, v),
+        engine.normal(kernel, x, z, v, targets=y),
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_each_run_gives_the_same_bits(threads, dtype, rng):
+    engine = TorchEngine(tile_bytes=1 << 13, threads=threads)
+    first = products(engine, rng, dtype)
+    for _ in range(2):
+        assert all(map(torch.equal, products(engine, rng, dtype), first))
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_number_of_threads_changes_no_more_than_rounding(threads, dtype, rng, tol):
+    few = products(TorchEngine(tile_bytes=1 << 13, threads=1), rng, dtype)
+    many = products(TorchEngine(tile_bytes=1 << 13, threads=threads), rng, dtype)
+    for a, b in zip(few, many, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=tol(dtype, 50) * float(a.abs().max()))
+
+
+def flushes_denormals() -> bool:
+    return float(torch.tensor([1e-310], dtype=torch.float64).mul(1.0)) == 0.0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_settings_of_the_caller_are_as_before(threads, rng):
+    before = torch.get_num_threads()
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            products(TorchEngine(tile_bytes=1 << 13, threads=threads), rng)
+            assert torch.get_num_threads() == count
+            assert not flushes_denormals()
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_settings_are_as_before_after_an_error(rng):
+    before = torch.get_num_threads()
+    x, z, v = draw(rng, (50, 3), (20, 3), (19, 1))  # v is too short
+    with pytest.raises((RuntimeError, ValueError)):
+        TorchEngine(tile_bytes=1 << 8).normal(Gaussian(), x, z, v)
+    assert torch.get_num_threads() == before
+
+
+def test_callers_at_once_get_right_answers_and_their_settings_back(rng):
+    engine = TorchEngine(tile_bytes=1 << 14)
+    expected, before = products(engine, rng), torch.get_num_threads()
+    barrier = threading.Barrier(3)
+    seen: list[tuple[bool, int, int]] = []
+
+    def work() -> None:
+        generator, count = torch.Generator(), torch.get_num_threads()
+        barrier.wait()
+        for _ in range(5):
+            right = all(map(torch.equal, products(engine, generator), expected))
+            seen.append((right, count, torch.get_num_threads()))
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    work()
+    for worker in workers:
+        worker.join()
+    assert seen == [(True, before, before)] * 15
+    assert torch.get_num_threads() == before
+
+
+def in_child(queue, engine: Engine) -> None:
+    torch.set_num_threads(1)  # the child of a process that computed would hang in torch itself
+    results = products(engine, torch.Generator())
+    queue.put([result.double().sum().item() for result in results])
+
+
+def test_works_in_a_forked_child(rng):
+    engine = TorchEngine(tile_bytes=1 << 13, threads=2)
+    expected = [result.double().sum().item() for result in products(engine, rng)]
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=in_child, args=(queue, engine))
+    child.start()
+    try:
+        child.join(30)
+        assert child.exitcode == 0, "the child hangs: it waits for threads that only its parent has"
+    finally:
+        child.kill()
+        child.join()
+    assert queue.get() == expected
+
+
+# --- numbers that float32 has trouble with -------------------------------------------------------
+
+
+@each_kernel
+def test_far_points_give_finite_entries(engine, kernel, dtype, tol):
+    x = torch.tensor([[0.0], [1e2], [1e4], [1e4]], dtype=dtype)
+    z = torch.tensor([[0.0], [1.0], [1e4]], dtype=dtype)
+    K = engine.block(kernel, x, z).double()
+    assert bool(torch.isfinite(K).all())
+    # float64 keeps eight digits of a distance that is 1e-8 of the squares it is the difference of
+    close(K, exact(kernel, x, z), bound(kernel, x, z), max(tol(dtype, 100), 1e-7))
+
+
+def test_a_nan_is_not_hidden(engine):
+    x = torch.zeros(3, 2)
+    x[1, 0] = torch.nan
+    K = engine.block(Gaussian(), x, torch.zeros(4, 2))
+    assert torch.equal(K.isnan().any(dim=1), torch.tensor([False, True, False]))
+
+
+# --- memory formula, choice ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tile_bytes", [1, 1 << 22])
+def test_workspace_grows_with_everything(tile_bytes):
+    engine = TorchEngine(tile_bytes=tile_bytes, threads=2)
+    base = {"m": 100, "d": 5, "t": 2, "itemsize": 4}
+    for key in base:
+        more = base | {key: 2 * base[key]}
+        assert engine.workspace_bytes(**more) >= engine.workspace_bytes(**base)
+    assert engine.workspace_bytes(**base) >= 2 * tile_bytes
+    assert engine.row_bytes(5, 2, 4) >= 5 * 4
+
+
+@pytest.mark.parametrize("spec", ["auto", "torch", "torch:cpu"])
+def test_choose_engine_on_the_cpu(spec, dtype):
+    assert choose_engine(spec, dtype=dtype) == TorchEngine()
+
+
+def test_choose_engine_gives_an_engine_back(dtype):
+    engine = TorchEngine(tile_bytes=12345)
+    assert choose_engine(engine, dtype=dtype) is engine
+    assert replace(engine, threads=2) != engine
+
+
+@pytest.mark.parametrize(
+    "spec", ["fast", "", "torch:", "torch:tpu", "cuda", "torch:cudax", "TORCH"]
+)
+def test_choose_engine_refuses_unknown_names(spec):
+    with pytest.raises(ValueError, match=f"unknown engine '{spec}'; known: auto, torch"):
+        choose_engine(spec, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("spec", ["torch:cuda", "torch:cuda:1"])
+def test_an_engine_that_cannot_run_is_not_replaced(spec, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=f"engine='{spec}' needs a CUDA device.*engine='auto'"):
+        choose_engine(spec, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("bad", [torch.float16, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("spec", ["auto", TorchEngine()], ids=["auto", "engine"])
+def test_engines_compute_in_float32_or_float64(spec, bad):
+    with pytest.raises(ValueError, match="float32 or float64, not in torch"):
+        choose_engine(spec, dtype=bad)
+
+
+def test_scipy_agrees(engine, rng):
+    """One check that does not trust our own kernels: a Gaussian by hand."""
+    x, z, v = draw(rng, (61, 3), (19, 3), (19, 2))
+    distance = np.linalg.norm(x.numpy()[:, None] - z.numpy()[None], axis=2)
+    expected = np.exp(-(distance**2) / (2 * 1.3**2)) @ v.numpy()
+    actual = engine.matvec(Gaussian(1.3), x, z, v).numpy()
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-13)
