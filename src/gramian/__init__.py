@@ -1,1 +1,35 @@
-"""gramian: kernel ridge regression on data of any size."""
+"""gramian: kernel ridge regression on data of any size.
+
+    >>> from gramian import KernelRidge
+    >>> est = KernelRidge(landmarks=1000)  # est.fit(X, y).predict(X_new)
+
+One estimator for every method: ``landmarks=`` and ``solver=`` choose the numerics. X may be an
+array, a DataFrame, a sparse matrix or a Parquet file larger than memory. The layers below, from
+rows to models, are public too: `gramian.data`, `gramian.kernels`, `gramian.operators`,
+`gramian.problems`, `gramian.landmarks`, `gramian.solvers`, `gramian.callbacks`.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from . import callbacks, data, kernels, landmarks, operators, problems, solvers
+from .estimators import KernelRidge, KernelRidgeClassifier
+from .model import KernelModel
+from .solvers import solve
+
+__version__ = version("gramian")
+
+__all__ = [
+    "KernelModel",
+    "KernelRidge",
+    "KernelRidgeClassifier",
+    "callbacks",
+    "data",
+    "kernels",
+    "landmarks",
+    "operators",
+    "problems",
+    "solve",
+    "solvers",
+]

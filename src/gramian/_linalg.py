@@ -102,7 +102,8 @@ def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 1024) -> No
 
 def stacked_triangle(blocks: list[Float[Tensor, "b m"]]) -> Float[Tensor, "m m"]:
     """Return the R of a QR factorisation of the blocks stacked on each other."""
-    return torch.linalg.qr(torch.cat(blocks), mode="r").R
+    R: Tensor = torch.linalg.qr(torch.cat(blocks), mode="r").R
+    return R
 
 
 def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) -> float:

@@ -114,9 +114,7 @@ class KernelModel:
             raise ValueError(f"X has {rows.shape[1]} features, but the model was trained on {d}")
         names = rows.feature_names
         if names is not None and self.feature_names is not None and names != self.feature_names:
-            wrong = next(
-                (a, b) for a, b in zip(names, self.feature_names, strict=True) if a != b
-            )
+            wrong = next((a, b) for a, b in zip(names, self.feature_names, strict=True) if a != b)
             raise ValueError(
                 f"X has feature {wrong[0]!r} where the model expects {wrong[1]!r}; give the "
                 f"columns in the order of training: {', '.join(self.feature_names)}"

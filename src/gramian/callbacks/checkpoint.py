@@ -115,7 +115,7 @@ def fingerprint(problem: Problem) -> dict[str, str]:
 def _digest(x: Tensor) -> str:
     dense = x.to_dense() if x.layout != torch.strided else x
     array = dense.detach().cpu().contiguous().numpy()
-    return hashlib.sha256(memoryview(array).cast("B")).hexdigest()
+    return hashlib.sha256(array.tobytes()).hexdigest()
 
 
 def _flatten(state: Any, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -123,8 +123,8 @@ def _flatten(state: Any, prefix: str, tensors: dict[str, Tensor]) -> dict[str, A
     for f in fields(state):
         value = getattr(state, f.name)
         if isinstance(value, Tensor):
-            tensors[prefix + f.name] = value.detach().cpu().clone(
-                memory_format=torch.contiguous_format
+            tensors[prefix + f.name] = (
+                value.detach().cpu().clone(memory_format=torch.contiguous_format)
             )
         elif is_dataclass(value):
             values[f.name] = _flatten(value, f"{prefix}{f.name}.", tensors)
@@ -141,7 +141,7 @@ def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Tensor], pref
             restored[f.name] = tensors[prefix + f.name]
         elif is_dataclass(hints[f.name]):
             nested = (values[f.name], tensors, f"{prefix}{f.name}.")
-            restored[f.name] = _restore(hints[f.name], *nested)  # type: ignore[arg-type]
+            restored[f.name] = _restore(hints[f.name], *nested)
         else:
             restored[f.name] = values[f.name]
     return cls(**restored)

@@ -65,9 +65,7 @@ class ProgressBar:
 
     def __call__(self, problem: Problem, state: State) -> None:
         """Move the bar to the iteration of the state."""
-        self._progress.update(
-            self._task, completed=state.iteration, metrics=_text(state.metrics)
-        )
+        self._progress.update(self._task, completed=state.iteration, metrics=_text(state.metrics))
 
 
 def _text(metrics: dict[str, float]) -> str:

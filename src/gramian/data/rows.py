@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
+import torch
 from torch import Tensor
 
 from .array import ArrayRows
@@ -61,6 +62,8 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
         return frame_rows(x, columns)
     if (table := _as_table(x)) is not None:
         return TableRows(table, _as_names(columns))
+    if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
+        x = _as_scipy(x)
     if scipy.sparse.issparse(x):
         return _sparse_rows(x, columns)
     rows = x if isinstance(x, RowSource) else ArrayRows(_as_array(x))
@@ -81,6 +84,11 @@ def _file_rows(path: Path, columns: Sequence[str | int] | None) -> RowSource:
         f"Cannot tell what {path} is: expected a .npy or .parquet file, or a directory of "
         "Parquet files."
     )
+
+
+def _as_scipy(x: Tensor) -> scipy.sparse.csr_array:
+    parts = (x.values(), x.col_indices(), x.crow_indices())
+    return scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=x.shape)
 
 
 def _sparse_rows(x: Any, columns: Sequence[str | int] | None) -> RowSource:

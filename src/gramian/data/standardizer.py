@@ -58,7 +58,7 @@ class Standardizer:
         ----------
         .. [1] T. F. Chan, G. H. Golub, R. J. LeVeque, *Updating formulae and a pairwise
            algorithm for computing sample variances*, COMPSTAT 1982, eq. (2.1): how the sums of
-           two blocks are merged without cancellation.
+           two blocks are merged without cancellation. Here the first row is subtracted before.
         """
         moments = _Moments(rows.shape[1])
         check = FiniteCheck(rows.feature_names)
@@ -101,10 +101,15 @@ class Standardizer:
 
 
 class _Moments:
-    """Number, mean, centred sum of squares, least and greatest value of each column."""
+    """Number, mean, centred sum of squares, least and greatest value of each column.
+
+    All but the number are of ``x - origin``, where the origin is the first row: a column far
+    from zero keeps its digits.
+    """
 
     def __init__(self, d: int) -> None:
         self.n = 0
+        self.origin = torch.zeros(d, dtype=torch.float64)
         self.mean = torch.zeros(d, dtype=torch.float64)
         self.squares = torch.zeros(d, dtype=torch.float64)
         self.low = torch.full((d,), torch.inf, dtype=torch.float64)
@@ -113,7 +118,9 @@ class _Moments:
     def add(self, block: Tensor) -> None:
         """Merge the moments of a dense block into those so far: eq. (2.1) of the source."""
         b = len(block)
-        x = block.double()
+        if self.n == 0:
+            self.origin = block[0].double()
+        x = block.double() - self.origin
         low, high = torch.aminmax(x, dim=0)
         self.low, self.high = torch.minimum(self.low, low), torch.maximum(self.high, high)
         mean = x.mean(dim=0)
@@ -130,8 +137,8 @@ class _Moments:
     def finish(self, eps: float) -> tuple[Tensor, Tensor, Tensor]:
         """Give mean, scale and which columns are constant."""
         scale = torch.sqrt(self.squares / self.n)
+        mean = self.origin + self.mean
         single = self.low == self.high
-        mean = torch.where(single, self.low, self.mean)  # without the rounding of a mean
         return mean, scale, single | (scale <= eps * mean.abs())
 
 

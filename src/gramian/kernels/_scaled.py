@@ -47,16 +47,13 @@ class ScaledKernel(Kernel):
         return replace(self, lengthscale=self.median(sample.double()))
 
     def median(self, sample: Float[Tensor, "s d"]) -> float:
-        """Return the median distance between distinct rows of `sample`.
+        """Return the median distance between the distinct rows of `sample`.
 
-        Half of the pairs may be duplicates: then the mean of the positive distances; then, if
-        all rows are equal, 1.
+        Rows that are equal count once, so that a repeated row is the same as a weighted one. If
+        all rows are equal: 1.
         """
-        distance = torch.pdist(sample, p=self.norm)
-        if len(distance) == 0 or not bool((distance > 0).any()):
-            return 1.0
-        middle = float(distance.median())
-        return middle if middle > 0 else float(distance[distance > 0].mean())
+        distinct = torch.unique(sample, dim=0)
+        return float(torch.pdist(distinct, p=self.norm).median()) if len(distinct) > 1 else 1.0
 
     def scaled(self, points: Tensor) -> Tensor:
         """Return ``points / lengthscale``; ValueError if the number of features is another."""

@@ -218,9 +218,7 @@ class KernelOperator:
         z = self._hold(self.cols, v.shape[1])
 
         def one(block: Tensor, *at: Tensor) -> Tensor:
-            product = self.engine.matvec(
-                self.kernel, self._cast(block), z, v, diagonal=_start(*at)
-            )
+            product = self.engine.matvec(self.kernel, self._cast(block), z, v, diagonal=_start(*at))
             return product.to(v.dtype)
 
         size = self._block_size(self.shape[1], v.shape[1])

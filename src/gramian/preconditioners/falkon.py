@@ -17,10 +17,9 @@ logger = logging.getLogger("gramian")
 
 @dataclass(frozen=True)
 class FalkonFactor:
-    r"""The preconditioner B of FALKON, :math:`B B^\top \approx (K_{nm}^\top K_{nm}/n + \lambda
-    K_{mm})^{-1}`.
+    r"""The preconditioner B of FALKON, in two triangles.
 
-    With :math:`T^\top T = K_{mm} + \mathrm{jitter}\, I` and :math:`A^\top A = T D^2 T^\top / m +
+    It satisfies :math:`B B^\top \approx (K_{nm}^\top K_{nm} / n + \lambda K_{mm})^{-1}`. With :math:`T^\top T = K_{mm} + \mathrm{jitter}\, I` and :math:`A^\top A = T D^2 T^\top / m +
     \lambda I`, B is :math:`T^{-1} A^{-1}`; :math:`D^2` holds the landmark weights. Both factors are
     float64 whatever the data, since :math:`K_{mm}` is often singular to float32.
 

@@ -38,6 +38,11 @@ def make(name: str, **parameters: Any) -> Solver[Any, Any]:
     return solvers.make(name, **parameters)
 
 
+def name_of(solver: Solver[Any, Any]) -> str:
+    """Return the name under which the class of `solver` is registered."""
+    return solvers.name_of(solver)
+
+
 def names() -> tuple[str, ...]:
     """Return the names of the solvers."""
     return tuple(solvers)
@@ -56,6 +61,7 @@ __all__ = [
     "Stop",
     "conjugate_gradient",
     "make",
+    "name_of",
     "max_iterations",
     "names",
     "patience",

@@ -66,7 +66,7 @@ def _solve_nystrom(problem: NystromProblem) -> Tensor:
         if problem.weights is not None:
             F *= problem.weights[rows, None].to(F.dtype).sqrt()
         R = la.stacked_triangle([R, F])[:r]
-    beta = torch.linalg.solve_triangular(R[:, :r], R[:, r:], upper=True)
+    beta: Tensor = torch.linalg.solve_triangular(R[:, :r], R[:, r:], upper=True)
     return root @ beta
 
 
@@ -74,4 +74,5 @@ def _inverse_root(K_mm: Tensor) -> Tensor:
     """Return V E^(-1/2), (m, r), of the r eigenvalues above rounding."""
     values, vectors = torch.linalg.eigh(K_mm)
     keep = values > len(values) * la.EPS * values[-1]
-    return vectors[:, keep] / values[keep].sqrt()
+    root: Tensor = vectors[:, keep] / values[keep].sqrt()
+    return root

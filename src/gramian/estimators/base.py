@@ -1,0 +1,369 @@
+"""What the two estimators share: from validated rows to a problem, a solver and a model."""
+
+from __future__ import annotations
+
+import logging
+import math
+import numbers
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from .. import kernels, landmarks, solvers
+from .._checks import as_bytes
+from ..callbacks import Checkpoint, Validate
+from ..data import RowSource, Subset, as_rows
+from ..kernels import Kernel
+from ..landmarks import Landmarks, Selector, Uniform
+from ..operators import KernelOperator, choose_engine
+from ..problems import FullProblem, NystromProblem, Problem
+from ..solvers import Solver, State, max_iterations, solve, tolerance
+from . import inputs
+from .plan import (
+    ASSUMED_ITERATIONS,
+    Plan,
+    Size,
+    calibrated_seconds,
+    dense_bytes,
+    evaluations,
+    split_memory,
+)
+
+logger = logging.getLogger("gramian")
+
+MEDIAN_SAMPLE = 1000
+"""Rows from which the median heuristic is computed."""
+
+DIRECT_ROWS = 10_000
+"""Rows up to which solver="auto" factorises the full kernel matrix."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Validated training data: rows, targets (n, t) and weights."""
+
+    rows: RowSource
+    targets: Tensor
+    weights: Tensor | None
+
+    @classmethod
+    def build(cls, rows: RowSource, targets: Tensor, weights: Tensor | None) -> Data:
+        """Leave out rows of weight zero: they carry no information, not even as landmarks."""
+        if weights is None or bool((weights > 0).all()):
+            return cls(rows, targets, weights)
+        keep = weights.nonzero()[:, 0]
+        return cls(Subset(rows, keep), targets[keep], weights[keep])
+
+
+class KernelRidgeBase(BaseEstimator):
+    """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        *,
+        lengthscale: Any = "median",
+        penalty: float = 1e-6,
+        landmarks: Any = None,
+        solver: str | Solver[Any, Any] = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        engine: Any = "auto",
+        memory_limit: int | str | None = None,
+        callbacks: Any = (),
+        warm_start: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.penalty = penalty
+        self.landmarks = landmarks
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.engine = engine
+        self.memory_limit = memory_limit
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that sparse rows are accepted."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # --- fitting -------------------------------------------------------------------------------
+
+    def _fit(self, data: Data, encode: Callable[[Any], Tensor], **model_parts: Any) -> None:
+        """Solve and set the fitted attributes, all at once at the end."""
+        self._check_settings()
+        for_kernel, for_landmarks, for_solver = inputs.generators(self.random_state, 3)
+        kernel = self._resolved_kernel(data.rows, for_kernel)
+        solver, size = self._chosen(data)
+        memory = split_memory(self._limit(), dense_bytes(solver, size), size)
+        K = KernelOperator(kernel, data.rows, data.rows, self.engine, memory)
+        chosen = self._landmarks(K, for_landmarks)
+        problem = self._problem(K, data, chosen)
+        callbacks = [self._bound(callback, encode) for callback in self.callbacks]
+        result = solve(
+            problem,
+            solver,
+            stop=[tolerance(self.tol), max_iterations(self.max_iter)],
+            callbacks=callbacks,
+            state=self._restored(callbacks, problem, solver),
+            rng=for_solver,
+        )
+        self._warn(result)
+        self.model_ = replace(problem.model(result.state.coef), **model_parts)
+        self.dual_coef_ = _squeezed(result.state.coef)
+        self.landmark_index_ = _numpy(None if chosen is None else chosen.index)
+        self.n_iter_ = max(result.state.iteration, 1)
+        self.stop_reason_ = result.reason
+        self.history_ = result.history
+        self.solver_, self.engine_, self.kernel_ = solver, K.engine, kernel
+
+    def _check_settings(self) -> None:
+        if not _is_count(self.max_iter):
+            raise ValueError(f"max_iter must be a whole number of at least 1, not {self.max_iter}")
+        if not (isinstance(self.tol, numbers.Real) and self.tol >= 0):
+            raise ValueError(f"tol must be a number of at least 0, not {self.tol!r}")
+        positive = isinstance(self.penalty, numbers.Real) and self.penalty > 0
+        if not (positive and math.isfinite(self.penalty)):
+            raise ValueError(
+                f"penalty must be positive and finite, not {self.penalty!r}; it is the ridge per "
+                "sample, scikit-learn's alpha / n"
+            )
+
+    def _kernel(self) -> Kernel:
+        if isinstance(self.kernel, Kernel):
+            if self.lengthscale != "median":
+                raise ValueError(
+                    f"lengthscale={self.lengthscale!r} has no effect on a kernel object; give the "
+                    "kernel its own lengthscale, or the kernel's name"
+                )
+            return self.kernel
+        if self.kernel not in kernels.names():
+            raise ValueError(
+                f"unknown kernel {self.kernel!r}; known: {', '.join(kernels.names())}, or a "
+                "kernel object"
+            )
+        return kernels.make(self.kernel, lengthscale=self.lengthscale)
+
+    def _resolved_kernel(self, rows: RowSource, rng: torch.Generator) -> Kernel:
+        kernel = self._kernel()
+        if kernel.dim not in (None, rows.shape[1]):
+            raise ValueError(
+                f"the kernel has {kernel.dim} lengthscales, but X has {rows.shape[1]} features"
+            )
+        n = rows.shape[0]
+        index = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng).unique()
+        if n <= MEDIAN_SAMPLE:
+            index = torch.arange(n)
+        sample = rows.take(index)
+        return kernel.resolve(sample.to_dense() if rows.sparse else sample)
+
+    def _chosen(self, data: Data) -> tuple[Solver[Any, Any], Size]:
+        n, d = data.rows.shape
+        selector = self._selector(n)
+        m = n if selector is None else min(_count(selector), n)
+        itemsize = data.rows.dtype.itemsize
+        size = Size(n, d, data.targets.shape[1], m, itemsize, selector is None)
+        return self._solver(size), size
+
+    def _solver(self, size: Size) -> Solver[Any, Any]:
+        """Return the solver; "auto": Falkon with landmarks; without, Direct if it fits, or PCG."""
+        if isinstance(self.solver, Solver):
+            return self.solver
+        if self.solver != "auto":
+            return solvers.make(self.solver)
+        if not size.full:
+            return solvers.Falkon()
+        limit = self._limit()
+        fits = limit is None or dense_bytes(solvers.Direct(), size) < limit
+        return solvers.Direct() if size.n <= DIRECT_ROWS and fits else solvers.PCG()
+
+    def _selector(self, n: int) -> Selector | Tensor | None:
+        """Return what ``landmarks`` means: a selector, points, or None for all rows."""
+        given = self.landmarks
+        if given is None or isinstance(given, Selector):
+            return given
+        if isinstance(given, str):
+            selector = "uniform" if given == "auto" else given
+            return landmarks.make(selector, m=automatic_landmarks(n))
+        if _is_integer(given):
+            return Uniform(int(given))
+        return _points(given)
+
+    def _landmarks(self, K: KernelOperator, rng: torch.Generator) -> Landmarks | None:
+        if self._warm() and self.landmarks is not None:
+            centers = self.model_.centers
+            points = centers.take(torch.arange(len(centers)))
+            index = _tensor(self.landmark_index_)
+            return Landmarks(points, torch.ones(len(points), dtype=torch.float64), index)
+        selector = self._selector(K.shape[0])
+        if isinstance(selector, Tensor):
+            if selector.shape[1] != K.rows.shape[1]:
+                raise ValueError(
+                    f"the landmarks have {selector.shape[1]} features, but X has {K.rows.shape[1]}"
+                )
+            weight = torch.ones(len(selector), dtype=torch.float64)
+            return Landmarks(selector.to(K.dtype), weight)
+        return None if selector is None else selector.select(K, rng=rng)
+
+    def _problem(self, K: KernelOperator, data: Data, chosen: Landmarks | None) -> Problem:
+        if chosen is None:
+            return FullProblem(K, data.targets, self.penalty, data.weights)
+        weight = chosen.weight
+        if data.weights is not None and chosen.index is not None and not self._warm():
+            weight = weight * data.weights[chosen.index] / data.weights.mean()
+        return NystromProblem(
+            K.against(chosen.points), data.targets, self.penalty, data.weights, weight
+        )
+
+    def _bound(self, callback: Any, encode: Callable[[Any], Tensor]) -> Any:
+        if not isinstance(callback, Validate):
+            return callback
+        return callback.with_targets(encode(callback.y), coded=hasattr(self, "decision_function"))
+
+    def _restored(self, callbacks: list[Any], problem: Problem, solver: Any) -> State | None:
+        for callback in callbacks:
+            if isinstance(callback, Checkpoint):
+                state = callback.restore(problem, solver)
+                if state is not None:
+                    logger.info("going on from %s, iteration %d", callback.path, state.iteration)
+                    return state
+        if self._warm() and self.model_.coef.shape[0] == problem.K.shape[1]:
+            return State(0, self.model_.coef)
+        return None
+
+    def _warm(self) -> bool:
+        """Whether to start from the last fit: its landmarks and its coefficients."""
+        return (
+            self.warm_start
+            and hasattr(self, "model_")
+            and self.model_.centers.shape[1] == self.n_features_in_
+        )
+
+    def _warn(self, result: solvers.Result) -> None:
+        if result.reason == "diverged":
+            raise FloatingPointError(
+                f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
+                "or use float64 data"
+            )
+        if result.reason == "max_iterations":
+            reached = result.history[-1].get("rel_residual", math.nan)
+            warnings.warn(
+                f"stopped after max_iter={self.max_iter} iterations with a relative residual of "
+                f"{reached:.1e}, above tol={self.tol:.1e}. This often costs little accuracy: check "
+                "it on held-out rows. To converge: raise max_iter, penalty or tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _limit(self) -> int | None:
+        return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+    # --- planning and predicting -----------------------------------------------------------------
+
+    def plan(self, X: Any, *, targets: int = 1) -> Plan:
+        """Say what a fit will need, before anything is computed.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        targets : int, default=1
+            Number of targets: outputs of a regression, classes of a classifier beyond two.
+
+        Returns
+        -------
+        Plan
+            Solver, landmarks, peak memory, kernel evaluations and seconds on this machine.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit in ``memory_limit``; the message says what would.
+
+        Notes
+        -----
+        Takes about half a second, to measure the speed of this machine.
+        """
+        self._check_settings()
+        rows = as_rows(X)
+        data = Data(rows, torch.empty(rows.shape[0], targets), None)
+        solver, size = self._chosen(data)
+        dense = dense_bytes(solver, size)
+        blocks = split_memory(self._limit(), dense, size)
+        count = min(self.max_iter, ASSUMED_ITERATIONS)
+        iterations = 1 if isinstance(solver, solvers.Direct) else count
+        kernel = self._kernel().resolve(torch.randn(50, rows.shape[1]))
+        engine = choose_engine(self.engine, dtype=rows.dtype)
+        used = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
+        used += engine.row_bytes(size.d, size.t, size.itemsize) * min(size.n, 1 << 16)
+        return Plan(
+            solver=solvers.name_of(solver),
+            landmarks=None if size.full else size.m,
+            memory_bytes=dense + min(blocks, used),
+            kernel_evaluations=evaluations(solver, size, iterations),
+            seconds=calibrated_seconds(solver, size, iterations, kernel, engine, rows.dtype),
+            iterations=iterations,
+        )
+
+    def _predict(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        rows = inputs.new_rows(self, X)
+        limit = self._limit() or 1 << 30
+        values = self.model_.predict(rows, engine=self.engine_, memory_bytes=limit)
+        return values.numpy()
+
+
+def automatic_landmarks(n: int) -> int:
+    """Return the number of landmarks that ``landmarks="auto"`` means: min(n, sqrt(n) log(n)).
+
+    The square root is the theory's order for FALKON (its theorem 3), the logarithm its factor.
+    """
+    return min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_integer(value) and value >= 1
+
+
+def _count(selector: Selector | Tensor) -> int:
+    return len(selector) if isinstance(selector, Tensor) else int(getattr(selector, "m", 1))
+
+
+def _points(given: Any) -> Tensor:
+    if isinstance(given, bool | float) or np.ndim(given) != 2:
+        raise ValueError(
+            f"landmarks={given!r} is none of: None, a whole number, 'auto', the name of a "
+            "selector, a selector, an array of shape (m, d)"
+        )
+    rows = as_rows(given)
+    return rows.take(torch.arange(len(rows)))
+
+
+def _squeezed(coef: Tensor) -> np.ndarray:
+    array = coef.numpy()
+    return array[:, 0] if array.shape[1] == 1 else array
+
+
+def _numpy(index: Tensor | None) -> np.ndarray | None:
+    return None if index is None else index.numpy()
+
+
+def _tensor(index: np.ndarray | None) -> Tensor | None:
+    return None if index is None else torch.from_numpy(index)

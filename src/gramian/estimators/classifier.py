@@ -1,0 +1,187 @@
+"""KernelRidgeClassifier: least squares on balanced class codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from ..kernels import Kernel
+from ..solvers import Solver
+from . import inputs
+from .base import Data, KernelRidgeBase
+from .regressor import _names
+
+
+class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
+    """Classification by kernel ridge regression on class codes.
+
+    Of k > 2 classes, each has a target that is 1 for its rows and -1 / (k - 1) for the others, so
+    that the codes of a row sum to zero (as in the experiments of the FALKON paper); two classes
+    share one target, -1 and 1. The prediction is the class of the largest value.
+
+    Parameters
+    ----------
+    kernel, lengthscale, penalty, landmarks, solver, max_iter, tol, engine, memory_limit, callbacks
+        As in `KernelRidge`. A `Validate` callback takes labels.
+    warm_start, random_state
+        As in `KernelRidge`.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
+        of its rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+    model_, dual_coef_, landmark_index_, n_iter_, stop_reason_, history_, solver_, engine_, kernel_
+        As in `KernelRidge`.
+
+    See Also
+    --------
+    sklearn.linear_model.RidgeClassifier : The same idea for a linear function.
+
+    Notes
+    -----
+    Values are not probabilities.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import KernelRidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> est = KernelRidgeClassifier(landmarks=50, random_state=0).fit(X, y)
+    >>> est.score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        *,
+        lengthscale: Any = "median",
+        penalty: float = 1e-6,
+        landmarks: Any = None,
+        solver: str | Solver[Any, Any] = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        engine: Any = "auto",
+        memory_limit: int | str | None = None,
+        callbacks: Any = (),
+        warm_start: bool = False,
+        random_state: Any = None,
+        class_weight: Any = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            lengthscale=lengthscale,
+            penalty=penalty,
+            landmarks=landmarks,
+            solver=solver,
+            max_iter=max_iter,
+            tol=tol,
+            engine=engine,
+            memory_limit=memory_limit,
+            callbacks=callbacks,
+            warm_start=warm_start,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : as in `KernelRidge.fit`
+        y : array-like of shape (n,)
+            Labels: numbers, strings or booleans, of at least two classes.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        KernelRidgeClassifier
+            Itself. If fitting fails, the last fit is kept.
+
+        Raises
+        ------
+        ValueError
+            If there is one class only, or the input or a parameter cannot be used.
+        """
+        rows, y = inputs.training_rows(self, X, y)
+        y = _column(y)
+        check_classification_targets(y)
+        weights = inputs.weight_tensor(sample_weight, len(rows))
+        if self.class_weight is not None:
+            by_class = torch.from_numpy(compute_sample_weight(self.class_weight, y))
+            weights = by_class if weights is None else weights * by_class
+        seen = y if weights is None else y[weights.numpy() > 0]
+        classes = np.unique(seen)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class only, {classes[0]!r}; a classifier needs at least two classes"
+            )
+
+        def encode(labels: Any) -> Tensor:
+            return class_codes(np.asarray(labels), classes, rows.dtype)
+
+        data = Data.build(rows, encode(y), weights)
+        labels = tuple(label.item() for label in classes)
+        self._fit(data, encode, feature_names=_names(self), classes=labels)
+        self.classes_ = classes
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the value of each class.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n,) for two classes, else (n, k)
+            For two classes, positive means the second one.
+        """
+        values = self._predict(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted label of each row, (n,)."""
+        values = self.decision_function(X)
+        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        labels: np.ndarray = self.classes_[best]
+        return labels
+
+
+def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Tensor:
+    """Return the codes of labels: (n, 1) for two classes, else (n, k).
+
+    Raises
+    ------
+    ValueError
+        If a label is none of the classes.
+    """
+    place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    unknown = classes[place] != y
+    if unknown.any():
+        raise ValueError(f"label {y[unknown][0]!r} is none of the classes seen in training")
+    index = torch.from_numpy(place)
+    if len(classes) == 2:
+        return (2 * index - 1).to(dtype)[:, None]
+    codes = torch.full((len(y), len(classes)), -1 / (len(classes) - 1), dtype=dtype)
+    return codes.scatter_(1, index[:, None], 1.0)
+
+
+def _column(y: Any) -> np.ndarray:
+    """Return labels of shape (n,), with scikit-learn's warning for a column of them."""
+    from sklearn.utils import column_or_1d
+
+    labels: np.ndarray = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "O":
+        return labels.astype(str) if all(isinstance(v, str) for v in labels) else labels
+    return labels

@@ -1,0 +1,91 @@
+"""From what users pass to row sources, tensors and generators: the only validation of input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor
+
+from ..data import RowSource, as_rows, check_finite
+
+
+def is_source(X: object) -> bool:
+    """Return whether X goes straight to `as_rows`, past scikit-learn's validation."""
+    arrow = type(X).__module__.partition(".")[0] == "pyarrow"
+    return arrow or isinstance(X, str | Path | RowSource | Tensor)
+
+
+def training_rows(estimator: Any, X: Any, y: Any, **y_checks: Any) -> tuple[RowSource, Any]:
+    """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if not is_source(X):
+        X, y = validate_data(
+            estimator, X, y, dtype="numeric", accept_sparse="csr", multi_output=True, **y_checks
+        )
+        return as_rows(X), y
+    rows = as_rows(X)
+    check_finite(rows)
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_consistent_length(np.empty((len(rows), 0)), y)
+    estimator.n_features_in_ = rows.shape[1]
+    if rows.feature_names is not None:
+        estimator.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    return rows, y
+
+
+def new_rows(estimator: Any, X: Any) -> RowSource:
+    """Return rows to predict, with the features of training."""
+    if not is_source(X):
+        X = validate_data(estimator, X, dtype="numeric", accept_sparse="csr", reset=False)
+        return as_rows(X)
+    rows = as_rows(X)
+    expected = estimator.n_features_in_
+    if rows.shape[1] != expected:
+        name = type(estimator).__name__
+        raise ValueError(
+            f"X has {rows.shape[1]} features, but {name} is expecting {expected} features as input"
+        )
+    names = getattr(estimator, "feature_names_in_", None)
+    if rows.feature_names is not None and names is not None and tuple(names) != rows.feature_names:
+        raise ValueError(
+            f"X has the features {', '.join(rows.feature_names)}, but {', '.join(names)} were "
+            "there in training, in this order"
+        )
+    check_finite(rows)
+    return rows
+
+
+def target_tensor(y: Any, dtype: torch.dtype) -> Tensor:
+    """Return numeric targets as a tensor of shape (n, t); float32 stays float32 beside float32."""
+    y = np.asarray(y)
+    narrow = y.dtype == np.float32 and dtype == torch.float32
+    y = np.ascontiguousarray(y, dtype=np.float32 if narrow else np.float64)
+    tensor = torch.from_numpy(y if y.flags.writeable else y.copy())
+    return tensor[:, None] if tensor.ndim == 1 else tensor
+
+
+def weight_tensor(sample_weight: Any, n: int) -> Tensor | None:
+    """Return observation weights of shape (n,), or None."""
+    if sample_weight is None:
+        return None
+    checked = _check_sample_weight(
+        sample_weight, np.empty((n, 1)), dtype=np.float64, copy=True, ensure_non_negative=True
+    )
+    if not checked.any():
+        raise ValueError("all sample weights are zero: no row is left to fit")
+    return torch.from_numpy(checked)
+
+
+def generators(random_state: Any, count: int) -> list[torch.Generator]:
+    """Return independent generators, so that one step's draws do not move another's."""
+    state = check_random_state(random_state)
+    seeds = state.randint(2**31 - 1, size=count)
+    return [torch.Generator().manual_seed(int(seed)) for seed in seeds]

@@ -1,0 +1,166 @@
+"""Plan: what a fit will need, before anything is computed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from .. import _linalg as la
+from .._checks import readable_bytes
+from ..kernels import Kernel
+from ..operators import Engine
+from ..solvers import PCG, Direct, Falkon, Solver
+
+ASSUMED_ITERATIONS = 20
+"""Iterations of an iterative solver that a plan reckons with, as in the FALKON paper."""
+
+BLOCKS = 1 << 30
+"""Memory for blocks of rows if nobody limits it."""
+
+LEAST_BLOCKS = 48 << 20
+"""Memory for blocks of rows below which tiles no longer fit."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The sizes of a problem: n rows, d features, t targets, m centers, bytes per number."""
+
+    n: int
+    d: int
+    t: int
+    m: int
+    itemsize: int
+    full: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit will need.
+
+    Attributes
+    ----------
+    solver : str
+    landmarks : int or None
+        None if all rows are centers.
+    memory_bytes : int
+        Peak of what the fit allocates, beside the data it is given and the libraries.
+    kernel_evaluations : int
+        Of `iterations` iterations, setup included.
+    seconds : float
+        For these on this machine, after a calibration of half a second.
+    iterations : int
+        What is assumed of an iterative solver; 1 for a closed form.
+    """
+
+    solver: str
+    landmarks: int | None
+    memory_bytes: int
+    kernel_evaluations: int
+    seconds: float
+    iterations: int
+
+    def __str__(self) -> str:
+        centers = "all rows" if self.landmarks is None else f"{self.landmarks:,} landmarks"
+        return (
+            f"{self.solver} with {centers}: {readable_bytes(self.memory_bytes)}, "
+            f"{self.kernel_evaluations:.3g} kernel evaluations, about {self.seconds:.3g} s "
+            f"for {self.iterations} iterations"
+        )
+
+
+def dense_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
+    """Return the memory for factors and vectors of a solver."""
+    n, m, t = size.n, size.m, size.t
+    vectors = 8 * t * (6 * m + (8 * n if size.full else n))
+    if isinstance(solver, Direct):
+        return vectors + (8 * n * n if size.full else 40 * m * m)
+    if isinstance(solver, Falkon):
+        return vectors + 8 * m * m + 16 * m * size.d
+    return vectors
+
+
+def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ignore[type-arg]
+    """Return the kernel evaluations of some iterations, setup included."""
+    n, m = size.n, size.m
+    if isinstance(solver, Direct):
+        return n * n if size.full else n * m + m * m
+    if isinstance(solver, PCG):
+        return iterations * n * n
+    return (iterations + 1) * n * m + m * m
+
+
+def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
+    """Return the floating-point operations of the dense factorisations."""
+    n, m = float(size.n), float(size.m)
+    if isinstance(solver, Direct):
+        return n**3 / 3 if size.full else 2 * n * m**2 + 10 * m**3
+    return m**3 if isinstance(solver, Falkon) else 0.0
+
+
+def calibrated_seconds(
+    solver: Solver,  # type: ignore[type-arg]
+    size: Size,
+    iterations: int,
+    kernel: Kernel,
+    engine: Engine,
+    dtype: torch.dtype,
+) -> float:
+    """Return the predicted seconds, from the speed of a small product and factorisation."""
+    x = torch.randn(2048, size.d, dtype=dtype)
+    z, v = x[: min(size.m, 2000)], torch.randn(min(size.m, 2000), size.t, dtype=dtype)
+    pairs = len(x) * len(z) / _seconds(lambda: engine.normal(kernel, x, z, v))
+    A = torch.eye(600, dtype=torch.float64) + 1 / 600
+    flops = 600**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
+    return evaluations(solver, size, iterations) / pairs + operations(solver, size) / flops
+
+
+def _seconds(work: Callable[[], object], budget: float = 0.2) -> float:
+    work()  # the first call starts threads and loads libraries
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < budget:
+        work()
+        count += 1
+    return (time.perf_counter() - start) / count
+
+
+def machine_memory() -> int:
+    """Return the memory of this machine in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def split_memory(limit: int | None, dense: int, size: Size) -> int:
+    """Return the bytes left for blocks of rows.
+
+    Raises
+    ------
+    ValueError
+        If factors and vectors leave too little; the message says what would fit.
+    """
+    if limit is None:
+        limit = machine_memory()
+        what = f"this machine has {readable_bytes(limit)}"
+    else:
+        what = f"memory_limit is {readable_bytes(limit)}"
+    least = LEAST_BLOCKS + 64 * size.d * size.itemsize
+    if dense + least <= limit:
+        return int(max(least, min(BLOCKS, (limit - dense) // 2)))
+    count = f"{size.n:,} rows" if size.full else f"{size.m:,} landmarks"
+    raise ValueError(
+        f"{count} need {readable_bytes(dense + least)}, but {what}; "
+        f"{_what_fits(limit - least, dense, size)}"
+    )
+
+
+def _what_fits(free: int, dense: int, size: Size) -> str:
+    """Say how many centers would fit, taking the memory to grow with their square."""
+    fixed = 8 * size.t * size.n
+    if free <= fixed:
+        return f"the targets alone need {readable_bytes(fixed)}: raise the limit"
+    fits = int(size.m * ((free - fixed) / max(dense - fixed, 1)) ** 0.5 * 0.95)
+    if size.full:
+        return f"use landmarks, or solver='pcg', or at most about {min(fits, size.n):,} rows"
+    return f"at most about {max(fits, 1):,} landmarks fit"

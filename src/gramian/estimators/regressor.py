@@ -1,0 +1,145 @@
+"""KernelRidge: the regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from torch import Tensor
+
+from . import inputs
+from .base import Data, KernelRidgeBase
+
+
+class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
+    r"""Kernel ridge regression on data of any size.
+
+    Minimises :math:`\frac1N \sum_i w_i (f(x_i) - y_i)^2 + \lambda \|f\|^2` over combinations of
+    kernels at all rows, or at m landmarks.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
+    lengthscale : float, sequence of d floats, or "median", default="median"
+        In the units of the features; one for all, or one each. ``"median"``: the median distance
+        within 1,000 random rows. The Gaussian kernel's ``gamma`` in scikit-learn is
+        ``1 / (2 * lengthscale**2)``.
+    penalty : float, default=1e-6
+        The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``.
+    landmarks : None, int, "auto", array of shape (m, d) or Selector, default=None
+        The centers. None: all rows. A number: so many random distinct rows. ``"auto"``:
+        ``sqrt(n) * log(n)`` of them. More than there are rows: a warning, then all of them.
+    solver : str or Solver, default="auto"
+        ``"direct"``, ``"pcg"`` (all rows), ``"falkon"`` (landmarks), or an object of
+        `gramian.solvers`. ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if
+        it fits in memory, else pcg.
+    max_iter : int, default=100
+        Iterations of an iterative solver.
+    tol : float, default=1e-6
+        Residual relative to the right-hand side, largest over the targets, at which it stops.
+    engine : str or Engine, default="auto"
+        See `gramian.operators.choose_engine`.
+    memory_limit : int, str or None, default=None
+        Bytes that a fit or a prediction may allocate, such as ``"500MB"``; the given data and the
+        libraries are not counted. None: what the machine has.
+    callbacks : sequence of callables, default=()
+        See `gramian.callbacks`.
+    warm_start : bool, default=False
+        Whether `fit` starts from the landmarks and coefficients of the last fit.
+    random_state : int, RandomState or None, default=None
+        For random landmarks, the median heuristic and random solvers.
+
+    Attributes
+    ----------
+    model_ : KernelModel
+        Predicts without scikit-learn, and saves itself: ``est.model_.save(path)``.
+    dual_coef_ : ndarray of shape (m,) or (m, t)
+    landmark_index_ : ndarray of shape (m,), or None
+        Row numbers of the landmarks, among the rows of positive weight.
+    n_iter_ : int
+    stop_reason_ : str
+        "converged", "max_iterations" or "callback".
+    history_ : list of dict
+        A row per iteration; ``pandas.DataFrame(est.history_)`` makes a table.
+    solver_, engine_, kernel_ : object
+        What was chosen; the kernel with its lengthscale.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        Only if all features have names.
+
+    See Also
+    --------
+    sklearn.kernel_ridge.KernelRidge : The same function with ``penalty = alpha / n``, up to what a
+        dense n x n matrix allows.
+
+    Notes
+    -----
+    Targets are neither centred nor scaled, as in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidge
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> est = KernelRidge(landmarks=20, lengthscale=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(est.predict([[1.0]])[0] - np.sin(1.0)) < 1e-3)
+    True
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
+            n rows of d features. A path: a ``.npy`` file, or a Parquet file or directory with
+            numeric columns, streamed and never loaded whole.
+        y : array-like of shape (n,) or (n, t)
+        sample_weight : array-like of shape (n,), optional
+            A weight that is a whole number is a repeated row.
+
+        Returns
+        -------
+        KernelRidge
+            Itself. If fitting fails, the last fit is kept.
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter cannot be used, or does not fit in memory.
+        """
+        rows, y = inputs.training_rows(self, X, y, y_numeric=True)
+        weights = inputs.weight_tensor(sample_weight, len(rows))
+
+        def encode(values: Any) -> Tensor:
+            return inputs.target_tensor(values, rows.dtype)
+
+        self._fit(Data.build(rows, encode(y), weights), encode, feature_names=_names(self))
+        self._one_dimensional = np.ndim(y) == 1
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return predictions.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, t)
+            Float64.
+
+        Notes
+        -----
+        Cost: n m kernel evaluations.
+        """
+        values = self._predict(X)
+        return values[:, 0] if self._one_dimensional else values
+
+
+def _names(estimator: Any) -> tuple[str, ...] | None:
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)
