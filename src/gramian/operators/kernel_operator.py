@@ -105,8 +105,7 @@ class KernelOperator:
 
     def __matmul__(self, v: Float[Tensor, "m t"] | Float[Tensor, " m"]) -> Tensor:
         """Return K v, (n, t) or (n,), in the dtype of `v`. Cost: n m kernel evaluations."""
-        if v.shape[0] != self.shape[1]:
-            raise ValueError(f"K has shape {self.shape}, which does not match v, {tuple(v.shape)}")
+        self._check_rows("v", v, self.shape[1])
         if v.ndim == 1:
             return (self @ v[:, None])[:, 0]
         self._count()
@@ -143,6 +142,9 @@ class KernelOperator:
         like = v if v is not None else targets
         if like is None:
             raise ValueError("normal needs v or targets")
+        n, m = self.shape
+        for name, vector, rows in (("v", v, m), ("weights", weights, n), ("targets", targets, n)):
+            self._check_rows(name, vector, rows)
         self._count()
         z, given = self._hold(self.cols, like.shape[1]), (weights is not None, targets is not None)
 
@@ -183,14 +185,15 @@ class KernelOperator:
         )
 
     def dense(self) -> Float[Tensor, "n m"]:
-        """Return the matrix. Cost: n m kernel evaluations and as many numbers of memory."""
+        """Return the matrix. Cost: n m kernel evaluations, and n m numbers beside the budget."""
         self._count()
         z = self._hold(self.cols, 1)
 
         def one(block: Tensor, *at: Tensor) -> Tensor:
             return self.engine.block(self.kernel, self._cast(block), z, diagonal=_start(*at))
 
-        return self.rows.map(one, *self._row_numbers(), size=self._block_size(self.shape[1], 1))
+        size = self._block_size(self.shape[1], 1, result=z.shape[0] * z.itemsize)
+        return self.rows.map(one, *self._row_numbers(), size=size)
 
     def strips(self) -> Iterator[tuple[slice, Float[Tensor, "b m"]]]:
         """Yield blocks of rows of the matrix, in order: for what cannot do with products."""
@@ -200,6 +203,13 @@ class KernelOperator:
         for rows, block in self.rows.blocks(size):
             start = rows.start if self._same else None
             yield rows, self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
+
+    def _check_rows(self, name: str, vector: Tensor | None, rows: int) -> None:
+        if vector is not None and vector.shape[0] != rows:
+            raise ValueError(
+                f"K has shape {self.shape}, which does not match {name} of shape "
+                f"{tuple(vector.shape)}: {name} needs {rows} rows"
+            )
 
     @property
     def _same(self) -> bool:
@@ -251,7 +261,7 @@ class KernelOperator:
             need = self._held_bytes(side.shape[0], t)
             raise ValueError(
                 f"holding {side.shape[0]:,} rows of {side.shape[1]} features takes "
-                f"{need / 1e6:,.0f} MB, but memory_bytes allows {self.memory_bytes / 1e6:,.0f} MB; "
+                f"{_megabytes(need)}, but memory_bytes allows {_megabytes(self.memory_bytes)}; "
                 "raise the memory limit or use fewer landmarks"
             )
         if isinstance(side, ArrayRows):
@@ -266,15 +276,24 @@ class KernelOperator:
     def _holds(self, side: RowSource, t: int) -> bool:
         return self._held_bytes(side.shape[0], t) <= self.memory_bytes
 
-    def _block_size(self, m: int, t: int) -> int:
-        """Return how many rows to stream at once beside m held ones: the one memory formula."""
+    def _block_size(self, m: int, t: int, *, result: int = 0) -> int:
+        """Return how many rows to stream at once beside m held ones: the one memory formula.
+
+        `result` is what a row of the result takes in bytes, if that is much.
+        """
         d, itemsize = self.rows.shape[1], self.dtype.itemsize
         free = self.memory_bytes - self.engine.workspace_bytes(m, d, t, itemsize)
-        size = free // self.engine.row_bytes(d, t, itemsize)
+        size = free // (self.engine.row_bytes(d, t, itemsize) + result)
         return int(max(1, min(size, LARGEST_BLOCK)))
 
     def _held_rows(self, t: int) -> int:
         """Return how many rows fit into half the budget, by bisection over the powers of two."""
+        if self._held_bytes(1, t) > self.memory_bytes:
+            raise ValueError(
+                f"one row takes {_megabytes(self._held_bytes(1, t))} with what {self.engine} needs "
+                f"to work, but memory_bytes allows {_megabytes(self.memory_bytes)}; raise the "
+                "memory limit, or use an engine with smaller tiles or fewer threads"
+            )
         size = 1
         while size < self.shape[0] and self._held_bytes(2 * size, t) <= self.memory_bytes // 2:
             size *= 2
@@ -286,10 +305,19 @@ def _set(operator: KernelOperator, **values: object) -> None:
         object.__setattr__(operator, name, value)
 
 
-def _select(side: RowSource, key: Int[Tensor, " k"] | slice) -> RowSource:
+def _select(side: RowSource, key: Any) -> RowSource:
     if isinstance(key, slice):
         key = torch.arange(*key.indices(side.shape[0]))
+    if not isinstance(key, Tensor) or key.ndim != 1 or key.dtype not in (torch.int64, torch.int32):
+        raise TypeError(
+            "rows and columns are selected by a slice or by a 1-D tensor of row numbers "
+            f"(mask.nonzero()[:, 0] makes one of a mask), not by {key!r}"
+        )
     return Subset(side, key)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
 
 
 def _start(at: Tensor | None = None) -> int | None:
