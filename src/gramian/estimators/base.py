@@ -134,10 +134,9 @@ class KernelRidgeBase(BaseEstimator):
     def _check_settings(self) -> None:
         if not _is_count(self.max_iter):
             raise ValueError(f"max_iter must be a whole number of at least 1, not {self.max_iter}")
-        if not (isinstance(self.tol, numbers.Real) and self.tol >= 0):
+        if not (_is_number(self.tol) and self.tol >= 0):
             raise ValueError(f"tol must be a number of at least 0, not {self.tol!r}")
-        positive = isinstance(self.penalty, numbers.Real) and self.penalty > 0
-        if not (positive and math.isfinite(self.penalty)):
+        if not (_is_number(self.penalty) and 0 < self.penalty < math.inf):
             raise ValueError(
                 f"penalty must be positive and finite, not {self.penalty!r}; it is the ridge per "
                 "sample, scikit-learn's alpha / n"
@@ -336,6 +335,10 @@ def automatic_landmarks(n: int) -> int:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _is_count(value: Any) -> bool:

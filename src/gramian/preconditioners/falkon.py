@@ -19,9 +19,10 @@ logger = logging.getLogger("gramian")
 class FalkonFactor:
     r"""The preconditioner B of FALKON, in two triangles.
 
-    It satisfies :math:`B B^\top \approx (K_{nm}^\top K_{nm} / n + \lambda K_{mm})^{-1}`. With :math:`T^\top T = K_{mm} + \mathrm{jitter}\, I` and :math:`A^\top A = T D^2 T^\top / m +
-    \lambda I`, B is :math:`T^{-1} A^{-1}`; :math:`D^2` holds the landmark weights. Both factors are
-    float64 whatever the data, since :math:`K_{mm}` is often singular to float32.
+    It satisfies :math:`B B^\top \approx (K_{nm}^\top K_{nm} / n + \lambda K_{mm})^{-1}`. With
+    :math:`T^\top T = K_{mm} + \mathrm{jitter}\, I` and :math:`A^\top A = T D^2 T^\top / m +
+    \lambda I`, B is :math:`T^{-1} A^{-1}`; :math:`D^2` holds the landmark weights. Both factors
+    are float64 whatever the data, since :math:`K_{mm}` is often singular to float32.
 
     Attributes
     ----------
