@@ -1,0 +1,237 @@
+"""What cannot be a matrix of numbers is refused, with a sentence that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse
+import torch
+
+from gramian.data import Standardized, Subset, as_rows, check_finite
+
+CASES: dict[str, tuple[Any, type[Exception], str]] = {
+    "1-D array": (np.zeros(3), ValueError, r"1-D array of 3.*reshape\(-1, 1\)"),
+    "1-D list": ([1.0, 2.0], ValueError, "1-D"),
+    "1-D tensor": (torch.zeros(3), ValueError, "1-D"),
+    "series": (pd.Series([1.0, 2.0]), ValueError, "1-D"),
+    "1-D sparse": (scipy.sparse.coo_array(np.ones(3)), ValueError, "1-D"),
+    "number": (np.float64(1), ValueError, r"shape \(\)"),
+    "3-D": (np.zeros((2, 2, 2)), ValueError, r"shape \(2, 2, 2\)"),
+    "no rows": (np.zeros((0, 3)), ValueError, "0 rows"),
+    "no columns": (np.zeros((3, 0)), ValueError, "0 columns"),
+    "empty frame": (pd.DataFrame({"a": []}), ValueError, "0 rows"),
+    "empty table": (pa.table({"a": pa.array([], pa.float32())}), ValueError, "0 rows"),
+    "empty sparse": (scipy.sparse.csr_array((0, 3)), ValueError, "0 rows"),
+    "object": (np.array([[1, "a"]], dtype=object), TypeError, "object.*astype"),
+    "text": (np.array([["a", "b"]]), TypeError, "must be numbers"),
+    "dates": (np.zeros((2, 2), "M8[s]"), TypeError, "must be numbers"),
+    "longdouble": (np.zeros((2, 2), np.longdouble), TypeError, "must be numbers"),
+    "complex": (np.zeros((2, 2), complex), ValueError, "Complex data not supported"),
+    "complex tensor": (torch.zeros(2, 2, dtype=torch.complex64), ValueError, "Complex"),
+    "complex sparse": (scipy.sparse.csr_array(np.ones((2, 2)) * 1j), ValueError, "Complex"),
+    "masked": (np.ma.zeros((2, 2)), TypeError, "filled"),
+    "text column": (
+        pd.DataFrame({"size": [1.0], "city": ["Rome"], "day": pd.to_datetime(["2020-01-01"])}),
+        TypeError,
+        r"city \(.*\), day \(datetime64",
+    ),
+    "categories": (pd.DataFrame({"c": pd.Categorical(["a"])}), TypeError, r"c \(category\)"),
+    "sparse frame": (
+        pd.DataFrame({"c": pd.arrays.SparseArray([0.0, 1.0])}),
+        TypeError,
+        r"sparse\.to_coo",
+    ),
+    "arrow text": (
+        pa.table({"x": [1.0], "city": ["Rome"]}),
+        TypeError,
+        r"city \(string\).*columns=",
+    ),
+    "arrow categories": (
+        pa.table({"c": pa.array(["a"]).dictionary_encode()}),
+        TypeError,
+        r"c \(dictionary",
+    ),
+    "arrow nested": (pa.table({"c": [{"x": 1}]}), TypeError, r"c \(struct"),
+    "same name twice": (
+        pa.Table.from_arrays([pa.array([1.0])] * 2, names=["a", "a"]),
+        ValueError,
+        "several columns named a",
+    ),
+    "generator": ((i for i in range(3)), TypeError, "type generator"),
+    "nothing": (None, TypeError, "NoneType"),
+    "csv": ("data.csv", ValueError, "gramian convert data.csv data.parquet"),
+    "unknown file": (Path("data.xyz"), ValueError, "Cannot tell what data.xyz is"),
+    "missing npy": ("nowhere/x.npy", FileNotFoundError, "There is no file nowhere/x.npy"),
+    "missing parquet": ("nowhere/x.parquet", FileNotFoundError, "There is no file"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_rows_says_what_is_wrong(name: str) -> None:
+    x, kind, sentence = CASES[name]
+    with pytest.raises(kind, match=sentence):
+        as_rows(x)
+
+
+@pytest.mark.parametrize("size", [0, 5, 90, 200])
+def test_a_cut_npy_file_is_named(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((10, 3)))
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError, match=r"x\.npy cannot be read.*cut off"):
+        as_rows(path)
+
+
+def test_npy_of_objects(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([["a", 1]], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match="Python objects"):
+        as_rows(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+def test_a_cut_parquet_file_is_named(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": np.arange(1000.0)}), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ValueError, match=r"x\.parquet cannot be read.*cut off.*again"):
+        as_rows(path)
+
+
+def test_a_damaged_page_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table({"a": np.random.default_rng(0).normal(size=5000)})
+    pq.write_table(table, path, compression="zstd", use_dictionary=False)
+    damaged = bytearray(path.read_bytes())
+    damaged[4:2000] = bytes(1996)
+    path.write_bytes(damaged)
+    rows = as_rows(path)  # the footer is whole
+    for read in (lambda: list(rows.blocks(100)), lambda: rows.take(torch.tensor([3]))):
+        with pytest.raises(ValueError, match=r"x\.parquet cannot be read"):
+            read()
+
+
+def test_a_file_that_changed_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": np.arange(10.0)}), path)
+    rows = as_rows(path)
+    pq.write_table(pa.table({"a": np.arange(11.0)}), path)
+    with pytest.raises(ValueError, match="has changed"):
+        list(rows.blocks(100))
+
+
+def test_files_of_different_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"1\.parquet and .*0\.parquet differ.*int64.*double"):
+        as_rows(tmp_path)
+
+
+def test_a_directory_without_parquet(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"holds no \*\.parquet"):
+        as_rows(tmp_path)
+
+
+def test_parquet_without_rows(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": pa.array([], pa.float32())}), tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=r"x\.parquet has 0 rows"):
+        as_rows(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("columns", [["a", "z"], ["z"]])
+def test_a_missing_column_is_named(tmp_path: Path, columns: list[str]) -> None:
+    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    frame.to_parquet(tmp_path / "x.parquet")
+    for x in (frame, pa.Table.from_pandas(frame), tmp_path / "x.parquet"):
+        with pytest.raises(ValueError, match="no column z; it has a, b"):
+            as_rows(x, columns=columns)
+
+
+@pytest.mark.parametrize("columns", [["a", "a"], []])
+def test_columns_named_twice_or_not_at_all(tmp_path: Path, columns: list[str]) -> None:
+    table = pa.table({"a": [1.0], "b": [2.0]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    for x in (table, tmp_path / "x.parquet"):
+        with pytest.raises(ValueError, match=r"twice|0 columns"):
+            as_rows(x, columns=columns)
+
+
+def parts(x: np.ndarray, folder: Path) -> list[Any]:
+    pq.write_table(pa.table(dict(zip("abc", x.T, strict=True))), folder / "x.parquet")
+    frame = pd.DataFrame(x, columns=list("abc"))
+    return [x, torch.tensor(x), frame, scipy.sparse.csr_array(x), folder / "x.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [(np.nan, "1 NaN"), (np.inf, "1 inf"), (-np.inf, "first is -inf")]
+)
+def test_check_finite_names_the_place(tmp_path: Path, value: float, word: str) -> None:
+    x = np.ones((40, 3))
+    x[17, 1] = value
+    for data in parts(x, tmp_path):
+        rows = as_rows(data)
+        column = "column 1" if rows.feature_names is None else "column 'b'"
+        with pytest.raises(ValueError, match=f"{word}.*row 17, {column}"):
+            check_finite(rows)
+
+
+def test_check_finite_counts(tmp_path: Path) -> None:
+    x = np.ones((40, 3))
+    x[[17, 30], 1], x[35] = np.nan, np.inf
+    for data in parts(x, tmp_path):
+        with pytest.raises(ValueError, match=r"^Z contains 2 NaN and 3 inf.*row 17"):
+            check_finite(as_rows(data), what="Z")
+
+
+def test_check_finite_passes_finite_data(tmp_path: Path) -> None:
+    for data in parts(np.full((40, 3), 1e300), tmp_path):
+        check_finite(as_rows(data))
+
+
+@pytest.mark.parametrize("ints", ["Int64", "Int8", "boolean", "Float32", "int64[pyarrow]"])
+def test_missing_values_become_nan(ints: str) -> None:
+    frame = pd.DataFrame({"a": pd.array([1, None, 0], dtype=ints), "b": [1.0, 2.0, 3.0]})
+    got = as_rows(frame).take(torch.arange(3))
+    expected = torch.tensor([[1, 1], [np.nan, 2], [0, 3]], dtype=got.dtype)
+    torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_column_of_nothing_becomes_nan() -> None:
+    rows = as_rows(pa.table({"a": pa.nulls(2), "b": pa.array([1, None], pa.int16())}))
+    assert rows.dtype == torch.float32
+    with pytest.raises(ValueError, match="3 NaN"):
+        check_finite(rows)
+
+
+def test_sparse_rows_are_not_centred() -> None:
+    rows, ones = as_rows(scipy.sparse.csr_array(np.eye(3))), torch.ones(3, dtype=torch.float64)
+    with pytest.raises(ValueError, match="cannot be centred"):
+        Standardized(rows, ones, ones)
+
+
+@pytest.mark.parametrize(("mean", "scale"), [([0.0], [1.0]), ([0.0, 0.0], [1.0, 0.0])])
+def test_standardisation_that_does_not_fit(mean: list[float], scale: list[float]) -> None:
+    tensors = (torch.tensor(v, dtype=torch.float64) for v in (mean, scale))
+    with pytest.raises(ValueError, match=r"features, but|above zero"):
+        Standardized(as_rows(np.ones((4, 2))), *tensors)
+
+
+@pytest.mark.parametrize("index", [[], [4], [-1]])
+def test_a_subset_of_rows_that_are_not_there(index: list[int]) -> None:
+    with pytest.raises((ValueError, IndexError)):
+        Subset(as_rows(np.ones((4, 2))), torch.tensor(index, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("index", [[3, 1], [1, 1]])
+def test_a_sequential_source_wants_increasing_rows(tmp_path: Path, index: list[int]) -> None:
+    pq.write_table(pa.table({"a": np.arange(5.0)}), tmp_path / "x.parquet")
+    part = Subset(as_rows(tmp_path / "x.parquet"), torch.tensor(index))
+    with pytest.raises(ValueError, match=r"strictly increasing.*gramian convert"):
+        list(part.blocks(2))
+    assert part.take(torch.tensor([0, 1])).ravel().tolist() == index
