@@ -174,8 +174,10 @@ class ParquetRows(RowSource):
     Blocks have exactly the size asked for (but the last), whatever the row groups are, so that
     sums do not depend on how the file was written. Missing values become NaN.
 
-    Memory: two blocks (one without ``read_ahead``), plus about 30 MB of buffers and one page per
-    column. `take` is a pass over the row groups that hold wanted rows.
+    Memory: two blocks (one without ``read_ahead``), and what decoding needs: some pages per
+    column, about 3 MB each where pages have Arrow's usual 1 MB. 20 million rows of 20 float32
+    columns in row groups of a million took 95 MB with blocks of 65,536 rows, 5 s per pass.
+    `take` is a pass over the row groups that hold wanted rows.
     """
 
     random_access = False
