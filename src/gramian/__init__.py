@@ -11,12 +11,15 @@ rows to models, are public too: `gramian.data`, `gramian.kernels`, `gramian.oper
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from . import callbacks, data, kernels, landmarks, operators, problems, solvers
-from .estimators import KernelRidge, KernelRidgeClassifier
-from .model import KernelModel
-from .solvers import solve
+if TYPE_CHECKING:
+    from . import callbacks, data, kernels, landmarks, operators, problems, solvers
+    from .estimators import KernelRidge, KernelRidgeClassifier
+    from .model import KernelModel
+    from .solvers import solve
 
 __version__ = version("gramian")
 
@@ -33,3 +36,22 @@ __all__ = [
     "solve",
     "solvers",
 ]
+
+_HOME = {
+    "KernelModel": "model",
+    "KernelRidge": "estimators",
+    "KernelRidgeClassifier": "estimators",
+    "solve": "solvers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: torch and scikit-learn take seconds, `gramian --help` none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_HOME.get(name, name)}")
+    return getattr(module, name) if name in _HOME else module
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
@@ -42,6 +47,23 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def write_tensors(
+    path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
+) -> None:
+    """Write a safetensors file atomically; OSError as in `write_atomically`."""
+
+    def write(part: Path) -> None:
+        try:
+            save_file(dict(tensors), part, metadata=dict(metadata))
+        except SafetensorError as error:  # which is no OSError, also when the disk is full
+            number = re.search(r"os error (\d+)", str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+
+    write_atomically(path, write)
 
 
 def _flush(path: Path) -> None:

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from ._atomic import write_atomically
+from ._atomic import write_tensors
 from .data import RowSource, Standardizer, as_rows
 from .kernels import Kernel, from_dict
 from .operators import Engine, KernelOperator
@@ -139,8 +138,7 @@ class KernelModel:
             if getattr(self, name) is not None:
                 tensors[name] = getattr(self, name)
         contiguous = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        header = {"gramian": json.dumps(self._header())}
-        write_atomically(path, lambda part: save_file(contiguous, part, metadata=header))
+        write_tensors(path, contiguous, {"gramian": json.dumps(self._header())})
 
     def _header(self) -> dict[str, Any]:
         return {

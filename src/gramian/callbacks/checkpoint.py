@@ -10,10 +10,9 @@ from typing import Any, get_type_hints
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from .._atomic import write_atomically
+from .._atomic import write_tensors
 from ..problems import Problem
 from ..solvers import Solver, State
 from ..solvers.base import solvers
@@ -81,8 +80,7 @@ def save_state(path: str | Path, state: State, about: dict[str, str] | None = No
     tensors: dict[str, Tensor] = {}
     values = _flatten(state, "", tensors)
     header = {"format": FORMAT, "type": type(state).__name__, "values": values, "about": about}
-    metadata = {"gramian_state": json.dumps(header)}
-    write_atomically(path, lambda part: save_file(tensors, part, metadata=metadata))
+    write_tensors(path, tensors, {"gramian_state": json.dumps(header)})
 
 
 def load_state(path: str | Path) -> State:
@@ -115,7 +113,7 @@ def fingerprint(problem: Problem) -> dict[str, str]:
 def _digest(x: Tensor) -> str:
     dense = x.to_dense() if x.layout != torch.strided else x
     array = dense.detach().cpu().contiguous().numpy()
-    return hashlib.sha256(array.tobytes()).hexdigest()
+    return hashlib.sha256(array.data).hexdigest()
 
 
 def _flatten(state: Any, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
