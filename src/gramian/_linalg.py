@@ -16,6 +16,16 @@ class NotPositiveDefinite(ValueError):
     """A Cholesky factorisation met a pivot that is not positive."""
 
 
+def require_finite(K: Float[Tensor, "n m"]) -> None:
+    """Raise ValueError if a kernel matrix has an entry that is not finite."""
+    low, high = torch.aminmax(K)  # which need no memory, unlike isfinite
+    if not (low > -torch.inf and high < torch.inf):
+        raise ValueError(
+            "the kernel matrix has entries that are not finite: the features are so large that "
+            "products or squares of them overflow; rescale them"
+        )
+
+
 def by_columns(A: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:
     """Return the memory of a symmetric matrix as LAPACK reads it: column after column."""
     return A.t()
@@ -113,7 +123,7 @@ def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) 
     ----------
     alpha, beta : Tensor of shape (k,)
         Step lengths, and ratios of successive residuals. The estimate grows with k towards the
-        condition number of the (preconditioned) matrix.
+        condition number of the (preconditioned) matrix, or 1 / eps if that is larger.
 
     References
     ----------
@@ -125,4 +135,4 @@ def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) 
     diagonal[1:] += beta[:-1] / alpha[:-1]
     off = beta[:-1].sqrt() / alpha[:-1]
     values = torch.linalg.eigvalsh(torch.diag(diagonal) + torch.diag(off, 1) + torch.diag(off, -1))
-    return float(values[-1] / values[0]) if values[0] > 0 else float("inf")
+    return float(values[-1] / values[0].clamp(min=EPS * values[-1]))

@@ -7,7 +7,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
@@ -56,11 +56,14 @@ class Solver(ABC, Generic[P, S]):
         The class of the states it yields.
     needs_random_access : bool
         Whether it reads rows in random order, which a sequential row source refuses.
+    closed_form : bool
+        Whether it yields one state, the solution, so that stopping rules have no say.
     """
 
     problem_types: ClassVar[tuple[type, ...]]
     state_type: ClassVar[type] = State
     needs_random_access: ClassVar[bool] = False
+    closed_form: ClassVar[bool] = False
 
     @abstractmethod
     def iterate(
@@ -70,7 +73,7 @@ class Solver(ABC, Generic[P, S]):
 
         Given a state that it has yielded, it goes on exactly from there. Given a plain `State`,
         it starts from those coefficients. It knows no tolerance, limit or clock, and never
-        writes to a tensor that it has yielded. A closed form yields one state.
+        writes to a tensor that it has yielded. A closed form yields one state, of iteration 0.
         """
 
     def check(self, problem: P) -> None:
@@ -146,6 +149,8 @@ def solve(
         If the solver cannot solve this problem.
     """
     solver.check(problem)
+    stop = () if solver.closed_form else stop
+    state = None if state is None else replace(state, metrics=dict(state.metrics))
     rng = torch.Generator().manual_seed(0) if rng is None else rng
     clock = _Clock(problem, state)
     states = solver.iterate(problem, state, rng=rng)
@@ -183,8 +188,9 @@ class _Clock:
 
 
 def _reason(state: State, history: list[Row], stop: Sequence[Stop], asked: bool) -> str | None:
-    if not all(math.isfinite(value) for value in state.metrics.values()):
-        logger.warning("iteration %d: a metric is not finite", state.iteration)
+    finite = all(math.isfinite(value) for value in state.metrics.values())
+    if not (finite and bool(state.coef.isfinite().all())):
+        logger.warning("iteration %d: a metric or coefficient is not finite", state.iteration)
         return "diverged"
     reasons = (rule(history) for rule in stop)
     return next((reason for reason in reasons if reason), "callback" if asked else None)

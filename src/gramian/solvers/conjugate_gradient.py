@@ -80,7 +80,7 @@ def conjugate_gradient(
     -----
     Columns share products and nothing else. A column freezes when its residual is zero to
     rounding or its curvature is not positive: there is nothing left to gain, and dividing would
-    do harm.
+    do harm. It moves again if a true residual shows that the recursive one had lied.
 
     Differs from [1]_: once the recursive residual has dropped tenfold, the true one replaces it
     and the direction restarts. Without this, float32 stalls while the recursion reports
@@ -148,7 +148,8 @@ def _step(work: _Work, s: CGState) -> CGState:
     x = s.coef + alpha * s.direction
     residual = s.residual - alpha.to(q.dtype) * q
     residual, restarted = _refined(work, s, x, residual, active)
-    active = active & (_norms(residual) > work.floor(x.dtype))
+    moving = _norms(residual) > work.floor(x.dtype)
+    active = moving if restarted else active & moving
     z = work.precondition(residual)
     energy = _dots(residual, z)
     beta = torch.zeros_like(energy) if restarted else _ratio(energy, s.energy, active)

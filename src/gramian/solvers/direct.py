@@ -30,6 +30,7 @@ class Direct(Solver[Problem, State]):
     """
 
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem, NystromProblem)
+    closed_form: ClassVar[bool] = True
 
     def iterate(
         self,
@@ -40,11 +41,12 @@ class Direct(Solver[Problem, State]):
     ) -> Iterator[State]:
         exact = problem.double()
         coef = _solve_full(exact) if isinstance(exact, FullProblem) else _solve_nystrom(exact)
-        yield State(1, coef)
+        yield State(0, coef)
 
 
 def _solve_full(problem: FullProblem) -> Tensor:
     A = la.by_columns(problem.K.dense())
+    la.require_finite(A)
     A.diagonal().add_(problem.ridge.flatten())
     try:
         la.cholesky_(A)
@@ -72,6 +74,7 @@ def _solve_nystrom(problem: NystromProblem) -> Tensor:
 
 def _inverse_root(K_mm: Tensor) -> Tensor:
     """Return V E^(-1/2), (m, r), of the r eigenvalues above rounding."""
+    la.require_finite(K_mm)
     values, vectors = torch.linalg.eigh(K_mm)
     keep = values > len(values) * la.EPS * values[-1]
     root: Tensor = vectors[:, keep] / values[keep].sqrt()
