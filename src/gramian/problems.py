@@ -117,9 +117,19 @@ class NystromProblem(_Ridge):
         What a landmark stands for, relative to 1/m of the rows: 1 / (n · its probability) of
         being drawn, times its own observation weight over the mean one. Only preconditioners
         use it; the solution does not depend on it.
+    coverage : float, optional
+        The fraction of the rows that equal a landmark: m / n if not given. At 1 the landmarks,
+        with their weights, are the data, and a preconditioner built from them is exact.
     """
 
     landmark_weight: Float[Tensor, " m"] | None = None
+    coverage: float = -1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n, m = self.K.shape
+        if self.coverage < 0:
+            object.__setattr__(self, "coverage", min(m / n, 1.0))
 
     @classmethod
     def at(

@@ -27,8 +27,8 @@ float32, which holds them exactly; everything wider becomes float64. A block may
 array: never write to it.
 
 Sources can be wrapped: `Standardized` scales the features on the way (a `Standardizer` finds mean
-and scale in one pass), `Subset` and `Select` pick rows and columns, `Cast` changes the type.
-`check_finite` looks for missing values. For the command line, `open_rows`, `read_targets`,
+and scale in one pass), `Subset`, `Without` and `Select` pick rows and columns, `Cast` changes the
+type. `check_finite` looks for missing values. For the command line, `open_rows`, `read_targets`,
 `feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
 small real data sets that ship with the package.
 
@@ -49,6 +49,7 @@ from .standardizer import Standardizer
 from .tables import feature_columns, open_rows, table_schema, write_table
 from .targets import read_targets
 from .transform import Cast, Standardized
+from .without import Without
 
 __all__ = [
     "ArrayRows",
@@ -61,6 +62,7 @@ __all__ = [
     "Standardizer",
     "Subset",
     "TableRows",
+    "Without",
     "as_rows",
     "check_finite",
     "convert",

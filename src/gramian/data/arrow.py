@@ -62,7 +62,8 @@ class Columns:
         if bad:
             raise TypeError(
                 f"{where} has columns that are not numbers: {', '.join(bad)}. "
-                "Pass columns=[...] to leave them out, or encode them as numbers first."
+                "Leave them out (columns=[...], on the command line --ignore), or encode them as "
+                "numbers first."
             )
         dtype = common_float(f for f in floats if f is not None)
         return cls(tuple(names), tuple(str(t) for t in types), dtype)

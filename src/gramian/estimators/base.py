@@ -224,9 +224,9 @@ class KernelRidgeBase(BaseEstimator):
         weight = chosen.weight
         if data.weights is not None and chosen.index is not None and not self._warm():
             weight = weight * data.weights[chosen.index] / data.weights.mean()
-        return NystromProblem(
-            K.against(chosen.points), data.targets, self.penalty, data.weights, weight
-        )
+        coverage = chosen.info.get("coverage", -1.0)
+        centers = K.against(chosen.points)
+        return NystromProblem(centers, data.targets, self.penalty, data.weights, weight, coverage)
 
     def _bound(self, callback: Any, encode: Callable[[Any], Tensor]) -> Any:
         if not isinstance(callback, Validate):

@@ -85,7 +85,8 @@ class Uniform(Selector):
         index, points, times = _first_distinct(K.rows, min(self.m, n), rng)
         whole = float(times.sum()) == n  # every row was looked at
         weight = times * (len(times) / n) if whole else torch.ones_like(times)
-        return Landmarks(points, weight, index)
+        coverage = 1.0 if whole else len(times) / n
+        return Landmarks(points, weight, index, {"coverage": coverage})
 
 
 def _first_distinct(rows: RowSource, m: int, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:

