@@ -24,6 +24,7 @@ from gramian.data import (
     Select,
     Standardized,
     Subset,
+    Without,
     as_rows,
 )
 
@@ -122,6 +123,18 @@ def standardized(x: Any) -> RowSource:
     return Standardized(as_rows(x), mean, scale)
 
 
+def padded_parquet(tmp: Path) -> Path:
+    columns = {name: pa.array(padded()[:, j]) for j, name in enumerate(NAMES)}
+    pq.write_table(pa.table(columns), tmp / "padded.parquet", row_group_size=7)
+    return tmp / "padded.parquet"
+
+
+def padded() -> np.ndarray:
+    """The rows with four more among them, whose numbers are EXTRA."""
+    return np.insert(X.astype(np.float32), [0, 4, 4, N], 121, axis=0)
+
+
+EXTRA = torch.tensor([0, 5, 6, N + 3])
 EVERY = torch.arange(N)
 F32, F64 = torch.float32, torch.float64
 
@@ -180,6 +193,14 @@ SOURCES: dict[str, tuple[Callable[[Path], Any], torch.dtype, bool]] = {
     "subset": (lambda tmp: Subset(as_rows(X[::-1].astype(np.float32)), EVERY.flip(0)), F32, False),
     "subset parquet": (lambda tmp: Subset(as_rows(one_file(tmp)), EVERY), F32, True),
     "subset sparse": (lambda tmp: Subset(as_rows(sparse("csr", np.uint8)), EVERY), F32, False),
+    "without": (lambda tmp: Without(as_rows(padded()), EXTRA), F32, False),
+    "without parquet": (lambda tmp: Without(as_rows(padded_parquet(tmp)), EXTRA), F32, True),
+    "without sparse": (
+        lambda tmp: Without(as_rows(scipy.sparse.csr_array(padded())), EXTRA),
+        F32,
+        False,
+    ),
+    "without nothing": (lambda tmp: Without(as_rows(X.astype(np.int8)), EXTRA[:0]), F32, False),
     "select": (
         lambda tmp: Select(as_rows(X[:, [2, 0, 1]].astype(np.float32)), [1, 2, 0]),
         F32,

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from gramian.data import Standardized, Subset, as_rows, check_finite
+from gramian.data import Standardized, Subset, Without, as_rows, check_finite
 
 CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "1-D array": (np.zeros(3), ValueError, r"1-D array of 3.*reshape\(-1, 1\)"),
@@ -235,3 +235,9 @@ def test_a_sequential_source_wants_increasing_rows(tmp_path: Path, index: list[i
     with pytest.raises(ValueError, match=r"strictly increasing.*gramian convert"):
         list(part.blocks(2))
     assert part.take(torch.tensor([0, 1])).ravel().tolist() == index
+
+
+@pytest.mark.parametrize("index", [[4], [-1], [2, 1], [1, 1], [0, 1, 2, 3]])
+def test_rows_that_cannot_be_left_out(index: list[int]) -> None:
+    with pytest.raises((ValueError, IndexError), match=r"increasing|No row is left|0 \.\. 3"):
+        Without(as_rows(np.ones((4, 2))), torch.tensor(index))
