@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -37,6 +38,14 @@ def as_bytes(limit: int | str, name: str = "memory_limit") -> int:
             "'500MB' or '2GiB'"
         ) from None
     return int(size)
+
+
+def as_count(value: object, name: str) -> int:
+    """Return a whole number of at least 1; ValueError if `value`, called `name`, is none."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or int(value) < 1:  # type: ignore[call-overload]
+        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+    return int(value)  # type: ignore[call-overload,no-any-return]
 
 
 def readable_bytes(size: float) -> str:

@@ -188,19 +188,20 @@ def test_median_is_that_of_the_distances(name, s, rng):
 
 
 def test_median_of_float32_rows_is_found_in_float64(rng):
-    sample = points(rng, (31, 4), dtype=torch.float32)[0] + 1e4
+    sample = points(rng, (31, 4), dtype=torch.float32)[0] + 1e4  # 465 pairs
     expected = np.median(pdist(sample.double().numpy()))
     kernel = Gaussian("median").resolve(sample)
     assert kernel.lengthscale == pytest.approx(expected, rel=1e-12)
 
 
-def test_median_when_most_rows_are_duplicates_is_the_mean_of_the_rest(rng):
-    (sample,) = points(rng, (12, 2))
-    sample[3:] = sample[3]
-    distance = pdist(sample.numpy())
-    assert np.median(distance) == 0
-    expected = distance[distance > 0].mean()
-    assert Laplacian("median").resolve(sample).lengthscale == pytest.approx(expected, rel=1e-12)
+@pytest.mark.parametrize("copies", [2, 20], ids=["some duplicates", "most pairs are duplicates"])
+def test_median_counts_equal_rows_once(copies, rng):
+    """A repeated row is a row of more weight, and weights move no distance."""
+    (sample,) = points(rng, (6, 2))  # 15 pairs: the median is one of them
+    repeated = torch.cat([sample, sample[3:4].expand(copies, 2)])
+    assert (np.median(pdist(repeated.numpy())) == 0) == (copies == 20)
+    expected = np.median(pdist(sample.numpy()))
+    assert Laplacian("median").resolve(repeated).lengthscale == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 9])

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from .._atomic import write_tensors
+from .._checks import as_count
 from ..problems import Problem
 from ..solvers import Solver, State
 from ..solvers.base import solvers
@@ -40,8 +41,12 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | Path, every: int = 1, resume: bool = True) -> None:
-        self.path, self.every, self.resume = Path(path), every, resume
+        self.path, self.every, self.resume = Path(path), as_count(every, "every"), resume
         self._known: tuple[Problem, dict[str, str]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the problem, and with it the data, out of copies and pickles."""
+        return self.__dict__ | {"_known": None}
 
     def __call__(self, problem: Problem, state: State) -> None:
         """Write the state if it is its turn."""
@@ -106,11 +111,14 @@ def fingerprint(problem: Problem) -> dict[str, str]:
         "rows": _digest(first),
         "centers": _digest(centers),
         "targets": _digest(problem.targets),
-        "weights": "" if problem.weights is None else _digest(problem.weights),
+        "weights": _digest(problem.weights),
+        "landmark weights": _digest(getattr(problem, "landmark_weight", None)),
     }
 
 
-def _digest(x: Tensor) -> str:
+def _digest(x: Tensor | None) -> str:
+    if x is None:
+        return ""
     dense = x.to_dense() if x.layout != torch.strided else x
     array = dense.detach().cpu().contiguous().numpy()
     return hashlib.sha256(array.data).hexdigest()
@@ -154,9 +162,10 @@ def _load(path: Path) -> tuple[State, dict[str, str]]:
             raise ValueError(f"{path} was written by a newer version of gramian: upgrade it")
         types = {solvers[name].state_type.__name__: solvers[name].state_type for name in solvers}
         state = _restore(types[header["type"]], header["values"], tensors, "")
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        about = header["about"] or {}
+    except (SafetensorError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError(
             f"{path} is not a checkpoint of gramian, or is damaged ({error}); delete it to start "
             "again"
         ) from error
-    return state, header["about"] or {}
+    return state, about

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import logging
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
+from .._checks import as_count
 from ..problems import Problem
 from ..solvers import State
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 logger = logging.getLogger("gramian")
 
@@ -20,7 +25,7 @@ class LogProgress:
     """
 
     def __init__(self, every: int = 1) -> None:
-        self.every = every
+        self.every = as_count(every, "every")
 
     def __call__(self, problem: Problem, state: State) -> None:
         """Log the state if it is its turn."""
@@ -29,7 +34,7 @@ class LogProgress:
 
 
 class ProgressBar:
-    """A bar on the terminal, drawn with rich; use it in a ``with`` statement.
+    """A bar on the terminal, drawn with rich inside a ``with`` statement and silent outside.
 
     Parameters
     ----------
@@ -39,6 +44,10 @@ class ProgressBar:
     """
 
     def __init__(self, total: int | None = None, description: str = "solving") -> None:
+        self.total, self.description = total, description
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> ProgressBar:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -49,9 +58,7 @@ class ProgressBar:
             TextColumn("{task.fields[metrics]}"),
         )
         self._progress = Progress(*columns, console=Console(stderr=True))
-        self._task = self._progress.add_task(description, total=total, metrics="")
-
-    def __enter__(self) -> ProgressBar:
+        self._task = self._progress.add_task(self.description, total=self.total, metrics="")
         self._progress.start()
         return self
 
@@ -61,11 +68,19 @@ class ProgressBar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what is on the terminal out of copies and pickles."""
+        return {"total": self.total, "description": self.description, "_progress": None}
 
     def __call__(self, problem: Problem, state: State) -> None:
         """Move the bar to the iteration of the state."""
-        self._progress.update(self._task, completed=state.iteration, metrics=_text(state.metrics))
+        if self._progress is not None:
+            text = _text(state.metrics)
+            self._progress.update(self._task, completed=state.iteration, metrics=text)
 
 
 def _text(metrics: dict[str, float]) -> str:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._checks import as_count
 from ..data import as_rows
 from ..problems import Problem
 from ..solvers import State
@@ -40,6 +41,9 @@ class Validate:
     every: int = 1
     coded: bool = False
 
+    def __post_init__(self) -> None:
+        as_count(self.every, "every")
+
     def __call__(self, problem: Problem, state: State) -> None:
         """Predict and compare, if it is the turn of this iteration."""
         if state.iteration % self.every:
@@ -48,7 +52,13 @@ class Validate:
         predicted = problem.model(state.coef).predict(
             as_rows(self.X), engine=K.engine, memory_bytes=K.memory_bytes
         )
-        y = torch.as_tensor(self.y, dtype=torch.float64).reshape(predicted.shape)
+        y = torch.as_tensor(self.y, dtype=torch.float64)
+        if y.numel() != predicted.numel():
+            raise ValueError(
+                f"Validate has {predicted.shape[0]} rows with {predicted.shape[1]} targets each, "
+                f"but y of shape {tuple(y.shape)}"
+            )
+        y = y.reshape(predicted.shape)
         state.metrics["valid_rmse"] = float((predicted - y).square().mean().sqrt())
         if self.coded:
             state.metrics["valid_error"] = _error(predicted, y)

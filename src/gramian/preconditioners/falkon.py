@@ -69,6 +69,7 @@ class FalkonFactor:
     ) -> FalkonFactor:
         """Return the factor for a problem, with another penalty inside A if one is given."""
         P = la.by_columns(problem.K_mm.double().dense())
+        la.require_finite(P)
         jitter = _factor_landmarks(P, _least_jitter(P, problem.K.dtype))
         diagonal = P.diagonal().clone()
         la.mirror_upper_(P)
@@ -112,7 +113,7 @@ class FalkonFactor:
 
 
 def _least_jitter(P: Tensor, dtype: torch.dtype) -> float:
-    trace = float(P.diagonal().sum())
+    trace = float(P.diagonal().sum()) or 1.0  # a kernel that is zero at all landmarks
     return max(la.EPS * trace, 4 * torch.finfo(dtype).eps * trace / len(P))
 
 

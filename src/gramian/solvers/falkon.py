@@ -24,9 +24,12 @@ class FalkonState(State):
     ----------
     cg : CGState
         Its ``coef`` is beta, with coef = T⁻¹ A⁻¹ beta.
+    penalty : float
+        The :math:`\\lambda` inside A: under another one beta means something else.
     """
 
     cg: CGState = field(default_factory=lambda: CGState(0, torch.empty(0, 0)))
+    penalty: float = 0.0
 
 
 @solvers.register("falkon")
@@ -61,8 +64,8 @@ class Falkon(Solver[NystromProblem, FalkonState]):
     Departures: the penalty inside A. On three real sets (16,512 to 40,000 rows, m = 1,000,
     penalties 1e-3 to 1e-8) the penalty of fewest iterations had an effective dimension of 265 to
     512, and with "auto" 20 iterations came within 1 % of the final test error in each case, where
-    the paper's choice was up to 43 % above it. See `FalkonFactor` for the jitter; landmark weights :math:`D^2` and observation
-    weights W enter as in the docstring of `NystromProblem`.
+    the paper's choice was up to 43 % above it. See `FalkonFactor` for the jitter; landmark weights
+    :math:`D^2` and observation weights W enter as in the docstring of `NystromProblem`.
 
     References
     ----------
@@ -116,10 +119,12 @@ class Falkon(Solver[NystromProblem, FalkonState]):
             state=_in_coordinates(B, state),
             exact_residual=residual if self.refine else None,
         ):
-            yield FalkonState(cg.iteration, B.to_coef(cg.coef), dict(cg.metrics), cg)
+            yield FalkonState(cg.iteration, B.to_coef(cg.coef), dict(cg.metrics), cg, B.penalty)
 
 
 def _in_coordinates(B: FalkonFactor, state: State | None) -> State | None:
-    if state is None or isinstance(state, FalkonState):
-        return None if state is None else state.cg
+    if state is None:
+        return None
+    if isinstance(state, FalkonState) and state.penalty == B.penalty:
+        return state.cg
     return State(state.iteration, B.from_coef(state.coef.double()))
