@@ -43,7 +43,7 @@ class FalkonFactor:
 
     Notes
     -----
-    Cost: m² kernel evaluations; m³ operations; 8 m² bytes. An automatic penalty adds about 800 m²
+    Cost: m² kernel evaluations; m³ operations; 8 m² bytes. An automatic penalty adds about 320 m²
     operations.
 
     Departures from the paper: the jitter is ``eps * trace(K_mm)`` times as many tens as it takes
