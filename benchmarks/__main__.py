@@ -1,0 +1,41 @@
+"""Run benchmarks by name; without a name, all of them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+from .common import DATA
+
+NAMES = {
+    "engine": "kernel evaluations per second, against plain torch (about 20 minutes)",
+    "regression": "three real data sets, against scikit-learn (about an hour)",
+    "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",
+    "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
+}
+ON_REQUEST = ("newcomer",)
+
+
+def main() -> None:
+    listing = "\n".join(f"  {name:12} {what}" for name, what in NAMES.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        epilog=f"benchmarks:\n{listing}\n\nWithout a name: all but {', '.join(ON_REQUEST)}.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="*", help="one or more of those below")
+    parser.add_argument("--data", default=str(DATA), help="folder of the real data sets")
+    parser.add_argument("--work", default=None, help="folder for large temporary files")
+    parser.add_argument("--quick", action="store_true", help="small sizes, nothing written")
+    options = parser.parse_args()
+    unknown = [name for name in options.name if name not in NAMES]
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    for name in options.name or [name for name in NAMES if name not in ON_REQUEST]:
+        print(f"# {name}: {NAMES[name]}", flush=True)
+        importlib.import_module(f"benchmarks.{name}").main(options)
+
+
+if __name__ == "__main__":
+    main()
