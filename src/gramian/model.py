@@ -133,10 +133,10 @@ class KernelModel:
         OSError
             If it cannot be written; what was there before is unchanged.
         """
-        tensors = {"coef": self.coef, **_center_tensors(self.centers)}
+        tensors = {"coef": self.coef.clone(), **_center_tensors(self.centers)}
         for name in ("target_shift", "target_scale"):
             if getattr(self, name) is not None:
-                tensors[name] = getattr(self, name)
+                tensors[name] = getattr(self, name).clone()  # the file format refuses views
         contiguous = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         write_tensors(path, contiguous, {"gramian": json.dumps(self._header())})
 
@@ -219,8 +219,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         ) from error
 
 
-def _check_format(path: Path, header: dict[str, Any]) -> None:
-    if "format" not in header:
+def _check_format(path: Path, header: Any) -> None:
+    if not (isinstance(header, dict) and isinstance(header.get("format"), int)):
         raise ValueError(f"{path} is a safetensors file but not a gramian model")
     if header["format"] > FORMAT:
         raise ValueError(

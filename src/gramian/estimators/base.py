@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import numbers
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .. import kernels, landmarks, solvers
-from .._checks import as_bytes
+from .._checks import as_bytes, as_count
 from ..callbacks import Checkpoint, Validate
-from ..data import RowSource, Subset, as_rows
+from ..data import RowSource, Subset, as_rows, check_finite
 from ..kernels import Kernel
 from ..landmarks import Landmarks, Selector, Uniform
 from ..operators import KernelOperator, choose_engine
@@ -34,6 +35,7 @@ from .plan import (
     calibrated_seconds,
     dense_bytes,
     evaluations,
+    least_blocks,
     split_memory,
 )
 
@@ -103,13 +105,24 @@ class KernelRidgeBase(BaseEstimator):
 
     # --- fitting -------------------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Keep everything about the last fit, number and names of features too, if this fails."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _fit(self, data: Data, encode: Callable[[Any], Tensor], **model_parts: Any) -> None:
         """Solve and set the fitted attributes, all at once at the end."""
         self._check_settings()
         for_kernel, for_landmarks, for_solver = inputs.generators(self.random_state, 3)
         kernel = self._resolved_kernel(data.rows, for_kernel)
         solver, size = self._chosen(data)
-        memory = split_memory(self._limit(), dense_bytes(solver, size), size)
+        memory = split_memory(self._limit(), solver, size)
         K = KernelOperator(kernel, data.rows, data.rows, self.engine, memory)
         chosen = self._landmarks(K, for_landmarks)
         problem = self._problem(K, data, chosen)
@@ -130,12 +143,17 @@ class KernelRidgeBase(BaseEstimator):
         self.stop_reason_ = result.reason
         self.history_ = result.history
         self.solver_, self.engine_, self.kernel_ = solver, K.engine, kernel
+        self._landmarks_chosen = self.landmarks
 
     def _check_settings(self) -> None:
-        if not _is_count(self.max_iter):
-            raise ValueError(f"max_iter must be a whole number of at least 1, not {self.max_iter}")
-        if not (_is_number(self.tol) and self.tol >= 0):
-            raise ValueError(f"tol must be a number of at least 0, not {self.tol!r}")
+        as_count(self.max_iter, "max_iter")
+        if not (_is_number(self.tol) and 0 <= self.tol < math.inf):
+            raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
+        if not isinstance(self.callbacks, Sequence) or not all(map(callable, self.callbacks)):
+            raise ValueError(
+                f"callbacks must be a list of callables, like [Validate(X, y)], not "
+                f"{self.callbacks!r}"
+            )
         if not (_is_number(self.penalty) and 0 < self.penalty < math.inf):
             raise ValueError(
                 f"penalty must be positive and finite, not {self.penalty!r}; it is the ridge per "
@@ -144,7 +162,7 @@ class KernelRidgeBase(BaseEstimator):
 
     def _kernel(self) -> Kernel:
         if isinstance(self.kernel, Kernel):
-            if self.lengthscale != "median":
+            if not (isinstance(self.lengthscale, str) and self.lengthscale == "median"):
                 raise ValueError(
                     f"lengthscale={self.lengthscale!r} has no effect on a kernel object; give the "
                     "kernel its own lengthscale, or the kernel's name"
@@ -173,7 +191,7 @@ class KernelRidgeBase(BaseEstimator):
     def _chosen(self, data: Data) -> tuple[Solver[Any, Any], Size]:
         n, d = data.rows.shape
         selector = self._selector(n)
-        m = n if selector is None else min(_count(selector), n)
+        m = n if selector is None else _count(selector, n)
         itemsize = data.rows.dtype.itemsize
         size = Size(n, d, data.targets.shape[1], m, itemsize, selector is None)
         return self._solver(size), size
@@ -187,7 +205,8 @@ class KernelRidgeBase(BaseEstimator):
         if not size.full:
             return solvers.Falkon()
         limit = self._limit()
-        fits = limit is None or dense_bytes(solvers.Direct(), size) < limit
+        need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
+        fits = limit is None or need <= limit
         return solvers.Direct() if size.n <= DIRECT_ROWS and fits else solvers.PCG()
 
     def _selector(self, n: int) -> Selector | Tensor | None:
@@ -204,10 +223,7 @@ class KernelRidgeBase(BaseEstimator):
 
     def _landmarks(self, K: KernelOperator, rng: torch.Generator) -> Landmarks | None:
         if self._warm() and self.landmarks is not None:
-            centers = self.model_.centers
-            points = centers.take(torch.arange(len(centers)))
-            index = _tensor(self.landmark_index_)
-            return Landmarks(points, torch.ones(len(points), dtype=torch.float64), index)
+            return self._last_landmarks(K.rows)
         selector = self._selector(K.shape[0])
         if isinstance(selector, Tensor):
             if selector.shape[1] != K.rows.shape[1]:
@@ -218,15 +234,25 @@ class KernelRidgeBase(BaseEstimator):
             return Landmarks(selector.to(K.dtype), weight)
         return None if selector is None else selector.select(K, rng=rng)
 
+    def _last_landmarks(self, rows: RowSource) -> Landmarks:
+        """Return those of the last fit, with their row numbers if these are the same rows."""
+        m = len(self.model_.centers)
+        points = self.model_.centers.take(torch.arange(m))
+        index = None if self.landmark_index_ is None else torch.from_numpy(self.landmark_index_)
+        if index is not None and not _are_rows(points, rows, index):
+            index = None
+        return Landmarks(points, torch.ones(m, dtype=torch.float64), index)
+
     def _problem(self, K: KernelOperator, data: Data, chosen: Landmarks | None) -> Problem:
         if chosen is None:
-            return FullProblem(K, data.targets, self.penalty, data.weights)
+            return FullProblem(K, data.targets, float(self.penalty), data.weights)
         weight = chosen.weight
-        if data.weights is not None and chosen.index is not None and not self._warm():
+        if data.weights is not None and chosen.index is not None:
             weight = weight * data.weights[chosen.index] / data.weights.mean()
         coverage = chosen.info.get("coverage", -1.0)
         centers = K.against(chosen.points)
-        return NystromProblem(centers, data.targets, self.penalty, data.weights, weight, coverage)
+        penalty = float(self.penalty)
+        return NystromProblem(centers, data.targets, penalty, data.weights, weight, coverage)
 
     def _bound(self, callback: Any, encode: Callable[[Any], Tensor]) -> Any:
         if not isinstance(callback, Validate):
@@ -240,7 +266,8 @@ class KernelRidgeBase(BaseEstimator):
                 if state is not None:
                     logger.info("going on from %s, iteration %d", callback.path, state.iteration)
                     return state
-        if self._warm() and self.model_.coef.shape[0] == problem.K.shape[1]:
+        fits = (problem.K.shape[1], problem.targets.shape[1])
+        if self._warm() and self.model_.coef.shape == fits:
             return State(0, self.model_.coef)
         return None
 
@@ -250,13 +277,14 @@ class KernelRidgeBase(BaseEstimator):
             self.warm_start
             and hasattr(self, "model_")
             and self.model_.centers.shape[1] == self.n_features_in_
+            and _same_choice(self.landmarks, self._landmarks_chosen)
         )
 
     def _warn(self, result: solvers.Result) -> None:
         if result.reason == "diverged":
             raise FloatingPointError(
                 f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
-                "or use float64 data"
+                "use float64 data, or rescale targets whose squares overflow"
             )
         if result.reason == "max_iterations":
             reached = result.history[-1].get("rel_residual", math.nan)
@@ -301,10 +329,11 @@ class KernelRidgeBase(BaseEstimator):
         data = Data(rows, torch.empty(rows.shape[0], targets), None)
         solver, size = self._chosen(data)
         dense = dense_bytes(solver, size)
-        blocks = split_memory(self._limit(), dense, size)
+        blocks = split_memory(self._limit(), solver, size)
         count = min(self.max_iter, ASSUMED_ITERATIONS)
         iterations = 1 if isinstance(solver, solvers.Direct) else count
-        kernel = self._kernel().resolve(torch.randn(50, rows.shape[1]))
+        rng = torch.Generator().manual_seed(0)
+        kernel = self._kernel().resolve(torch.randn(50, rows.shape[1], generator=rng))
         engine = choose_engine(self.engine, dtype=rows.dtype)
         used = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
         used += engine.row_bytes(size.d, size.t, size.itemsize) * min(size.n, 1 << 16)
@@ -341,12 +370,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _is_count(value: Any) -> bool:
-    return _is_integer(value) and value >= 1
-
-
-def _count(selector: Selector | Tensor) -> int:
-    return len(selector) if isinstance(selector, Tensor) else int(getattr(selector, "m", 1))
+def _count(selector: Selector | Tensor, n: int) -> int:
+    if isinstance(selector, Tensor):
+        return selector.shape[0]
+    return min(int(getattr(selector, "m", 1)), n)
 
 
 def _points(given: Any) -> Tensor:
@@ -356,7 +383,20 @@ def _points(given: Any) -> Tensor:
             "selector, a selector, an array of shape (m, d)"
         )
     rows = as_rows(given)
+    check_finite(rows, "landmarks")
     return rows.take(torch.arange(len(rows)))
+
+
+def _are_rows(points: Tensor, rows: RowSource, index: Tensor) -> bool:
+    if int(index.max()) >= len(rows):
+        return False
+    taken = rows.take(index)
+    return taken.dtype == points.dtype and torch.equal(taken.to_dense(), points.to_dense())
+
+
+def _same_choice(a: Any, b: Any) -> bool:
+    comparable = all(isinstance(v, numbers.Integral | str | Selector) for v in (a, b))
+    return a is b or (comparable and a == b)
 
 
 def _squeezed(coef: Tensor) -> np.ndarray:
@@ -366,7 +406,3 @@ def _squeezed(coef: Tensor) -> np.ndarray:
 
 def _numpy(index: Tensor | None) -> np.ndarray | None:
     return None if index is None else index.numpy()
-
-
-def _tensor(index: np.ndarray | None) -> Tensor | None:
-    return None if index is None else torch.from_numpy(index)

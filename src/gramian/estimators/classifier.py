@@ -11,6 +11,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
+from ..data import RowSource
 from ..kernels import Kernel
 from ..solvers import Solver
 from . import inputs
@@ -112,28 +113,35 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         ValueError
             If there is one class only, or the input or a parameter cannot be used.
         """
-        rows, y = inputs.training_rows(self, X, y)
-        y = _column(y)
+        with self._all_or_nothing():
+            rows, y = inputs.training_rows(self, X, y)
+            data, classes = self._coded(rows, _column(y), sample_weight)
+
+            def encode(labels: Any) -> Tensor:
+                return class_codes(np.asarray(labels), classes, rows.dtype)
+
+            labels = tuple(label.item() for label in classes)
+            self._fit(data, encode, feature_names=_names(self), classes=labels)
+            self.classes_ = classes
+        return self
+
+    def _coded(self, rows: RowSource, y: np.ndarray, sample_weight: Any) -> tuple[Data, np.ndarray]:
+        """Return the data with class codes as targets, and the classes."""
         check_classification_targets(y)
         weights = inputs.weight_tensor(sample_weight, len(rows))
         if self.class_weight is not None:
             by_class = torch.from_numpy(compute_sample_weight(self.class_weight, y))
             weights = by_class if weights is None else weights * by_class
-        seen = y if weights is None else y[weights.numpy() > 0]
-        classes = np.unique(seen)
+        seen = np.ones(len(y), bool) if weights is None else weights.numpy() > 0
+        classes = np.unique(y[seen])
         if len(classes) < 2:
             raise ValueError(
-                f"y holds one class only, {classes[0]!r}; a classifier needs at least two classes"
+                f"y holds one class only, {classes.tolist()}, in rows of positive weight; a "
+                "classifier needs at least two classes"
             )
-
-        def encode(labels: Any) -> Tensor:
-            return class_codes(np.asarray(labels), classes, rows.dtype)
-
-        data = Data.build(rows, encode(y), weights)
-        labels = tuple(label.item() for label in classes)
-        self._fit(data, encode, feature_names=_names(self), classes=labels)
-        self.classes_ = classes
-        return self
+        # rows of weight zero may have labels that are no class: any code will do for them
+        codes = class_codes(np.where(seen, y, classes[0]), classes, rows.dtype)
+        return Data.build(rows, codes, weights), classes
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the value of each class.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -23,6 +23,10 @@ BLOCKS = 1 << 30
 
 LEAST_BLOCKS = 48 << 20
 """Memory for blocks of rows below which tiles no longer fit."""
+
+
+CALIBRATION = 1 << 22
+"""Numbers in the rows with which the speed of this machine is measured."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,11 @@ class Plan:
         )
 
 
+def least_blocks(size: Size) -> int:
+    """Return the memory for blocks of rows that any solver needs."""
+    return LEAST_BLOCKS + 64 * size.d * size.itemsize
+
+
 def dense_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
     """Return the memory for factors and vectors of a solver."""
     n, m, t = size.n, size.m, size.t
@@ -110,8 +119,11 @@ def calibrated_seconds(
     dtype: torch.dtype,
 ) -> float:
     """Return the predicted seconds, from the speed of a small product and factorisation."""
-    x = torch.randn(2048, size.d, dtype=dtype)
-    z, v = x[: min(size.m, 2000)], torch.randn(min(size.m, 2000), size.t, dtype=dtype)
+    rng = torch.Generator().manual_seed(0)
+    rows = max(min(2048, CALIBRATION // size.d), 64)
+    x = torch.randn(rows, size.d, dtype=dtype, generator=rng)
+    z = x[: min(size.m, 2000)]
+    v = torch.randn(len(z), size.t, dtype=dtype, generator=rng)
     pairs = len(x) * len(z) / _seconds(lambda: engine.normal(kernel, x, z, v))
     A = torch.eye(600, dtype=torch.float64) + 1 / 600
     flops = 600**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
@@ -132,7 +144,7 @@ def machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def split_memory(limit: int | None, dense: int, size: Size) -> int:
+def split_memory(limit: int | None, solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
     """Return the bytes left for blocks of rows.
 
     Raises
@@ -145,22 +157,36 @@ def split_memory(limit: int | None, dense: int, size: Size) -> int:
         what = f"this machine has {readable_bytes(limit)}"
     else:
         what = f"memory_limit is {readable_bytes(limit)}"
-    least = LEAST_BLOCKS + 64 * size.d * size.itemsize
+    dense, least = dense_bytes(solver, size), least_blocks(size)
     if dense + least <= limit:
         return int(max(least, min(BLOCKS, (limit - dense) // 2)))
     count = f"{size.n:,} rows" if size.full else f"{size.m:,} landmarks"
     raise ValueError(
         f"{count} need {readable_bytes(dense + least)}, but {what}; "
-        f"{_what_fits(limit - least, dense, size)}"
+        f"{_what_fits(limit - least, solver, size)}"
     )
 
 
-def _what_fits(free: int, dense: int, size: Size) -> str:
-    """Say how many centers would fit, taking the memory to grow with their square."""
-    fixed = 8 * size.t * size.n
-    if free <= fixed:
-        return f"the targets alone need {readable_bytes(fixed)}: raise the limit"
-    fits = int(size.m * ((free - fixed) / max(dense - fixed, 1)) ** 0.5 * 0.95)
-    if size.full:
-        return f"use landmarks, or solver='pcg', or at most about {min(fits, size.n):,} rows"
-    return f"at most about {max(fits, 1):,} landmarks fit"
+def _what_fits(free: int, solver: Solver, size: Size) -> str:  # type: ignore[type-arg]
+    """Say how many centers would fit, or what the limit would have to be."""
+    fits = _most(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
+    if fits == 0:
+        least = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))
+        return f"a single one needs {readable_bytes(least)}: raise the limit"
+    if not size.full:
+        return f"at most {fits:,} landmarks fit"
+    other = "" if isinstance(solver, PCG) else "or solver='pcg', "
+    return f"use landmarks, {other}or at most {fits:,} rows"
+
+
+def _with_centers(size: Size, m: int) -> Size:
+    return replace(size, m=m, n=m if size.full else size.n)
+
+
+def _most(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest m up to `most` that fits, or 0, by bisection."""
+    low, high = 0, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -110,14 +110,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         ValueError
             If the input or a parameter cannot be used, or does not fit in memory.
         """
-        rows, y = inputs.training_rows(self, X, y, y_numeric=True)
-        weights = inputs.weight_tensor(sample_weight, len(rows))
+        with self._all_or_nothing():
+            rows, y = inputs.training_rows(self, X, y, y_numeric=True)
+            weights = inputs.weight_tensor(sample_weight, len(rows))
 
-        def encode(values: Any) -> Tensor:
-            return inputs.target_tensor(values, rows.dtype)
+            def encode(values: Any) -> Tensor:
+                return inputs.target_tensor(values, rows.dtype)
 
-        self._fit(Data.build(rows, encode(y), weights), encode, feature_names=_names(self))
-        self._one_dimensional = np.ndim(y) == 1
+            self._fit(Data.build(rows, encode(y), weights), encode, feature_names=_names(self))
+            self._one_dimensional = np.ndim(y) == 1
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -190,7 +190,7 @@ class _Clock:
 def _reason(state: State, history: list[Row], stop: Sequence[Stop], asked: bool) -> str | None:
     finite = all(math.isfinite(value) for value in state.metrics.values())
     if not (finite and bool(state.coef.isfinite().all())):
-        logger.warning("iteration %d: a metric or coefficient is not finite", state.iteration)
+        logger.info("iteration %d: a metric or coefficient is not finite", state.iteration)
         return "diverged"
     reasons = (rule(history) for rule in stop)
     return next((reason for reason in reasons if reason), "callback" if asked else None)

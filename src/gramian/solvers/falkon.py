@@ -18,14 +18,14 @@ from .conjugate_gradient import CGState, conjugate_gradient
 
 @dataclass
 class FalkonState(State):
-    """Coefficients, and the state of conjugate gradient in the coordinates beta.
+    r"""Coefficients, and the state of conjugate gradient in the coordinates beta.
 
     Attributes
     ----------
     cg : CGState
         Its ``coef`` is beta, with coef = T⁻¹ A⁻¹ beta.
     penalty : float
-        The :math:`\\lambda` inside A: under another one beta means something else.
+        The :math:`\lambda` inside A: under another one beta means something else.
     """
 
     cg: CGState = field(default_factory=lambda: CGState(0, torch.empty(0, 0)))
