@@ -1,0 +1,15 @@
+"""The command line: `gramian fit`, `predict`, `evaluate`, `plan`, `info` and `convert`.
+
+`app` lists the commands and `options` what a fit takes; each command's work is in the module of its
+name, which is imported when it runs, so that ``gramian --help`` waits for neither torch nor
+scikit-learn. A command reads files with `gramian.data`, leaves computing to the estimators and to
+`KernelModel`, and returns a report, one dictionary, which `report` prints for people or, with
+``--json``, for programs.
+
+Exit codes: 0 done; 2 the input or an option cannot be used, or a file cannot be read or written, as
+one line on stderr says; 130 interrupted with Ctrl-C; 1 anything else, which is a bug.
+"""
+
+from .entry import main
+
+__all__ = ["main"]

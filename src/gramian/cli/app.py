@@ -1,0 +1,123 @@
+"""The commands and their arguments; their work is imported when they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import FitOptions, taking
+from .report import show
+
+app = typer.Typer(
+    help="Kernel ridge regression at any size, from tables in Parquet, CSV or .npy files.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Data = Annotated[Path, typer.Argument(help="Parquet file or directory, CSV, or .npy.")]
+Model = Annotated[Path, typer.Argument(help="A model that `gramian fit` wrote.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Memory = Annotated[str, typer.Option(help="Memory for predictions, beside data and libraries.")]
+Engine = Annotated[str, typer.Option(help="auto, torch, or a device such as torch:cuda.")]
+OUTPUT = "What comes out"
+
+
+@app.callback()
+def gramian(
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+) -> None:
+    """Kernel ridge regression at any size, from tables in Parquet, CSV or .npy files."""
+
+
+@app.command()
+@taking(FitOptions)
+def fit(
+    data: Data,
+    options: FitOptions,
+    out: Annotated[Path, typer.Option(help="File for the model.", rich_help_panel=OUTPUT)],
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for the state after each iteration; a fit that finds it goes on from it.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(help=".json or .csv, one row per iteration.", rich_help_panel=OUTPUT),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a model on a table and save it. Parquet is streamed, never loaded as a whole."""
+    from .fit import fit as run
+
+    show(run(data, options, out, checkpoint, history), as_json)
+
+
+@app.command()
+@taking(FitOptions)
+def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
+    """Say what a fit would need: solver, landmarks, memory, kernel evaluations, seconds."""
+    from .plan import plan as run
+
+    show(run(data, options), as_json)
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="File for predictions: .parquet, .csv or .npy.")],
+    memory_limit: Memory = "1GB",
+    engine: Engine = "auto",
+    as_json: Json = False,
+) -> None:
+    """Predict the rows of a table. Columns are found by name, others are ignored."""
+    from .predict import predict as run
+
+    show(run(model, data, out, memory_limit, engine), as_json)
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    data: Data,
+    target: Annotated[
+        str | None, typer.Option(help="Column with the truth; that of the training by default.")
+    ] = None,
+    memory_limit: Memory = "1GB",
+    engine: Engine = "auto",
+    as_json: Json = False,
+) -> None:
+    """Compare predictions with the truth, and with what a constant would have reached."""
+    from .evaluate import evaluate as run
+
+    show(run(model, data, target, memory_limit, engine), as_json)
+
+
+@app.command()
+def info(
+    model: Annotated[Path | None, typer.Argument(help="A model that `gramian fit` wrote.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Describe a model; without one, this installation and machine."""
+    from .info import info as run
+
+    show(run(model), as_json)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="Parquet file or directory, CSV, or .npy.")],
+    target: Annotated[Path, typer.Argument(help="New file: .parquet, .csv or .npy.")],
+    dtype: Annotated[
+        str, typer.Option(help="For floating-point columns: float32, float64 or keep.")
+    ] = "float32",
+    as_json: Json = False,
+) -> None:
+    """Rewrite a table in another format, a little at a time."""
+    from .convert import convert as run
+
+    show(run(source, target, dtype), as_json)

@@ -1,0 +1,39 @@
+"""A model and a table to apply it to: what `predict` and `evaluate` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..data import RowSource, check_finite, open_rows, table_schema
+from ..data.tables import kind_of
+from ..model import KernelModel
+
+
+def open_for(model: KernelModel, data: Path) -> RowSource:
+    """Open a table with the columns that a model was trained on, and no missing values in them.
+
+    They are found by name. If the model or the table has no names (``.npy``): all columns if
+    their number is right, else those with the numbers of the training.
+    """
+    rows = open_rows(data, _columns(model, data))
+    check_finite(rows, str(data))
+    return rows
+
+
+def _columns(model: KernelModel, data: Path) -> tuple[str, ...]:
+    there = tuple(name for name in table_schema(data).names if not name.startswith("__index_level"))
+    d = model.centers.shape[1]
+    if model.feature_names is not None and kind_of(data) != ".npy":
+        wanted = model.feature_names
+    elif len(there) == d:
+        return there
+    else:
+        wanted = tuple(model.info.get("columns", ()))
+    missing = [name for name in wanted if name not in there]
+    if missing or len(wanted) != d:
+        needed = ", ".join(missing) if missing else f"{d} features"
+        raise ValueError(
+            f"{data} lacks what the model was trained on: {needed}; it has the columns "
+            f"{', '.join(there)}"
+        )
+    return wanted

@@ -1,0 +1,66 @@
+"""`main`: run a command, and turn whatever goes wrong into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from .app import app
+from .messages import messages_on_stderr, say
+
+BAD_INPUT, INTERRUPTED, BUG = 2, 130, 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the name of the program; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code: see `gramian.cli`.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    command = typer.main.get_command(app)
+    with messages_on_stderr():
+        try:
+            code = command.main(arguments, prog_name="gramian", standalone_mode=False)
+        except (KeyboardInterrupt, typer.Abort):
+            return INTERRUPTED
+        except Exception as error:
+            if "--debug" in arguments:
+                traceback.print_exc()
+            code, text = explained(error)
+            say("error", text)
+    return code if isinstance(code, int) else 0
+
+
+def explained(error: Exception) -> tuple[int, str]:
+    """Return the exit code of an error, and what to say about it."""
+    if (text := _usage(error)) is not None:
+        return BAD_INPUT, text
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return BAD_INPUT, "out of memory; give --memory-limit, and fewer --landmarks"
+    if isinstance(error, OSError) and error.strerror:
+        named = f"{error.filename}: " if error.filename else ""
+        return BAD_INPUT, f"{named}{error.strerror}"
+    if isinstance(error, OSError | ValueError | TypeError | FloatingPointError):
+        return BAD_INPUT, str(error)
+    kind = type(error).__name__
+    return BUG, f"{kind}: {error}. This is a bug in gramian; `gramian --debug ...` shows where"
+
+
+def _usage(error: Exception) -> str | None:
+    """Return what typer says of wrong arguments, None if the error is not typer's."""
+    if not hasattr(error, "format_message"):
+        return None
+    context = getattr(error, "ctx", None)
+    hint = f" Try `{context.command_path} --help`." if context is not None else ""
+    return f"{error.format_message()}{hint}"

@@ -1,0 +1,50 @@
+"""`gramian info`: what a model is; or what is installed, and on what machine."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import torch
+
+from .. import __version__, kernels, solvers
+from ..estimators.plan import machine_memory
+from ..model import KernelModel
+from .report import Report
+
+
+def info(model: Path | None) -> Report:
+    """Describe a model, or this installation and machine."""
+    return _about_here() if model is None else _about_model(model)
+
+
+def _about_here() -> Report:
+    cuda = [f"torch:cuda:{i}" for i in range(torch.cuda.device_count())]
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "engines": ["torch:cpu", *cuda],
+        "threads": torch.get_num_threads(),
+        "memory_bytes": machine_memory(),
+        "kernels": kernels.names(),
+        "solvers": solvers.names(),
+    }
+
+
+def _about_model(path: Path) -> Report:
+    model = KernelModel.load(path)
+    m, d = model.centers.shape
+    about = {name: value for name, value in model.info.items() if name != "columns"}
+    return {
+        "model": str(path),
+        "file_bytes": path.stat().st_size,
+        "kernel": model.kernel.to_dict(),
+        "centers": m,
+        "features": d,
+        "feature_names": model.feature_names,
+        "outputs": model.coef.shape[1],
+        "classes": model.classes,
+        "standardized": model.standardizer is not None,
+        "trained": about,
+    }

@@ -1,0 +1,43 @@
+"""What is said on stderr: one line each for errors, warnings and remarks."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+
+def say(kind: str, text: object) -> None:
+    """Write one line to stderr, such as ``gramian: warning: ...``; no kind for a remark."""
+    words = " ".join(str(text).split())
+    typer.echo(f"gramian: {kind}: {words}" if kind else f"gramian: {words}", err=True)
+
+
+@contextmanager
+def messages_on_stderr() -> Iterator[None]:
+    """Say warnings and the library's log in one line each, while the context lasts.
+
+    Warnings that are not meant for users, such as those of deprecated functions, are left out.
+    """
+    logger, log = logging.getLogger("gramian"), _Log()
+    level = logger.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_args, **_more: say("warning", message)
+        logger.addHandler(log)
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            logger.removeHandler(log)
+            logger.setLevel(level)
+
+
+class _Log(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = "" if record.levelno < logging.WARNING else record.levelname.lower()
+        say(kind, record.getMessage())

@@ -1,0 +1,108 @@
+"""What a fit takes: each field of `FitOptions` is an option of `gramian fit` and `plan`."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Annotated, Any, get_type_hints
+
+from typer import Option
+
+DATA, MODEL, WORK = "What to learn from", "The model", "The computation"
+
+
+class Task(StrEnum):
+    """What is predicted."""
+
+    AUTO = "auto"
+    REGRESSION = "regression"
+    CLASSIFICATION = "classification"
+
+
+def _option(panel: str, help: str, *names: str) -> Any:
+    return Option(*names, help=help, rich_help_panel=panel)
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What to fit, and how."""
+
+    target: Annotated[str, _option(DATA, "Column to predict; in a .npy file, its number.")]
+    features: Annotated[
+        str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
+    ] = None
+    ignore: Annotated[str | None, _option(DATA, "Columns to leave out, as a,b,c.")] = None
+    task: Annotated[
+        Task, _option(DATA, "auto: classification if the target is text or boolean.")
+    ] = Task.AUTO
+    validation: Annotated[
+        str | None,
+        _option(DATA, "Rows held out to measure the error: a fraction of DATA, or another file."),
+    ] = None
+    kernel: Annotated[str, _option(MODEL, "Name of a kernel; `gramian info` lists them.")] = (
+        "gaussian"
+    )
+    lengthscale: Annotated[
+        str,
+        _option(MODEL, "A number in units of the (standardised) features, one each, or median."),
+    ] = "median"
+    penalty: Annotated[float, _option(MODEL, "Ridge per row: scikit-learn's alpha / n.")] = 1e-6
+    landmarks: Annotated[
+        str, _option(MODEL, "Number of centers; auto: sqrt(n) log(n); none: all rows.")
+    ] = "auto"
+    standardize: Annotated[
+        bool,
+        _option(MODEL, "Give features, and the target of a regression, mean 0 and deviation 1."),
+    ] = True
+    solver: Annotated[str, _option(WORK, "auto, or a name; `gramian info` lists them.")] = "auto"
+    max_iter: Annotated[int, _option(WORK, "Iterations after which to stop.")] = 100
+    tol: Annotated[float, _option(WORK, "Relative residual at which to stop.")] = 1e-6
+    memory_limit: Annotated[
+        str | None, _option(WORK, "Memory for the fit beside data and libraries, as 500MB.")
+    ] = None
+    engine: Annotated[str, _option(WORK, "auto, torch, or a device such as torch:cuda.")] = "auto"
+    seed: Annotated[int, _option(WORK, "For random landmarks and held-out rows.")] = 0
+
+    def __post_init__(self) -> None:
+        if self.features is not None and self.ignore is not None:
+            raise ValueError("--features and --ignore are two ways to say the same: give one")
+        if not 0 < self.penalty < math.inf:
+            raise ValueError(f"--penalty must be positive and finite, not {self.penalty:g}")
+        if self.max_iter < 1:
+            raise ValueError(f"--max-iter must be at least 1, not {self.max_iter}")
+        if not self.tol >= 0:
+            raise ValueError(f"--tol must be at least 0, not {self.tol:g}")
+        if self.seed < 0:
+            raise ValueError(f"--seed must be at least 0, not {self.seed}")
+
+
+def taking(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that makes the fields of a dataclass options of a command.
+
+    The command gets one instance as the argument ``options``; its other parameters stay its own.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            values = {f.name: given.pop(f.name) for f in fields(options)}
+            command(options=options(**values), **given)
+
+        hints = get_type_hints(command, include_extras=True)
+        own = inspect.signature(command).parameters.values()
+        parameters = [
+            p.replace(kind=p.KEYWORD_ONLY, annotation=hints[p.name])
+            for p in own
+            if p.name != "options"
+        ]
+        parameters += inspect.signature(options, eval_str=True).parameters.values()
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [p.replace(kind=p.KEYWORD_ONLY) for p in parameters]
+        )
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        return run
+
+    return decorate

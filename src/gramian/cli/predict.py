@@ -1,0 +1,39 @@
+"""`gramian predict`: predictions for the rows of a table."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from .._checks import as_bytes
+from ..data import write_table
+from ..data.tables import kind_of
+from ..model import KernelModel
+from .applying import open_for
+from .report import Report
+
+
+def predict(model: Path, data: Path, out: Path, memory_limit: str, engine: str) -> Report:
+    """Write one column, ``prediction``: numbers, or labels of classes."""
+    start = time.perf_counter()
+    kind_of(out)  # refuses a name that says no format, before any work
+    loaded = KernelModel.load(model)
+    rows = open_for(loaded, data)
+    memory = as_bytes(memory_limit, "--memory-limit")
+    if loaded.classes is None:
+        values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()
+    else:
+        values = np.asarray(loaded.predict_labels(rows, engine=engine, memory_bytes=memory))
+    write_table(out, named(values))
+    seconds = time.perf_counter() - start
+    return {"predictions": str(out), "rows": len(values), "seconds": seconds}
+
+
+def named(values: np.ndarray) -> dict[str, np.ndarray]:
+    """Name the columns of predictions of shape (n,) or (n, t)."""
+    columns = values.reshape(len(values), -1).T
+    if len(columns) == 1:
+        return {"prediction": columns[0]}
+    return {f"prediction_{j}": column for j, column in enumerate(columns)}

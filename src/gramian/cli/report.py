@@ -1,0 +1,58 @@
+"""Reports: what a command found out, for people or for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import typer
+
+Report = Mapping[str, Any]
+"""Names and values: texts, numbers, lists, and reports within reports. None: nothing to say."""
+
+
+def show(report: Report, as_json: bool) -> None:
+    """Print a report to stdout: one JSON object, or one line per entry."""
+    if as_json:
+        typer.echo(to_json(report))
+        return
+    entries = list(_entries(report))
+    width = max(len(name) for name, _ in entries)
+    for name, value in entries:
+        typer.echo(f"{name:<{width}}  {value}")
+
+
+def to_json(value: Any) -> str:
+    """Return JSON, with null for what has no value there, such as infinity."""
+    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _entries(report: Report, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in report.items():
+        name = f"{prefix}{key.replace('_', ' ')}"
+        if isinstance(value, Mapping):
+            yield from _entries(value, f"{name} ")
+        elif value is not None:
+            yield name, _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(inner) for inner in value)
+    return str(value)

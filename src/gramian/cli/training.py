@@ -1,0 +1,197 @@
+"""From a table and options to rows, targets and an estimator: what `fit` and `plan` share."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import kernels, solvers
+from .._checks import as_bytes
+from ..data import (
+    Cast,
+    RowSource,
+    Standardizer,
+    Subset,
+    Without,
+    as_rows,
+    feature_columns,
+    open_rows,
+    read_targets,
+)
+from ..estimators import KernelRidge, KernelRidgeClassifier
+from ..operators import choose_engine
+from . import parsing
+from .options import FitOptions, Task
+
+HELD_BYTES = 64 << 20
+"""Up to this size, held-out rows of a sequential source are kept in memory."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Rows with their targets, of shape (n,)."""
+
+    rows: RowSource
+    y: np.ndarray
+
+
+@dataclass(frozen=True)
+class Training:
+    """What to learn from, and what is held out.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the features; in a ``.npy`` file their numbers.
+    classification : bool
+    train : Examples
+    held_out : Examples or None
+    features, target : Standardizer or None
+        What has been done to both: None if nothing.
+    """
+
+    columns: tuple[str, ...]
+    classification: bool
+    train: Examples
+    held_out: Examples | None
+    features: Standardizer | None = None
+    target: Standardizer | None = None
+
+    def standardized(self) -> Training:
+        """Return the same with features, and the target of a regression, standardised.
+
+        Costs a pass over the training rows, which refuses missing values.
+        """
+        features = Standardizer.fit(self.train.rows)
+        target = None if self.classification else Standardizer.fit(as_rows(self.train.y[:, None]))
+
+        def change(part: Examples) -> Examples:
+            rows = features.apply(part.rows)
+            return Examples(rows, part.y if target is None else _changed(part.y, target, rows))
+
+        held_out = None if self.held_out is None else change(self.held_out)
+        return replace(
+            self, train=change(self.train), held_out=held_out, features=features, target=target
+        )
+
+
+def _changed(y: np.ndarray, target: Standardizer, rows: RowSource) -> np.ndarray:
+    """Standardise targets; in the precision of the rows, which is that of the kernel."""
+    source = Cast(target.apply(as_rows(y[:, None])), rows.dtype)
+    return source.map(lambda block: block, size=1 << 16).numpy()[:, 0]
+
+
+def open_training(data: Path, options: FitOptions) -> Training:
+    """Open a table, read the target and hold rows out."""
+    ignored = () if options.ignore is None else parsing.names(options.ignore)
+    columns = feature_columns(data, [options.target, *ignored], options.features)
+    whole = _open(data, options.target, columns)
+    classification = _is_classification(whole.y, options)
+    if options.validation is None:
+        return Training(columns, classification, whole, None)
+    share = parsing.validation(options.validation)
+    if isinstance(share, Path):
+        return Training(columns, classification, whole, _open(share, options.target, columns))
+    return Training(columns, classification, *_split(whole, share, options.seed))
+
+
+def _open(path: Path, target: str, columns: Sequence[str]) -> Examples:
+    if not columns:
+        raise ValueError(f"{path} has no columns to learn from beside the target {target!r}")
+    return Examples(open_rows(path, columns), read_targets(path, target))
+
+
+def _is_classification(y: np.ndarray, options: FitOptions) -> bool:
+    words = y.dtype.kind in "Ub"
+    if options.task is Task.REGRESSION and y.dtype.kind == "U":
+        raise ValueError(
+            f"the target {options.target!r} is text, such as {str(y[0])!r}, and a regression "
+            "predicts numbers: leave --task out, or choose another --target"
+        )
+    return words if options.task is Task.AUTO else options.task is Task.CLASSIFICATION
+
+
+def _split(whole: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
+    n = len(whole.y)
+    count = round(share * n)
+    if not 0 < count < n:
+        raise ValueError(
+            f"--validation {share:g} of {n} rows leaves {n - count} to learn from and {count} to "
+            "measure the error"
+        )
+    index = spread_rows(n, count, rng=torch.Generator().manual_seed(seed))
+    rows, stays = Subset(whole.rows, index), np.ones(n, dtype=bool)
+    stays[index.numpy()] = False
+    held = rows if rows.random_access or not _is_small(rows) else _in_memory(rows)
+    return (
+        Examples(Without(whole.rows, index), whole.y[stays]),
+        Examples(held, whole.y[index.numpy()]),
+    )
+
+
+def spread_rows(n: int, count: int, *, rng: torch.Generator) -> Tensor:
+    """Draw row numbers: one from each of `count` ranges of equal length that tile ``0 .. n-1``.
+
+    Returns
+    -------
+    Tensor of shape (count,)
+        Strictly increasing. Each row is drawn with probability count / n. Other than a random
+        permutation, this takes memory for `count` numbers only.
+    """
+    bounds = torch.arange(count + 1) * n // count
+    within = torch.rand(count, generator=rng, dtype=torch.float64) * bounds.diff()
+    return bounds[:-1] + within.long()
+
+
+def _is_small(rows: RowSource) -> bool:
+    n, d = rows.shape
+    return n * d * rows.dtype.itemsize <= HELD_BYTES
+
+
+def _in_memory(rows: RowSource) -> RowSource:
+    held = as_rows(rows.take(torch.arange(len(rows))))
+    held.feature_names = rows.feature_names
+    return held
+
+
+def make_estimator(
+    options: FitOptions, classification: bool, callbacks: Sequence[Any] = ()
+) -> KernelRidge | KernelRidgeClassifier:
+    """Return the estimator that the options describe."""
+    kind = KernelRidgeClassifier if classification else KernelRidge
+    return kind(
+        kernels.make(options.kernel, lengthscale=parsing.lengthscale(options.lengthscale)),
+        penalty=options.penalty,
+        landmarks=parsing.landmarks(options.landmarks),
+        solver=options.solver,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        engine=options.engine,
+        memory_limit=options.memory_limit,
+        callbacks=callbacks,
+        random_state=options.seed,
+    )
+
+
+def check(options: FitOptions) -> None:
+    """Refuse what cannot be right whatever the data are: before the first pass over them."""
+    _check_name("kernel", options.kernel, kernels.names())
+    _check_name("solver", options.solver, ("auto", *solvers.names()))
+    make_estimator(options, classification=False)
+    choose_engine(options.engine, dtype=torch.float32)
+    if options.memory_limit is not None:
+        as_bytes(options.memory_limit, "--memory-limit")
+
+
+def _check_name(option: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        near = difflib.get_close_matches(given, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"unknown --{option} {given!r}; known: {', '.join(known)}{hint}")
