@@ -15,6 +15,10 @@ FEW = 0.02
 """Fraction of near pairs up to which single pairs beat one more matrix product."""
 
 
+PAIRS = 1 << 14
+"""Pairs recomputed at once: all pairs may be near, and each takes d numbers."""
+
+
 def remaining_error(eps: float, norm: float) -> float:
     """Return the error of sqrt(s) that is left for two points of squared norm `norm`."""
     return math.sqrt(eps * 2 * norm / (4 * NEAR))
@@ -36,14 +40,22 @@ def recompute_near(s: Tensor, left: Tensor, right: Tensor, scale: float) -> Tens
     Tensor of shape (b, m)
         The argument `s`.
     """
-    reach = left[:, -2].to(s.dtype) * (2 * NEAR * torch.finfo(s.dtype).eps)
+    reach = left[:, -2].to(s.dtype) * (2 * NEAR * torch.finfo(left.dtype).eps)
     rows = (s.amin(dim=1) < reach).nonzero()[:, 0]  # few: one pass over s, no mask of its size
     if len(rows) == 0:
         return s
-    i, j = (s[rows] < reach[rows, None]).nonzero(as_tuple=True)
-    i = rows[i]
-    if len(i) > FEW * s.numel() and left.dtype != torch.float64:
-        return s.copy_(left.double() @ right.double().t())
-    difference = left[i, :-2] / (-2 * scale) - right[j, :-2]
-    s[i, j] = (scale * (difference * difference).sum(dim=1)).to(s.dtype)
+    near = s[rows] < reach[rows, None]
+    if left.dtype != torch.float64 and int(near.sum()) > FEW * s.numel():
+        return s.copy_(_in_float64(left, right, scale))
+    i, j = near.nonzero(as_tuple=True)
+    for i_part, j_part in zip(rows[i].split(PAIRS), j.split(PAIRS), strict=True):
+        difference = left[i_part, :-2] / (-2 * scale) - right[j_part, :-2]
+        s[i_part, j_part] = (scale * (difference * difference).sum(dim=1)).to(s.dtype)
     return s
+
+
+def _in_float64(left: Tensor, right: Tensor, scale: float) -> Tensor:
+    """Return ``scale * |x - z|²`` with norms of its own: those of the rows have float32 digits."""
+    x, z = left[:, :-2].double() / (-2 * scale), right[:, :-2].double()
+    x_norms, z_norms = ((side * side).sum(dim=1) for side in (x, z))
+    return torch.mm(x, z.t()).mul_(-2).add_(x_norms[:, None]).add_(z_norms).mul_(scale)
