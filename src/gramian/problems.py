@@ -156,7 +156,7 @@ class NystromProblem(_Ridge):
     @property
     def rhs(self) -> Float[Tensor, "m t"]:
         """The right-hand side, in float64. Cost: n m kernel evaluations."""
-        return -self.K.normal(None, self.weights, self.targets.double())
+        return -self.K.normal(None, self.weights, self.targets)
 
     def apply(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
         """Return the matrix of the system times `coef`, float64. Cost: n m kernel evaluations."""

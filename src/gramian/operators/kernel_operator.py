@@ -135,7 +135,7 @@ class KernelOperator:
         Returns
         -------
         Tensor of shape (m, t)
-            In the dtype of `v`, or of `targets`.
+            In the dtype of `v`; in float64 without it.
 
         Notes
         -----
@@ -159,7 +159,8 @@ class KernelOperator:
 
         rowwise = [x for x in (weights, targets) if x is not None] + self._row_numbers()
         size = self._block_size(self.shape[1], like.shape[1])
-        return self.rows.sum(one, *rowwise, size=size).to(like.dtype)
+        total = self.rows.sum(one, *rowwise, size=size)
+        return total if v is None else total.to(v.dtype)
 
     def __getitem__(self, key: Any) -> KernelOperator:
         """Return the rows ``K[i]``, or rows and columns ``K[i, j]``, without evaluating them."""

@@ -106,7 +106,7 @@ class Falkon(Solver[NystromProblem, FalkonState]):
             g = problem.K.normal(B.solve_T(w), problem.weights) / N  # one pass over the rows
             return B.solve_At(B.solve_Tt(g) + lam * w)
 
-        exact = problem.double()
+        exact = problem.double() if self.refine else problem  # copies the targets
 
         def residual(beta: Tensor) -> Tensor:
             w = B.solve_A(beta)
