@@ -48,7 +48,7 @@ def as_count(value: object, name: str) -> int:
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
-def readable_bytes(size: float) -> str:
+def readable_bytes(size: int | float) -> str:
     """Return a size as a person would write it, like "1.2 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:

@@ -2,14 +2,68 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.linalg.blas
 import scipy.linalg.lapack
 import torch
 from jaxtyping import Float
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 EPS = float(np.finfo(np.float64).eps)
+
+SMALL = 1e9
+"""Operations up to which LAPACK runs on one thread, a fraction of a second at most.
+
+Its threads meet at barriers, for a 20 x 3 solve already. On a busy machine each meeting takes as
+long as the scheduler likes: factorising 300 x 300 took 0.9 s with two threads on two cores with a
+load of six, and 15 ms with one.
+"""
+
+
+@functools.cache
+def _lapack() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+class _OneThread:
+    """Keeps LAPACK at one thread while a caller is inside; callers may be in several threads."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with no caller inside, as in a forked child."""
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def __call__(self, operations: float) -> Iterator[None]:
+        if operations > SMALL:
+            yield
+            return
+        with self._lock:
+            if self._inside == 0:
+                self._limit.enter_context(_lapack().limit(limits=1))
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._limit.close()
+
+
+_one_thread_if_small = _OneThread()
+os.register_at_fork(after_in_child=_one_thread_if_small.forget)
 
 
 class NotPositiveDefinite(ValueError):
@@ -44,14 +98,16 @@ def cholesky_(A: Float[Tensor, "m m"]) -> None:
     NotPositiveDefinite
         The upper triangle is then spoilt.
     """
-    _, info = scipy.linalg.lapack.dpotrf(A.numpy(), lower=0, overwrite_a=1, clean=0)
+    with _one_thread_if_small(len(A) ** 3 / 3):
+        _, info = scipy.linalg.lapack.dpotrf(A.numpy(), lower=0, overwrite_a=1, clean=0)
     if info != 0:
         raise NotPositiveDefinite(f"pivot {info} of {len(A)} is not positive")
 
 
 def times_transpose_(R: Float[Tensor, "m m"]) -> None:
     """Replace the upper triangular R in the upper triangle by that of R R'. m³ / 3 operations."""
-    scipy.linalg.lapack.dlauum(R.numpy(), lower=0, overwrite_c=1)
+    with _one_thread_if_small(len(R) ** 3 / 3):
+        scipy.linalg.lapack.dlauum(R.numpy(), lower=0, overwrite_c=1)
 
 
 def solve_triangular(
@@ -63,9 +119,10 @@ def solve_triangular(
     unit: bool = False,
 ) -> Float[Tensor, "m t"]:
     """Return the solution of R x = b, or of R' x = b, with one triangle of R (by columns)."""
-    x, _ = scipy.linalg.lapack.dtrtrs(
-        R.numpy(), b.numpy(), lower=int(lower), trans=int(transpose), unitdiag=int(unit)
-    )
+    with _one_thread_if_small(len(R) * b.numel()):
+        x, _ = scipy.linalg.lapack.dtrtrs(
+            R.numpy(), b.numpy(), lower=int(lower), trans=int(transpose), unitdiag=int(unit)
+        )
     return torch.from_numpy(np.ascontiguousarray(x))
 
 
@@ -78,15 +135,17 @@ def times_triangular(
     unit: bool = False,
 ) -> Float[Tensor, "m t"]:
     """Return R b, or R' b, with one triangle of R (by columns)."""
-    x = scipy.linalg.blas.dtrmm(
-        1.0, R.numpy(), b.numpy(), lower=int(lower), trans_a=int(transpose), diag=int(unit)
-    )
+    with _one_thread_if_small(len(R) * b.numel()):
+        x = scipy.linalg.blas.dtrmm(
+            1.0, R.numpy(), b.numpy(), lower=int(lower), trans_a=int(transpose), diag=int(unit)
+        )
     return torch.from_numpy(np.ascontiguousarray(x))
 
 
 def solve_cholesky(R: Float[Tensor, "m m"], b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
     """Return the solution of R'R x = b, with the upper triangle of R (by columns)."""
-    x, _ = scipy.linalg.lapack.dpotrs(R.numpy(), b.numpy(), lower=0)
+    with _one_thread_if_small(2 * len(R) * b.numel()):
+        x, _ = scipy.linalg.lapack.dpotrs(R.numpy(), b.numpy(), lower=0)
     return torch.from_numpy(np.ascontiguousarray(x))
 
 
@@ -110,7 +169,7 @@ def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 1024) -> No
         target[start:end, start:end][i, j] = source[start:end, start:end][i, j]
 
 
-def stacked_triangle(blocks: list[Float[Tensor, "b m"]]) -> Float[Tensor, "m m"]:
+def stacked_triangle(blocks: list[Float[Tensor, "_ m"]]) -> Float[Tensor, "k m"]:
     """Return the R of a QR factorisation of the blocks stacked on each other."""
     R: Tensor = torch.linalg.qr(torch.cat(blocks), mode="r").R
     return R

@@ -83,6 +83,6 @@ class ProgressBar:
             self._progress.update(self._task, completed=state.iteration, metrics=text)
 
 
-def _text(metrics: dict[str, float]) -> str:
+def _text(metrics: dict[str, int | float]) -> str:
     hidden = ("kernel_evaluations", "condition")
     return "  ".join(f"{key} {value:.3g}" for key, value in metrics.items() if key not in hidden)

@@ -68,20 +68,21 @@ class Data:
 class KernelRidgeBase(BaseEstimator):
     """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
 
+    # scikit-learn asks that any value be accepted here, and refused in `fit`
     def __init__(
         self,
-        kernel: str | Kernel = "gaussian",
+        kernel: Any = "gaussian",
         *,
         lengthscale: Any = "median",
-        penalty: float = 1e-6,
+        penalty: Any = 1e-6,
         landmarks: Any = None,
-        solver: str | Solver[Any, Any] = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-6,
+        solver: Any = "auto",
+        max_iter: Any = 100,
+        tol: Any = 1e-6,
         engine: Any = "auto",
-        memory_limit: int | str | None = None,
+        memory_limit: Any = None,
         callbacks: Any = (),
-        warm_start: bool = False,
+        warm_start: Any = False,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -130,7 +131,7 @@ class KernelRidgeBase(BaseEstimator):
         result = solve(
             problem,
             solver,
-            stop=[tolerance(self.tol), max_iterations(self.max_iter)],
+            stop=[tolerance(float(self.tol)), max_iterations(self.max_iter)],
             callbacks=callbacks,
             state=self._restored(callbacks, problem, solver),
             rng=for_solver,

@@ -12,8 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from ..data import RowSource
-from ..kernels import Kernel
-from ..solvers import Solver
 from . import inputs
 from .base import Data, KernelRidgeBase
 from .regressor import _names
@@ -62,18 +60,18 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
 
     def __init__(
         self,
-        kernel: str | Kernel = "gaussian",
+        kernel: Any = "gaussian",
         *,
         lengthscale: Any = "median",
-        penalty: float = 1e-6,
+        penalty: Any = 1e-6,
         landmarks: Any = None,
-        solver: str | Solver[Any, Any] = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-6,
+        solver: Any = "auto",
+        max_iter: Any = 100,
+        tol: Any = 1e-6,
         engine: Any = "auto",
-        memory_limit: int | str | None = None,
+        memory_limit: Any = None,
         callbacks: Any = (),
-        warm_start: bool = False,
+        warm_start: Any = False,
         random_state: Any = None,
         class_weight: Any = None,
     ) -> None:

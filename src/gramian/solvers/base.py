@@ -36,7 +36,7 @@ class State:
 
     iteration: int
     coef: Float[Tensor, "m t"]
-    metrics: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, int | float] = field(default_factory=dict)
 
 
 P = TypeVar("P", bound=FullProblem | NystromProblem)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-Row = dict[str, float]
+Row = dict[str, int | float]
 Stop = Callable[[Sequence[Row]], str | None]
 """Given the history up to now, returns the reason to stop, or None."""
 
 
-def tolerance(tol: float, metric: str = "rel_residual") -> Stop:
+def tolerance(tol: int | float, metric: str = "rel_residual") -> Stop:
     """Stop as "converged" once a metric is at most `tol`; rows without it do not count."""
 
     def rule(history: Sequence[Row]) -> str | None:
@@ -24,7 +24,7 @@ def max_iterations(limit: int) -> Stop:
     return lambda history: "max_iterations" if history[-1]["iteration"] >= limit else None
 
 
-def time_limit(seconds: float) -> Stop:
+def time_limit(seconds: int | float) -> Stop:
     """Stop as "time_limit" after `seconds` of solver time, callbacks excluded."""
     return lambda history: "time_limit" if history[-1]["seconds"] >= seconds else None
 
