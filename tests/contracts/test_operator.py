@@ -207,8 +207,8 @@ def test_products_when_neither_side_fits_in_memory(kernel, n, m, t, dtype, same,
     most = engine.workspace_bytes(min(case.K.shape), d, t, itemsize)
     memory = least + max(most - least, 0) * (options["block"] - 1) // 80
     K = dataclasses.replace(case.K, memory_bytes=memory)
-    assert not K._holds(K.cols, t)
-    assert not K._holds(K.rows, t)
+    assert not K._budget(t).holds(K.shape[1])
+    assert not K._budget(t).holds(K.shape[0])
     check_products(dataclasses.replace(case, K=K), t)
 
 

@@ -13,10 +13,8 @@ from torch import Tensor
 from .._sparse import cast, is_sparse
 from ..data import ArrayRows, Cast, RowSource, Subset, as_rows
 from ..kernels import Kernel
+from .budget import LARGEST_BLOCK, Budget
 from .engine import Engine, choose_engine
-
-LARGEST_BLOCK = 1 << 16
-"""Rows per call of an engine: more would need memory and save nothing."""
 
 
 @dataclass
@@ -105,13 +103,20 @@ class KernelOperator:
         same = self.rows is self.cols
         return replace(self, rows=rows, cols=rows if same else Cast(self.cols, torch.float64))
 
-    def __matmul__(self, v: Float[Tensor, "m t"] | Float[Tensor, " m"]) -> Tensor:
-        """Return K v, (n, t) or (n,), in the dtype of `v`. Cost: n m kernel evaluations."""
-        self._check_rows("v", v, self.shape[1])
-        if v.ndim == 1:
-            return (self @ v[:, None])[:, 0]
+    def __matmul__(self, v: Any) -> Tensor:
+        """Return K v for a tensor or array of shape (m, t) or (m,), in its dtype.
+
+        Cost: n m kernel evaluations.
+        """
+        vector: Tensor = torch.as_tensor(v)
+        self._check_rows("v", vector, self.shape[1])
+        if vector.ndim == 1:
+            return self._product(vector[:, None])[:, 0]
+        return self._product(vector)
+
+    def _product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         self._count()
-        if self._holds(self.cols, v.shape[1]):
+        if self._budget(v.shape[1]).holds(self.shape[1]):
             return self._stream_rows(v)
         return self._stream_cols(v)
 
@@ -158,7 +163,7 @@ class KernelOperator:
             )
 
         rowwise = [x for x in (weights, targets) if x is not None] + self._row_numbers()
-        size = self._block_size(self.shape[1], like.shape[1])
+        size = self._budget(like.shape[1]).streamed(self.shape[1])
         total = self.rows.sum(one, *rowwise, size=size)
         return total if v is None else total.to(v.dtype)
 
@@ -184,7 +189,7 @@ class KernelOperator:
         if not self._same:
             raise ValueError("diag needs an operator whose rows and columns are the same source")
         return self.rows.map(
-            lambda block: self.kernel.diag(self._cast(block)), size=self._block_size(1, 1)
+            lambda block: self.kernel.diag(self._cast(block)), size=self._budget(1).streamed(1)
         )
 
     def dense(self) -> Float[Tensor, "n m"]:
@@ -195,7 +200,7 @@ class KernelOperator:
         def one(block: Tensor, *at: Tensor) -> Tensor:
             return self.engine.block(self.kernel, self._cast(block), z, diagonal=_start(*at))
 
-        size = self._block_size(self.shape[1], 1, result=z.shape[0] * z.itemsize)
+        size = self._budget(1).streamed(self.shape[1], result=z.shape[0] * z.itemsize)
         return self.rows.map(one, *self._row_numbers(), size=size)
 
     def strips(self) -> Iterator[tuple[slice, Float[Tensor, "b m"]]]:
@@ -234,16 +239,16 @@ class KernelOperator:
             product = self.engine.matvec(self.kernel, self._cast(block), z, v, diagonal=_start(*at))
             return product.to(v.dtype)
 
-        size = self._block_size(self.shape[1], v.shape[1])
+        size = self._budget(v.shape[1]).streamed(self.shape[1])
         return self.rows.map(one, *self._row_numbers(), size=size)
 
     def _stream_cols(self, v: Tensor) -> Tensor:
         """Hold the rows, as many as fit, and pass over the columns: K v = k(cols, rows)' v."""
-        size = self._held_rows(v.shape[1])
+        size = self._budget(v.shape[1]).held(self.shape[0])
         return self.rows.map(self._against_block(v, size), *self._row_numbers(), size=size)
 
     def _against_block(self, v: Tensor, held: int) -> Callable[..., Tensor]:
-        size = self._block_size(min(held, self.shape[0]), v.shape[1])
+        size = self._budget(v.shape[1]).streamed(min(held, self.shape[0]))
 
         def outer(block: Tensor, *at: Tensor) -> Tensor:
             z = _dense(self._cast(block))
@@ -260,47 +265,14 @@ class KernelOperator:
 
     def _hold(self, side: RowSource, t: int) -> Tensor:
         """Return all rows of one side in memory; ValueError if the budget does not allow it."""
-        if not self._holds(side, t):
-            need = self._held_bytes(side.shape[0], t)
-            raise ValueError(
-                f"holding {side.shape[0]:,} rows of {side.shape[1]} features takes "
-                f"{_megabytes(need)}, but memory_bytes allows {_megabytes(self.memory_bytes)}; "
-                "raise the memory limit or use fewer landmarks"
-            )
+        self._budget(t).check(side.shape[0])
         if isinstance(side, ArrayRows):
             return next(iter(side.blocks(side.shape[0])))[1].to(self.dtype)
         return _dense(self._cast(side.take(torch.arange(side.shape[0]))))
 
-    def _held_bytes(self, m: int, t: int) -> int:
+    def _budget(self, t: int) -> Budget:
         d, itemsize = self.rows.shape[1], self.dtype.itemsize
-        engine = self.engine
-        return engine.workspace_bytes(m, d, t, itemsize) + engine.row_bytes(d, t, itemsize)
-
-    def _holds(self, side: RowSource, t: int) -> bool:
-        return self._held_bytes(side.shape[0], t) <= self.memory_bytes
-
-    def _block_size(self, m: int, t: int, *, result: int = 0) -> int:
-        """Return how many rows to stream at once beside m held ones: the one memory formula.
-
-        `result` is what a row of the result takes in bytes, if that is much.
-        """
-        d, itemsize = self.rows.shape[1], self.dtype.itemsize
-        free = self.memory_bytes - self.engine.workspace_bytes(m, d, t, itemsize)
-        size = free // (self.engine.row_bytes(d, t, itemsize) + result)
-        return int(max(1, min(size, LARGEST_BLOCK)))
-
-    def _held_rows(self, t: int) -> int:
-        """Return how many rows fit into half the budget, by bisection over the powers of two."""
-        if self._held_bytes(1, t) > self.memory_bytes:
-            raise ValueError(
-                f"one row takes {_megabytes(self._held_bytes(1, t))} with what {self.engine} needs "
-                f"to work, but memory_bytes allows {_megabytes(self.memory_bytes)}; raise the "
-                "memory limit, or use an engine with smaller tiles or fewer threads"
-            )
-        size = 1
-        while size < self.shape[0] and self._held_bytes(2 * size, t) <= self.memory_bytes // 2:
-            size *= 2
-        return size
+        return Budget(self.engine, self.memory_bytes, d, itemsize, t)
 
 
 def _set(operator: KernelOperator, **values: object) -> None:
@@ -317,10 +289,6 @@ def _select(side: RowSource, key: Any) -> RowSource:
             f"(mask.nonzero()[:, 0] makes one of a mask), not by {key!r}"
         )
     return Subset(side, key)
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB"
 
 
 def _start(at: Tensor | None = None) -> int | None:

@@ -1,0 +1,77 @@
+"""Budget: how many rows to hold and to stream in so many bytes; the only memory formulas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .engine import Engine
+
+LARGEST_BLOCK = 1 << 16
+"""Rows per call of an engine: more would need memory and save nothing."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The memory of one product, with t columns of a vector, in units of rows.
+
+    Parameters
+    ----------
+    engine : Engine
+    memory_bytes : int
+    d, itemsize : int
+        Features of a row, and bytes of a number.
+    t : int
+        Columns of the vector.
+    """
+
+    engine: Engine
+    memory_bytes: int
+    d: int
+    itemsize: int
+    t: int
+
+    def holds(self, m: int) -> bool:
+        """Return whether m rows can be held while others are streamed."""
+        return self._held_bytes(m) <= self.memory_bytes
+
+    def check(self, m: int) -> None:
+        """Raise ValueError if m rows cannot be held."""
+        if not self.holds(m):
+            raise ValueError(
+                f"holding {m:,} rows of {self.d} features takes "
+                f"{_megabytes(self._held_bytes(m))}, but memory_bytes allows "
+                f"{_megabytes(self.memory_bytes)}; raise the memory limit or use fewer landmarks"
+            )
+
+    def streamed(self, m: int, *, result: int = 0) -> int:
+        """Return how many rows to stream at once beside m held ones.
+
+        `result` is what a row of the result takes in bytes, if that is much.
+        """
+        workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
+        size = (self.memory_bytes - workspace) // (self._row_bytes() + result)
+        return int(max(1, min(size, LARGEST_BLOCK)))
+
+    def held(self, n: int) -> int:
+        """Return a power of two of rows, from which n are reached, that fit into half of it."""
+        if not self.holds(1):
+            raise ValueError(
+                f"one row takes {_megabytes(self._held_bytes(1))} with what {self.engine} needs "
+                f"to work, but memory_bytes allows {_megabytes(self.memory_bytes)}; raise the "
+                "memory limit, or use an engine with smaller tiles or fewer threads"
+            )
+        size = 1
+        while size < n and self._held_bytes(2 * size) <= self.memory_bytes // 2:
+            size *= 2
+        return size
+
+    def _held_bytes(self, m: int) -> int:
+        workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
+        return workspace + self._row_bytes()
+
+    def _row_bytes(self) -> int:
+        return self.engine.row_bytes(self.d, self.t, self.itemsize)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
