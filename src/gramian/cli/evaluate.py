@@ -47,7 +47,7 @@ def _check_kind(y: np.ndarray, name: str, model: KernelModel) -> None:
 
 
 def number_errors(
-    y: np.ndarray, predicted: np.ndarray, mean: float | None = None
+    y: np.ndarray, predicted: np.ndarray, mean: int | float | None = None
 ) -> dict[str, float]:
     """Return the errors of a regression.
 

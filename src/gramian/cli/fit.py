@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import numpy as np
 from .. import __version__, solvers
 from .._atomic import write_atomically
 from ..callbacks import Checkpoint, ProgressBar, Validate
+from ..data import check_finite, open_rows
 from ..estimators import KernelRidge, KernelRidgeClassifier
 from ..model import KernelModel
 from ..problems import Problem
@@ -36,9 +38,7 @@ def fit(
     check(options)
     _check_files(out, checkpoint, history)
     with _resumable(checkpoint):
-        training = open_training(data, options)
-        if options.standardize:
-            training = training.standardized()
+        training = _ready(open_training(data, options), data, options)
         estimator = _fitted(training, options, checkpoint)
     about = _about(training, options, estimator, time.perf_counter() - start)
     model = _model(estimator, training, about)
@@ -51,8 +51,13 @@ def fit(
 def _check_files(out: Path, checkpoint: Path | None, history: Path | None) -> None:
     """Refuse what could not be written after hours of work."""
     for name, path in {"out": out, "checkpoint": checkpoint, "history": history}.items():
-        if path is not None and path.is_dir():
+        if path is None:
+            continue
+        if path.is_dir():
             raise ValueError(f"--{name} {path} is a directory; it must be a file")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise ValueError(f"--{name} {path} cannot be written: {folder} is no writable folder")
     if history is not None and history.suffix not in (".json", ".csv"):
         raise ValueError(f"--history {history} must end in .json or .csv")
 
@@ -70,6 +75,18 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
         else:
             say("", f"interrupted before the first iteration; {checkpoint} is not yet written")
         raise
+
+
+def _ready(training: Training, data: Path, options: FitOptions) -> Training:
+    """Return rows and targets without missing values, standardised unless told otherwise."""
+    try:
+        if options.standardize:
+            return training.standardized()
+        training.check()
+    except ValueError:
+        check_finite(open_rows(data, training.columns), str(data))  # says which row of the file
+        raise
+    return training
 
 
 @dataclass(frozen=True)
@@ -130,7 +147,7 @@ def _baseline(training: Training) -> Any:
     return float(training.train.y.mean(dtype=np.float64))
 
 
-def _validation(training: Training, last: dict[str, float]) -> dict[str, float] | None:
+def _validation(training: Training, last: dict[str, Any]) -> dict[str, Any] | None:
     """Return the error on the held-out rows, beside that of the best constant."""
     if training.held_out is None:
         return None
@@ -157,7 +174,7 @@ def _model(estimator: Estimator, training: Training, about: dict[str, Any]) -> K
     )
 
 
-def _write_history(part: Path, named: Path, history: list[dict[str, float]]) -> None:
+def _write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:
     """Write one row per iteration; `named` says in which format."""
     with part.open("w", newline="", encoding="utf-8") as file:
         if named.suffix == ".json":

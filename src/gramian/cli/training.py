@@ -21,6 +21,7 @@ from ..data import (
     Subset,
     Without,
     as_rows,
+    check_finite,
     feature_columns,
     open_rows,
     read_targets,
@@ -64,11 +65,21 @@ class Training:
     features: Standardizer | None = None
     target: Standardizer | None = None
 
+    def check(self) -> None:
+        """Refuse missing values. Costs a pass over all rows."""
+        check_finite(self.train.rows)
+        self._check_held_out()
+
+    def _check_held_out(self) -> None:
+        if self.held_out is not None:
+            check_finite(self.held_out.rows, "The table for validation")
+
     def standardized(self) -> Training:
         """Return the same with features, and the target of a regression, standardised.
 
-        Costs a pass over the training rows, which refuses missing values.
+        Costs a pass over all rows, which refuses missing values.
         """
+        self._check_held_out()
         features = Standardizer.fit(self.train.rows)
         target = None if self.classification else Standardizer.fit(as_rows(self.train.y[:, None]))
 
@@ -137,17 +148,21 @@ def _split(whole: Examples, share: float, seed: int) -> tuple[Examples, Examples
 
 
 def spread_rows(n: int, count: int, *, rng: torch.Generator) -> Tensor:
-    """Draw row numbers: one from each of `count` ranges of equal length that tile ``0 .. n-1``.
+    """Draw row numbers, each row with probability count / n, spread over the table.
+
+    One comes from each of `count` ranges of about equal length, laid around the table from a
+    random row on.
 
     Returns
     -------
     Tensor of shape (count,)
-        Strictly increasing. Each row is drawn with probability count / n. Other than a random
-        permutation, this takes memory for `count` numbers only.
+        Strictly increasing. Other than a permutation of all rows, this takes memory for `count`
+        numbers only.
     """
     bounds = torch.arange(count + 1) * n // count
     within = torch.rand(count, generator=rng, dtype=torch.float64) * bounds.diff()
-    return bounds[:-1] + within.long()
+    first = torch.randint(n, (), generator=rng)
+    return ((bounds[:-1] + within.long() + first) % n).sort().values
 
 
 def _is_small(rows: RowSource) -> bool:

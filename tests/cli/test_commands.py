@@ -1,0 +1,92 @@
+"""`plan`, `info`, `convert`, help, and the program as it is installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import gramian
+from gramian import kernels, solvers
+
+COMMANDS = ("fit", "predict", "evaluate", "plan", "info", "convert")
+
+
+def test_plan_counts_what_the_fit_will_do(report, train, tmp_path):
+    options = ("--target", "y", "--landmarks", 20, "--max-iter", 3, "--tol", 1e-30)
+    options += ("--validation", 0.2, "--history", tmp_path / "h.json")
+    said = report("plan", train, *options[:-2])
+    assert (said["rows"], said["features"]) == (49, 3)
+    assert (said["solver"], said["landmarks"], said["iterations"]) == ("falkon", 20, 3)
+    assert said["memory_bytes"] > 0
+    assert said["seconds"] > 0
+    assert said["kernel_evaluations"] == 4 * 49 * 20 + 20 * 20
+
+
+def test_plan_counts_the_targets_of_several_classes(report, save):
+    y = np.array(["a", "b", "c", "d"])[np.arange(61) % 4]
+    options = ("--target", "y", "--landmarks", "none", "--solver", "pcg")
+    one = report("plan", save(), *options)["memory_bytes"]
+    four = report("plan", save(y=y), *options)["memory_bytes"]
+    assert four > one
+
+
+def test_info_about_this_installation(report):
+    said = report("info")
+    assert said["version"] == gramian.__version__
+    assert said["torch"] == torch.__version__
+    assert "torch:cpu" in said["engines"]
+    assert said["kernels"] == list(kernels.names())
+    assert said["solvers"] == list(solvers.names())
+
+
+def test_info_about_a_model(report, fit, train):
+    said = report("info", fit(train, "--landmarks", 20, "--kernel", "matern52"))
+    assert said["kernel"]["name"] == "matern52"
+    assert said["centers"] == 20
+    assert said["feature_names"] == ["a", "b", "c"]
+    assert said["standardized"] is True
+    assert said["trained"]["rows"] == 61
+    assert said["trained"]["version"] == gramian.__version__
+
+
+@pytest.mark.parametrize("form", ["csv", "npy"])
+def test_convert_and_back(report, train, tmp_path, form):
+    there, back = tmp_path / f"x.{form}", tmp_path / "back.parquet"
+    assert report("convert", train, there, "--dtype", "float64")["rows"] == 61
+    report("convert", there, back, "--dtype", "float64")
+    np.testing.assert_array_equal(np.asarray(pq.read_table(back)), np.asarray(pq.read_table(train)))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(gramian, command):
+    done = gramian(command, "--help")
+    assert done.code == 0
+    assert "--json" in done.out
+
+
+def test_without_arguments_there_is_help(gramian):
+    done = gramian()
+    assert done.code == 0
+    assert all(command in done.out for command in COMMANDS)
+
+
+def test_help_does_not_wait_for_torch():
+    code = (
+        "import sys; from gramian.cli import main; main(['fit', '--help']);"
+        "sys.exit(bool({'torch', 'sklearn', 'numpy'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_the_installed_program():
+    program = Path(sys.executable).parent / "gramian"
+    done = subprocess.run([program, "info", "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["version"] == gramian.__version__
+    assert done.stderr == ""
