@@ -45,7 +45,7 @@ class _OneThread:
         self._limit = contextlib.ExitStack()
 
     @contextlib.contextmanager
-    def __call__(self, operations: float) -> Iterator[None]:
+    def __call__(self, operations: int | float) -> Iterator[None]:
         if operations > SMALL:
             yield
             return
