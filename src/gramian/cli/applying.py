@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..data import RowSource, check_finite, open_rows, table_schema
+from ..data import RowSource, check_finite, feature_columns, open_rows
 from ..data.tables import kind_of
 from ..model import KernelModel
 
 
-def open_for(model: KernelModel, data: Path) -> RowSource:
+def open_for(model: KernelModel, data: Path, target: str | None = None) -> RowSource:
     """Open a table with the columns that a model was trained on, and no missing values in them.
 
-    They are found by name. If the model or the table has no names (``.npy``): all columns if
-    their number is right, else those with the numbers of the training.
+    They are found by name. If the model or the table has no names (``.npy``): all columns but the
+    target if their number is right, else those with the numbers of the training.
     """
-    rows = open_rows(data, _columns(model, data))
+    rows = open_rows(data, _columns(model, data, target))
     check_finite(rows, str(data))
     return rows
 
 
-def _columns(model: KernelModel, data: Path) -> tuple[str, ...]:
-    there = tuple(name for name in table_schema(data).names if not name.startswith("__index_level"))
+def _columns(model: KernelModel, data: Path, target: str | None) -> tuple[str, ...]:
+    there = feature_columns(data, [] if target is None else [target])
     d = model.centers.shape[1]
     if model.feature_names is not None and kind_of(data) != ".npy":
         wanted = model.feature_names

@@ -62,5 +62,5 @@ def _usage(error: Exception) -> str | None:
     if not hasattr(error, "format_message"):
         return None
     context = getattr(error, "ctx", None)
-    hint = f" Try `{context.command_path} --help`." if context is not None else ""
-    return f"{error.format_message()}{hint}"
+    said = str(error.format_message()).rstrip(".")
+    return said if context is None else f"{said}. Try `{context.command_path} --help`"

@@ -22,7 +22,7 @@ def evaluate(model: Path, data: Path, target: str | None, memory_limit: str, eng
         raise ValueError(f"{model} does not say what it predicts: give --target")
     y = read_targets(data, name)
     _check_kind(y, name, loaded)
-    rows = open_for(loaded, data)
+    rows = open_for(loaded, data, name)
     settings: dict[str, Any] = {
         "engine": engine,
         "memory_bytes": as_bytes(memory_limit, "--memory-limit"),
