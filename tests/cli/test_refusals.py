@@ -1,0 +1,330 @@
+"""Whatever is wrong: one line on stderr that says what, exit code 2, and nothing half done."""
+
+from __future__ import annotations
+
+import json
+import resource
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from gramian import KernelModel, KernelRidge
+
+FIT = ("--target", "y", "--landmarks", "20")
+
+
+@pytest.fixture
+def refused(error, train, tmp_path):
+    """Return a function that runs a fit that must be refused, and gives what it says."""
+
+    def run(*options, data=train, target="y"):
+        out = tmp_path / "refused.model"
+        said = error("fit", data, "--target", target, *options, "--out", out)
+        assert not out.exists()
+        return said
+
+    return run
+
+
+# --- options -------------------------------------------------------------------------------------
+
+OPTIONS = {
+    "--penalty 0": "--penalty must be positive and finite, not 0",
+    "--penalty -1": "--penalty must be positive and finite, not -1",
+    "--penalty nan": "--penalty must be positive and finite, not nan",
+    "--penalty much": "Invalid value for '--penalty'.*number.*gramian fit --help",
+    "--lengthscale 0": "--lengthscale must be positive and finite, not 0",
+    "--lengthscale 1,-2,3": "--lengthscale must be positive and finite, not 1,-2,3",
+    "--lengthscale long": "--lengthscale is a number,.*or median, not long",
+    "--lengthscale 1,2": "2 lengthscales, but X has 3 features",
+    "--kernel gausian": "unknown --kernel 'gausian'; known: .*; did you mean gaussian?",
+    "--kernel sum": "unknown --kernel 'sum'",
+    "--solver falcon": "unknown --solver 'falcon'; known: auto, .*; did you mean falkon?",
+    "--solver pcg --landmarks 5": "PCG solves FullProblem.*give landmarks for 'falkon'",
+    "--landmarks 0": "--landmarks is a whole number above 0, auto, or none, not 0",
+    "--landmarks 1.5": "--landmarks is a whole number above 0, auto, or none, not 1.5",
+    "--max-iter 0": "--max-iter must be at least 1, not 0",
+    "--tol -1": "--tol must be at least 0, not -1",
+    "--tol nan": "--tol must be at least 0, not nan",
+    "--seed -1": "--seed must be at least 0, not -1",
+    "--engine cuda": "unknown engine 'cuda'; known: auto, torch",
+    "--memory-limit lots": "--memory-limit='lots' is not a size",
+    "--memory-limit 20MB": "61 landmarks need .* memory_limit is 20 MB",
+    "--validation 1.5": "--validation is a fraction between 0 and 1, or a file, not 1.5",
+    "--validation 0.001": "--validation 0.001 of 61 rows leaves 61 to learn from and 0 to measure",
+    "--validation none.parquet": "There is no file or directory none.parquet",
+    "--features a,b,z": "train.parquet has no column z; it has a, b, c, y",
+    "--features a,y": "Column y cannot be a feature and the target at once",
+    "--features a --ignore b": "--features and --ignore are two ways to say the same",
+    "--ignore a,b,c": "no columns to learn from beside the target 'y'",
+    "--ignore z": "has no column z",
+    "--history h.txt": "--history h.txt must end in .json or .csv",
+    "--task guess": "'guess' is not one of",
+    "--frobnicate 1": "No such option: --frobnicate.*fit --help",
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_options(refused, options):
+    assert_says(refused(*options.split()), OPTIONS[options])
+
+
+def assert_says(said: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        raise ValueError(said)
+
+
+def test_where_nothing_can_be_written(refused, train, tmp_path):
+    assert "is a directory; it must be a file" in refused("--checkpoint", tmp_path)
+    assert "is no writable folder" in refused("--checkpoint", train / "x.ckpt")
+
+
+def test_no_command_of_that_name(error):
+    assert "No such command 'train'" in error("train")
+
+
+def test_missing_option(error, train):
+    assert "Missing option '--out'" in error("fit", train, "--target", "y")
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_there(refused, tmp_path):
+    assert "There is no file" in refused(data=tmp_path / "none.parquet")
+    assert "There is no file" in refused(data=tmp_path / "none.csv")
+    assert "Cannot tell what" in refused(data=tmp_path / "none.xlsx")
+
+
+def test_a_target_that_is_not_there(refused):
+    assert "has no column price; it has a, b, c, y" in refused(target="price")
+
+
+def test_a_feature_that_is_no_number(refused, save):
+    said = refused(data=save(city=["Rome"] * 61))
+    assert "not numbers: city (string)" in said
+    assert "--ignore" in said
+
+
+@pytest.mark.parametrize("more", [(), ("--no-standardize",), ("--validation", 0.3)])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_missing_and_infinite_values_are_named(refused, save, more, value):
+    b = np.ones(61)
+    b[47] = value
+    said = refused(*more, data=save(b=b))
+    assert "column 'b'" in said
+    assert "row 47" in said
+
+
+def test_missing_values_in_another_file(refused, train, save):
+    said = refused("--validation", save("valid.parquet", n=9, b=np.full(9, np.nan)), data=train)
+    assert "table for validation contains 9 NaN" in said
+    assert "column 'b'" in said
+
+
+def test_a_missing_target(refused, save):
+    y = np.ones(61)
+    y[[5, 8]] = np.nan
+    assert_says(refused(data=save(y=y)), r"target 'y' is missing \(NaN\) or infinite in 2 rows.*5")
+
+
+def test_text_for_a_regression(refused, save):
+    said = refused("--task", "regression", data=save(y=["low", "high"] * 30 + ["low"]))
+    assert "the target 'y' is text, such as 'low'" in said
+
+
+def test_numbers_that_are_no_classes(refused):
+    assert "continuous" in refused("--task", "classification")
+
+
+def test_one_class(refused, save):
+    assert "one class only" in refused(data=save(y=["low"] * 61))
+
+
+def test_truncated_parquet(refused, train):
+    whole = train.read_bytes()
+    train.write_bytes(whole[: len(whole) // 2])
+    assert "cannot be read as Parquet: it is cut off, damaged" in refused()
+
+
+def test_damage_in_the_middle_of_a_parquet_file(refused, train):
+    whole = bytearray(train.read_bytes())
+    whole[300:900] = b"\xff" * 600
+    train.write_bytes(whole)
+    assert "cannot be read as Parquet" in refused()
+
+
+def test_empty_tables(refused, train, tmp_path):
+    pq.write_table(pq.read_table(train).slice(0, 0), train)
+    assert "has 0 rows" in refused()
+    (tmp_path / "empty.csv").write_text("a,b,c,y\n")
+    assert "0 rows" in refused(data=tmp_path / "empty.csv")
+
+
+def test_one_row_is_a_table(report, save, tmp_path):
+    report("fit", save(n=1), "--target", "y", "--out", tmp_path / "y.model")
+
+
+# --- models --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(fit, train):
+    return fit(train, "--landmarks", 20)
+
+
+@pytest.fixture
+def unusable(error, fresh, tmp_path):
+    """Return a function that checks that all commands refuse a model, and gives what they say."""
+
+    def run(model):
+        out = tmp_path / "predictions.parquet"
+        said = {
+            error("predict", model, fresh, "--out", out),
+            error("evaluate", model, fresh),
+            error("info", model),
+        }
+        assert not out.exists()
+        return said.pop() if len(said) == 1 else said
+
+    return run
+
+
+def test_a_model_that_is_not_there(unusable, tmp_path):
+    assert "there is no model file" in unusable(tmp_path / "none.model")
+
+
+def test_a_truncated_model(unusable, model):
+    whole = model.read_bytes()
+    model.write_bytes(whole[: len(whole) - 7])
+    assert "is not a gramian model, or was cut off" in unusable(model)
+
+
+def test_another_file_for_a_model(unusable, train):
+    assert "is not a gramian model" in unusable(train)
+
+
+def test_a_model_of_a_newer_version(unusable, model):
+    edit_header(model, lambda header: header | {"format": 99})
+    assert "upgrade gramian" in unusable(model)
+
+
+def test_a_model_with_a_kernel_of_the_future(unusable, model):
+    edit_header(model, lambda header: header | {"kernel": {"name": "quantum"}})
+    assert "unknown kernel 'quantum'" in unusable(model)
+
+
+def test_a_model_that_lacks_a_part(unusable, model):
+    edit_header(model, lambda header: {k: v for k, v in header.items() if k != "kernel"})
+    assert "damaged" in unusable(model)
+
+
+def edit_header(path: Path, change) -> None:
+    """Rewrite what the header of a safetensors file says under "gramian"."""
+    whole = path.read_bytes()
+    (length,) = struct.unpack("<Q", whole[:8])
+    header = json.loads(whole[8 : 8 + length])
+    told = change(json.loads(header["__metadata__"]["gramian"]))
+    header["__metadata__"]["gramian"] = json.dumps(told)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + whole[8 + length :])
+
+
+def test_features_that_are_not_there(error, model, fresh, tmp_path):
+    table = pq.read_table(fresh)
+    pq.write_table(table.drop_columns(["a", "c"]), fresh)
+    for command in (
+        ("predict", model, fresh, "--out", tmp_path / "p.csv"),
+        ("evaluate", model, fresh),
+    ):
+        said = error(*command)
+        assert "lacks what the model was trained on: a, c; it has the columns b" in said
+
+
+def test_a_matrix_of_another_width(error, model, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((4, 5)))
+    said = error("predict", model, tmp_path / "x.npy", "--out", tmp_path / "p.csv")
+    assert "x.npy lacks what the model was trained on" in said
+
+
+def test_missing_values_to_predict(error, model, save, tmp_path):
+    c = np.ones(61)
+    c[13] = np.nan
+    said = error("predict", model, save("nan.parquet", c=c), "--out", tmp_path / "p.csv")
+    assert_says(said, "nan.parquet contains 1 NaN .* row 13, column 'c'")
+
+
+def test_predictions_in_no_known_format(error, model, fresh, tmp_path):
+    assert "expected a name ending in" in error(
+        "predict", model, fresh, "--out", tmp_path / "p.xls"
+    )
+
+
+def test_numbers_for_a_model_of_classes(error, fit, save):
+    model = fit(save(y=["low", "high"] * 30 + ["low"]), "--landmarks", 20)
+    said = error("evaluate", model, save())
+    assert "the target 'y' holds numbers, but the model predicts text" in said
+
+
+def test_a_model_that_does_not_know_its_target(error, report, fresh, tmp_path):
+    x = np.random.default_rng(0).standard_normal((30, 3))
+    KernelRidge(landmarks=5).fit(x, x[:, 0]).model_.save(tmp_path / "x.model")
+    assert "give --target" in error("evaluate", tmp_path / "x.model", fresh)
+    assert report("evaluate", tmp_path / "x.model", fresh, "--target", "y")["rows"] == 17
+
+
+def test_a_source_that_is_its_target(error, train):
+    assert "a file other than the source" in error("convert", train, train)
+
+
+# --- the disk and the program --------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk():
+    """Let no file grow beyond two kilobytes, so that a write fails as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_leaves_the_old_model(error, model, train, request, tmp_path):
+    before, files = model.read_bytes(), sorted(tmp_path.iterdir())
+    request.getfixturevalue("small_disk")
+    said = error("fit", train, "--target", "y", "--landmarks", 50, "--out", model)
+    assert f"could not write {model}: File too large. The file that was there is unchanged" in said
+    assert model.read_bytes() == before
+    assert sorted(tmp_path.iterdir()) == files
+    assert KernelModel.load(model).coef.shape == (20, 1)
+
+
+def test_a_full_disk_leaves_old_predictions(error, model, save, request, tmp_path):
+    data, out = save("long.parquet", n=500), tmp_path / "p.csv"
+    out.write_text("prediction\n1.0\n")
+    request.getfixturevalue("small_disk")
+    assert "could not write" in error("predict", model, data, "--out", out)
+    assert out.read_text() == "prediction\n1.0\n"
+
+
+def test_a_bug_is_said_to_be_one(error, train, monkeypatch, gramian):
+    def broken(*_arguments):
+        raise KeyError("lost")
+
+    monkeypatch.setattr("gramian.cli.info.info", broken)
+    assert "KeyError: 'lost'. This is a bug in gramian" in error("info", code=1)
+    done = gramian("--debug", "info")
+    assert done.code == 1
+    assert "Traceback" in done.err
+
+
+def test_out_of_memory(error, monkeypatch):
+    def large(*_arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("gramian.cli.info.info", large)
+    assert "out of memory; give --memory-limit" in error("info")
