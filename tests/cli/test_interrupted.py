@@ -1,0 +1,135 @@
+"""A fit that is interrupted or killed goes on to the result it would have had."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from gramian import KernelModel
+from gramian.callbacks import load_state
+
+# The program, with a breath after each checkpoint, so that there is time to stop it in mid-fit; and
+# with Ctrl-C as it is in a terminal, also where the tests run in the background.
+SLOW = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from gramian.callbacks import checkpoint
+from gramian.cli import main
+
+save = checkpoint.save_state
+checkpoint.save_state = lambda *arguments: (save(*arguments), time.sleep(0.1))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def arguments(save, tmp_path):
+    """Return a function that gives the arguments of a fit of float32 columns in a Parquet file."""
+    path = save(n=601)
+    table = pq.read_table(path)
+    pq.write_table(table.cast(pa.schema([(n, pa.float32()) for n in "abcy"])), path)
+
+    def make(name: str, *more: object) -> list[str]:
+        files = ("--out", tmp_path / f"{name}.model", "--checkpoint", tmp_path / f"{name}.ckpt")
+        options = (
+            "--validation",
+            0.2,
+            "--seed",
+            3,
+            "--target",
+            "y",
+            "--landmarks",
+            60,
+            "--penalty",
+            1e-3,
+        )
+        return [str(a) for a in ("fit", path, *options, *files, *more)]
+
+    return make
+
+
+def stopped(arguments: list[str], checkpoint: Path, iteration: int, how: int) -> tuple[int, str]:
+    """Start a fit, and end it with a signal when the checkpoint has reached an iteration."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, *arguments], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        while process.poll() is None and reached(checkpoint) < iteration:
+            time.sleep(0.005)
+        process.send_signal(how)
+        said = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    return process.returncode, said
+
+
+def reached(checkpoint: Path) -> int:
+    return load_state(checkpoint).iteration if checkpoint.exists() else -1
+
+
+def coef(path: Path) -> torch.Tensor:
+    return KernelModel.load(path).coef
+
+
+@pytest.fixture
+def whole(report, arguments, tmp_path):
+    """The coefficients and the report of the fit that nobody stops."""
+    said = report(*arguments("whole"))
+    return coef(tmp_path / "whole.model"), said
+
+
+def test_killed_at_a_random_iteration(gramian, whole, arguments, tmp_path):
+    expected, said = whole
+    model, checkpoint = tmp_path / "killed.model", tmp_path / "killed.ckpt"
+    at = random.randint(1, said["iterations"] - 2)
+    code, _ = stopped(arguments("killed"), checkpoint, at, signal.SIGKILL)
+    assert code == -signal.SIGKILL, f"at iteration {at}"
+    assert not model.exists()
+
+    done = gramian(*arguments("killed"))
+    assert done.code == 0, done.err
+    assert f"going on from {checkpoint}, iteration" in done.err
+    difference = float((coef(model) - expected).abs().max())
+    assert difference <= 1e-12 * float(expected.abs().max()), f"killed at iteration {at}"
+
+
+def test_interrupted_with_a_checkpoint(gramian, whole, arguments, tmp_path):
+    model, checkpoint = tmp_path / "stopped.model", tmp_path / "stopped.ckpt"
+    code, said = stopped(arguments("stopped"), checkpoint, 2, signal.SIGINT)
+    assert code == 130
+    assert said == f"gramian: interrupted; to go on from {checkpoint}, run the same command again\n"
+    assert not model.exists()
+    assert reached(checkpoint) >= 2
+    assert gramian(*arguments("stopped")).code == 0
+    torch.testing.assert_close(coef(model), whole[0], rtol=1e-12, atol=0)
+
+
+def test_a_finished_fit_is_not_changed_by_running_it_again(gramian, whole, arguments, tmp_path):
+    assert gramian(*arguments("whole")).code == 0
+    assert torch.equal(coef(tmp_path / "whole.model"), whole[0])
+
+
+@pytest.mark.usefixtures("whole")
+def test_a_checkpoint_of_another_fit_is_refused(error, arguments):
+    said = error(*arguments("whole", "--penalty", "0.5"))
+    assert "is a checkpoint of another problem: penalty differ" in said
+
+
+def test_interrupted_without_a_checkpoint(gramian, train, tmp_path, monkeypatch):
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gramian.cli.fit.open_training", interrupt)
+    done = gramian("fit", train, "--target", "y", "--out", tmp_path / "y.model")
+    assert done.code == 130
+    assert done.err.startswith("gramian: interrupted; nothing is saved. With --checkpoint FILE")
+    assert done.err.count("\n") == 1
