@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("name", nargs="*", help="one or more of those below")
     parser.add_argument("--data", default=str(DATA), help="folder of the real data sets")
     parser.add_argument("--work", default=None, help="folder for large temporary files")
+    parser.add_argument("--fresh", action="store_true", help="settings: try everything again")
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing written")
     options = parser.parse_args()
     unknown = [name for name in options.name if name not in NAMES]

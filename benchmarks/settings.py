@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelRidge
 
-from .common import RESULTS, clock, data_set, write
+from .common import RESULTS, data_set, write
 from .sets import NAMES, Split, errors, held_out, load, median_distance
 
 FACTORS = (0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0, 1.5, 2.2)
@@ -24,7 +26,8 @@ Validation RMSE on other training rows, a quarter as many; the test rows stay un
 - stage 1000: all pairs of 9 factors and 7 penalties; M = 1,000, 50,000 training rows.
 - stage 2000 (used for M = 2,000): the best factor, the next two smaller and the next larger, with
   the best penalty and those ten times smaller and larger; M = 2,000, 120,000 training rows.
-- stage 10000 (used for M = 10,000): likewise around the choice of stage 2000, M = 5,000.
+- stage 10000 (used for M = 10,000): around the choice of stage 2000, but neither the larger factor
+  nor the larger penalty; M = 5,000.
 
 Falkon, 20 iterations. The smallest RMSE wins; within 0.02 % of it the largest penalty."""
 
@@ -45,43 +48,52 @@ def best(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return max(good, key=lambda row: (row["penalty"], -row["RMSE"]))
 
 
-def around(choice: dict[str, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def around(choice: dict[str, Any], *, larger: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
     at, p = FACTORS.index(choice["factor"]), PENALTIES.index(choice["penalty"])
-    return FACTORS[max(at - 2, 0) : at + 2], PENALTIES[max(p - 1, 0) : p + 2]
+    return FACTORS[max(at - 2, 0) : at + 1 + larger], PENALTIES[max(p - larger, 0) : p + 2]
 
 
-def choose(name: str, full: Split) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
+def choose(name: str, full: Split, known: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     median = median_distance(full.X)
     factors, penalties = FACTORS, PENALTIES
     for stage, (n, m) in STAGES.items():
         split, tried = held_out(full, n), []
-        for factor in factors:
-            for penalty in penalties:
-                with clock() as seconds:
-                    rmse = score(split, m, factor * median, penalty)
-                row = {"set": name, "stage": stage, "n": len(split.X), "M": m, "factor": factor}
-                row |= {"lengthscale": factor * median, "penalty": penalty, "RMSE": rmse}
-                tried.append(row)
-                print(*row.values(), f"{seconds.wall:.1f} s", flush=True)
-        rows += tried
-        factors, penalties = around(best(tried))
-    return rows
+        for factor, penalty in product(factors, penalties):
+            row = {"set": name, "stage": stage, "n": len(split.X), "M": m, "factor": factor}
+            row |= {"lengthscale": factor * median, "penalty": penalty}
+            before = [old for old in known if row.items() <= old.items()]
+            rmse = before[0]["RMSE"] if before else score(split, m, factor * median, penalty)
+            tried.append(row | {"RMSE": rmse})
+            print(*tried[-1].values(), flush=True)
+            yield tried[-1]
+        factors, penalties = around(best(tried), larger=stage == "1000")
+
+
+def record() -> list[dict[str, Any]]:
+    """Return what has been tried, also by a run that was interrupted."""
+    path = RESULTS / "settings.json"
+    return json.loads(path.read_text())["tables"]["tried"] if path.is_file() else []
 
 
 def chosen(name: str, stage: str) -> tuple[float, float]:
     """Return the lengthscale and the penalty chosen for a set."""
-    rows = json.loads((RESULTS / "settings.json").read_text())["tables"]["tried"]
-    choice = best([row for row in rows if row["set"] == name and row["stage"] == stage])
+    choice = best([row for row in record() if (row["set"], row["stage"]) == (name, stage)])
     return choice["lengthscale"], choice["penalty"]
 
 
 def main(options: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = []
+    known = [] if options.fresh else record()
     for name in NAMES:
         if (path := data_set(options.data, name)) is None:
             return
-        rows += choose(name, load(path))
-    stages = [(name, stage) for name in NAMES for stage in STAGES]
-    picks = [best([r for r in rows if (r["set"], r["stage"]) == at]) for at in stages]
-    write("settings", {"chosen": picks, "tried": rows}, NOTES)
+        for row in choose(name, load(path), known):
+            rows.append(row)
+            save(rows + [old for old in known if old not in rows])
+
+
+def save(rows: list[dict[str, Any]]) -> None:
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["set"], row["stage"]), []).append(row)
+    write("settings", {"chosen": [best(group) for group in groups.values()], "tried": rows}, NOTES)
