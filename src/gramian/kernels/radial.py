@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import append_columns, scale_columns, squared_norms
+from .._sparse import append_columns, scale_columns, slice_rows, squared_norms
 from ._near import recompute_near, remaining_error
 from ._scaled import ScaledKernel
 from .base import Prepared, Side, kernels
@@ -112,7 +112,10 @@ def matmul(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
     """Write ``left @ right.T`` into `out`, rounding at the end if `out` has fewer digits."""
     if left.layout == torch.strided and left.dtype == out.dtype:
         return torch.mm(left, right.t(), out=out)
-    return out.copy_(left @ right.t())
+    rows = max(left.shape[0] // 4, 32)  # the product in float64 is twice as large as `out`
+    for i in range(0, left.shape[0], rows):
+        out[i : i + rows] = slice_rows(left, i, i + rows) @ right.t()
+    return out
 
 
 @kernels.register("gaussian")

@@ -11,18 +11,24 @@ from torch import Tensor
 
 from .._sparse import cast, is_sparse, slice_rows
 from ..kernels import Kernel
-from ..kernels.base import Prepared
+from ..kernels.base import Prepared, Side
 from ._workers import default_threads, run
 from .engine import Engine
 
 ROUNDING_LIMIT = 4e-6
 """Largest error of a kernel entry that float32 distances may cause before float64 is used."""
 
+TILE_COLUMNS = 4096
+"""Columns of a tile at most, so that it has some rows, and steps on the way are as small."""
+
 MIN_STRIP_ROWS = 32
 """Rows that share one read of the columns in `normal`, however many columns there are."""
 
 PARTS_PER_THREAD = 4
 """Row ranges per worker: enough to even out a busy machine, few enough to add up their sums."""
+
+PREPARED_NUMBERS = 1 << 17
+"""Coordinates prepared at once: the steps of it stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +74,9 @@ class TorchEngine(Engine):
             buffer = v.new_empty(rows * cols)
             for i, i_end in _steps(*bounds, rows):
                 left, sums = tiles.row(i, i_end), out[i - bounds[0] : i_end - bounds[0]]
-                for j, _, right, v_j in columns:
-                    sums += torch.mm(tiles.fill(left, right, i, j, buffer), v_j)
+                for j, j_end, right, v_j in columns:
+                    K = _matrix(buffer, i_end - i, j_end - j)
+                    sums += torch.mm(tiles.fill(left, right, i, j, K), v_j)
             return out
 
         return torch.cat(list(self._over_rows(part, tiles.n, rows)))
@@ -86,24 +93,27 @@ class TorchEngine(Engine):
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
         tiles = self._tiles(kernel, x, z, diagonal)
-        rows = self._strip_rows(tiles.m, tiles.dtype.itemsize)
+        rows = self._strip_rows(tiles.m)
+        t = _given(targets if v is None else v).shape[1]
+        columns = tiles.columns(TILE_COLUMNS)
         v, weights, targets = (
             None if u is None else u.to(tiles.device, tiles.dtype) for u in (v, weights, targets)
         )
 
         def part(bounds: tuple[int, int]) -> Tensor:
-            sums = []
-            buffer = tiles.right[0].new_empty(rows * tiles.m, dtype=tiles.dtype)
+            out = torch.zeros(t, tiles.m, dtype=torch.float64, device=tiles.device)
+            buffer = tiles.right[0].new_empty(rows, tiles.m, dtype=tiles.dtype)
             for i, i_end in _steps(*bounds, rows):
-                K = tiles.fill(tiles.row(i, i_end), tiles.right, i, 0, buffer)
+                left, K = tiles.row(i, i_end), buffer[: i_end - i]
+                for j, j_end, right in columns:
+                    tiles.fill(left, right, i, j, K[:, j:j_end])
                 u = _residual(K, v, targets, slice(i, i_end))
                 if weights is not None:
                     u *= weights[i:i_end, None]
                 # u' K is twice as fast as K' u for a few columns; float64 keeps the digits of
                 # sums over many rows.
-                sums.append(torch.mm(u.t(), K).double())
-                sums = [sum_of(sums)]
-            return sums[0].t()
+                out += torch.mm(u.t(), K)
+            return out.t()
 
         return sum_of(self._over_rows(part, tiles.n, rows))
 
@@ -115,11 +125,10 @@ class TorchEngine(Engine):
         out = torch.empty(tiles.n, tiles.m, dtype=tiles.dtype, device=tiles.device)
 
         def part(bounds: tuple[int, int]) -> None:
-            buffer = out.new_empty(rows * cols)
             for i, i_end in _steps(*bounds, rows):
                 left = tiles.row(i, i_end)
                 for j, j_end, right in tiles.columns(cols):
-                    out[i:i_end, j:j_end] = tiles.fill(left, right, i, j, buffer)
+                    tiles.fill(left, right, i, j, out[i:i_end, j:j_end])
 
         for _ in self._over_rows(part, tiles.n, rows):
             pass
@@ -127,7 +136,7 @@ class TorchEngine(Engine):
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         threads = self._threads()
-        strip = max(self.tile_bytes, self._strip_rows(m, itemsize) * m * itemsize)
+        strip = max(self.tile_bytes, self._strip_rows(m) * m * itemsize)
         columns = m * (d + 2) * (itemsize + 8) + m * d * itemsize
         sums = (threads + 2) * m * t * 8
         return threads * strip + columns + sums
@@ -141,12 +150,15 @@ class TorchEngine(Engine):
         return self.threads or default_threads()
 
     def _tile_shape(self, tiles: Tiles) -> tuple[int, int]:
-        cols = min(tiles.m, 4096)
+        cols = min(tiles.m, TILE_COLUMNS)
         return max(self.tile_bytes // (cols * tiles.dtype.itemsize), 1), cols
 
-    def _strip_rows(self, m: int, itemsize: int) -> int:
-        """Return the rows of a strip of `normal`, which needs all columns of a row at once."""
-        return min(max(self.tile_bytes // (max(m, 1) * itemsize), MIN_STRIP_ROWS), 1024)
+    def _strip_rows(self, m: int) -> int:
+        """Return the rows of a strip of `normal`, which needs all columns of a row at once.
+
+        As many in float64 as in float32: half as many cost more than the larger strip does.
+        """
+        return min(max(self.tile_bytes // (max(m, 1) * 4), MIN_STRIP_ROWS), 1024)
 
     def _tiles(self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
         x, z = x.to(self.device), z.to(self.device)
@@ -194,10 +206,11 @@ class Tiles:
     def build(cls, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
         """Prepare the rows of `x` and `z`, in float64 where float32 would lose digits."""
         values = kernel.diag(z) if diagonal is not None else None
-        left, right = _prepare(kernel, x, z)
+        left, right = _prepare(kernel, x, z, x.dtype)
         underflow = kernel.may_underflow(left, right, x.dtype)
         if kernel.rounding(left, right, torch.finfo(x.dtype).eps) > ROUNDING_LIMIT:
-            left, right = _prepare(kernel, cast(x, torch.float64), z.double())
+            del left, right
+            left, right = _prepare(kernel, x, z, torch.float64)
         return cls(kernel, left, right, x.dtype, diagonal, values, underflow)
 
     def columns(self, size: int) -> list[tuple[int, int, Prepared]]:
@@ -211,10 +224,8 @@ class Tiles:
         """Return a range of the prepared rows of the left side."""
         return tuple(slice_rows(side, start, stop) for side in self.left)
 
-    def fill(self, left: Prepared, right: Prepared, i: int, j: int, buffer: Tensor) -> Tensor:
-        """Return the tile of `left` and `right`, which starts at row i, column j, in `buffer`."""
-        r, c = left[0].shape[0], right[0].shape[0]
-        out = buffer[: r * c].view(r, c)
+    def fill(self, left: Prepared, right: Prepared, i: int, j: int, out: Tensor) -> Tensor:
+        """Write the tile of `left` and `right`, which starts at row i, column j, to `out`."""
         K = self.kernel.tile(left, right, out, underflow=self.underflow)
         if self.diagonal_values is not None:
             self._set_diagonal(K, i, j)
@@ -228,11 +239,34 @@ class Tiles:
             entries.copy_(self.diagonal_values[start : start + len(entries)])
 
 
-def _prepare(kernel: Kernel, x: Tensor, z: Tensor) -> tuple[Prepared, Prepared]:
-    if kernel.stationary and not is_sparse(x):
-        origin = z.mean(dim=0)
-        x, z = x - origin, z - origin
-    return kernel.prepare(x, "left"), kernel.prepare(z, "right")
+def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[Prepared, Prepared]:
+    centred = kernel.stationary and not is_sparse(x)
+    origin = z.mean(dim=0).to(dtype) if centred else None
+    left = _prepare_side(kernel, x, "left", origin, dtype)
+    return left, _prepare_side(kernel, z, "right", origin, dtype)
+
+
+def _prepare_side(
+    kernel: Kernel, points: Tensor, side: Side, origin: Tensor | None, dtype: torch.dtype
+) -> Prepared:
+    """Prepare a few rows after the other: each step on the way would be one more copy of all."""
+    if is_sparse(points):
+        return kernel.prepare(cast(points, dtype), side)
+    n, d = points.shape
+    whole: Prepared = ()
+    for i, i_end in _steps(0, n, max(PREPARED_NUMBERS // d, 1)):
+        block = points[i:i_end].to(dtype)
+        parts = kernel.prepare(block if origin is None else block - origin, side)
+        if i_end == n and i == 0:
+            return parts
+        whole = whole or tuple(part.new_empty(n, part.shape[1]) for part in parts)
+        for out, part in zip(whole, parts, strict=True):
+            out[i:i_end] = part
+    return whole
+
+
+def _matrix(buffer: Tensor, rows: int, cols: int) -> Tensor:
+    return buffer[: rows * cols].view(rows, cols)
 
 
 def _steps(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
@@ -242,7 +276,7 @@ def _steps(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
 def _residual(K: Tensor, v: Tensor | None, targets: Tensor | None, rows: slice) -> Tensor:
     """Return K v - y for one strip of rows, in new memory."""
     if v is None:
-        return -_given(targets)[rows]
+        return _given(targets)[rows].neg()
     u = torch.mm(K, v)
     return u if targets is None else u.sub_(targets[rows])
 
