@@ -7,7 +7,7 @@ import logging
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,16 +18,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .. import kernels, landmarks, solvers
-from .._checks import as_bytes, as_count
+from .. import solvers
+from .._checks import as_bytes
 from ..callbacks import Checkpoint, Validate
-from ..data import RowSource, Subset, as_rows, check_finite
+from ..data import RowSource, Subset, as_rows
 from ..kernels import Kernel
-from ..landmarks import Landmarks, Selector, Uniform
+from ..landmarks import Landmarks, Selector
 from ..operators import KernelOperator, choose_engine
 from ..problems import FullProblem, NystromProblem, Problem
 from ..solvers import Solver, State, max_iterations, solve, tolerance
-from . import inputs
+from . import choices, inputs
 from .plan import (
     ASSUMED_ITERATIONS,
     Plan,
@@ -35,7 +35,6 @@ from .plan import (
     calibrated_seconds,
     dense_bytes,
     evaluations,
-    least_blocks,
     split_memory,
 )
 
@@ -43,9 +42,6 @@ logger = logging.getLogger("gramian")
 
 MEDIAN_SAMPLE = 1000
 """Rows from which the median heuristic is computed."""
-
-DIRECT_ROWS = 10_000
-"""Rows up to which solver="auto" factorises the full kernel matrix."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,7 @@ class KernelRidgeBase(BaseEstimator):
 
     def _fit(self, data: Data, encode: Callable[[Any], Tensor], **model_parts: Any) -> None:
         """Solve and set the fitted attributes, all at once at the end."""
-        self._check_settings()
+        choices.check_settings(self)
         for_kernel, for_landmarks, for_solver = inputs.generators(self.random_state, 3)
         kernel = self._resolved_kernel(data.rows, for_kernel)
         solver, size = self._chosen(data)
@@ -146,38 +142,8 @@ class KernelRidgeBase(BaseEstimator):
         self.solver_, self.engine_, self.kernel_ = solver, K.engine, kernel
         self._landmarks_chosen = self.landmarks
 
-    def _check_settings(self) -> None:
-        as_count(self.max_iter, "max_iter")
-        if not (_is_number(self.tol) and 0 <= self.tol < math.inf):
-            raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
-        if not isinstance(self.callbacks, Sequence) or not all(map(callable, self.callbacks)):
-            raise ValueError(
-                f"callbacks must be a list of callables, like [Validate(X, y)], not "
-                f"{self.callbacks!r}"
-            )
-        if not (_is_number(self.penalty) and 0 < self.penalty < math.inf):
-            raise ValueError(
-                f"penalty must be positive and finite, not {self.penalty!r}; it is the ridge per "
-                "sample, scikit-learn's alpha / n"
-            )
-
-    def _kernel(self) -> Kernel:
-        if isinstance(self.kernel, Kernel):
-            if not (isinstance(self.lengthscale, str) and self.lengthscale == "median"):
-                raise ValueError(
-                    f"lengthscale={self.lengthscale!r} has no effect on a kernel object; give the "
-                    "kernel its own lengthscale, or the kernel's name"
-                )
-            return self.kernel
-        if self.kernel not in kernels.names():
-            raise ValueError(
-                f"unknown kernel {self.kernel!r}; known: {', '.join(kernels.names())}, or a "
-                "kernel object"
-            )
-        return kernels.make(self.kernel, lengthscale=self.lengthscale)
-
     def _resolved_kernel(self, rows: RowSource, rng: torch.Generator) -> Kernel:
-        kernel = self._kernel()
+        kernel = choices.kernel(self.kernel, self.lengthscale)
         if kernel.dim not in (None, rows.shape[1]):
             raise ValueError(
                 f"the kernel has {kernel.dim} lengthscales, but X has {rows.shape[1]} features"
@@ -191,41 +157,16 @@ class KernelRidgeBase(BaseEstimator):
 
     def _chosen(self, data: Data) -> tuple[Solver[Any, Any], Size]:
         n, d = data.rows.shape
-        selector = self._selector(n)
-        m = n if selector is None else _count(selector, n)
+        selector = choices.selector(self.landmarks, n)
+        m = n if selector is None else choices.count(selector, n)
         itemsize = data.rows.dtype.itemsize
         size = Size(n, d, data.targets.shape[1], m, itemsize, selector is None)
-        return self._solver(size), size
-
-    def _solver(self, size: Size) -> Solver[Any, Any]:
-        """Return the solver; "auto": Falkon with landmarks; without, Direct if it fits, or PCG."""
-        if isinstance(self.solver, Solver):
-            return self.solver
-        if self.solver != "auto":
-            return solvers.make(self.solver)
-        if not size.full:
-            return solvers.Falkon()
-        limit = self._limit()
-        need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
-        fits = limit is None or need <= limit
-        return solvers.Direct() if size.n <= DIRECT_ROWS and fits else solvers.PCG()
-
-    def _selector(self, n: int) -> Selector | Tensor | None:
-        """Return what ``landmarks`` means: a selector, points, or None for all rows."""
-        given = self.landmarks
-        if given is None or isinstance(given, Selector):
-            return given
-        if isinstance(given, str):
-            selector = "uniform" if given == "auto" else given
-            return landmarks.make(selector, m=automatic_landmarks(n))
-        if _is_integer(given):
-            return Uniform(int(given))
-        return _points(given)
+        return choices.solver(self.solver, size, self._limit()), size
 
     def _landmarks(self, K: KernelOperator, rng: torch.Generator) -> Landmarks | None:
         if self._warm() and self.landmarks is not None:
             return self._last_landmarks(K.rows)
-        selector = self._selector(K.shape[0])
+        selector = choices.selector(self.landmarks, K.shape[0])
         if isinstance(selector, Tensor):
             if selector.shape[1] != K.rows.shape[1]:
                 raise ValueError(
@@ -325,7 +266,7 @@ class KernelRidgeBase(BaseEstimator):
         -----
         Takes about half a second, to measure the speed of this machine.
         """
-        self._check_settings()
+        choices.check_settings(self)
         rows = as_rows(X)
         data = Data(rows, torch.empty(rows.shape[0], targets), None)
         solver, size = self._chosen(data)
@@ -334,7 +275,8 @@ class KernelRidgeBase(BaseEstimator):
         count = min(self.max_iter, ASSUMED_ITERATIONS)
         iterations = 1 if isinstance(solver, solvers.Direct) else count
         rng = torch.Generator().manual_seed(0)
-        kernel = self._kernel().resolve(torch.randn(50, rows.shape[1], generator=rng))
+        kernel = choices.kernel(self.kernel, self.lengthscale)
+        kernel = kernel.resolve(torch.randn(50, rows.shape[1], generator=rng))
         engine = choose_engine(self.engine, dtype=rows.dtype)
         used = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
         used += engine.row_bytes(size.d, size.t, size.itemsize) * min(size.n, 1 << 16)
@@ -353,39 +295,6 @@ class KernelRidgeBase(BaseEstimator):
         limit = self._limit() or 1 << 30
         values = self.model_.predict(rows, engine=self.engine_, memory_bytes=limit)
         return values.numpy()
-
-
-def automatic_landmarks(n: int) -> int:
-    """Return the number of landmarks that ``landmarks="auto"`` means: min(n, sqrt(n) log(n)).
-
-    The square root is the theory's order for FALKON (its theorem 3), the logarithm its factor.
-    """
-    return min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-def _count(selector: Selector | Tensor, n: int) -> int:
-    if isinstance(selector, Tensor):
-        return selector.shape[0]
-    return min(int(getattr(selector, "m", 1)), n)
-
-
-def _points(given: Any) -> Tensor:
-    if isinstance(given, bool | float) or np.ndim(given) != 2:
-        raise ValueError(
-            f"landmarks={given!r} is none of: None, a whole number, 'auto', the name of a "
-            "selector, a selector, an array of shape (m, d)"
-        )
-    rows = as_rows(given)
-    check_finite(rows, "landmarks")
-    return rows.take(torch.arange(len(rows)))
 
 
 def _are_rows(points: Tensor, rows: RowSource, index: Tensor) -> bool:

@@ -1,0 +1,115 @@
+"""What the settings of an estimator mean: which kernel, landmarks and solver."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import kernels, landmarks, solvers
+from .._checks import as_count
+from ..data import as_rows, check_finite
+from ..kernels import Kernel
+from ..landmarks import Selector, Uniform
+from ..solvers import Solver
+from .plan import Size, dense_bytes, least_blocks
+
+DIRECT_ROWS = 10_000
+"""Rows up to which solver="auto" factorises the full kernel matrix."""
+
+
+def check_settings(estimator: Any) -> None:
+    """Raise ValueError for a number that cannot be used, before any work."""
+    as_count(estimator.max_iter, "max_iter")
+    if not (_is_number(estimator.tol) and 0 <= estimator.tol < math.inf):
+        raise ValueError(f"tol must be a finite number of at least 0, not {estimator.tol!r}")
+    callbacks = estimator.callbacks
+    if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
+        raise ValueError(
+            f"callbacks must be a list of callables, like [Validate(X, y)], not {callbacks!r}"
+        )
+    penalty = estimator.penalty
+    if not (_is_number(penalty) and 0 < penalty < math.inf):
+        raise ValueError(
+            f"penalty must be positive and finite, not {penalty!r}; it is the ridge per "
+            "sample, scikit-learn's alpha / n"
+        )
+
+
+def kernel(given: str | Kernel, lengthscale: Any) -> Kernel:
+    """Return the kernel of that name with that lengthscale, or the kernel object itself."""
+    if isinstance(given, Kernel):
+        if not (isinstance(lengthscale, str) and lengthscale == "median"):
+            raise ValueError(
+                f"lengthscale={lengthscale!r} has no effect on a kernel object; give the "
+                "kernel its own lengthscale, or the kernel's name"
+            )
+        return given
+    if given not in kernels.names():
+        raise ValueError(
+            f"unknown kernel {given!r}; known: {', '.join(kernels.names())}, or a kernel object"
+        )
+    return kernels.make(given, lengthscale=lengthscale)
+
+
+def solver(given: str | Solver[Any, Any], size: Size, limit: int | None) -> Solver[Any, Any]:
+    """Return the solver; "auto": Falkon with landmarks; without, Direct if it fits, or PCG."""
+    if isinstance(given, Solver):
+        return given
+    if given != "auto":
+        return solvers.make(given)
+    if not size.full:
+        return solvers.Falkon()
+    need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
+    fits = limit is None or need <= limit
+    return solvers.Direct() if size.n <= DIRECT_ROWS and fits else solvers.PCG()
+
+
+def selector(given: Any, n: int) -> Selector | Tensor | None:
+    """Return what ``landmarks`` means for n rows: a selector, points, or None for all rows."""
+    if given is None or isinstance(given, Selector):
+        return given
+    if isinstance(given, str):
+        return landmarks.make("uniform" if given == "auto" else given, m=automatic_landmarks(n))
+    if _is_integer(given):
+        return Uniform(int(given))
+    return _points(given)
+
+
+def count(chosen: Selector | Tensor, n: int) -> int:
+    """Return how many of n rows a selector will choose at most."""
+    if isinstance(chosen, Tensor):
+        return chosen.shape[0]
+    return min(int(getattr(chosen, "m", 1)), n)
+
+
+def automatic_landmarks(n: int) -> int:
+    """Return the number of landmarks that ``landmarks="auto"`` means: min(n, sqrt(n) log(n)).
+
+    The square root is the theory's order for FALKON (its theorem 3), the logarithm its factor.
+    """
+    return min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
+
+
+def _points(given: Any) -> Tensor:
+    if isinstance(given, bool | float) or np.ndim(given) != 2:
+        raise ValueError(
+            f"landmarks={given!r} is none of: None, a whole number, 'auto', the name of a "
+            "selector, a selector, an array of shape (m, d)"
+        )
+    rows = as_rows(given)
+    check_finite(rows, "landmarks")
+    return rows.take(torch.arange(len(rows)))
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
