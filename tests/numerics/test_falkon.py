@@ -1,0 +1,347 @@
+"""FALKON against dense linear algebra, and what its preconditioner promises."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from torch import Tensor
+
+from gramian import kernels
+from gramian.operators import KernelOperator
+from gramian.preconditioners import FalkonFactor, falkon
+from gramian.preconditioners._spectrum import Spectrum
+from gramian.problems import NystromProblem
+from gramian.solvers import Falkon, Result, State, max_iterations, solve, tolerance
+
+# Ten features: K_mm of a few hundred points is then far from singular. With fewer, say two, and a
+# Gaussian kernel, a change of K_mm by one rounding unit moves the exact solution by 1e-3 at new
+# points, in float64 too: there would be nothing to compare with.
+N, M, D = 400, 80, 10
+PENALTY = 1e-6
+
+
+def draw(n: int = N, d: int = D, *, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+    """Return rows and two noisy targets, of values that float32 holds."""
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(n, d, generator=rng, dtype=torch.float64).float()
+    noise = 0.1 * torch.randn(n, 2, generator=rng, dtype=torch.float64)
+    y = torch.stack([X[:, 0].sin(), X[:, 1] ** 2 / 2], dim=1).double()
+    return X.to(dtype), y + noise
+
+
+NEW = torch.randn(50, D, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+KERNEL = kernels.Gaussian(math.sqrt(D))
+
+
+def problem_of(
+    X: Tensor,
+    y: Tensor,
+    Z: Tensor,
+    *,
+    kernel: kernels.Kernel = KERNEL,
+    penalty: float = PENALTY,
+    **parts: Any,
+) -> NystromProblem:
+    return NystromProblem(KernelOperator(kernel, X, Z), y, penalty, **parts)
+
+
+def run(problem: NystromProblem, solver: Falkon | None = None, **settings: Any) -> Result:
+    lowest = 1e-13 if problem.K.dtype == torch.float64 or (solver and solver.refine) else 1e-6
+    stop = [tolerance(settings.get("tol", lowest)), max_iterations(settings.get("most", 400))]
+    return solve(problem, solver or Falkon(), stop=stop)
+
+
+def function(problem: NystromProblem, coef: Tensor, new: Tensor = NEW) -> Tensor:
+    return problem.K.kernel(new, problem.K.cols.take(torch.arange(len(coef))).double()) @ coef
+
+
+def dense(problem: NystromProblem, new: Tensor = NEW) -> Tensor:
+    """Predict with the solution of the dense system, by NumPy and SciPy.
+
+    Least squares on [K_nm T⁻¹; sqrt(n penalty) I]: the normal equations would lose half the digits.
+    """
+    X, Z = (
+        side.take(torch.arange(len(side))).double() for side in (problem.K.rows, problem.K.cols)
+    )
+    kernel = problem.K.kernel
+    T = scipy.linalg.cholesky(kernel(Z, Z).numpy())
+    features = scipy.linalg.solve_triangular(T, kernel(Z, X).numpy(), trans=1).T
+    ridge = math.sqrt(problem.shift) * np.eye(len(Z))
+    targets = np.vstack([problem.targets.numpy(), np.zeros((len(Z), problem.targets.shape[1]))])
+    beta = scipy.linalg.lstsq(np.vstack([features, ridge]), targets)[0]
+    return kernel(new, Z) @ torch.from_numpy(scipy.linalg.solve_triangular(T, beta))
+
+
+def difference(a: Tensor, b: Tensor) -> float:
+    return float((a - b).norm() / b.norm())
+
+
+class TestAgainstDenseSolutions:
+    def test_all_rows_as_landmarks_need_one_iteration(self):
+        X, y = draw(200)
+        problem = problem_of(X, y, X)
+        result = run(problem, most=1)
+        K = KERNEL(X, X).numpy()
+        alpha = np.linalg.solve(K + 200 * PENALTY * np.eye(200), y.numpy())
+        expected = KERNEL(NEW, X) @ torch.from_numpy(alpha)
+        assert result.state.iteration == 1
+        assert difference(function(problem, result.state.coef), expected) < 1e-9
+
+    @pytest.mark.parametrize("m", [1, 17, M, N])
+    @pytest.mark.parametrize("penalty", [1e-2, 1e-6])
+    def test_any_number_of_landmarks(self, m, penalty):
+        X, y = draw()
+        problem = problem_of(X, y, X[:m], penalty=penalty)
+        assert difference(function(problem, run(problem).state.coef), dense(problem)) < 1e-8
+
+    @pytest.mark.parametrize(
+        "kernel",
+        [
+            KERNEL,
+            kernels.Matern52(3.0),
+            kernels.Laplacian(3.0),
+            2.0 * KERNEL + kernels.L1Laplacian(9.0),
+        ],
+        ids=lambda kernel: type(kernel).__name__,
+    )
+    def test_float32_loses_three_digits_at_most(self, kernel):
+        X, y = draw(dtype=torch.float32)
+        problem = problem_of(X, y, X[:M], kernel=kernel)
+        assert difference(function(problem, run(problem).state.coef), dense(problem)) < 1e-3
+
+    def test_refinement_gives_float32_six_digits(self):
+        X, y = draw(dtype=torch.float32)
+        problem = problem_of(X, y, X[:M])
+        plain, refined = (run(problem, Falkon(refine=r)).state.coef for r in (False, True))
+        # What remains is the jitter, 4 eps32: it is in T, and so in the penalty.
+        assert difference(function(problem, refined), dense(problem)) < 1e-6
+        assert difference(function(problem, plain), dense(problem)) > 1e-5
+
+    def test_landmarks_that_are_not_rows(self):
+        X, y = draw()
+        Z = torch.randn(M, D, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+        problem = problem_of(X, y, Z)
+        assert difference(function(problem, run(problem).state.coef), dense(problem)) < 1e-8
+
+    @pytest.mark.parametrize("tolerable", [(torch.float64, 1e-8), (torch.float32, 1e-3)])
+    def test_far_more_landmarks_than_the_rank_of_the_kernel(self, tolerable):
+        dtype, rtol = tolerable
+        X, y = draw(300, 3, dtype=dtype)
+        problem = problem_of(X, y, X[:60], kernel=kernels.Linear(), penalty=1e-3)
+        # The linear kernel's solution is linear ridge regression: a 3 x 3 system.
+        x = X.double()
+        w = torch.linalg.solve(x.T @ x + 0.3 * torch.eye(3, dtype=torch.float64), x.T @ y)
+        new = NEW[:, :3]
+        assert difference(function(problem, run(problem).state.coef, new), new @ w) < rtol
+
+    def test_a_kernel_that_is_zero_everywhere(self):
+        problem = problem_of(
+            torch.zeros(9, 2), torch.ones(9, 1), torch.zeros(4, 2), kernel=kernels.Linear()
+        )
+        result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(5)])
+        assert result.reason == "converged"  # the right-hand side is zero
+        assert not result.state.coef.any()
+
+
+class TestWhatDoesNotMatter:
+    @pytest.fixture
+    def problem(self) -> NystromProblem:
+        X, y = draw()
+        return problem_of(X, y, X[:M])
+
+    @pytest.fixture
+    def expected(self, problem: NystromProblem) -> Tensor:
+        return dense(problem)
+
+    def test_duplicate_landmarks(self, problem, expected):
+        Z = problem.K.cols.take(torch.arange(M).repeat(3))
+        more = replace(problem, K=problem.K.against(Z))
+        assert difference(function(more, run(more).state.coef), expected) < 1e-8
+
+    def test_duplicate_landmarks_in_float32(self, problem, expected):
+        X, y = draw(dtype=torch.float32)
+        more = problem_of(X, y, X[:M].repeat(3, 1))
+        assert difference(function(more, run(more).state.coef), expected) < 1e-3
+
+    def test_the_order_of_landmarks(self, problem, expected):
+        order = torch.randperm(M, generator=torch.Generator().manual_seed(3))
+        other = replace(problem, K=problem.K.against(problem.K.cols.take(order)))
+        assert difference(function(other, run(other).state.coef), expected) < 1e-8
+
+    def test_landmark_weights(self, problem, expected):
+        weight = torch.logspace(-2, 2, M, dtype=torch.float64)
+        other = replace(problem, landmark_weight=weight)
+        assert difference(function(other, run(other).state.coef), expected) < 1e-8
+
+    def test_the_penalty_of_the_preconditioner(self, problem, expected):
+        choices = ("auto", None, 1e-8, 1e-4, 1.0)
+        results = [run(problem, Falkon(preconditioner_penalty=choice)) for choice in choices]
+        for result in results:
+            assert difference(function(problem, result.state.coef), expected) < 1e-8
+        assert len({result.state.iteration for result in results}) > 2
+
+    def test_where_it_starts(self, problem, expected):
+        start = State(0, torch.randn(M, 2, generator=torch.Generator().manual_seed(7)).double())
+        result = solve(problem, Falkon(), stop=[tolerance(1e-13), max_iterations(400)], state=start)
+        assert difference(function(problem, result.state.coef), expected) < 1e-8
+
+    def test_a_state_of_another_preconditioner_is_a_starting_point(self, problem, expected):
+        half = solve(problem, Falkon(preconditioner_penalty=1e-3), stop=[max_iterations(8)]).state
+        stop = [tolerance(1e-13), max_iterations(400)]
+        result = solve(problem, Falkon(preconditioner_penalty=1e-5), stop=stop, state=half)
+        assert difference(function(problem, result.state.coef), expected) < 1e-8
+
+
+class TestJitter:
+    @pytest.mark.parametrize("jitter", [1e-12, 1e-6, 1e-2])
+    def test_it_is_part_of_the_problem_that_is_solved(self, jitter, monkeypatch):
+        """The fixed point is the solution for K_mm + jitter I, whatever the jitter."""
+        X, y = draw()
+        problem = problem_of(X, y, X[:M], penalty=1e-4)
+        monkeypatch.setattr(falkon, "_least_jitter", lambda P, dtype: jitter)
+        coef = run(problem).state.coef
+        K_nm, K_mm = KERNEL(X, X[:M]), KERNEL(X[:M], X[:M])
+        A = K_nm.T @ K_nm + problem.shift * (K_mm + jitter * torch.eye(M, dtype=torch.float64))
+        expected = torch.linalg.solve(A, K_nm.T @ y)
+        # These are normal equations: eps times their condition number, 1e7, is what they allow.
+        assert difference(function(problem, coef), KERNEL(NEW, X[:M]) @ expected) < 1e-8
+
+    def test_it_is_small_enough_not_to_matter(self, monkeypatch):
+        X, y = draw()
+        problem = problem_of(X, y, X[:M])
+        functions = [function(problem, run(problem).state.coef)]
+        least = falkon._least_jitter
+        monkeypatch.setattr(falkon, "_least_jitter", lambda P, dtype: 100 * least(P, dtype))
+        functions.append(function(problem, run(problem).state.coef))
+        assert difference(*functions) < 1e-9
+
+    def test_it_grows_until_a_singular_matrix_can_be_factored(self):
+        X, y = draw(50, 2)
+        problem = problem_of(X, y, X[:1].repeat(40, 1))  # K_mm is all ones
+        factor = FalkonFactor.build(problem)
+        assert 0 < factor.jitter < 1e-10
+        assert factor.diagonal.isfinite().all()
+
+    def test_a_kernel_that_overflows_is_refused_in_words(self):
+        X, y = draw(20, 2)
+        problem = problem_of(1e200 * X, y, 1e200 * X[:5], kernel=kernels.Linear())
+        with pytest.raises(ValueError, match=r"not finite.*rescale"):
+            run(problem)
+
+
+class TestPreconditioner:
+    @staticmethod
+    def system(problem: NystromProblem) -> Tensor:
+        """Return H = K_nm' K_nm / n + penalty K_mm."""
+        K, K_mm = problem.K.dense().double(), problem.K_mm.dense().double()
+        return K.T @ K / len(K) + problem.penalty * K_mm
+
+    def test_it_inverts_the_system_if_all_rows_are_landmarks(self):
+        X, y = draw(150)
+        problem = problem_of(X, y, X, penalty=1e-4)
+        factor = FalkonFactor.build(problem, problem.penalty)
+        B = factor.to_coef(torch.eye(150, dtype=torch.float64))
+        identity = B.T @ self.system(problem) @ B
+        assert (identity - torch.eye(150, dtype=torch.float64)).abs().max() < 1e-9
+
+    def test_weights_stand_for_repeated_rows(self):
+        X, y = draw(60)
+        counts = torch.arange(60) % 4 + 1
+        n = int(counts.sum())
+        X, y = X.repeat_interleave(counts, dim=0), y.repeat_interleave(counts, dim=0)
+        Z, weight = X.unique(dim=0, return_counts=True)
+        problem = problem_of(X, y, Z, landmark_weight=weight.double() * 60 / n, coverage=1.0)
+        # The landmarks with their weights are all the data: one iteration, as for m = n.
+        result = run(problem, most=1)
+        assert difference(function(problem, result.state.coef), dense(problem)) < 1e-9
+
+    def test_its_halves_are_those_of_one_factor(self):
+        X, y = draw()
+        problem = problem_of(X, y, X[:M], penalty=1e-3)
+        factor = FalkonFactor.build(problem, 1e-3)
+        eye = torch.eye(M, dtype=torch.float64)
+        T, A = torch.linalg.inv(factor.solve_T(eye)), torch.linalg.inv(factor.solve_A(eye))
+        K_mm = problem.K_mm.dense()
+        torch.testing.assert_close(T.T @ T, K_mm + factor.jitter * eye, rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(A.T @ A, T @ T.T / M + 1e-3 * eye, rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(factor.solve_Tt(eye), factor.solve_T(eye).T)
+        torch.testing.assert_close(factor.solve_At(eye), factor.solve_A(eye).T)
+
+    def test_into_coordinates_and_back(self):
+        X, y = draw()
+        factor = FalkonFactor.build(problem_of(X, y, X[:M]))
+        beta = torch.randn(M, 3, generator=torch.Generator().manual_seed(0)).double()
+        there_and_back = factor.from_coef(factor.to_coef(beta))
+        torch.testing.assert_close(there_and_back, beta, rtol=1e-7, atol=1e-9)
+
+    @pytest.mark.parametrize("penalty", [1e-6, 1e-4, 1e-1])
+    def test_the_lanczos_estimate_is_the_condition_number(self, penalty):
+        X, y = draw()
+        problem = problem_of(X, y, X[:40], penalty=1e-5)
+        factor = FalkonFactor.build(problem, penalty)
+        B = factor.to_coef(torch.eye(40, dtype=torch.float64))
+        expected = np.linalg.cond((B.T @ self.system(problem) @ B).numpy())
+        history = run(problem, Falkon(preconditioner_penalty=penalty), most=60).history
+        estimates = [row["condition"] for row in history]
+        assert estimates[-1] == pytest.approx(expected, rel=0.02)
+        # It comes from below: each step of Lanczos widens the interval of its eigenvalues.
+        assert max(estimates) < 1.001 * estimates[-1]
+
+    def test_a_penalty_in_step_with_the_landmarks_conditions_better(self):
+        # A smooth kernel and a small penalty: far fewer landmarks than 1 / penalty.
+        X, y = draw(1000, 6)
+        problem = problem_of(X, y, X[:M], penalty=1e-7)
+        auto, own = (
+            run(problem, Falkon(preconditioner_penalty=choice), most=60).history[-1]["condition"]
+            for choice in ("auto", None)
+        )
+        assert auto < own / 4
+
+
+class TestEffectiveDimension:
+    def test_it_is_that_of_the_matrix(self):
+        X, _ = draw()
+        C = KERNEL(X[:200], X[:200]) / 200
+        spectrum = Spectrum.build(lambda v: C @ v, 200)
+        for penalty in (1e-1, 1e-2, 1e-3, 1e-4):
+            eye = torch.eye(200, dtype=torch.float64)
+            exact = float((C @ torch.linalg.inv(C + penalty * eye)).trace())
+            # Three standard deviations: four random probes have a variance of 2 tr f(C)² / 4 at
+            # most, and no eigenvalue of f(C) is above one.
+            error = abs(spectrum.effective_dimension(penalty) - exact)
+            assert error < 3 * math.sqrt(exact / 2)
+
+    def test_the_penalty_for_a_dimension(self):
+        X, _ = draw()
+        C = KERNEL(X[:200], X[:200]) / 200
+        spectrum = Spectrum.build(lambda v: C @ v, 200)
+        chosen = spectrum.penalty_for(20.0, 1e-9)
+        assert spectrum.effective_dimension(chosen) == pytest.approx(20, rel=1e-3)
+        assert spectrum.penalty_for(20.0, 2 * chosen) == 2 * chosen  # the least that is allowed
+
+    @pytest.mark.parametrize("m", [1, 2, 3])
+    def test_matrices_smaller_than_the_number_of_steps(self, m):
+        C = torch.diag(torch.arange(1.0, m + 1, dtype=torch.float64))
+        exact = sum(i / (i + 0.5) for i in range(1, m + 1))
+        estimate = Spectrum.build(lambda v: C @ v, m).effective_dimension(0.5)
+        assert estimate == pytest.approx(exact, rel=1e-9)  # random signs: exact for a diagonal
+
+
+@pytest.mark.parametrize("penalty", [0.0, -1e-3, math.inf, math.nan, "automatic"])
+def test_a_penalty_that_cannot_be_is_refused(penalty):
+    with pytest.raises(ValueError, match="preconditioner_penalty must be positive"):
+        falkon_with(penalty)
+
+
+def falkon_with(penalty: Any) -> Falkon:
+    # The annotation admits no other text than "auto", which the test run would refuse by itself.
+    solver = object.__new__(Falkon)
+    object.__setattr__(solver, "preconditioner_penalty", penalty)
+    solver.__post_init__()
+    return solver
