@@ -1,0 +1,157 @@
+"""LAPACK routines in place, against NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from threadpoolctl import threadpool_info
+from torch import Tensor
+
+from gramian import _linalg as la
+
+SIZES = [1, 2, 7, 64, 129]
+BEYOND_A_BLOCK = 1100  # triangles are copied in blocks of 1024
+
+
+def normal(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def positive(m: int) -> Tensor:
+    G = normal(m, m)
+    return G @ G.T + m * torch.eye(m, dtype=torch.float64)
+
+
+def triangular(m: int) -> Tensor:
+    """Return a well-conditioned matrix, full, whose triangles are both used."""
+    return normal(m, m) / m + 2 * torch.eye(m, dtype=torch.float64)
+
+
+def by_columns(A: Tensor) -> Tensor:
+    """Return A itself in memory by columns (`la.by_columns` transposes: it is for symmetric A)."""
+    return A.t().clone(memory_format=torch.contiguous_format).t()
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_cholesky_replaces_the_upper_triangle_only(m):
+    A = positive(m)
+    P = la.by_columns(A.clone())
+    la.cholesky_(P)
+    R = P.triu()
+    torch.testing.assert_close(R.T @ R, A)
+    torch.testing.assert_close(P.tril(-1), A.tril(-1), rtol=0, atol=0)
+
+
+def test_cholesky_of_an_indefinite_matrix():
+    with pytest.raises(la.NotPositiveDefinite, match="pivot 3 of 3"):
+        la.cholesky_(la.by_columns(torch.diag(torch.tensor([1.0, 2.0, -1.0]).double())))
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_times_transpose(m):
+    R = normal(m, m)
+    P = by_columns(R)
+    la.times_transpose_(P)
+    U = R.triu()
+    torch.testing.assert_close(P.triu(), (U @ U.T).triu())
+    torch.testing.assert_close(P.tril(-1), R.tril(-1), rtol=0, atol=0)
+
+
+def triangle(A: Tensor, *, lower: bool, transpose: bool, unit: bool) -> Tensor:
+    R = A.tril() if lower else A.triu()
+    if unit:
+        R = R - torch.diag(R.diagonal()) + torch.eye(len(R), dtype=R.dtype)
+    return R.T if transpose else R
+
+
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize(("m", "t"), [(1, 1), (2, 5), (64, 1), (129, 3)])
+def test_triangular_solve_and_product(m, t, lower, transpose, unit):
+    A, b = triangular(m), normal(m, t)
+    kept = b.clone()
+    how = {"lower": lower, "transpose": transpose, "unit": unit}
+    R = triangle(A, **how)
+    x = la.solve_triangular(by_columns(A), b, **how)
+    torch.testing.assert_close(R @ x, b, rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(
+        la.times_triangular(by_columns(A), x, **how), b, rtol=1e-10, atol=1e-11
+    )
+    assert torch.equal(b, kept)
+    assert x.is_contiguous()
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_solve_cholesky(m):
+    A, b = positive(m), normal(m, 2)
+    P = la.by_columns(A.clone())
+    la.cholesky_(P)
+    torch.testing.assert_close(A @ la.solve_cholesky(P, b), b, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("m", [*SIZES, BEYOND_A_BLOCK])
+@pytest.mark.parametrize("mirror", ["upper", "lower"])
+def test_mirror(m, mirror):
+    A = normal(m, m)
+    P = by_columns(A)
+    getattr(la, f"mirror_{mirror}_")(P)
+    half = A.triu() if mirror == "upper" else A.tril()
+    assert torch.equal(P, half + half.T - torch.diag(A.diagonal()))
+
+
+def test_stacked_triangle_is_that_of_the_stack():
+    blocks = [normal(5, 4), normal(1, 4) * 3, normal(9, 4) - 1]
+    R = la.stacked_triangle(blocks)
+    stack = torch.cat(blocks)
+    assert torch.equal(R, R.triu())
+    torch.testing.assert_close(R.T @ R, stack.T @ stack)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_require_finite(bad):
+    K = normal(6, 4)
+    la.require_finite(K)
+    la.require_finite(torch.full((2, 2), 1e308, dtype=torch.float64))  # whose sum is not finite
+    K[5, 3] = bad
+    with pytest.raises(ValueError, match="not finite"):
+        la.require_finite(K)
+
+
+class TestCondition:
+    def test_no_steps(self):
+        assert la.condition_of_lanczos(torch.empty(0), torch.empty(0)) == 1
+
+    def test_one_step(self):
+        one = torch.ones(1, dtype=torch.float64)
+        assert la.condition_of_lanczos(0.3 * one, one) == 1
+
+    def test_it_inverts_the_recurrence_of_conjugate_gradient(self):
+        """The tridiagonal matrix has the eigenvalues of A once CG has seen all of them."""
+        eigenvalues = np.array([1.0, 3.0, 10.0, 40.0])
+        x, r = np.zeros(4), np.array([1.0, -2.0, 0.5, 1.0])
+        p, alphas, betas = r, [], []
+        for _ in range(4):
+            alpha = r @ r / (p @ (eigenvalues * p))
+            x, new = x + alpha * p, r - alpha * eigenvalues * p
+            beta = new @ new / (r @ r)
+            r, p = new, new + beta * p
+            alphas.append(alpha)
+            betas.append(beta)
+        estimate = la.condition_of_lanczos(torch.tensor(alphas), torch.tensor(betas))
+        assert estimate == pytest.approx(40, rel=1e-9)
+
+    def test_a_restart_cuts_the_recurrence_in_two(self):
+        alpha, beta = torch.tensor([1.0, 0.1]).double(), torch.zeros(2).double()
+        assert la.condition_of_lanczos(alpha, beta) == pytest.approx(10)
+
+
+def test_small_factorisations_leave_the_number_of_threads_as_it_was():
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    la.cholesky_(la.by_columns(positive(20)))
+    with pytest.raises(la.NotPositiveDefinite):
+        la.cholesky_(-torch.eye(3, dtype=torch.float64))
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
