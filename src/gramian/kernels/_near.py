@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 NEAR = 4000.0
-"""Pairs closer than ``NEAR * eps * (|x|² + |z|²)`` are recomputed: the rest has lost 3 digits
-at most, which the square root of a kernel with a kink turns into an error near 5e-6."""
+"""Pairs with s below ``NEAR`` times its error are recomputed: the rest has 3 digits at least, which
+the square root of a kernel with a kink turns into an error near 5e-6."""
 
 FEW = 0.02
 """Fraction of near pairs up to which single pairs beat one more matrix product."""
@@ -19,9 +19,22 @@ PAIRS = 1 << 14
 """Pairs recomputed at once: all pairs may be near, and each takes d numbers."""
 
 
-def remaining_error(eps: float, norm: float) -> float:
-    """Return the error of sqrt(s) that is left for two points of squared norm `norm`."""
-    return math.sqrt(eps * 2 * norm / (4 * NEAR))
+def product_error(eps: float, norm: float, d: int) -> float:
+    """Return the error of s between two points of squared norm `norm`, a sum of d + 2 products.
+
+    Measured in float32 on normal and heavy-tailed points in 2 to 2,000 dimensions, the largest of
+    10⁷ errors is 0.3 to 0.9 of it; it grows as a random walk until the sums are cut in parts.
+    """
+    return eps * norm * max(2.0, math.sqrt(d))
+
+
+def remaining_error(error: float) -> float:
+    """Return the error of sqrt(s) that is left where s is off by `error` and not recomputed.
+
+    Half of the worst case, which is a pair at the edge with the largest error of all: measured as
+    above, the largest is 0.01 to 0.38 of that.
+    """
+    return 0.5 * math.sqrt(error / (4 * NEAR))
 
 
 def recompute_near(s: Tensor, left: Tensor, right: Tensor, scale: float) -> Tensor:
@@ -40,7 +53,8 @@ def recompute_near(s: Tensor, left: Tensor, right: Tensor, scale: float) -> Tens
     Tensor of shape (b, m)
         The argument `s`.
     """
-    reach = left[:, -2].to(s.dtype) * (2 * NEAR * torch.finfo(left.dtype).eps)
+    eps, d = torch.finfo(left.dtype).eps, left.shape[1] - 2
+    reach = left[:, -2].to(s.dtype) * (NEAR * product_error(eps, 1.0, d))
     rows = (s.amin(dim=1) < reach).nonzero()[:, 0]  # few: one pass over s, no mask of its size
     if len(rows) == 0:
         return s

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import append_columns, scale_columns, slice_rows, squared_norms
-from ._near import recompute_near, remaining_error
+from ._near import product_error, recompute_near, remaining_error
 from ._scaled import ScaledKernel
 from .base import Prepared, Side, kernels
 
@@ -43,6 +43,11 @@ class Radial(ScaledKernel):
 
     sharp: ClassVar[bool] = False
     """Whether k has a kink at r = 0, which turns a rounding error e of r² into sqrt(e)."""
+
+    @property
+    def slope(self) -> float:
+        """The largest |dk/ds|, by which an error of s is multiplied; of no use if `sharp`."""
+        return 1.0
 
     @property
     def stationary(self) -> bool:
@@ -90,10 +95,10 @@ class Radial(ScaledKernel):
         # Only points near each other have large entries, so both are then as far out as the
         # nearer of the two extremes.
         norm = min(_largest_norm(left[0], -2), _largest_norm(right[0], -1))
+        error = product_error(eps, norm, left[0].shape[1] - 2)
         if not self.sharp:
-            return max(2 * eps * norm, eps)
-        dense = left[0].layout == torch.strided
-        return remaining_error(eps, norm) if dense else math.sqrt(2 * eps * norm)
+            return max(error * self.slope, eps)
+        return remaining_error(error) if left[0].layout == torch.strided else math.sqrt(error)
 
     def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
         reach = math.sqrt(_largest_norm(left[0], -2)) + math.sqrt(_largest_norm(right[0], -1))
@@ -161,6 +166,10 @@ class Matern32(Radial):
     def scale(self) -> float:
         return 3.0
 
+    @property
+    def slope(self) -> float:
+        return 1 / 2
+
     def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
         u = _root(s)
         decay = u.neg().exp_()
@@ -176,11 +185,14 @@ class Matern52(Radial):
     def scale(self) -> float:
         return 5.0
 
+    @property
+    def slope(self) -> float:
+        return 1 / 6
+
     def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
         u = _root(s)
         decay = u.neg().exp_()
-        polynomial = torch.addcmul(u, u, u, value=1 / 3)  # u + u²/3
-        return torch.mul(polynomial.add_(1.0), decay, out=s)
+        return u.addcmul_(u, u, value=1 / 3).add_(1.0).mul_(decay)
 
 
 @kernels.register("rational_quadratic")
@@ -205,6 +217,10 @@ class RationalQuadratic(Radial):
     @property
     def scale(self) -> float:
         return 0.5 / self.alpha
+
+    @property
+    def slope(self) -> float:
+        return self.alpha
 
     def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
         s.clamp_(min=0.0)

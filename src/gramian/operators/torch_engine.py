@@ -15,7 +15,7 @@ from ..kernels.base import Prepared, Side
 from ._workers import default_threads, run
 from .engine import Engine
 
-ROUNDING_LIMIT = 4e-6
+ROUNDING_LIMIT = 6e-6
 """Largest error of a kernel entry that float32 distances may cause before float64 is used."""
 
 TILE_COLUMNS = 4096
