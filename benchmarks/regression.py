@@ -19,8 +19,8 @@ SUBSAMPLE = 40_000
 NOTES = f"""\
 Lengthscale and penalty from `settings`; seeds choose the landmarks. Each fit with its prediction of
 the test rows is a process of its own with two threads, gramian and scikit-learn in turn. CPU and
-wall seconds cover fit and prediction, not reading. MB: growth of the peak resident set beyond what
-was there once the data were loaded.
+wall seconds cover fit and prediction, not reading. MB: peak of the resident set, less what was there
+once the data were loaded.
 
 - gramian: `KernelRidge(landmarks=M, max_iter=20)`, float32 rows, other settings at their defaults.
 - scikit-learn: `Nystroem` fitted on the same landmark rows, then `Ridge(alpha=n * penalty,
