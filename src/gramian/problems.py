@@ -36,10 +36,11 @@ class _Ridge:
                 f"penalty must be positive and finite, not {self.penalty!r}; it is the ridge per "
                 "sample: scikit-learn's alpha / n"
             )
-        if self.targets.shape[0] != self.K.shape[0]:
-            raise ValueError(f"{self.K.shape[0]} rows but {self.targets.shape[0]} targets")
-        if self.weights is not None and not bool((self.weights >= 0).all()):
-            raise ValueError("weights must not be negative")
+        n, shape = self.K.shape[0], tuple(self.targets.shape)
+        if len(shape) != 2 or shape[0] != n:
+            raise ValueError(f"targets must have shape ({n}, t) for {n} rows, not {shape}")
+        if self.weights is not None:
+            _check_weights(self.weights, n)
 
     @property
     def total(self) -> float:
@@ -52,6 +53,13 @@ class _Ridge:
     def shift(self) -> float:
         """N · penalty, in the units of the kernel's values."""
         return self.total * self.penalty
+
+
+def _check_weights(weights: Tensor, n: int) -> None:
+    if tuple(weights.shape) != (n,):
+        raise ValueError(f"weights must have shape ({n},), not {tuple(weights.shape)}")
+    if not (bool((weights >= 0).all()) and 0 < float(weights.sum()) < math.inf):
+        raise ValueError("weights must be finite, not negative, and not all zero")
 
 
 @dataclass(frozen=True)
