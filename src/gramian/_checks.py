@@ -8,7 +8,7 @@ import re
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
-def as_bytes(limit: int | str, name: str = "memory_limit") -> int:
+def as_bytes(limit: object, name: str = "memory_limit") -> int:
     """Return a number of bytes, given as such or like "500MB", "2 GB", "1.5GiB".
 
     Parameters
