@@ -1,0 +1,179 @@
+"""Problems are the linear systems that their docstrings print."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import FrozenInstanceError
+
+import pytest
+import torch
+from torch import Tensor
+
+from gramian import kernels
+from gramian.operators import KernelOperator
+from gramian.problems import FullProblem, NystromProblem
+
+N, M, D, T = 23, 5, 3, 2
+KERNEL = kernels.Matern32(1.3)
+PENALTY = 0.01
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=dtype)
+
+
+def weights(dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.rand(N, generator=torch.Generator().manual_seed(1), dtype=dtype) + 0.5
+
+
+def operator(dtype: torch.dtype = torch.float64) -> KernelOperator:
+    X = normal(N, D).to(dtype)
+    return KernelOperator(KERNEL, X, X)
+
+
+def full(w: Tensor | None = None, dtype: torch.dtype = torch.float64) -> FullProblem:
+    return FullProblem(operator(dtype), normal(N, T), PENALTY, w)
+
+
+def nystrom(w: Tensor | None = None, dtype: torch.dtype = torch.float64) -> NystromProblem:
+    return NystromProblem.at(operator(dtype), torch.arange(M), normal(N, T), PENALTY, w)
+
+
+@pytest.mark.parametrize("w", [None, weights()], ids=["plain", "weighted"])
+class TestSystems:
+    def test_shift(self, w):
+        total = N if w is None else float(w.sum())
+        for problem in (full(w), nystrom(w)):
+            assert problem.total == pytest.approx(total)
+            assert problem.shift == pytest.approx(total * PENALTY)
+
+    def test_full(self, w, dtype, tol):
+        X, coef = normal(N, D).to(dtype), normal(N, T)
+        ridge = torch.ones(N) if w is None else 1 / w
+        problem = full(w, dtype)
+        A = KERNEL(X, X).double() + problem.shift * torch.diag(ridge.double())
+        atol = tol(dtype, 10 * N)  # sums of N products of numbers of order one
+        torch.testing.assert_close(problem.apply(coef), A @ coef, rtol=0, atol=atol)
+        assert torch.equal(problem.rhs, problem.targets)
+
+    def test_nystrom(self, w, dtype, tol):
+        X, coef = normal(N, D).to(dtype), normal(M, T)
+        W = torch.eye(N).double() if w is None else torch.diag(w)
+        problem = nystrom(w, dtype)
+        K, K_mm = KERNEL(X, X[:M]).double(), KERNEL(X[:M], X[:M]).double()
+        A = K.T @ W @ K + problem.shift * K_mm
+        atol = tol(dtype, 20 * N)
+        torch.testing.assert_close(problem.apply(coef), A @ coef, rtol=0, atol=atol)
+        torch.testing.assert_close(problem.rhs, K.T @ W @ problem.targets, rtol=0, atol=atol)
+        torch.testing.assert_close(problem.K_mm.dense().double(), K_mm, rtol=0, atol=tol(dtype, 10))
+
+    def test_the_solution_is_the_least_of_the_stated_sum(self, w):
+        """The gradient of (1/N) sum w (f - y)² + penalty |f|² vanishes at it, by autograd."""
+        X = normal(N, D)
+        observed = torch.ones(N).double() if w is None else w
+        for problem, centers in ((full(w), X), (nystrom(w), X[:M])):
+            K, K_cc = KERNEL(X, centers), KERNEL(centers, centers)
+            if isinstance(problem, FullProblem):
+                A = K + problem.shift * torch.diag(1 / observed)
+            else:
+                A = K.T @ (observed[:, None] * K) + problem.shift * K_cc
+            coef = torch.linalg.solve(A, problem.rhs).requires_grad_()
+            loss = (observed[:, None] * (K @ coef - problem.targets) ** 2).sum() / problem.total
+            (loss + PENALTY * (coef * (K_cc @ coef)).sum()).backward()
+            assert coef.grad is not None
+            assert coef.grad.abs().max() < 1e-12
+
+
+def test_in_float64_values_are_those_of_the_rounded_data():
+    problem = full(dtype=torch.float32).double()
+    X = normal(N, D).float().double()
+    assert problem.K.dtype == torch.float64
+    assert problem.K.rows is problem.K.cols  # so that the diagonal stays exact
+    torch.testing.assert_close(problem.K.dense(), KERNEL(X, X), rtol=0, atol=1e-14)
+    assert nystrom(dtype=torch.float32).double().K_mm.dtype == torch.float64
+
+
+def test_the_meter_is_shared_by_all_that_is_derived():
+    problem = nystrom()
+    _ = problem.double().K_mm.dense()
+    assert problem.K.meter.evaluations == M * M
+
+
+class TestLandmarks:
+    def test_at_takes_rows_and_their_share_of_the_weights(self):
+        w, index = weights(), torch.tensor([4, 0, 17])
+        problem = NystromProblem.at(operator(), index, normal(N, T), PENALTY, w)
+        assert torch.equal(problem.K.cols.take(torch.arange(3)), normal(N, D)[index])
+        assert problem.landmark_weight is not None
+        torch.testing.assert_close(problem.landmark_weight, w[index] / w.mean())
+
+    def test_weights_of_uneven_sampling_are_kept(self):
+        given = torch.tensor([0.5, 2.0]).double()
+        index = torch.tensor([1, 2])
+        problem = NystromProblem.at(operator(), index, normal(N, T), PENALTY, landmark_weight=given)
+        assert torch.equal(problem.landmark_weight, given)
+
+    def test_coverage(self):
+        assert nystrom().coverage == pytest.approx(M / N)
+        X = normal(3, D)
+        more = NystromProblem(KernelOperator(KERNEL, X, normal(7, D)), normal(3, 1), PENALTY)
+        assert more.coverage == 1
+
+
+def test_models_are_the_functions_of_the_coefficients():
+    new = normal(6, D) + 1
+    X = normal(N, D)
+    for problem, centers in ((full(), X), (nystrom(), X[:M])):
+        coef = normal(len(centers), T)
+        expected = KERNEL(new, centers) @ coef
+        torch.testing.assert_close(problem.model(coef).predict(new), expected)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("penalty", [0.0, -1e-3, math.nan, math.inf])
+    def test_penalty(self, penalty):
+        with pytest.raises(ValueError, match=r"penalty must be positive.*alpha / n"):
+            FullProblem(operator(), normal(N, T), penalty)
+
+    # The annotations say these shapes, and the test run would refuse others by itself: so they get
+    # in by a back door.
+    @pytest.mark.parametrize("shape", [(N - 1, T), (N,), (N, T, 1), (T, N)])
+    def test_targets(self, shape):
+        problem = full()
+        object.__setattr__(problem, "targets", normal(*shape))
+        with pytest.raises(ValueError, match=r"targets must have shape \(23, t\)"):
+            problem.__post_init__()
+
+    @pytest.mark.parametrize("w", [weights()[:-1], weights()[:, None], weights()[0]])
+    def test_shape_of_weights(self, w):
+        problem = full()
+        object.__setattr__(problem, "weights", w)
+        with pytest.raises(ValueError, match=r"weights must have shape \(23,\)"):
+            problem.__post_init__()
+
+    @pytest.mark.parametrize("first", [-1.0, math.nan, math.inf])
+    def test_weights(self, first):
+        w = weights()
+        w[0] = first
+        with pytest.raises(ValueError, match="weights must be finite, not negative"):
+            NystromProblem.at(operator(), torch.arange(M), normal(N, T), PENALTY, w)
+
+    def test_weights_that_are_all_zero(self):
+        with pytest.raises(ValueError, match="not all zero"):
+            NystromProblem(operator(), normal(N, T), PENALTY, torch.zeros(N))
+
+    def test_a_zero_weight_in_the_full_problem(self):
+        w = weights()
+        w[3] = 0
+        with pytest.raises(ValueError, match="leave out the rows of weight zero"):
+            full(w)
+
+    def test_two_sources_in_the_full_problem(self):
+        K = KernelOperator(KERNEL, normal(N, D), normal(N, D))
+        with pytest.raises(ValueError, match="the same row source on both sides"):
+            FullProblem(K, normal(N, T), PENALTY)
+
+
+def test_problems_are_values():
+    with pytest.raises(FrozenInstanceError):
+        full().penalty = 1.0
