@@ -466,7 +466,7 @@ def test_a_memory_limit_that_is_too_small_says_what_is_needed():
         ):
             call()
     K = dataclasses.replace(K, engine=TorchEngine(threads=2), memory_bytes=1_000_000)
-    with pytest.raises(ValueError, match=r"takes 8\.\d MB .* allows 1\.0 MB.*smaller tiles"):
+    with pytest.raises(ValueError, match=r"takes [1-9][\d.]* MB .* allows 1\.0 MB.*smaller tiles"):
         K @ torch.ones(5000)
 
 

@@ -21,6 +21,12 @@ ROUNDING_LIMIT = 6e-6
 TILE_COLUMNS = 4096
 """Columns of a tile at most, so that it has some rows, and steps on the way are as small."""
 
+ALL_TILES_BYTES = 1 << 27
+"""The tiles of all workers together: with more than 32 of them, a tile becomes smaller."""
+
+TEMPORARIES = 2
+"""Tiles that the steps from distances to a kernel may take beside the one they fill."""
+
 MIN_STRIP_ROWS = 32
 """Rows that share one read of the columns in `normal`, however many columns there are."""
 
@@ -135,8 +141,9 @@ class TorchEngine(Engine):
         return out
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
-        threads = self._threads()
-        strip = max(self.tile_bytes, self._strip_rows(m) * m * itemsize)
+        threads, rows = self._threads(), self._strip_rows(m)
+        tile = max(self._tile_bytes(), rows * min(m, TILE_COLUMNS) * itemsize)
+        strip = max(tile, rows * m * itemsize) + TEMPORARIES * tile
         columns = m * (d + 2) * (itemsize + 8) + m * d * itemsize
         sums = (threads + 2) * m * t * 8
         return threads * strip + columns + sums
@@ -151,14 +158,17 @@ class TorchEngine(Engine):
 
     def _tile_shape(self, tiles: Tiles) -> tuple[int, int]:
         cols = min(tiles.m, TILE_COLUMNS)
-        return max(self.tile_bytes // (cols * tiles.dtype.itemsize), 1), cols
+        return max(self._tile_bytes() // (cols * tiles.dtype.itemsize), 1), cols
+
+    def _tile_bytes(self) -> int:
+        return min(self.tile_bytes, ALL_TILES_BYTES // self._threads())
 
     def _strip_rows(self, m: int) -> int:
         """Return the rows of a strip of `normal`, which needs all columns of a row at once.
 
         As many in float64 as in float32: half as many cost more than the larger strip does.
         """
-        return min(max(self.tile_bytes // (max(m, 1) * 4), MIN_STRIP_ROWS), 1024)
+        return min(max(self._tile_bytes() // (max(m, 1) * 4), MIN_STRIP_ROWS), 1024)
 
     def _tiles(self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
         x, z = x.to(self.device), z.to(self.device)
