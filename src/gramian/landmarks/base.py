@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._checks import as_count
 from .._registry import Registry
 from .._sparse import is_sparse, slice_rows
 from ..data import RowSource
@@ -72,8 +73,7 @@ class Uniform(Selector):
     m: int
 
     def __post_init__(self) -> None:
-        if self.m < 1:
-            raise ValueError(f"at least one landmark is needed, not {self.m}")
+        as_count(self.m, "the number of landmarks")
 
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         n = K.shape[0]
