@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn import metrics
 
-from gramian import KernelModel
+from gramian import KernelModel, KernelRidge
 
 
 @pytest.fixture
@@ -89,6 +89,18 @@ def test_another_column_may_hold_the_truth(report, model, fit, save):
 
 def test_r2_of_equal_targets_is_null(report, model, save):
     assert report("evaluate", model, save("same.parquet", n=5, y=np.ones(5)))["r2"] is None
+
+
+def test_several_targets(report, error, fresh, tmp_path):
+    x = np.asarray(pq.read_table(fresh).select(["a", "b", "c"]))
+    np.save(tmp_path / "x.npy", x)
+    model = KernelRidge(landmarks=5).fit(x, x[:, :2]).model_
+    model.save(tmp_path / "two.model")
+    report("predict", tmp_path / "two.model", tmp_path / "x.npy", "--out", tmp_path / "p.csv")
+    table = pa.csv.read_csv(tmp_path / "p.csv")
+    assert table.column_names == ["prediction_0", "prediction_1"]
+    said = error("evaluate", tmp_path / "two.model", fresh, "--target", "y")
+    assert "predicts 2 targets; evaluate takes one" in said
 
 
 # --- classification ------------------------------------------------------------------------------

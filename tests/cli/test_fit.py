@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramian import KernelModel, KernelRidge
+from gramian import KernelModel, KernelRidge, kernels
 from gramian.cli.training import spread_rows
 
 EXACT = ("--landmarks", "none", "--solver", "direct", "--lengthscale", "1.5")
@@ -152,6 +152,15 @@ def test_every_row_is_as_likely_to_be_held_out():
     counts = drawn.bincount(minlength=10).double()
     spread = (0.3 * 0.7 * times) ** 0.5  # the deviation of one count
     assert float((counts - 0.3 * times).abs().max()) < 5 * spread
+
+
+@pytest.mark.parametrize("kernel", kernels.names())
+def test_every_kernel(fit, train, kernel):
+    saved = KernelModel.load(
+        fit(train, "--kernel", kernel, "--landmarks", 20, "--solver", "direct")
+    )
+    assert saved.kernel.to_dict()["name"] == kernel
+    assert saved.kernel.to_dict()["lengthscale"] != "median"
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])

@@ -46,7 +46,10 @@ def fit(
     ] = None,
     history: Annotated[
         Path | None,
-        typer.Option(help=".json or .csv, one row per iteration.", rich_help_panel=OUTPUT),
+        typer.Option(
+            help=".json or .csv, one row per iteration since the start or the resumption.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
