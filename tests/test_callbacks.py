@@ -1,0 +1,357 @@
+"""Checkpoints resume exactly or refuse in words; validation and progress tell the truth."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import safe_open, save_file
+from torch import Tensor
+
+from gramian import kernels, solvers
+from gramian.callbacks import (
+    Checkpoint,
+    LogProgress,
+    ProgressBar,
+    Validate,
+    load_state,
+    save_state,
+)
+from gramian.operators import KernelOperator
+from gramian.problems import FullProblem, NystromProblem
+from gramian.solvers import (
+    PCG,
+    Direct,
+    Falkon,
+    State,
+    max_iterations,
+    patience,
+    solve,
+    tolerance,
+)
+
+N, M, D = 40, 9, 3
+CASES = [
+    pytest.param(name, kind, id=f"{name}-{kind.__name__}")
+    for name in solvers.names()
+    for kind in solvers.make(name).problem_types
+]
+
+
+def data() -> tuple[Tensor, Tensor]:
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(N, D, generator=rng, dtype=torch.float64)
+    return X, torch.stack([X[:, 0].sin(), X[:, 1] * X[:, 2]], dim=1)
+
+
+def problem_of(kind: type = NystromProblem, **changes: Any) -> Any:
+    X, y = data()
+    parts = {"X": X, "kernel": kernels.Gaussian(1.0), "y": y, "penalty": 1e-3, "m": M} | changes
+    K = KernelOperator(parts["kernel"], parts["X"], parts["X"])
+    weights = parts.get("weights")
+    if kind is FullProblem:
+        return FullProblem(K, parts["y"], parts["penalty"], weights)
+    index = torch.arange(parts["m"])
+    return NystromProblem.at(
+        K, index, parts["y"], parts["penalty"], weights, parts.get("landmark_weight")
+    )
+
+
+def assert_same_state(a: Any, b: Any) -> None:
+    assert type(a) is type(b)
+    for f in fields(a):
+        x, y = getattr(a, f.name), getattr(b, f.name)
+        if isinstance(x, Tensor):
+            assert x.dtype == y.dtype
+            assert x.shape == y.shape
+            assert torch.equal(x, y), f.name
+        elif is_dataclass(x):
+            assert_same_state(x, y)
+        else:
+            assert x == y
+
+
+class TestStateFiles:
+    @pytest.mark.parametrize(("name", "kind"), CASES)
+    @pytest.mark.parametrize("iterations", [0, 5])
+    def test_every_kind_of_state_comes_back(self, name, kind, iterations, tmp_path):
+        stop = [max_iterations(iterations)]
+        state = solve(problem_of(kind), solvers.make(name), stop=stop).state
+        state.metrics["valid_rmse"] = 0.1
+        save_state(tmp_path / "state", state)
+        assert_same_state(load_state(tmp_path / "state"), state)
+
+    def test_a_plain_state(self, tmp_path):
+        state = State(3, torch.randn(5, 1, generator=torch.Generator().manual_seed(0)))
+        save_state(tmp_path / "state", state)
+        assert_same_state(load_state(tmp_path / "state"), state)
+
+    def test_saving_does_not_change_the_state(self, tmp_path):
+        state = solve(problem_of(), Falkon(), stop=[max_iterations(2)]).state
+        kept = copy.deepcopy(state)
+        save_state(tmp_path / "state", state)
+        assert_same_state(state, kept)
+
+    def test_nothing_is_pickled(self, tmp_path):
+        save_state(tmp_path / "state", State(0, torch.zeros(2, 1)))
+        with safe_open(tmp_path / "state", framework="pt") as file:
+            assert json.loads(file.metadata()["gramian_state"])["format"] == 1
+
+    def test_a_file_cut_anywhere_is_refused_in_words(self, tmp_path):
+        path = tmp_path / "state"
+        save_state(path, solve(problem_of(), Falkon(), stop=[max_iterations(2)]).state)
+        whole = path.read_bytes()
+        for length in [*range(0, 40, 3), *range(40, len(whole), 97), len(whole) - 1]:
+            path.write_bytes(whole[:length])
+            with pytest.raises(ValueError, match="not a checkpoint of gramian, or is damaged"):
+                load_state(path)
+
+    @pytest.mark.parametrize("change", ["format", "type", "values", "about"])
+    def test_a_header_without_a_part_is_refused(self, change, tmp_path):
+        path = tmp_path / "state"
+        save_state(path, State(0, torch.zeros(2, 1)))
+        rewrite_header(path, lambda header: header.pop(change))
+        with pytest.raises(ValueError, match="damaged"):
+            load_state(path)
+
+    @pytest.mark.parametrize("header", ["[]", "null", "{", '{"format": "x"}', "3"])
+    def test_a_header_that_is_none(self, header, tmp_path):
+        save_file({"coef": torch.zeros(1)}, tmp_path / "f", {"gramian_state": header})
+        with pytest.raises(ValueError, match="damaged"):
+            load_state(tmp_path / "f")
+
+    def test_a_newer_format_says_so(self, tmp_path):
+        path = tmp_path / "state"
+        save_state(path, State(0, torch.zeros(2, 1)))
+        rewrite_header(path, lambda header: header.update(format=2))
+        with pytest.raises(ValueError, match="newer version of gramian: upgrade"):
+            load_state(path)
+
+    def test_another_safetensors_file(self, tmp_path):
+        save_file({"a": torch.zeros(3)}, tmp_path / "other")
+        with pytest.raises(ValueError, match="not a checkpoint"):
+            load_state(tmp_path / "other")
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            load_state(tmp_path / "nothing")
+
+
+def rewrite_header(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    with safe_open(path, framework="pt") as file:
+        header = json.loads(file.metadata()["gramian_state"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    change(header)
+    save_file(tensors, path, {"gramian_state": json.dumps(header)})
+
+
+class TestCheckpoint:
+    @pytest.mark.parametrize(("name", "kind"), CASES)
+    def test_going_on_from_the_file_changes_nothing(self, name, kind, tmp_path):
+        solver, stop = solvers.make(name), [max_iterations(9)]
+        whole = solve(problem_of(kind), solver, stop=stop)
+        checkpoint = Checkpoint(tmp_path / "state")
+        solve(problem_of(kind), solver, stop=[max_iterations(4)], callbacks=[checkpoint])
+        problem = problem_of(kind)
+        state = Checkpoint(tmp_path / "state").restore(problem, solver)
+        resumed = solve(problem, solver, stop=stop, state=state)
+        assert torch.equal(resumed.state.coef, whole.state.coef)
+        assert resumed.state.iteration == whole.state.iteration
+
+    @pytest.mark.parametrize(("every", "last"), [(1, 7), (3, 6), (10, 0)])
+    def test_every_few_iterations(self, every, last, tmp_path):
+        checkpoint = Checkpoint(tmp_path / "state", every=every)
+        solve(problem_of(), Falkon(), stop=[max_iterations(7)], callbacks=[checkpoint])
+        assert load_state(tmp_path / "state").iteration == last
+
+    def test_no_file_no_state(self, tmp_path):
+        assert Checkpoint(tmp_path / "state").restore(problem_of(), Falkon()) is None
+
+    def test_resume_can_be_switched_off(self, tmp_path):
+        save(tmp_path / "state", problem_of())
+        assert Checkpoint(tmp_path / "state", resume=False).restore(problem_of(), Falkon()) is None
+
+    @pytest.mark.parametrize(
+        ("what", "changes"),
+        [
+            ("targets", {"y": data()[1] + 1e-12}),
+            ("targets", {"y": data()[1].flip(0)}),
+            ("kernel", {"kernel": kernels.Gaussian(1.0 + 1e-12)}),
+            ("kernel", {"kernel": kernels.Matern32(1.0)}),
+            ("penalty", {"penalty": 1.1e-3}),
+            ("shape", {"m": M + 1}),
+            ("shape", {"y": data()[1][:, :1].clone()}),
+            ("centers", {"X": data()[0].flip(0)}),
+            ("rows", {"X": torch.cat([data()[0][:-1], torch.ones(1, D).double()])}),
+            ("weights", {"weights": torch.full((N,), 2.0).double()}),
+            ("landmark weights", {"landmark_weight": torch.arange(1.0, M + 1).double()}),
+            ("shape", {"X": data()[0].float()}),
+        ],
+    )
+    def test_another_problem_is_refused_by_what_differs(self, what, changes, tmp_path):
+        save(tmp_path / "state", problem_of())
+        with pytest.raises(ValueError, match=rf"another problem: .*{what}.* differ.*Delete it"):
+            Checkpoint(tmp_path / "state").restore(problem_of(**changes), Falkon())
+
+    def test_another_solver_is_refused(self, tmp_path):
+        save(tmp_path / "state", problem_of())
+        with pytest.raises(ValueError, match="another problem: the solver differ"):
+            Checkpoint(tmp_path / "state").restore(problem_of(), Direct())
+
+    def test_another_preconditioner_starts_from_the_coefficients(self, tmp_path):
+        """Its coordinates mean something else: going on in them would lead to a wrong solution."""
+        save(tmp_path / "state", problem_of())
+        problem, solver = problem_of(), Falkon(preconditioner_penalty=0.1)
+        state = Checkpoint(tmp_path / "state").restore(problem, solver)
+        stop = [tolerance(1e-12), max_iterations(300)]
+        resumed = solve(problem, solver, stop=stop, state=state).state.coef
+        expected = solve(problem_of(), Falkon(), stop=stop).state.coef
+        K = problem.K.dense()
+        torch.testing.assert_close(K @ resumed, K @ expected, rtol=0, atol=1e-8)
+
+    def test_a_damaged_file_is_refused(self, tmp_path):
+        (tmp_path / "state").write_bytes(b"nonsense")
+        with pytest.raises(ValueError, match=r"damaged.*delete it to start"):
+            Checkpoint(tmp_path / "state").restore(problem_of(), Falkon())
+
+    def test_copies_and_pickles_hold_no_data(self, tmp_path):
+        checkpoint = Checkpoint(tmp_path / "state", every=2)
+        problem = problem_of(X=torch.randn(500, D).double(), y=torch.zeros(500, 1).double())
+        before = len(pickle.dumps(checkpoint))
+        solve(problem, Falkon(), stop=[max_iterations(1)], callbacks=[checkpoint])
+        assert len(pickle.dumps(checkpoint)) == before
+        other = copy.deepcopy(checkpoint)
+        assert (other.path, other.every, other.resume) == (checkpoint.path, 2, True)
+
+    @pytest.mark.parametrize("every", [0, -1])
+    def test_an_interval_that_is_none(self, every, tmp_path):
+        with pytest.raises(ValueError, match="every must be a whole number of at least 1"):
+            Checkpoint(tmp_path / "state", every=every)
+
+
+def save(path: Path, problem: NystromProblem) -> None:
+    solve(problem, Falkon(), stop=[max_iterations(3)], callbacks=[Checkpoint(path)])
+
+
+class TestValidate:
+    new = torch.randn(7, D, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+
+    def test_the_error_is_that_of_the_predictions(self):
+        problem = problem_of()
+        y = torch.ones(7, 2).double()
+        result = solve(
+            problem, Falkon(), stop=[max_iterations(3)], callbacks=[Validate(self.new, y)]
+        )
+        predicted = problem.model(result.state.coef).predict(self.new)
+        expected = float(((predicted - y) ** 2).mean().sqrt())
+        assert result.history[-1]["valid_rmse"] == pytest.approx(expected, rel=1e-12)
+        assert result.history[0]["valid_rmse"] == 1  # the zero function
+
+    def test_a_vector_of_targets(self):
+        problem = problem_of(y=data()[1][:, :1].clone())
+        validate = Validate(self.new.numpy(), np.ones(7))
+        result = solve(problem, Falkon(), stop=[max_iterations(0)], callbacks=[validate])
+        assert result.history[0]["valid_rmse"] == 1
+
+    def test_every_few_iterations(self):
+        validate = Validate(self.new, torch.ones(7, 2), every=3)
+        history = solve(
+            problem_of(), Falkon(), stop=[max_iterations(7)], callbacks=[validate]
+        ).history
+        assert [row["iteration"] for row in history if "valid_rmse" in row] == [0, 3, 6]
+
+    def test_it_is_there_for_closed_forms_too(self):
+        validate = Validate(self.new, torch.ones(7, 2), every=5)
+        assert "valid_rmse" in solve(problem_of(), Direct(), callbacks=[validate]).history[-1]
+
+    def test_it_costs_the_solver_nothing(self):
+        validate = Validate(self.new, torch.ones(7, 2))
+        with_it = solve(problem_of(), Falkon(), stop=[max_iterations(3)], callbacks=[validate])
+        without = solve(problem_of(), Falkon(), stop=[max_iterations(3)])
+        evaluations = [r.history[-1]["kernel_evaluations"] for r in (with_it, without)]
+        assert evaluations[0] == evaluations[1]
+        assert torch.equal(with_it.state.coef, without.state.coef)
+
+    def test_rules_may_watch_it(self):
+        X, y = data()
+        stop = [patience("valid_rmse", 2), max_iterations(200)]
+        result = solve(problem_of(), Falkon(), stop=stop, callbacks=[Validate(X.flip(0), y)])
+        assert result.reason == "no_progress"
+
+    def test_errors_of_codes(self):
+        """One target: its sign. Several: the place of the largest."""
+        X, _ = data()
+        place = (X[:, 0] > 0).long() + (X[:, 1] > 0.5).long()
+        codes = torch.nn.functional.one_hot(place, 3).double() - 0.5
+        for y in (codes, codes[:, :1].clone()):
+            problem = problem_of(y=y)
+            validate = [Validate(X, y, coded=True)]
+            result = solve(problem, Falkon(), stop=[max_iterations(20)], callbacks=validate)
+            f = problem.model(result.state.coef).predict(X)
+            wrong = (f[:, 0] > 0) != (y[:, 0] > 0) if y.shape[1] == 1 else f.argmax(1) != place
+            assert 0 < wrong.double().mean() < 0.5
+            assert result.history[-1]["valid_error"] == pytest.approx(float(wrong.double().mean()))
+
+    def test_targets_of_another_number_are_refused(self):
+        validate = Validate(self.new, torch.ones(6))
+        with pytest.raises(ValueError, match=r"7 rows with 2 targets each, but y of shape \(6,\)"):
+            solve(problem_of(), Falkon(), callbacks=[validate])
+
+    def test_an_interval_that_is_none(self):
+        with pytest.raises(ValueError, match="every must be a whole number"):
+            Validate(self.new, torch.ones(7), every=0)
+
+
+class TestProgress:
+    def test_log(self, caplog):
+        with caplog.at_level("INFO", logger="gramian"):
+            solve(problem_of(), Falkon(), stop=[max_iterations(4)], callbacks=[LogProgress(2)])
+        lines = [record.getMessage() for record in caplog.records]
+        assert [line.split(":")[0] for line in lines] == [f"iteration {k}" for k in (0, 2, 4)]
+        assert all("rel_residual" in line and "seconds" in line for line in lines)
+
+    def test_without_a_handler_nothing_is_written(self, capfd):
+        solve(problem_of(), Falkon(), stop=[max_iterations(2)], callbacks=[LogProgress()])
+        assert capfd.readouterr() == ("", "")
+
+    def test_the_bar_writes_to_stderr_only(self, capfd):
+        with ProgressBar(total=3, description="fitting") as bar:
+            solve(problem_of(), Falkon(), stop=[max_iterations(3)], callbacks=[bar])
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert "fitting" in err
+        assert "3/3" in err
+
+    def test_the_bar_is_silent_outside_its_block(self, capfd):
+        solve(problem_of(), Falkon(), stop=[max_iterations(3)], callbacks=[ProgressBar()])
+        assert capfd.readouterr() == ("", "")
+
+    def test_the_bar_can_be_used_again_copied_and_pickled(self, capfd):
+        bar = ProgressBar(total=2)
+        for _ in range(2):
+            with bar:
+                solve(problem_of(), Falkon(), stop=[max_iterations(2)], callbacks=[bar])
+                copy.deepcopy(bar)
+                pickle.loads(pickle.dumps(bar))
+        assert capfd.readouterr().err.count("2/2") == 2
+
+    def test_the_terminal_is_given_back_after_an_error(self):
+        bar = ProgressBar()
+        with pytest.raises(RuntimeError), bar:
+            raise RuntimeError
+        assert bar._progress is None
+
+
+def test_pcg_and_falkon_of_one_problem_do_not_mix(tmp_path):
+    problem = replace(problem_of(FullProblem))
+    solve(problem, PCG(), stop=[max_iterations(2)], callbacks=[Checkpoint(tmp_path / "state")])
+    with pytest.raises(ValueError, match="another problem"):
+        Checkpoint(tmp_path / "state").restore(problem_of(m=N), Falkon())
