@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramian import KernelModel, KernelRidge, kernels
@@ -137,6 +137,7 @@ def test_validation_on_another_file(report, train, fresh, tmp_path):
     assert said["validation"]["rmse"] == pytest.approx(found["rmse"], rel=1e-10)
 
 
+@settings(deadline=None)
 @given(n=st.integers(1, 300), data=st.data())
 def test_held_out_rows_are_distinct_and_in_order(n, data):
     count = data.draw(st.integers(1, n))

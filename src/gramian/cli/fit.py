@@ -22,10 +22,11 @@ from ..estimators import KernelRidge, KernelRidgeClassifier
 from ..model import KernelModel
 from ..problems import Problem
 from ..solvers import State
+from .estimator import check, make_estimator
 from .messages import say
 from .options import FitOptions
 from .report import Report, to_json
-from .training import Training, check, make_estimator, open_training
+from .training import Training, open_training
 
 Estimator = KernelRidge | KernelRidgeClassifier
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from .estimator import check, make_estimator
 from .options import FitOptions
 from .report import Report
-from .training import check, make_estimator, open_training
+from .training import open_training
 
 
 def plan(data: Path, options: FitOptions) -> Report:

@@ -1,19 +1,15 @@
-"""From a table and options to rows, targets and an estimator: what `fit` and `plan` share."""
+"""From a table and options to rows and targets, to learn from and held out."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .. import kernels, solvers
-from .._checks import as_bytes
 from ..data import (
     Cast,
     RowSource,
@@ -26,8 +22,6 @@ from ..data import (
     open_rows,
     read_targets,
 )
-from ..estimators import KernelRidge, KernelRidgeClassifier
-from ..operators import choose_engine
 from . import parsing
 from .options import FitOptions, Task
 
@@ -174,39 +168,3 @@ def _in_memory(rows: RowSource) -> RowSource:
     held = as_rows(rows.take(torch.arange(len(rows))))
     held.feature_names = rows.feature_names
     return held
-
-
-def make_estimator(
-    options: FitOptions, classification: bool, callbacks: Sequence[Any] = ()
-) -> KernelRidge | KernelRidgeClassifier:
-    """Return the estimator that the options describe."""
-    kind = KernelRidgeClassifier if classification else KernelRidge
-    return kind(
-        kernels.make(options.kernel, lengthscale=parsing.lengthscale(options.lengthscale)),
-        penalty=options.penalty,
-        landmarks=parsing.landmarks(options.landmarks),
-        solver=options.solver,
-        max_iter=options.max_iter,
-        tol=options.tol,
-        engine=options.engine,
-        memory_limit=options.memory_limit,
-        callbacks=callbacks,
-        random_state=options.seed,
-    )
-
-
-def check(options: FitOptions) -> None:
-    """Refuse what cannot be right whatever the data are: before the first pass over them."""
-    _check_name("kernel", options.kernel, kernels.names())
-    _check_name("solver", options.solver, ("auto", *solvers.names()))
-    make_estimator(options, classification=False)
-    choose_engine(options.engine, dtype=torch.float32)
-    if options.memory_limit is not None:
-        as_bytes(options.memory_limit, "--memory-limit")
-
-
-def _check_name(option: str, given: str, known: Sequence[str]) -> None:
-    if given not in known:
-        near = difflib.get_close_matches(given, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"unknown --{option} {given!r}; known: {', '.join(known)}{hint}")

@@ -1,0 +1,52 @@
+"""The estimator that the options describe, and what they cannot say whatever the data are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .. import kernels, solvers
+from .._checks import as_bytes
+from ..estimators import KernelRidge, KernelRidgeClassifier
+from ..operators import choose_engine
+from . import parsing
+from .options import FitOptions
+
+
+def make_estimator(
+    options: FitOptions, classification: bool, callbacks: Sequence[Any] = ()
+) -> KernelRidge | KernelRidgeClassifier:
+    """Return the estimator that the options describe."""
+    kind = KernelRidgeClassifier if classification else KernelRidge
+    return kind(
+        kernels.make(options.kernel, lengthscale=parsing.lengthscale(options.lengthscale)),
+        penalty=options.penalty,
+        landmarks=parsing.landmarks(options.landmarks),
+        solver=options.solver,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        engine=options.engine,
+        memory_limit=options.memory_limit,
+        callbacks=callbacks,
+        random_state=options.seed,
+    )
+
+
+def check(options: FitOptions) -> None:
+    """Refuse what cannot be right whatever the data are: before the first pass over them."""
+    _check_name("kernel", options.kernel, kernels.names())
+    _check_name("solver", options.solver, ("auto", *solvers.names()))
+    make_estimator(options, classification=False)
+    choose_engine(options.engine, dtype=torch.float32)
+    if options.memory_limit is not None:
+        as_bytes(options.memory_limit, "--memory-limit")
+
+
+def _check_name(option: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        near = difflib.get_close_matches(given, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"unknown --{option} {given!r}; known: {', '.join(known)}{hint}")
