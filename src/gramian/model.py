@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import scipy.sparse
 import torch
 from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
@@ -200,8 +201,13 @@ def _center_tensors(centers: RowSource) -> dict[str, Tensor]:
 def _centers(tensors: dict[str, Tensor], shape: list[int]) -> RowSource:
     if "centers" in tensors:
         return as_rows(tensors["centers"])
-    crow, col, values = (tensors[f"centers.{part}"] for part in ("crow", "col", "values"))
-    return as_rows(torch.sparse_csr_tensor(crow, col, values, size=tuple(shape)))
+    parts = tuple(tensors[f"centers.{part}"].numpy() for part in ("values", "col", "crow"))
+    try:
+        matrix = scipy.sparse.csr_array(parts, shape=tuple(shape))
+        matrix.check_format(full_check=True)  # indices out of range would crash the process
+    except ValueError as error:
+        raise ValueError(f"the sparse centers of the model are damaged: {error}") from error
+    return as_rows(matrix)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
