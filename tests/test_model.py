@@ -1,0 +1,304 @@
+"""Models predict what the formula says, and come back from their file unchanged or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickletools
+import resource
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+from safetensors.torch import safe_open, save_file
+from torch import Tensor
+
+from gramian import KernelModel, kernels
+from gramian.data import Standardizer, as_rows
+from gramian.operators.torch_engine import TorchEngine
+
+M, D, T = 7, 3, 2
+NAMES = ("height", "weight", "Größe")
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+NEW = normal(11, D, seed=1)
+
+
+def model(**changes: Any) -> KernelModel:
+    plain = KernelModel(kernels.Gaussian(1.5), normal(M, D), normal(M, T, seed=2))
+    return replace(plain, **changes)
+
+
+class TestPredict:
+    def test_the_formula(self):
+        expected = kernels.Gaussian(1.5)(NEW, normal(M, D)) @ normal(M, T, seed=2)
+        torch.testing.assert_close(model().predict(NEW), expected)
+
+    def test_scale_and_shift(self):
+        shift, scale = torch.tensor([1.0, -2.0]).double(), torch.tensor([10.0, 0.5]).double()
+        expected = shift + scale * model().predict(NEW)
+        changed = model(target_shift=shift, target_scale=scale)
+        torch.testing.assert_close(changed.predict(NEW), expected)
+        assert torch.equal(shift, torch.tensor([1.0, -2.0]).double())
+
+    def test_rows_are_standardized_like_those_of_training(self):
+        X = 100 + 7 * normal(50, D, seed=3)
+        standardizer = Standardizer.fit(as_rows(X))
+        changed = model(standardizer=standardizer)
+        expected = model().predict((X - X.mean(0)) / X.std(0, correction=0))
+        torch.testing.assert_close(changed.predict(X), expected)
+
+    def test_in_float64_whatever_the_centers_are(self, dtype):
+        narrow = model(centers=normal(M, D).to(dtype), coef=normal(M, T, seed=2).to(dtype))
+        assert narrow.predict(NEW.to(dtype)).dtype == torch.float64
+
+    @pytest.mark.parametrize(
+        "as_input",
+        [
+            Tensor.numpy,
+            lambda x: x.numpy().tolist(),
+            lambda x: pd.DataFrame(x.numpy()),
+            lambda x: scipy.sparse.csr_array(x.numpy()),
+            lambda x: as_rows(x),
+        ],
+    )
+    def test_any_kind_of_rows(self, as_input):
+        torch.testing.assert_close(model().predict(as_input(NEW)), model().predict(NEW))
+
+    def test_blocks_do_not_matter(self):
+        engine = TorchEngine(tile_bytes=512, threads=1)
+        X = normal(500, D, seed=5)
+        small = model().predict(X, engine=engine, memory_bytes=20_000)
+        torch.testing.assert_close(small, model().predict(X))
+
+    def test_labels(self):
+        values = model().predict(NEW)
+        several = model(classes=("no", "yes"))
+        assert several.predict_labels(NEW) == [("no", "yes")[i] for i in values.argmax(1)]
+        two = model(coef=normal(M, 1), classes=(False, True))
+        assert two.predict_labels(NEW) == (two.predict(NEW)[:, 0] > 0).tolist()
+
+    def test_a_regression_has_no_labels(self):
+        with pytest.raises(ValueError, match="regression and has no classes; use predict"):
+            model().predict_labels(NEW)
+
+
+class TestRefusals:
+    def test_number_of_features(self):
+        with pytest.raises(ValueError, match="X has 2 features, but the model was trained on 3"):
+            model().predict(NEW[:, :2])
+
+    def test_names_of_features(self):
+        frame = pd.DataFrame(NEW.numpy(), columns=["height", "Größe", "weight"])
+        with pytest.raises(
+            ValueError, match=r"'Größe' where the model expects 'weight'.*height, we"
+        ):
+            model(feature_names=NAMES).predict(frame)
+
+    def test_names_need_not_be_given(self):
+        named = model(feature_names=NAMES)
+        torch.testing.assert_close(named.predict(NEW), model().predict(NEW))
+        frame = pd.DataFrame(NEW.numpy(), columns=list(NAMES))
+        torch.testing.assert_close(named.predict(frame), model().predict(NEW))
+        torch.testing.assert_close(model().predict(frame), model().predict(NEW))
+
+    def test_centers_and_coefficients_of_different_number(self):
+        with pytest.raises(ValueError, match="7 centers but 6 coefficients"):
+            model(coef=normal(M - 1, T))
+
+
+KERNELS = [
+    kernels.Gaussian(0.7),
+    kernels.Gaussian((1.0, 2.0, 1 / 3)),
+    kernels.L1Laplacian(2.5),
+    kernels.RationalQuadratic(1.1, alpha=0.3),
+    kernels.Polynomial(degree=2, coef0=0.1, lengthscale=(1.0, 0.1, 7.0)),
+    2.5 * kernels.Matern52(1.0)
+    + kernels.Linear() * (kernels.Laplacian(3.0) + kernels.Matern12(1e-3)),
+]
+
+SHIFTS = torch.tensor([[1.0, -2.0], [10.0, 0.1]]).double()
+
+MODELS: dict[str, Callable[[], KernelModel]] = {
+    "plain": model,
+    "float32": lambda: model(centers=normal(M, D).float(), coef=normal(M, T).float()),
+    "sparse": lambda: model(centers=scipy.sparse.csr_array(np.eye(M, D))),
+    "scaled": lambda: model(target_shift=SHIFTS[0], target_scale=SHIFTS[1]),
+    "scaled by one tensor": lambda: model(target_shift=SHIFTS[0], target_scale=SHIFTS[0]),
+    "a view": lambda: model(coef=normal(M, 2 * T)[:, ::2]),
+    "standardized": lambda: model(standardizer=Standardizer.fit(as_rows(normal(30, D) * 3 + 9))),
+    "named": lambda: model(feature_names=NAMES),
+    "one center": lambda: model(centers=normal(1, D), coef=normal(1, 1)),
+    "informed": lambda: model(info={"version": "0.1", "rows": 7, "error": 0.25, "text": "ü"}),
+    **{f"kernel {i}": lambda k=k: model(kernel=k) for i, k in enumerate(KERNELS)},
+    "strings": lambda: model(classes=("no", "ja ✓")),
+    "integers": lambda: model(classes=(-3, 2**60)),
+    "numbers": lambda: model(classes=(0.1, math.pi)),
+    "booleans": lambda: model(coef=normal(M, 1), classes=(False, True)),
+}
+
+
+class TestFiles:
+    @pytest.mark.parametrize("name", MODELS)
+    def test_a_model_comes_back(self, name, tmp_path):
+        saved = MODELS[name]()
+        saved.save(tmp_path / "model")
+        loaded = KernelModel.load(tmp_path / "model")
+        assert torch.equal(loaded.predict(NEW), saved.predict(NEW))
+        assert loaded.kernel == saved.kernel
+        assert loaded.centers.dtype == saved.centers.dtype
+        assert loaded.centers.sparse == saved.centers.sparse
+        assert loaded.feature_names == saved.feature_names
+        assert loaded.info == saved.info
+        assert loaded.classes == saved.classes
+        if saved.classes is not None:
+            assert [type(label) for label in loaded.classes] == [type(c) for c in saved.classes]
+            assert loaded.predict_labels(NEW) == saved.predict_labels(NEW)
+
+    def test_saving_what_was_loaded_gives_the_same_file(self, tmp_path):
+        MODELS["standardized"]().save(tmp_path / "a")
+        KernelModel.load(tmp_path / "a").save(tmp_path / "b")
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+    def test_centers_on_disk_move_into_the_file(self, tmp_path):
+        np.save(tmp_path / "z.npy", normal(M, D).numpy())
+        model(centers=tmp_path / "z.npy").save(tmp_path / "model")
+        os.remove(tmp_path / "z.npy")
+        loaded = KernelModel.load(tmp_path / "model")
+        torch.testing.assert_close(loaded.predict(NEW), model().predict(NEW))
+
+    def test_it_replaces_an_older_one(self, tmp_path):
+        model().save(tmp_path / "model")
+        model(kernel=kernels.Linear()).save(str(tmp_path / "model"))
+        assert KernelModel.load(tmp_path / "model").kernel == kernels.Linear()
+        assert os.listdir(tmp_path) == ["model"]
+
+    def test_nothing_is_pickled(self, tmp_path):
+        for name in ("sparse", "strings", "standardized"):
+            MODELS[name]().save(tmp_path / name)
+            content = (tmp_path / name).read_bytes()
+            with pytest.raises(ValueError, match=r"opcode|exhausted|expected"):
+                list(pickletools.genops(content))
+            with safe_open(tmp_path / name, framework="pt") as file:
+                json.loads(file.metadata()["gramian"])
+
+
+class TestDamage:
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        MODELS["standardized"]().save(tmp_path / "model")
+        return tmp_path / "model"
+
+    def test_a_file_cut_anywhere(self, path):
+        whole = path.read_bytes()
+        for length in [*range(0, 60, 7), *range(60, len(whole), 41), len(whole) - 1]:
+            path.write_bytes(whole[:length])
+            with pytest.raises(ValueError, match="not a gramian model, or was cut off"):
+                KernelModel.load(path)
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"there is no model file .*nothing"):
+            KernelModel.load(tmp_path / "nothing")
+
+    def test_a_folder(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="there is no model file"):
+            KernelModel.load(tmp_path)
+
+    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"x,y\n1,2\n", b"\x80\x04]\x94."])
+    def test_a_file_of_another_kind(self, content, tmp_path):
+        (tmp_path / "file").write_bytes(content)
+        with pytest.raises(ValueError, match="not a gramian model"):
+            KernelModel.load(tmp_path / "file")
+
+    def test_another_safetensors_file(self, tmp_path):
+        save_file({"weight": torch.zeros(3)}, tmp_path / "net")
+        with pytest.raises(ValueError, match="safetensors file but not a gramian model"):
+            KernelModel.load(tmp_path / "net")
+
+    @pytest.mark.parametrize("header", ["[]", "null", "3", '{"format": "new"}', "{}"])
+    def test_a_header_that_is_none(self, header, tmp_path):
+        save_file({"a": torch.zeros(1)}, tmp_path / "file", {"gramian": header})
+        with pytest.raises(ValueError, match="not a gramian model"):
+            KernelModel.load(tmp_path / "file")
+
+    def test_a_newer_format(self, path):
+        rewrite(path, lambda header, tensors: header.update(format=2, info={"version": "9.9"}))
+        with pytest.raises(ValueError, match=r"format 2, written by gramian 9\.9.*upgrade gramian"):
+            KernelModel.load(path)
+
+    def test_a_kernel_of_the_future(self, path):
+        rewrite(path, lambda header, tensors: header.update(kernel={"name": "wendland"}))
+        with pytest.raises(ValueError, match=r"unknown kernel 'wendland'; known: .*gaussian"):
+            KernelModel.load(path)
+
+    @pytest.mark.parametrize("part", ["kernel", "centers", "standardizer", "classes", "info"])
+    def test_a_header_without_a_part(self, part, path):
+        rewrite(path, lambda header, tensors: header.pop(part))
+        with pytest.raises(ValueError, match=f"damaged gramian model.*{part}"):
+            KernelModel.load(path)
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            {"centers.col": torch.tensor([0, 1, 99])},
+            {"centers.col": torch.tensor([0, 1])},
+            {"centers.crow": torch.tensor([0, 1, 2, 3, 3, 3, 3, 9])},
+            {"centers.crow": torch.tensor([0, 3])},
+        ],
+    )
+    def test_sparse_centers_that_would_read_beyond_the_memory(self, damage, tmp_path):
+        path = tmp_path / "model"
+        MODELS["sparse"]().save(path)
+        rewrite(path, lambda header, tensors: tensors.update(damage))
+        with pytest.raises(ValueError, match="sparse centers of the model are damaged"):
+            KernelModel.load(path)
+
+    @pytest.mark.parametrize("part", ["coef", "centers"])
+    def test_a_file_without_a_tensor(self, part, path):
+        rewrite(path, lambda header, tensors: tensors.pop(part))
+        with pytest.raises(ValueError, match=f"damaged gramian model.*{part}"):
+            KernelModel.load(path)
+
+    def test_parts_that_do_not_fit_together(self, path):
+        rewrite(path, lambda header, tensors: tensors.update(coef=normal(M - 1, T)))
+        with pytest.raises(ValueError, match="7 centers but 6 coefficients"):
+            KernelModel.load(path)
+
+    def test_a_parameter_of_the_kernel_that_cannot_be(self, path):
+        kernel = {"name": "gaussian", "lengthscale": -1.0}
+        rewrite(path, lambda header, tensors: header.update(kernel=kernel))
+        with pytest.raises(ValueError, match="lengthscale must be positive"):
+            KernelModel.load(path)
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], Any]) -> None:
+    with safe_open(path, framework="pt") as file:
+        header = json.loads(file.metadata()["gramian"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    change(header, tensors)
+    save_file(tensors, path, {"gramian": json.dumps(header)})
+
+
+def test_a_full_disk_leaves_the_old_model(tmp_path):
+    path = tmp_path / "model"
+    model().save(path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))  # files cannot grow beyond this
+    try:
+        with pytest.raises(OSError, match=r"could not write .*model: .*there is unchanged"):
+            model(kernel=kernels.Linear()).save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert KernelModel.load(path).kernel == model().kernel
+    assert os.listdir(tmp_path) == ["model"]
