@@ -175,7 +175,8 @@ def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Tenso
     place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     unknown = classes[place] != y
     if unknown.any():
-        raise ValueError(f"label {y[unknown][0]!r} is none of the classes seen in training")
+        label = y[unknown].tolist()[0]
+        raise ValueError(f"label {label!r} is none of the classes seen in training")
     index = torch.from_numpy(place)
     if len(classes) == 2:
         return (2 * index - 1).to(dtype)[:, None]
