@@ -1,0 +1,119 @@
+"""A fit that was interrupted goes on from its checkpoint to the same result, bit by bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gramian import KernelRidge, KernelRidgeClassifier
+from gramian.callbacks import Checkpoint
+from gramian.solvers import Falkon
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((90, 3))
+Y = np.stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
+WEIGHT = RNG.uniform(0, 2, 90)
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "falkon": {"landmarks": 20},
+    "refined": {"landmarks": 20, "solver": Falkon(refine=True)},
+    "points": {"landmarks": X[:15] + 0.1},
+    "pcg": {"solver": "pcg", "penalty": 1e-2},
+}
+
+# A dozen iterations are enough to be interrupted in.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+class PowerCut:
+    """Ends the process, as far as a callback can, after some iterations."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def __call__(self, problem: Any, state: Any) -> None:
+        if state.iteration == self.after:
+            raise SystemExit
+
+
+def estimator(name: str, path: Path, *more: Any, kind: type = KernelRidge) -> Any:
+    callbacks = [Checkpoint(path), *more]
+    return kind(callbacks=callbacks, random_state=0, max_iter=12, **SETTINGS[name])
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("after", [0, 1, 6])
+def test_the_same_result_bit_by_bit(name, dtype, after, tmp_path):
+    x = X.astype(dtype)
+    whole = estimator(name, tmp_path / "whole").fit(x, Y, WEIGHT)
+    with pytest.raises(SystemExit):
+        estimator(name, tmp_path / "state", PowerCut(after)).fit(x, Y, WEIGHT)
+    resumed = estimator(name, tmp_path / "state").fit(x, Y, WEIGHT)
+    np.testing.assert_array_equal(resumed.dual_coef_, whole.dual_coef_)
+    assert resumed.n_iter_ == whole.n_iter_
+    assert resumed.history_[0]["iteration"] == after
+    assert resumed.history_[-1]["rel_residual"] == whole.history_[-1]["rel_residual"]
+
+
+def test_twice_interrupted(tmp_path):
+    whole = estimator("falkon", tmp_path / "whole").fit(X, Y)
+    for after in (2, 5):
+        with pytest.raises(SystemExit):
+            estimator("falkon", tmp_path / "state", PowerCut(after)).fit(X, Y)
+    resumed = estimator("falkon", tmp_path / "state").fit(X, Y)
+    np.testing.assert_array_equal(resumed.dual_coef_, whole.dual_coef_)
+
+
+def test_a_finished_fit_is_not_done_again(tmp_path):
+    first = estimator("falkon", tmp_path / "state").fit(X, Y)
+    again = estimator("falkon", tmp_path / "state").fit(X, Y)
+    assert len(again.history_) == 1
+    np.testing.assert_array_equal(again.dual_coef_, first.dual_coef_)
+
+
+def test_a_classifier(tmp_path):
+    labels = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    whole = estimator("falkon", tmp_path / "whole", kind=KernelRidgeClassifier).fit(X, labels)
+    interrupted = estimator("falkon", tmp_path / "state", PowerCut(3), kind=KernelRidgeClassifier)
+    with pytest.raises(SystemExit):
+        interrupted.fit(X, labels)
+    resumed = estimator("falkon", tmp_path / "state", kind=KernelRidgeClassifier).fit(X, labels)
+    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
+
+
+def test_other_landmarks_are_refused_and_the_remedy_is_named(tmp_path):
+    path = tmp_path / "state"
+    KernelRidge(landmarks=10, callbacks=[Checkpoint(path)]).fit(X, Y)
+    with pytest.raises(ValueError, match=r"centers.* differ.*set random_state"):
+        KernelRidge(landmarks=10, callbacks=[Checkpoint(path)]).fit(X, Y)
+    KernelRidge(landmarks=10, callbacks=[Checkpoint(path, resume=False)]).fit(X, Y)
+
+
+@pytest.mark.parametrize("penalty", [1e-6, np.float64(1e-6), np.array(1e-6)[()]])
+def test_the_type_of_a_number_is_no_difference(penalty, tmp_path):
+    est = estimator("falkon", tmp_path / "state").fit(X, Y)
+    est.set_params(penalty=penalty).fit(X, Y)
+    assert len(est.history_) == 1
+
+
+def test_other_data_are_refused(tmp_path):
+    estimator("falkon", tmp_path / "state").fit(X, Y)
+    with pytest.raises(ValueError, match=r"targets.* differ"):
+        estimator("falkon", tmp_path / "state").fit(X, Y + 1)
+    with pytest.raises(ValueError, match=r"rows.* differ"):
+        estimator("falkon", tmp_path / "state").fit(np.flip(X, axis=0).copy(), Y)
+
+
+def test_another_number_of_threads_changes_rounding_only(tmp_path):
+    with pytest.raises(SystemExit):
+        estimator("falkon", tmp_path / "state", PowerCut(4)).fit(X, Y)
+    torch.set_num_threads(2)
+    resumed = estimator("falkon", tmp_path / "state").fit(X, Y)
+    torch.set_num_threads(1)
+    whole = estimator("falkon", tmp_path / "whole").fit(X, Y)
+    np.testing.assert_allclose(resumed.predict(X), whole.predict(X), rtol=1e-6, atol=1e-7)

@@ -1,0 +1,106 @@
+"""Estimators as parts of scikit-learn: searches, clones, pickles, pipelines."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gramian import KernelRidge, KernelRidgeClassifier, kernels
+from gramian.callbacks import Checkpoint, ProgressBar, Validate
+from gramian.landmarks import Uniform
+from gramian.solvers import Direct, Falkon
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((120, 2))
+Y = np.sin(3 * X[:, 0]) * X[:, 1]
+
+
+class TestGridSearch:
+    def test_over_landmarks(self):
+        est = KernelRidge(lengthscale=0.7, random_state=0, penalty=1e-5)
+        search = GridSearchCV(est, {"landmarks": [5, 50]}, cv=3).fit(X, Y)
+        few, many = search.cv_results_["mean_test_score"]
+        assert search.best_params_ == {"landmarks": 50}
+        assert many > few + 0.1  # five landmarks cannot follow this function
+        assert len(search.best_estimator_.landmark_index_) == 50
+
+    def test_over_solver_objects(self):
+        choices = [Falkon(), Falkon(preconditioner_penalty=0.1), Direct()]
+        est = KernelRidge(landmarks=20, random_state=0, penalty=1e-3, tol=1e-10, max_iter=500)
+        fits = [clone(est).set_params(solver=solver).fit(X, Y) for solver in choices]
+        assert [fit.solver_ for fit in fits] == choices
+        # the same function, by other ways
+        assert fits[1].n_iter_ > fits[0].n_iter_ > 1
+        assert fits[2].history_[-1].keys() != fits[0].history_[-1].keys()
+        search = GridSearchCV(est, {"solver": choices}, cv=2).fit(X, Y)
+        scores = search.cv_results_["mean_test_score"]
+        np.testing.assert_allclose(scores, scores[0], rtol=1e-5)
+        assert search.best_estimator_.solver_ == search.best_params_["solver"]
+
+    def test_a_solver_that_stops_early_changes_the_scores(self):
+        # With one iteration only the preconditioner speaks.
+        est = KernelRidge(landmarks=40, random_state=0, penalty=1e-4, callbacks=[once])
+        grid = {"solver": [Falkon(), Falkon(preconditioner_penalty=10.0), Direct()]}
+        scores = GridSearchCV(est, grid, cv=3).fit(X, Y).cv_results_["mean_test_score"]
+        assert len(set(np.round(scores, 6))) == 3
+
+    def test_over_kernels_and_selectors(self):
+        grid = {
+            "kernel": [kernels.Gaussian(0.7), kernels.Linear()],
+            "landmarks": [None, Uniform(30), X[:10]],
+        }
+        search = GridSearchCV(KernelRidge(random_state=0), grid, cv=2).fit(X, Y)
+        assert search.best_params_["kernel"] == kernels.Gaussian(0.7)
+
+    def test_of_a_classifier_in_a_pipeline(self):
+        pipeline = make_pipeline(StandardScaler(), KernelRidgeClassifier(random_state=0))
+        grid = {"kernelridgeclassifier__landmarks": [3, 60]}
+        search = GridSearchCV(pipeline, grid, cv=3).fit(X, Y > 0)
+        assert search.best_params_["kernelridgeclassifier__landmarks"] == 60
+        assert search.score(X, Y > 0) > 0.9
+
+
+def once(problem: Any, state: Any) -> bool:
+    return state.iteration >= 1
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"landmarks": 10, "solver": Falkon(refine=True)},
+    {"landmarks": Uniform(7), "kernel": 2.0 * kernels.Gaussian(1.0)},
+    {"landmarks": X[:5], "lengthscale": [1.0, 2.0]},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+class TestCopies:
+    def test_clone(self, settings):
+        est = KernelRidge(random_state=0, **settings).fit(X, Y)
+        copy = clone(est)
+        assert not hasattr(copy, "model_")
+        np.testing.assert_array_equal(copy.fit(X, Y).predict(X), est.predict(X))
+
+    def test_pickle(self, settings):
+        est = KernelRidge(random_state=0, **settings).fit(X, Y)
+        again = pickle.loads(pickle.dumps(est))
+        np.testing.assert_array_equal(again.predict(X), est.predict(X))
+        assert again.history_ == est.history_
+
+    def test_set_params_is_what_the_next_fit_does(self, settings):
+        changed = KernelRidge().fit(X, Y).set_params(random_state=0, **settings).fit(X, Y)
+        fresh = KernelRidge(random_state=0, **settings).fit(X, Y)
+        np.testing.assert_array_equal(changed.predict(X), fresh.predict(X))
+
+
+def test_callbacks_can_be_cloned_and_pickled(tmp_path):
+    callbacks = [ProgressBar(), Checkpoint(tmp_path / "state", resume=False), Validate(X, Y)]
+    est = KernelRidge(landmarks=10, callbacks=callbacks, random_state=0).fit(X, Y)
+    assert pickle.loads(pickle.dumps(est)).score(X, Y) == est.score(X, Y)
+    assert clone(est).fit(X, Y).score(X, Y) == est.score(X, Y)
