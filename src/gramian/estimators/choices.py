@@ -41,7 +41,7 @@ def check_settings(estimator: Any) -> None:
         )
 
 
-def kernel(given: str | Kernel, lengthscale: Any) -> Kernel:
+def kernel(given: Any, lengthscale: Any) -> Kernel:
     """Return the kernel of that name with that lengthscale, or the kernel object itself."""
     if isinstance(given, Kernel):
         if not (isinstance(lengthscale, str) and lengthscale == "median"):
@@ -57,12 +57,12 @@ def kernel(given: str | Kernel, lengthscale: Any) -> Kernel:
     return kernels.make(given, lengthscale=lengthscale)
 
 
-def solver(given: str | Solver[Any, Any], size: Size, limit: int | None) -> Solver[Any, Any]:
+def solver(given: Any, size: Size, limit: int | None) -> Solver[Any, Any]:
     """Return the solver; "auto": Falkon with landmarks; without, Direct if it fits, or PCG."""
     if isinstance(given, Solver):
         return given
     if given != "auto":
-        return solvers.make(given)
+        return solvers.make(str(given))
     if not size.full:
         return solvers.Falkon()
     need = dense_bytes(solvers.Direct(), size) + least_blocks(size)

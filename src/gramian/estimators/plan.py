@@ -133,7 +133,7 @@ def calibrated_seconds(
 def _seconds(work: Callable[[], object], budget: float = 0.2) -> float:
     work()  # the first call starts threads and loads libraries
     count, start = 0, time.perf_counter()
-    while time.perf_counter() - start < budget:
+    while count == 0 or time.perf_counter() - start < budget:
         work()
         count += 1
     return (time.perf_counter() - start) / count
