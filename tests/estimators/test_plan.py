@@ -1,0 +1,171 @@
+"""What a plan says is what a fit then does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse
+import torch
+
+from gramian import KernelRidge, KernelRidgeClassifier
+from gramian.estimators import plan as plans
+from gramian.solvers import Falkon
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((150, 3))
+Y = np.sin(X[:, 0])
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the speed of this machine once instead of for a fifth of a second."""
+    once = plans._seconds
+    monkeypatch.setattr(plans, "_seconds", lambda work: once(work, budget=1e-9))
+
+
+class TestFields:
+    def test_direct(self):
+        plan = KernelRidge().plan(X)
+        assert (plan.solver, plan.landmarks, plan.iterations) == ("direct", None, 1)
+
+    def test_falkon(self):
+        plan = KernelRidge(landmarks=20, max_iter=7).plan(X)
+        assert (plan.solver, plan.landmarks, plan.iterations) == ("falkon", 20, 7)
+        assert KernelRidge(landmarks=20).plan(X).iterations == 20  # as in the paper
+
+    def test_all_rows_are_too_many_to_factorise(self):
+        assert KernelRidge().plan(np.zeros((10_001, 1), np.float32)).solver == "pcg"
+
+    @pytest.mark.parametrize("settings", [{}, {"landmarks": 30}, {"solver": "pcg"}])
+    def test_numbers_are_positive_and_the_text_names_them(self, settings):
+        plan = KernelRidge(**settings).plan(X)
+        assert plan.seconds > 0
+        assert plan.memory_bytes > 8 * 150
+        for part in (plan.solver, "kernel evaluations", "iterations", "about", " s "):
+            assert part in str(plan)
+        assert ("30 landmarks" if settings.get("landmarks") else "all rows") in str(plan) or (
+            "landmarks" not in settings
+        )
+
+    def test_more_work_takes_longer_and_more_memory(self):
+        small, large = (KernelRidge(landmarks=m).plan(X, targets=t) for m, t in ((10, 1), (140, 5)))
+        assert large.kernel_evaluations > small.kernel_evaluations
+        assert large.memory_bytes > small.memory_bytes
+
+    def test_landmarks_beyond_the_rows_are_all_rows(self):
+        assert KernelRidge(landmarks=1000).plan(X).landmarks == 150
+        assert KernelRidge(landmarks=np.zeros((1000, 3))).plan(X).landmarks == 1000  # points
+
+    def test_of_anything_that_holds_rows(self, tmp_path):
+        pq.write_table(pa.table(dict(zip("abc", X.T, strict=True))), tmp_path / "x.parquet")
+        inputs = [
+            X.tolist(),
+            torch.from_numpy(X),
+            scipy.sparse.csr_array(X),
+            tmp_path / "x.parquet",
+        ]
+        evaluations = {KernelRidge(landmarks=9).plan(x).kernel_evaluations for x in inputs}
+        assert len(evaluations) == 1
+
+    def test_of_a_classifier(self):
+        assert KernelRidgeClassifier(landmarks=9).plan(X, targets=4).solver == "falkon"
+
+    def test_of_many_features(self):
+        wide = scipy.sparse.random_array((20, 50_000), density=1e-4, format="csr", rng=0)
+        assert KernelRidge(landmarks=5).plan(wide).seconds > 0
+
+    def test_nothing_is_fitted(self):
+        est = KernelRidge()
+        est.plan(X)
+        assert vars(est) == vars(KernelRidge())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"landmarks": 20},
+        {"landmarks": 20, "solver": "direct"},
+        {"landmarks": X[:7]},
+        {"solver": "pcg"},
+        {"landmarks": 20, "solver": Falkon(preconditioner_penalty=1e-2)},
+    ],
+)
+@pytest.mark.parametrize("max_iter", [1, 5])
+def test_kernel_evaluations_are_those_of_the_fit(settings, max_iter):
+    est = KernelRidge(lengthscale=1.0, max_iter=max_iter, tol=0.0, random_state=0, **settings)
+    predicted = est.plan(X).kernel_evaluations
+    assert est.fit(X, Y).history_[-1]["kernel_evaluations"] == predicted
+
+
+class TestMemoryLimit:
+    """An error says what would fit, and that fits; one more does not."""
+
+    def most(self, est: KernelRidge, x: Any) -> int:
+        with pytest.raises(ValueError, match=r"memory_limit is .*at most [\d,]+") as planned:
+            est.plan(x)
+        with pytest.raises(ValueError, match=r"at most [\d,]+") as fitted:
+            est.fit(x, np.zeros(len(x)))
+        assert str(planned.value) == str(fitted.value)
+        found = re.search(r"at most ([\d,]+)", str(planned.value))
+        assert found is not None
+        return int(found[1].replace(",", ""))
+
+    @pytest.mark.parametrize("solver", ["falkon", "direct"])
+    @pytest.mark.parametrize(("d", "limit"), [(3, 50_700_000), (100, 52_000_000)])
+    def test_landmarks(self, solver, d, limit):
+        x = RNG.standard_normal((2000, d))
+        est = KernelRidge(landmarks=1500, solver=solver, memory_limit=limit, random_state=0)
+        most = self.most(est, x)
+        assert 1 < most < 1500
+        est.set_params(landmarks=most, tol=0.1, penalty=1.0).fit(x, x[:, 0])
+        assert len(est.dual_coef_) == most
+        assert est.plan(x).memory_bytes <= limit
+        with pytest.raises(ValueError, match="at most"):
+            est.set_params(landmarks=most + 1).plan(x)
+
+    def test_rows(self):
+        x = RNG.standard_normal((1000, 3))
+        est = KernelRidge(solver="direct", memory_limit="52MB", penalty=1.0)
+        most = self.most(est, x)
+        assert 1 < most < 1000
+        est.fit(x[:most], x[:most, 0])
+        with pytest.raises(ValueError, match="use landmarks, or solver='pcg', or at most"):
+            est.plan(x[: most + 1])
+
+    def test_too_little_for_anything(self):
+        for settings in ({}, {"landmarks": 10}, {"solver": "pcg"}):
+            with pytest.raises(
+                ValueError, match=r"memory_limit is 1 MB; .* needs .* raise the limit"
+            ):
+                KernelRidge(memory_limit="1MB", **settings).plan(X)
+
+    def test_the_least_that_is_named_is_enough(self):
+        est = KernelRidge(landmarks=1, memory_limit="1MB")
+        with pytest.raises(ValueError, match="needs") as error:
+            est.plan(X)
+        found = re.search(r"needs ([\d.]+) MB", str(error.value))
+        assert found is not None
+        # it is rounded to three digits
+        est.set_params(memory_limit=int(float(found[1]) * 1.005e6)).fit(X, Y)
+
+    @pytest.mark.parametrize("limit", ["lots", -5, 0, "12 parsecs", None])
+    def test_a_limit_that_is_none(self, limit):
+        est = KernelRidge(memory_limit=limit)
+        if limit is None:
+            est.fit(X, Y)
+        else:
+            with pytest.raises(ValueError, match=r"memory_limit=.* is not a size"):
+                est.fit(X, Y)
+
+    def test_it_holds_for_predictions(self):
+        est = KernelRidge(landmarks=20, random_state=0).fit(X, Y)
+        expected = est.predict(X)
+        est.set_params(memory_limit="60MB")
+        np.testing.assert_allclose(est.predict(X), expected, rtol=1e-9)

@@ -1,0 +1,291 @@
+"""Input that cannot be used is refused in words: what was seen, what was expected, what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse
+import torch
+
+from gramian import KernelRidge, KernelRidgeClassifier, kernels
+from gramian.solvers import Falkon
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 3))
+Y = np.sin(X[:, 0])
+both = pytest.mark.parametrize("estimator", [KernelRidge, KernelRidgeClassifier])
+
+
+def target(estimator: type) -> np.ndarray:
+    return Y if estimator is KernelRidge else Y > 0
+
+
+def with_entry(value: float, row: int = 17, column: int = 1) -> np.ndarray:
+    x = X.copy()
+    x[row, column] = value
+    return x
+
+
+@both
+class TestRows:
+    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+    def test_not_finite(self, estimator, value):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            estimator().fit(with_entry(value), target(estimator))
+        est = estimator().fit(X, target(estimator))
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            est.predict(with_entry(value))
+
+    @pytest.mark.parametrize(("value", "word"), [(np.nan, "1 NaN"), (np.inf, "1 inf")])
+    @pytest.mark.parametrize("kind", ["tensor", "Arrow", "Parquet", "npy"])
+    def test_not_finite_by_row_and_column(self, estimator, value, word, kind, tmp_path):
+        x = with_entry(value)
+        table = pa.table(dict(zip(["a", "b", "c"], x.T, strict=True)))
+        pq.write_table(table, tmp_path / "x.parquet")
+        np.save(tmp_path / "x.npy", x)
+        inputs = {
+            "tensor": torch.from_numpy(x),
+            "Arrow": table,
+            "Parquet": tmp_path / "x.parquet",
+            "npy": tmp_path / "x.npy",
+        }
+        column = "'b'" if kind in ("Arrow", "Parquet") else "1"
+        message = rf"X contains {word}.* in row 17, column {column}.*Drop these rows"
+        with pytest.raises(ValueError, match=message):
+            estimator().fit(inputs[kind], target(estimator))
+        est = estimator().fit(X, target(estimator))
+        with pytest.raises(ValueError, match=message):
+            est.predict(inputs[kind])
+
+    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
+    def test_empty(self, estimator, as_input):
+        with pytest.raises(ValueError, match=r"(?i)0 (sample|rows)"):
+            estimator().fit(as_input(np.empty((0, 3))), np.empty(0))
+        with pytest.raises(ValueError, match=r"(?i)0 (feature|columns)"):
+            estimator().fit(as_input(np.empty((40, 0))), target(estimator))
+
+    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy, list])
+    def test_one_dimension(self, estimator, as_input):
+        with pytest.raises(ValueError, match=r"(?i)reshape.*\(-1, 1\)"):
+            estimator().fit(as_input(X[:, 0]), target(estimator))
+
+    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy, scipy.sparse.csr_array])
+    def test_other_features_at_predict(self, estimator, as_input):
+        est = estimator().fit(X, target(estimator))
+        for d in (1, 2, 4):
+            with pytest.raises(
+                ValueError, match=f"X has {d} features, but {estimator.__name__} is expecting 3"
+            ):
+                est.predict(as_input(np.ones((5, d))))
+
+    def test_other_names_at_predict(self, estimator):
+        est = estimator().fit(pd.DataFrame(X, columns=["a", "b", "c"]), target(estimator))
+        with pytest.raises(ValueError, match="feature names should match"):
+            est.predict(pd.DataFrame(X, columns=["a", "b", "d"]))
+        with pytest.raises(
+            ValueError, match=r"features c, b, a, but a, b, c were there in training"
+        ):
+            est.predict(pa.table(dict(zip("cba", X.T, strict=True))))
+
+    def test_no_targets(self, estimator):
+        with pytest.raises(ValueError, match=r"y cannot be None|requires y"):
+            estimator().fit(X, None)
+
+    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
+    def test_another_number_of_targets(self, estimator, as_input):
+        with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[40, 39\]"):
+            estimator().fit(as_input(X), target(estimator)[:-1])
+
+    def test_text(self, estimator):
+        frame = pd.DataFrame({"a": ["x", "y"] * 20, "b": Y})
+        with pytest.raises(ValueError, match="could not convert string to float"):
+            estimator().fit(frame, target(estimator))
+
+    def test_a_missing_file(self, estimator, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"nothing\.npy"):
+            estimator().fit(tmp_path / "nothing.npy", target(estimator))
+
+    @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+    def test_weights_that_cannot_be(self, estimator, weight):
+        with pytest.raises(ValueError, match=r"sample_weight|sample weights"):
+            estimator().fit(X, target(estimator), sample_weight=[weight] + [1.0] * 39)
+
+    def test_weights_of_another_number(self, estimator):
+        with pytest.raises(ValueError, match="sample_weight"):
+            estimator().fit(X, target(estimator), sample_weight=np.ones(39))
+
+    def test_weights_that_are_all_zero(self, estimator):
+        with pytest.raises(ValueError, match="zero"):
+            estimator().fit(X, target(estimator), sample_weight=np.zeros(40))
+
+
+class TestTargets:
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
+    def test_not_finite(self, value, as_input):
+        y = Y.copy()
+        y[3] = value
+        with pytest.raises(ValueError, match="Input y contains"):
+            KernelRidge().fit(as_input(X), y)
+
+    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
+    def test_text(self, as_input):
+        with pytest.raises(ValueError, match="could not convert string to float"):
+            KernelRidge().fit(as_input(X), ["a"] * 40)
+
+    def test_numbers_whose_squares_overflow(self):
+        with pytest.raises(FloatingPointError, match=r"diverged at iteration 0; .*rescale targets"):
+            KernelRidge(landmarks=5).fit(X, 1e200 * Y)
+
+    def test_features_whose_squares_overflow(self):
+        for settings in ({}, {"landmarks": 5}, {"landmarks": 5, "solver": "direct"}):
+            with pytest.raises(ValueError, match=r"not finite: the features are so large.*rescale"):
+                KernelRidge("linear", **settings).fit(1e200 * X, Y)
+
+
+SETTINGS: list[tuple[dict[str, Any], str]] = [
+    ({"penalty": 0}, r"penalty must be positive and finite, not 0; .*alpha / n"),
+    ({"penalty": -1e-6}, "penalty must be positive"),
+    ({"penalty": np.nan}, "penalty must be positive"),
+    ({"penalty": np.inf}, "penalty must be positive"),
+    ({"penalty": "small"}, "penalty must be positive and finite, not 'small'"),
+    ({"penalty": None}, "penalty must be positive"),
+    ({"penalty": True}, "penalty must be positive"),
+    ({"lengthscale": 0}, "lengthscale must be positive and finite, not 0"),
+    ({"lengthscale": -2.0}, "lengthscale must be positive"),
+    ({"lengthscale": np.inf}, "lengthscale must be positive"),
+    ({"lengthscale": [1.0, -1.0, 1.0]}, "lengthscale must be positive"),
+    ({"lengthscale": [1.0, 1.0]}, "the kernel has 2 lengthscales, but X has 3 features"),
+    ({"lengthscale": "mean"}, "lengthscale='mean' is neither a number"),
+    ({"lengthscale": None}, "lengthscale=None is neither a number"),
+    ({"kernel": "gausian"}, "unknown kernel 'gausian'; known: .*gaussian"),
+    ({"kernel": 3}, "unknown kernel 3"),
+    (
+        {"kernel": kernels.Gaussian(1.0), "lengthscale": 2.0},
+        "lengthscale=2.0 has no effect on a kernel object",
+    ),
+    ({"kernel": kernels.Gaussian(1.0), "lengthscale": np.ones(3)}, "has no effect on a kernel"),
+    ({"kernel": kernels.Gaussian((1.0, 2.0))}, "2 lengthscales, but X has 3 features"),
+    ({"landmarks": 0}, "number of landmarks must be a whole number of at least 1, not 0"),
+    ({"landmarks": -5}, "number of landmarks must be a whole number"),
+    ({"landmarks": True}, "landmarks=True is none of: None, a whole number, 'auto'"),
+    ({"landmarks": 2.5}, "landmarks=2.5 is none of"),
+    ({"landmarks": 20.0}, "landmarks=20.0 is none of"),
+    ({"landmarks": "random"}, "unknown selector of landmarks 'random'; known: .*uniform"),
+    ({"landmarks": np.ones(3)}, "is none of"),
+    ({"landmarks": np.ones((4, 2))}, "the landmarks have 2 features, but X has 3"),
+    ({"landmarks": np.full((4, 3), np.nan)}, "landmarks contains 12 NaN"),
+    ({"landmarks": np.ones((0, 3))}, "0 rows"),
+    ({"landmarks": object()}, "is none of"),
+    ({"solver": "newton"}, "unknown solver 'newton'; known: direct, falkon, pcg"),
+    ({"solver": Falkon}, 'unknown solver "<class'),
+    ({"solver": None}, "unknown solver 'None'"),
+    ({"max_iter": 0}, "max_iter must be a whole number of at least 1, not 0"),
+    ({"max_iter": -1}, "max_iter must be a whole number"),
+    ({"max_iter": 2.5}, "max_iter must be a whole number"),
+    ({"max_iter": "10"}, "max_iter must be a whole number of at least 1, not '10'"),
+    ({"max_iter": True}, "max_iter must be a whole number"),
+    ({"tol": -1e-3}, "tol must be a finite number of at least 0, not -0.001"),
+    ({"tol": np.nan}, "tol must be a finite number"),
+    ({"tol": np.inf}, "tol must be a finite number"),
+    ({"tol": None}, "tol must be a finite number"),
+    ({"engine": "abacus"}, "unknown engine 'abacus'; known: auto, torch"),
+    ({"memory_limit": "some"}, "memory_limit='some' is not a size"),
+    ({"callbacks": None}, "callbacks must be a list of callables"),
+    ({"callbacks": print}, "callbacks must be a list of callables"),
+    ({"callbacks": ["progress"]}, "callbacks must be a list of callables"),
+    ({"random_state": "seed"}, "cannot be used to seed"),
+]
+
+
+@both
+@pytest.mark.parametrize(("settings", "message"), SETTINGS, ids=lambda value: str(value)[:50])
+def test_settings(estimator, settings, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(**settings).fit(X, target(estimator))
+
+
+@both
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (settings, message)
+        for settings, message in SETTINGS
+        if "random_state" not in settings and "X has 3" not in message
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_plans_refuse_what_fits_refuse(estimator, settings, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(**settings).plan(X)
+
+
+class TestOddButUsable:
+    """Data that are strange and still have an answer."""
+
+    @pytest.mark.parametrize("settings", [{}, {"landmarks": 5}, {"solver": "pcg", "penalty": 1.0}])
+    def test_constant_features(self, settings):
+        wide = np.concatenate([X, np.full((40, 2), 3.0)], axis=1)
+        # distances do not change, so neither does the median heuristic
+        expected = KernelRidge(random_state=0, tol=1e-11, **settings).fit(X, Y).predict(X)
+        actual = KernelRidge(random_state=0, tol=1e-11, **settings).fit(wide, Y).predict(wide)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-8)
+
+    @pytest.mark.parametrize("settings", [{}, {"landmarks": 5}, {"solver": "pcg", "penalty": 1.0}])
+    @pytest.mark.parametrize("name", ["gaussian", "linear", "laplacian"])
+    def test_nothing_but_constant_features(self, settings, name):
+        x = np.full((40, 3), 2.0)
+        est = KernelRidge(name, **settings).fit(x, Y)
+        # all rows are one: the answer is the mean, shrunk by the penalty over k(x, x)
+        k = 12.0 if name == "linear" else 1.0
+        expected = Y.mean() * k / (k + est.penalty)
+        np.testing.assert_allclose(est.predict(x[:2]), expected, rtol=1e-5)
+
+    def test_features_that_are_all_zero(self):
+        for settings in ({}, {"landmarks": 5}, {"landmarks": 5, "solver": "direct"}):
+            est = KernelRidge("linear", **settings).fit(np.zeros((40, 3)), Y)
+            np.testing.assert_array_equal(est.predict(X), np.zeros(40))
+
+    @pytest.mark.parametrize("landmarks", [None, 15])
+    def test_repeated_rows(self, landmarks):
+        est = KernelRidge(landmarks=landmarks, penalty=1e-3, random_state=0, tol=1e-12)
+        x, y = np.concatenate([X[:10]] * 4), np.concatenate([Y[:10]] * 4)
+        if landmarks:
+            once = KernelRidge(landmarks=X[:10], penalty=1e-3, tol=1e-12).fit(X[:10], Y[:10])
+        else:
+            once = KernelRidge(penalty=1e-3).fit(X[:10], Y[:10])
+        np.testing.assert_allclose(est.fit(x, y).predict(X), once.predict(X), rtol=1e-6, atol=1e-8)
+
+    @pytest.mark.parametrize("settings", [{}, {"landmarks": 1}, {"solver": "pcg"}])
+    def test_one_row(self, settings):
+        est = KernelRidge(penalty=0.5, **settings).fit(X[:1], [3.0])
+        assert est.predict(X[:1]) == pytest.approx(3 / 1.5)
+
+    def test_one_row_of_many_features(self):
+        est = KernelRidge(landmarks=2, random_state=0).fit(
+            np.arange(2000.0).reshape(2, 1000), [0, 1]
+        )
+        np.testing.assert_allclose(
+            est.predict(np.arange(2000.0).reshape(2, 1000)), [0, 1], atol=1e-4
+        )
+
+    @pytest.mark.parametrize("settings", [{}, {"landmarks": 5}, {"solver": "pcg"}])
+    def test_targets_that_are_all_zero(self, settings):
+        est = KernelRidge(**settings).fit(X, np.zeros(40))
+        assert est.stop_reason_ == "converged"
+        assert not est.predict(X).any()
+
+    @pytest.mark.parametrize("offset", [1e3, 1e6])
+    def test_features_far_from_zero(self, offset, dtype):
+        # exact in both precisions: a shift changes nothing for a kernel of the distance
+        x = np.round(X * 4) / 4
+        wide = (x + offset).astype(np.float32 if dtype == torch.float32 else np.float64)
+        expected = KernelRidge(penalty=1e-2).fit(x, Y).predict(x)
+        np.testing.assert_allclose(
+            KernelRidge(penalty=1e-2).fit(wide, Y).predict(wide), expected, atol=1e-4
+        )
