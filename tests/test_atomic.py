@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -17,13 +18,17 @@ from gramian import _atomic
 from gramian._atomic import write_atomically, write_tensors
 
 
-@pytest.fixture
-def file_size_limit() -> Iterator[int]:
-    """Let files grow to 100 bytes only: what a full disk does, from the kernel of the system."""
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """Let files grow to 100 bytes only, by the system. Not for longer than the call: pytest writes
+    to files, too.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    yield 100
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -122,10 +127,11 @@ class TestTensors:
         for name, tensor in load_file(tmp_path / "file").items():
             assert torch.equal(tensor, tensors[name])
 
-    def test_a_full_disk_is_an_error_of_the_system(self, tmp_path, file_size_limit):
+    def test_a_full_disk_is_an_error_of_the_system(self, tmp_path):
         path = tmp_path / "file"
         path.write_bytes(b"old")
-        with pytest.raises(OSError, match=r"could not write .*is unchanged") as caught:
+        message = r"could not write .*is unchanged"
+        with pytest.raises(OSError, match=message) as caught, full_disk():
             write_tensors(path, {"a": torch.zeros(1000)}, {})
         assert caught.value.errno == errno.EFBIG
         assert path.read_bytes() == b"old"
