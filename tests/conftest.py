@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import resource
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -32,3 +34,23 @@ def tol() -> Callable[[torch.dtype, float], float]:
         return factor * torch.finfo(dtype).eps
 
     return eps_times
+
+
+@pytest.fixture(scope="session")
+def full_disk() -> Callable[[int], contextlib.AbstractContextManager[None]]:
+    """Return a context in which no file grows beyond so many bytes, by the system.
+
+    A context around one call, not a fixture around a test: pytest writes to files, too, and its
+    own log may be longer than that.
+    """
+
+    @contextlib.contextmanager
+    def limited(size: int) -> Iterator[None]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limited

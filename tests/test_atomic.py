@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import resource
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,19 +13,6 @@ from safetensors.torch import load_file
 
 from gramian import _atomic
 from gramian._atomic import write_atomically, write_tensors
-
-
-@contextlib.contextmanager
-def full_disk() -> Iterator[None]:
-    """Let files grow to 100 bytes only, by the system. Not for longer than the call: pytest writes
-    to files, too.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -127,11 +111,11 @@ class TestTensors:
         for name, tensor in load_file(tmp_path / "file").items():
             assert torch.equal(tensor, tensors[name])
 
-    def test_a_full_disk_is_an_error_of_the_system(self, tmp_path):
+    def test_a_full_disk_is_an_error_of_the_system(self, full_disk, tmp_path):
         path = tmp_path / "file"
         path.write_bytes(b"old")
         message = r"could not write .*is unchanged"
-        with pytest.raises(OSError, match=message) as caught, full_disk():
+        with pytest.raises(OSError, match=message) as caught, full_disk(100):
             write_tensors(path, {"a": torch.zeros(1000)}, {})
         assert caught.value.errno == errno.EFBIG
         assert path.read_bytes() == b"old"

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import pickletools
-import resource
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -290,15 +289,13 @@ def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], An
     save_file(tensors, path, {"gramian": json.dumps(header)})
 
 
-def test_a_full_disk_leaves_the_old_model(tmp_path):
+def test_a_full_disk_leaves_the_old_model(full_disk, tmp_path):
     path = tmp_path / "model"
     model().save(path)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))  # files cannot grow beyond this
-    try:
-        with pytest.raises(OSError, match=r"could not write .*model: .*there is unchanged"):
-            model(kernel=kernels.Linear()).save(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with (
+        full_disk(200),
+        pytest.raises(OSError, match=r"could not write .*model: .*there is unchanged"),
+    ):
+        model(kernel=kernels.Linear()).save(path)
     assert KernelModel.load(path).kernel == model().kernel
     assert os.listdir(tmp_path) == ["model"]

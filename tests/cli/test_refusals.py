@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import struct
 from pathlib import Path
 
@@ -284,30 +283,22 @@ def test_a_source_that_is_its_target(error, train):
 # --- the disk and the program --------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_disk():
-    """Let no file grow beyond two kilobytes, so that a write fails as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_a_full_disk_leaves_the_old_model(error, model, train, request, tmp_path):
+def test_a_full_disk_leaves_the_old_model(error, model, train, full_disk, tmp_path):
     before, files = model.read_bytes(), sorted(tmp_path.iterdir())
-    request.getfixturevalue("small_disk")
-    said = error("fit", train, "--target", "y", "--landmarks", 50, "--out", model)
+    with full_disk(2048):
+        said = error("fit", train, "--target", "y", "--landmarks", 50, "--out", model)
     assert f"could not write {model}: File too large. The file that was there is unchanged" in said
     assert model.read_bytes() == before
     assert sorted(tmp_path.iterdir()) == files
     assert KernelModel.load(model).coef.shape == (20, 1)
 
 
-def test_a_full_disk_leaves_old_predictions(error, model, save, request, tmp_path):
+def test_a_full_disk_leaves_old_predictions(error, model, save, full_disk, tmp_path):
     data, out = save("long.parquet", n=500), tmp_path / "p.csv"
     out.write_text("prediction\n1.0\n")
-    request.getfixturevalue("small_disk")
-    assert "could not write" in error("predict", model, data, "--out", out)
+    with full_disk(2048):
+        said = error("predict", model, data, "--out", out)
+    assert "could not write" in said
     assert out.read_text() == "prediction\n1.0\n"
 
 
