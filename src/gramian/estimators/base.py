@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .. import solvers
-from .._checks import as_bytes
 from ..callbacks import Checkpoint, Validate
 from ..data import RowSource, Subset, as_rows
-from ..kernels import Kernel
 from ..landmarks import Landmarks, Selector
 from ..operators import KernelOperator, choose_engine
 from ..problems import FullProblem, NystromProblem, Problem
@@ -37,11 +33,9 @@ from .plan import (
     evaluations,
     split_memory,
 )
+from .shared import RowsEstimator, given_points
 
 logger = logging.getLogger("gramian")
-
-MEDIAN_SAMPLE = 1000
-"""Rows from which the median heuristic is computed."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,7 @@ class Data:
         return cls(Subset(rows, keep), targets[keep], weights[keep])
 
 
-class KernelRidgeBase(BaseEstimator):
+class KernelRidgeBase(RowsEstimator):
     """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
 
     # scikit-learn asks that any value be accepted here, and refused in `fit`
@@ -94,24 +88,7 @@ class KernelRidgeBase(BaseEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        """Say that sparse rows are accepted."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     # --- fitting -------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Keep everything about the last fit, number and names of features too, if this fails."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, data: Data, encode: Callable[[Any], Tensor], **model_parts: Any) -> None:
         """Solve and set the fitted attributes, all at once at the end."""
@@ -142,19 +119,6 @@ class KernelRidgeBase(BaseEstimator):
         self.solver_, self.engine_, self.kernel_ = solver, K.engine, kernel
         self._landmarks_chosen = self.landmarks
 
-    def _resolved_kernel(self, rows: RowSource, rng: torch.Generator) -> Kernel:
-        kernel = choices.kernel(self.kernel, self.lengthscale)
-        if kernel.dim not in (None, rows.shape[1]):
-            raise ValueError(
-                f"the kernel has {kernel.dim} lengthscales, but X has {rows.shape[1]} features"
-            )
-        n = rows.shape[0]
-        index = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng).unique()
-        if n <= MEDIAN_SAMPLE:
-            index = torch.arange(n)
-        sample = rows.take(index)
-        return kernel.resolve(sample.to_dense() if rows.sparse else sample)
-
     def _chosen(self, data: Data) -> tuple[Solver[Any, Any], Size]:
         n, d = data.rows.shape
         selector = choices.selector(self.landmarks, n)
@@ -168,12 +132,7 @@ class KernelRidgeBase(BaseEstimator):
             return self._last_landmarks(K.rows)
         selector = choices.selector(self.landmarks, K.shape[0])
         if isinstance(selector, Tensor):
-            if selector.shape[1] != K.rows.shape[1]:
-                raise ValueError(
-                    f"the landmarks have {selector.shape[1]} features, but X has {K.rows.shape[1]}"
-                )
-            weight = torch.ones(len(selector), dtype=torch.float64)
-            return Landmarks(selector.to(K.dtype), weight)
+            return given_points(selector, K)
         return None if selector is None else selector.select(K, rng=rng)
 
     def _last_landmarks(self, rows: RowSource) -> Landmarks:
@@ -237,9 +196,6 @@ class KernelRidgeBase(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-    def _limit(self) -> int | None:
-        return None if self.memory_limit is None else as_bytes(self.memory_limit)
 
     # --- planning and predicting -----------------------------------------------------------------
 

@@ -29,16 +29,38 @@ def training_rows(estimator: Any, X: Any, y: Any, **y_checks: Any) -> tuple[RowS
             estimator, X, y, dtype="numeric", accept_sparse="csr", multi_output=True, **y_checks
         )
         return as_rows(X), y
-    rows = as_rows(X)
-    check_finite(rows)
+    rows = _source(estimator, X)
     y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(np.empty((len(rows), 0)), y)
+    return rows, y
+
+
+def unlabelled_rows(estimator: Any, X: Any, *, least: int = 1) -> RowSource:
+    """Return rows without targets, and set ``n_features_in_`` and ``feature_names_in_``.
+
+    ValueError if there are fewer than `least`.
+    """
+    if not is_source(X):
+        return as_rows(
+            validate_data(
+                estimator, X, dtype="numeric", accept_sparse="csr", ensure_min_samples=least
+            )
+        )
+    rows = _source(estimator, X)
+    if len(rows) < least:
+        raise ValueError(f"X has {len(rows)} row, but at least {least} are needed")
+    return rows
+
+
+def _source(estimator: Any, X: Any) -> RowSource:
+    rows = as_rows(X)
+    check_finite(rows)
     estimator.n_features_in_ = rows.shape[1]
     if rows.feature_names is not None:
         estimator.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return rows, y
+    return rows
 
 
 def new_rows(estimator: Any, X: Any) -> RowSource:

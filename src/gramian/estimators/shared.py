@@ -1,0 +1,75 @@
+"""RowsEstimator: what every estimator does with rows, the kernel's name and the memory limit."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+from .._checks import as_bytes
+from ..data import RowSource
+from ..kernels import Kernel
+from ..landmarks import Landmarks
+from ..operators import KernelOperator
+from . import choices
+
+MEDIAN_SAMPLE = 1000
+"""Rows from which the median heuristic is computed."""
+
+
+class RowsEstimator(BaseEstimator):
+    """An estimator of rows from anywhere, with a kernel and a memory limit."""
+
+    kernel: Any
+    lengthscale: Any
+    memory_limit: Any
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that sparse rows are accepted."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Keep everything about the last fit, number and names of features too, if this fails."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _resolved_kernel(self, rows: RowSource, rng: torch.Generator) -> Kernel:
+        return resolved(choices.kernel(self.kernel, self.lengthscale), rows, rng)
+
+    def _limit(self) -> int | None:
+        return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+def resolved(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str = "X") -> Kernel:
+    """Return the kernel for these rows: with as many features, and with its median computed."""
+    if kernel.dim not in (None, rows.shape[1]):
+        raise ValueError(
+            f"the kernel has {kernel.dim} lengthscales, but {name} has {rows.shape[1]} features"
+        )
+    n = rows.shape[0]
+    index = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng).unique()
+    if n <= MEDIAN_SAMPLE:
+        index = torch.arange(n)
+    sample = rows.take(index)
+    return kernel.resolve(sample.to_dense() if rows.sparse else sample)
+
+
+def given_points(points: Tensor, K: KernelOperator) -> Landmarks:
+    """Return points that the user has chosen as landmarks."""
+    if points.shape[1] != K.rows.shape[1]:
+        raise ValueError(
+            f"the landmarks have {points.shape[1]} features, but X has {K.rows.shape[1]}"
+        )
+    return Landmarks(points.to(K.dtype), torch.ones(len(points), dtype=torch.float64))
