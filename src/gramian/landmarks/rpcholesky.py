@@ -1,0 +1,192 @@
+"""RPCholesky: landmarks are the pivots of a randomly pivoted Cholesky factorisation."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .._checks import as_count
+from ..lowrank import ROUNDING, PartialCholesky, pivoted_cholesky
+from ..lowrank.pivoted_cholesky import Method
+from ..operators import KernelOperator
+from .base import Landmarks, SizeOrPenalty, capped, selectors
+
+METHODS = ("accelerated", "simple", "block", "greedy")
+ALIKE = 1e-12
+"""Squared kernel distance, relative to k(x, x), below which two rows are the same landmark."""
+FILL = 512
+
+
+@selectors.register("rpcholesky")
+@dataclass(frozen=True)
+class RPCholesky(SizeOrPenalty):
+    r"""Draw each landmark in proportion to what the ones before it leave of k(x, x).
+
+    The Nystrom approximation :math:`\hat K` of the landmarks comes with a certificate,
+    :math:`\hat K \le K \le \hat K + \mathrm{tr}(K - \hat K) I`.
+
+    Parameters
+    ----------
+    m : int, optional
+        `Landmarks.penalty` is then the residual trace / n, at least 1e-13 of the trace / n.
+    penalty : float, optional
+        Ridge per sample. As many rows as it takes for a residual trace of at most n · penalty:
+        :math:`\hat K \le K \le \hat K + n \lambda I`.
+    method : str, default="accelerated"
+        ``"accelerated"``, ``"simple"`` (the same law, one at a time), ``"block"`` or ``"greedy"``;
+        see `pivoted_cholesky`.
+    block : int, optional
+        Rows drawn together, see there.
+    tol : float, default=0
+        Stop, with fewer than m landmarks, at a residual trace of at most tol · trace.
+    weights : str, default="voronoi"
+        Pivots have no probabilities whose inverses could be weights. ``"voronoi"``: m times the
+        share of the rows that are nearer to this landmark than to others, in the kernel's metric,
+        from kernel entries that are evaluated anyway. ``"ones"``: as for uniform landmarks.
+
+    Notes
+    -----
+    Rows that repeat a landmark are never chosen. If K is of lower rank than m, to rounding, the
+    rest are rows drawn uniformly among those that the kernel tells apart from landmarks; they
+    change nothing in the span. There are fewer than m landmarks only if there are fewer different
+    rows. `Landmarks.info` has ``rank``, the pivots found, ``trace``, ``residual_trace`` and
+    ``coverage``.
+
+    Cost: about n m kernel evaluations and n m² multiplications, 8 n m bytes of memory.
+
+    References
+    ----------
+    .. [1] Chen, Epperly, Tropp, Webber, *Randomly pivoted Cholesky: Practical approximation of a
+       kernel matrix with few entry evaluations*, Comm. Pure Appl. Math. 78, 2025.
+    """
+
+    _: KW_ONLY
+    method: Method = "accelerated"
+    block: int | None = None
+    tol: float = 0.0
+    weights: Literal["voronoi", "ones"] = "voronoi"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
+        if self.weights not in ("voronoi", "ones"):
+            raise ValueError(f"weights must be 'voronoi' or 'ones', not {self.weights!r}")
+        if not 0 <= self.tol < 1:
+            raise ValueError(f"tol must be a share of the trace, at least 0, not {self.tol!r}")
+        if self.block is not None:
+            as_count(self.block, "the number of rows in a block")
+
+    def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+        n = K.shape[0]
+        m = None if self.m is None else capped(self.m, n)
+        cells = Cells(K.double().diag())
+        found = pivoted_cholesky(
+            K,
+            m,
+            tol=self.tol,
+            target=n * (self.penalty or 0.0),
+            method=self.method,
+            block=self.block,
+            rng=rng,
+            watch=cells.add,
+        )
+        cells.keep(found)
+        # a matrix of zeros has no pivots, but some row must stand for all
+        index = filled(found, 1 if m is None or self.tol else m, cells, rng)
+        weight = cells.weights(index) if self.weights == "voronoi" else torch.ones(len(index))
+        penalty = self.penalty or max(found.residual_trace, ROUNDING * found.trace) / n
+        return Landmarks(K.rows.take(index), weight.double(), index, info(found, index), penalty)
+
+
+def info(found: PartialCholesky, index: Tensor) -> dict[str, float]:
+    """Return what the factorisation has learned."""
+    return {
+        "rank": float(len(found.pivots)),
+        "trace": found.trace,
+        "residual_trace": found.residual_trace,
+        "coverage": len(index) / len(found.residual),
+    }
+
+
+class Cells:
+    """Which landmark is the nearest to each row: the largest K_ij - K_jj / 2.
+
+    Attributes
+    ----------
+    best : Tensor of shape (n,)
+        That largest number.
+    owner : Tensor of shape (n,)
+        The row number of the landmark.
+    """
+
+    def __init__(self, diagonal: Float[Tensor, " n"]) -> None:
+        self.diagonal = diagonal
+        self.best = torch.full_like(diagonal, -torch.inf)
+        self.owner = torch.full(diagonal.shape, -1)
+
+    def add(self, part: slice, columns: Float[Tensor, "b a"], index: Int[Tensor, " a"]) -> None:
+        """Let landmarks `index` compete for a slice of the rows, given their kernel columns."""
+        value, nearest = (columns - self.diagonal[index] / 2).max(dim=1)
+        closer = value > self.best[part]
+        self.best[part] = torch.where(closer, value, self.best[part])
+        self.owner[part] = torch.where(closer, index[nearest], self.owner[part])
+
+    def keep(self, found: PartialCholesky) -> None:
+        """Give the rows of pivots that were not kept to those that were."""
+        lost = (~torch.isin(self.owner, found.pivots)).nonzero()[:, 0]
+        if len(found.pivots) == 0 or len(lost) == 0:
+            self.best[lost] = -torch.inf
+            return
+        at_pivots = found.factor[found.pivots].t()
+        for rows in lost.split(max(1, (1 << 22) // len(found.pivots))):
+            value, nearest = (
+                # the kernel columns of pivots, exactly: F F' agrees with K there
+                found.factor[rows] @ at_pivots - self.diagonal[found.pivots] / 2
+            ).max(dim=1)
+            self.best[rows], self.owner[rows] = value, found.pivots[nearest]
+
+    def apart(self, rows: Int[Tensor, " b"]) -> Tensor:
+        """Return which of the rows the kernel tells apart from all landmarks."""
+        distance = self.diagonal[rows] - 2 * self.best[rows]
+        return distance > ALIKE * self.diagonal[rows]
+
+    def weights(self, index: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
+        """Return m times the share of the rows that each landmark is the nearest of."""
+        n = len(self.owner)
+        self.owner[index] = index  # whatever rounding says
+        count = torch.bincount(self.owner, minlength=n)[index]
+        return count.double() * (len(index) / n)
+
+
+def filled(found: PartialCholesky, m: int, cells: Cells, rng: torch.Generator) -> Int[Tensor, " m"]:
+    """Return the pivots and, up to m, random rows that differ from these and from each other."""
+    index, n = found.pivots, len(found.residual)
+    if len(index) >= m:
+        return index
+    for candidates in torch.randperm(n, generator=rng).split(FILL):
+        others = candidates[cells.apart(candidates)]
+        new = others[_first_of_alike(found.factor[others], cells.diagonal[others])]
+        new = new[: m - len(index)]
+        for part in _parts(n) if len(new) else []:
+            cells.add(part, found.factor[part] @ found.factor[new].t(), new)
+        index = torch.cat([index, new])
+        if len(index) == m:
+            break
+    return index
+
+
+def _parts(n: int, size: int = 1 << 14) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _first_of_alike(F: Float[Tensor, "b k"], diagonal: Float[Tensor, " b"]) -> Tensor:
+    """Return which rows differ from all rows before them."""
+    G = F @ F.t()
+    distance = G.diagonal()[:, None] + G.diagonal() - 2 * G
+    alike = distance <= ALIKE * diagonal[:, None]
+    return ~alike.tril(-1).any(dim=1)
