@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import re
 
@@ -46,6 +47,14 @@ def as_count(value: object, name: str) -> int:
     if not whole or int(value) < 1:  # type: ignore[call-overload]
         raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
     return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def as_positive(value: object, name: str) -> float:
+    """Return a finite number above zero; ValueError if `value`, called `name`, is none."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be positive and finite, not {value!r}")
+    return float(value)  # type: ignore[arg-type]
 
 
 def readable_bytes(size: int | float) -> str:

@@ -112,6 +112,20 @@ def times_transpose_(R: Float[Tensor, "m m"]) -> None:
         scipy.linalg.lapack.dlauum(R.numpy(), lower=0, overwrite_c=1)
 
 
+def inverse_diagonal_(R: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
+    """Return the diagonal of (R'R)⁻¹, with the upper triangle of R (by columns), which is spoilt.
+
+    Cost: m³ / 3 operations, no copy.
+    """
+    with _one_thread_if_small(len(R) ** 3 / 3):
+        scipy.linalg.lapack.dtrtri(R.numpy(), lower=0, overwrite_c=1)
+    diagonal = torch.empty(len(R), dtype=R.dtype)
+    for start in range(0, len(R), 512):  # rows of the inverse, whose strict lower triangle is junk
+        part = R[start : start + 512, start:].triu()
+        diagonal[start : start + 512] = part.square().sum(dim=1)
+    return diagonal
+
+
 def solve_triangular(
     R: Float[Tensor, "m m"],
     b: Float[Tensor, "m t"],

@@ -15,7 +15,7 @@ from torch import Tensor
 from gramian import kernels
 from gramian.operators import KernelOperator
 from gramian.preconditioners import FalkonFactor, falkon
-from gramian.preconditioners._spectrum import Spectrum
+from gramian._spectrum import Spectrum
 from gramian.problems import NystromProblem
 from gramian.solvers import Falkon, Result, State, max_iterations, solve, tolerance
 

@@ -9,12 +9,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from .base import Landmarks, Selector, Uniform, selectors
+from .base import Landmarks, Selector, selectors
+from .bless import Bless
+from .bless_r import BlessR
+from .exact_rls import ExactRLS
+from .recursive_rls import RecursiveRLS
+from .rpcholesky import RPCholesky
+from .squeak import Squeak
+from .two_pass import TwoPass
+from .uniform import Uniform
 
 
 def make(name: str, **parameters: Any) -> Selector:
-    """Return the selector called `name`: uniform."""
+    """Return the selector called `name`; `names` lists them."""
     return selectors.make(name, **parameters)
 
 
-__all__ = ["Landmarks", "Selector", "Uniform", "make"]
+def names() -> list[str]:
+    """Return the names of all selectors."""
+    return sorted(selectors)
+
+
+__all__ = [
+    "Bless",
+    "BlessR",
+    "ExactRLS",
+    "Landmarks",
+    "RPCholesky",
+    "RecursiveRLS",
+    "Selector",
+    "Squeak",
+    "TwoPass",
+    "Uniform",
+    "make",
+    "names",
+]

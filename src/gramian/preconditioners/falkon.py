@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import _linalg as la
+from .._spectrum import Spectrum
 from ..problems import NystromProblem
-from ._spectrum import Spectrum
 
 logger = logging.getLogger("gramian")
 

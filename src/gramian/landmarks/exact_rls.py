@@ -1,0 +1,99 @@
+"""Exact leverage scores, by factorising the kernel matrix: the yardstick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .. import _linalg as la
+from .._checks import as_bytes, readable_bytes
+from .._spectrum import Spectrum
+from ..operators import KernelOperator
+from ._selecting import Level, LeverageSelector, independent, of_size
+from .base import selectors
+
+
+def exact_scores(
+    K: KernelOperator, penalty: float, memory_limit: int | str = "8GB"
+) -> Float[Tensor, " n"]:
+    r"""Return the leverage scores, :math:`1 - n \lambda\, [(K + n \lambda I)^{-1}]_{ii}`.
+
+    Raises
+    ------
+    ValueError
+        If the matrix takes more than `memory_limit`; before any work.
+
+    Notes
+    -----
+    Cost: n² kernel evaluations, :math:`2 n^3 / 3` operations in float64, 8 n² bytes.
+    """
+    return _scores_(_dense(K, memory_limit), K.shape[0] * penalty)
+
+
+def _dense(K: KernelOperator, memory_limit: int | str) -> Float[Tensor, "n n"]:
+    n, limit = K.shape[0], as_bytes(memory_limit)
+    if 8 * n * n > limit:
+        raise ValueError(
+            f"exact leverage scores of {n:,} rows need {readable_bytes(8 * n * n)}, but "
+            f"memory_limit allows {readable_bytes(limit)}; raise it, take fewer rows, or use "
+            "'bless'"
+        )
+    matrix = K.double().dense()
+    la.require_finite(matrix)
+    return matrix
+
+
+def _scores_(matrix: Float[Tensor, "n n"], shift: float) -> Float[Tensor, " n"]:
+    """Return the scores; the matrix is overwritten."""
+    R = la.by_columns(matrix)
+    R.diagonal().add_(shift)
+    la.cholesky_(R)
+    return (1 - shift * la.inverse_diagonal_(R)).clamp(0.0, 1.0)
+
+
+@selectors.register("exact_rls")
+@dataclass(frozen=True, kw_only=True)
+class ExactRLS(LeverageSelector):
+    """Sample by exact ridge leverage scores [1]_.
+
+    Parameters
+    ----------
+    m : int, optional
+        Number of landmarks.
+    penalty : float, optional
+        Ridge per sample.
+    oversampling : float, default=3
+        Landmarks per effective dimension.
+    memory_limit : int or str, default="8GB"
+        For the kernel matrix of 8 n² bytes, which it refuses to exceed.
+
+    Notes
+    -----
+    Cost: see `exact_scores`.
+
+    References
+    ----------
+    .. [1] El Alaoui & Mahoney, *Fast randomized kernel ridge regression with statistical
+       guarantees*, NeurIPS 2015.
+    """
+
+    memory_limit: int | str = "8GB"
+
+    def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
+        scores = exact_scores(K, penalty, self.memory_limit)
+        index = torch.arange(len(scores))
+        dictionary = independent(index, scores, self.oversampling, rng)
+        return Level(penalty, dictionary, float(scores.sum()))
+
+    def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
+        n = K.shape[0]
+        matrix = _dense(K, self.memory_limit)
+        least = 1e-13 * float(matrix.diagonal().max())
+        penalty = Spectrum.build(lambda v: matrix @ v / n, n).penalty_for(
+            m / self.oversampling, least
+        )
+        scores = _scores_(matrix, n * penalty)
+        return Level(penalty, of_size(torch.arange(n), scores, m, rng), float(scores.sum()))

@@ -1,0 +1,103 @@
+"""SQUEAK: one pass over the rows with a dictionary that only ever shrinks what it has seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .._checks import as_count
+from ..operators import KernelOperator
+from . import _sampling
+from ._selecting import Level, LeverageSelector
+from .base import selectors
+from .leverage import Dictionary, largest_diagonal, own_scores, spectrum
+
+SPARE = 1.25
+"""Rows to aim for over rows that are asked for, of which the excess is left out at random."""
+
+
+@selectors.register("squeak")
+@dataclass(frozen=True, kw_only=True)
+class Squeak(LeverageSelector):
+    r"""SQUEAK [1]_: merge each chunk of rows into the dictionary, then shrink it.
+
+    A new row enters with probability p = 1. The union is scored by itself, eq. (3) of `Scorer`;
+    :math:`p_i` becomes :math:`\min(p_i, q \tilde\ell_i)`, and a row stays with probability new p
+    over old p. So :math:`p_i`, the weight in A, is the total probability.
+
+    Parameters
+    ----------
+    m : int, optional
+        Number of landmarks: the penalty is chosen for a quarter more from the spectrum of a uniform
+        sample, and the last dictionary is thinned to m. If it has fewer rows, another pass is made
+        with a quarter of the penalty; there are fewer than m only if K has no such rank.
+    penalty : float, optional
+        Ridge per sample.
+    oversampling : float, default=3
+        q: landmarks per effective dimension.
+    chunk : int, default=500
+        Rows merged at once.
+
+    Notes
+    -----
+    Cost, with s rows in the dictionary and chunks of c: :math:`n (s + c)^2 / c` kernel
+    evaluations and :math:`n (s + c)^3 / c` operations, memory :math:`8 (s + c)^2` bytes, one pass
+    over the rows, in their order.
+
+    References
+    ----------
+    .. [1] Calandriello, Lazaric, Valko, *Distributed adaptive sampling for kernel matrix
+       approximation*, AISTATS 2017.
+    """
+
+    chunk: int = 500
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_count(self.chunk, "chunk")
+
+    def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
+        J, d = Dictionary.empty(), 0.0
+        points: Tensor | None = None
+        for part, block in K.rows.blocks(self.chunk):
+            J = _union(J, Dictionary.whole(torch.arange(part.start, part.stop)))
+            points = _stacked(K, points, block, J)
+            scores = own_scores(K, points, J.copies, penalty)
+            d = float((scores / J.copies).sum())
+            p = torch.minimum(J.copies, self.oversampling * scores)
+            kept = _sampling.bernoulli(p / J.copies, rng)
+            if len(kept) == 0:
+                kept = p.argmax().reshape(1)
+            J = Dictionary(J.index[kept], p[kept].clamp(min=1e-300))
+            points = None if K.rows.sparse else points[kept]
+        return Level(penalty, J, d)
+
+    def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
+        n = K.shape[0]
+        index = _sampling.distinct(n, min(n, max(2 * m, 500)), rng)
+        seen = spectrum(K, Dictionary.whole(index, len(index) / n))
+        least = 1e-13 * largest_diagonal(K)
+        penalty = seen.penalty_for(SPARE * m / self.oversampling, least)
+        level = self.sample(K, penalty, rng=rng)
+        while len(level.dictionary) < m and level.penalty > least:
+            level = self.sample(K, max(level.penalty / 4, least), rng=rng)
+        J = level.dictionary
+        if len(J) <= m:
+            return level
+        # each row has the same further chance, so that its total one keeps its proportions
+        kept = _sampling.systematic(torch.full((len(J),), m / len(J), dtype=torch.float64), rng)
+        J = Dictionary(J.index[kept], J.copies[kept] * (m / len(J)))
+        return Level(level.penalty, J, level.effective_dimension)
+
+
+def _union(a: Dictionary, b: Dictionary) -> Dictionary:
+    return Dictionary(torch.cat([a.index, b.index]), torch.cat([a.copies, b.copies]))
+
+
+def _stacked(K: KernelOperator, points: Tensor | None, block: Tensor, J: Dictionary) -> Tensor:
+    """Return the rows of J: those kept and the new block."""
+    if K.rows.sparse:
+        return K.rows.take(J.index)
+    return block if points is None else torch.cat([points, block])

@@ -1,0 +1,71 @@
+"""Two-pass sampling: uniform rows score all rows, and those are sampled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from .._checks import as_count
+from ..operators import KernelOperator
+from . import _sampling
+from ._selecting import Level, LeverageSelector, independent, of_size
+from .base import selectors
+from .leverage import Dictionary, Scorer, largest_diagonal, spectrum
+
+
+@selectors.register("two_pass")
+@dataclass(frozen=True, kw_only=True)
+class TwoPass(LeverageSelector):
+    r"""Two-pass sampling [1]_: score all n rows by a uniform dictionary, then sample.
+
+    Parameters
+    ----------
+    m : int, optional
+        Number of landmarks.
+    penalty : float, optional
+        Ridge per sample.
+    oversampling : float, default=3
+        Landmarks per effective dimension.
+    first : int, optional
+        Rows of the uniform dictionary. :math:`\kappa^2 / \lambda` if not given, or m if that is.
+
+    Notes
+    -----
+    Cost: :math:`n / \lambda` kernel evaluations and :math:`n / \lambda^2` operations, memory
+    :math:`8 / \lambda^2` bytes: only for large penalties, unless `first` is given. Three passes
+    over a sequential source.
+
+    References
+    ----------
+    .. [1] El Alaoui & Mahoney, *Fast randomized kernel ridge regression with statistical
+       guarantees*, NeurIPS 2015.
+    """
+
+    first: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.first is not None:
+            as_count(self.first, "first")
+
+    def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
+        first = self.first or math.ceil(largest_diagonal(K) / penalty)
+        scores = Scorer.build(K, self._uniform(K, first, rng), penalty)()
+        index = torch.arange(len(scores))
+        dictionary = independent(index, scores, self.oversampling, rng)
+        return Level(penalty, dictionary, float(scores.sum()))
+
+    def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
+        uniform = self._uniform(K, self.first or m, rng)
+        least = 1e-13 * largest_diagonal(K)
+        penalty = spectrum(K, uniform).penalty_for(m / self.oversampling, least)
+        scores = Scorer.build(K, uniform, penalty)()
+        dictionary = of_size(torch.arange(len(scores)), scores, m, rng)
+        return Level(penalty, dictionary, float(scores.sum()))
+
+    def _uniform(self, K: KernelOperator, first: int, rng: torch.Generator) -> Dictionary:
+        n = K.shape[0]
+        index = _sampling.distinct(n, min(first, n), rng)
+        return Dictionary.whole(index, len(index) / n)

@@ -1,0 +1,112 @@
+"""Uniform landmarks: every row is as likely as any other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .._sparse import is_sparse, slice_rows
+from ..data import RowSource
+from ..operators import KernelOperator
+from .base import Landmarks, SizeOrPenalty, capped, selectors
+from .leverage import largest_diagonal
+
+
+@selectors.register("uniform")
+@dataclass(frozen=True)
+class Uniform(SizeOrPenalty):
+    r"""Draw m distinct rows, each with the same probability.
+
+    A row that equals one already drawn is passed over, since it would add nothing to the span of
+    the landmarks: with m at least the number of distinct rows, all of those are chosen. So a
+    repeated row and an observation weight give the same landmarks in that case, with weights
+    that count the repetitions.
+
+    Parameters
+    ----------
+    m : int, optional
+        More than there are rows: a warning, then all of them.
+    penalty : float, optional
+        Ridge per sample. Landmarks: :math:`\kappa^2 / \lambda`, the largest
+        :math:`k(x, x)` over it, which bounds every leverage score times n; all rows if there are
+        not as many.
+
+    Notes
+    -----
+    Cost: reading m rows, one pass for a sequential source; no kernel evaluations.
+    """
+
+    def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+        n = K.shape[0]
+        kappa2 = largest_diagonal(K)
+        wanted = self.m or min(n, math.ceil(kappa2 / (self.penalty or 1.0)))
+        index, points, times = _first_distinct(K.rows, capped(wanted, n), rng)
+        whole = float(times.sum()) == n  # every row was looked at
+        weight = times * (len(times) / n) if whole else torch.ones_like(times)
+        coverage = 1.0 if whole else len(times) / n
+        return Landmarks(points, weight, index, {"coverage": coverage}, kappa2 / len(index))
+
+
+def _first_distinct(rows: RowSource, m: int, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Take rows in a random order until m are distinct, or there are no more.
+
+    Returns
+    -------
+    index, points, times
+        Row numbers; values; how often each was met.
+    """
+    times: dict[bytes, int] = {}
+    index: list[Tensor] = []
+    points: list[Tensor] = []
+    for candidates in _candidates(rows.shape[0], m, rng):
+        drawn = rows.take(candidates)
+        new = torch.tensor(_unseen(drawn, times, m), dtype=torch.int64)
+        index.append(candidates[new])
+        points.append(drawn if rows.sparse else drawn[new])
+        if len(times) == m:
+            break
+    chosen = torch.cat(index)
+    values = rows.take(chosen) if rows.sparse else torch.cat(points)
+    return chosen, values, torch.tensor(list(times.values()), dtype=torch.float64)
+
+
+def _unseen(points: Tensor, times: dict[bytes, int], limit: int) -> list[int]:
+    """Return positions of rows met for the first time, counting all, up to `limit` of them."""
+    new = []
+    for position in range(points.shape[0]):
+        if len(times) == limit:
+            break
+        key = _key(slice_rows(points, position, position + 1))
+        if key not in times:
+            new.append(position)
+        times[key] = times.get(key, 0) + 1
+    return new
+
+
+def _key(row: Tensor) -> bytes:
+    if is_sparse(row):
+        return bytes(row.col_indices().numpy()) + bytes(row.values().numpy())
+    return bytes(row.numpy())
+
+
+def _candidates(n: int, m: int, rng: torch.Generator) -> Iterator[Tensor]:
+    """Yield row numbers in random order without repeats: m, then twice as many, and so on."""
+    if n <= 8 * m:
+        order = torch.randperm(n, generator=rng)
+    else:
+        # A permutation of all rows would outweigh everything else at n = 10⁸.
+        drawn = torch.randint(n, (4 * m,), generator=rng).tolist()
+        order = torch.tensor(list(dict.fromkeys(drawn)))
+    start, size = 0, m
+    while start < len(order):
+        yield order[start : start + size]
+        start, size = start + size, 2 * size
+    if len(order) < n:
+        rest = torch.ones(n, dtype=torch.bool)
+        rest[order] = False
+        others = rest.nonzero()[:, 0]
+        yield others[torch.randperm(len(others), generator=rng)]
