@@ -13,6 +13,7 @@ from .base import Landmarks, Selector, selectors
 from .bless import Bless
 from .bless_r import BlessR
 from .exact_rls import ExactRLS
+from .kmeans import KMeans
 from .recursive_rls import RecursiveRLS
 from .rpcholesky import RPCholesky
 from .squeak import Squeak
@@ -34,6 +35,7 @@ __all__ = [
     "Bless",
     "BlessR",
     "ExactRLS",
+    "KMeans",
     "Landmarks",
     "RPCholesky",
     "RecursiveRLS",
