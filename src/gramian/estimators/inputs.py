@@ -20,6 +20,15 @@ def is_source(X: object) -> bool:
     return arrow or isinstance(X, str | Path | RowSource | Tensor)
 
 
+def rows(X: Any) -> RowSource:
+    """Return rows for a function, which has no features of training to compare them with."""
+    if not is_source(X) and not hasattr(X, "columns"):
+        X = check_array(X, accept_sparse="csr", dtype="numeric")
+    source = as_rows(X)
+    check_finite(source)
+    return source
+
+
 def training_rows(estimator: Any, X: Any, y: Any, **y_checks: Any) -> tuple[RowSource, Any]:
     """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``."""
     if y is None:
@@ -50,6 +59,18 @@ def unlabelled_rows(estimator: Any, X: Any, *, least: int = 1) -> RowSource:
     if len(rows) < least:
         raise ValueError(f"X has {len(rows)} row, but at least {least} are needed")
     return rows
+
+
+def second_view(y: Any) -> RowSource:
+    """Return rows that belong to those of X; numbers of shape (n,) are one feature."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if is_source(y):
+        rows = as_rows(y)
+        check_finite(rows, "y")
+        return rows
+    y = check_array(y, accept_sparse="csr", ensure_2d=False, input_name="y")
+    return as_rows(y.reshape(-1, 1) if y.ndim == 1 else y)
 
 
 def _source(estimator: Any, X: Any) -> RowSource:

@@ -1,0 +1,175 @@
+"""Ridge leverage scores and the effective dimension of any rows, in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import landmarks
+from .._checks import as_bytes, as_positive
+from ..landmarks import Selector
+from ..landmarks.exact_rls import exact_scores
+from ..landmarks.leverage import Dictionary, Scorer, own_scores
+from ..operators import KernelOperator
+from . import choices, inputs
+from .shared import resolved
+
+METHODS = {
+    "exact": "exact",
+    "exact_rls": "exact",
+    "bless": "bless",
+    "bless_r": "bless_r",
+    "recursive": "recursive_rls",
+    "recursive_rls": "recursive_rls",
+    "squeak": "squeak",
+    "two_pass": "two_pass",
+    "uniform": "uniform",
+}
+
+
+def leverage_scores(
+    kernel: Any,
+    X: Any,
+    penalty: float,
+    method: str | Selector = "bless",
+    *,
+    lengthscale: Any = "median",
+    oversampling: float = 10.0,
+    engine: Any = "auto",
+    memory_limit: int | str | None = None,
+    random_state: Any = None,
+) -> np.ndarray:
+    r"""Return the ridge leverage score of each row.
+
+    .. math:: \ell_i = [K (K + n \lambda I)^{-1}]_{ii}
+
+    is the share of the fit at row i that its own target has, in kernel ridge regression of
+    penalty :math:`\lambda`: near one for a row that nothing else is like, near 1/k for one of k
+    equal rows.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        See `KernelRidge`.
+    X : array-like, sparse matrix, DataFrame, path or RowSource, (n, d)
+    penalty : float
+        Ridge per sample.
+    method : str or Selector, default="bless"
+        "exact"; or an approximation from the weighted rows that "bless", "bless_r", "recursive_rls"
+        (or "recursive"), "squeak", "two_pass" or "uniform" selects, or a selector given as such
+        does: eq. (3) of the BLESS paper.
+    lengthscale : float, sequence of float or "median", default="median"
+        See `KernelRidge`.
+    oversampling : float, default=10
+        Rows of the dictionary per effective dimension. With 10 nearly all scores are within a
+        third of the exact ones, with 3 within a factor of two.
+    engine : str or Engine, default="auto"
+    memory_limit : int or str, optional
+        For blocks of rows, 1 GiB if not given; for "exact" for the matrix of 8 n² bytes, 8 GB if
+        not given.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        Between 0 and 1. They sum to the effective dimension.
+
+    Raises
+    ------
+    ValueError
+        If the method is unknown or does not give scores, or "exact" exceeds the limit.
+
+    Notes
+    -----
+    Cost: that of the selector, then for each row as many kernel evaluations as the dictionary has
+    rows, s, and s² operations in float64. "exact": n² and 2 n³ / 3.
+
+    References
+    ----------
+    .. [1] El Alaoui & Mahoney, *Fast randomized kernel ridge regression with statistical
+       guarantees*, NeurIPS 2015.
+    .. [2] Rudi, Calandriello, Carratino, Rosasco, *On fast leverage score sampling and optimal
+       learning*, NeurIPS 2018.
+    """
+    as_positive(penalty, "penalty")
+    selector = _selector(method, penalty, oversampling)
+    K, rng = _operator(kernel, X, lengthscale, engine, memory_limit, random_state)
+    if selector is None:
+        return _exact(K, penalty, memory_limit).numpy()
+    dictionary = Dictionary.of(selector.select(K, rng=rng), K.shape[0])
+    return Scorer.build(K, dictionary, penalty)().numpy()
+
+
+def effective_dimension(
+    kernel: Any,
+    X: Any,
+    penalty: float,
+    method: str | Selector = "bless",
+    *,
+    lengthscale: Any = "median",
+    oversampling: float = 10.0,
+    engine: Any = "auto",
+    memory_limit: int | str | None = None,
+    random_state: Any = None,
+) -> float:
+    r"""Return :math:`\mathrm{tr}\, K (K + n \lambda I)^{-1}`, the degrees of freedom of a fit.
+
+    About as many landmarks, times a small factor, do what all rows would at that penalty.
+
+    Parameters are those of `leverage_scores`.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    From a weighted dictionary J the sum over J of score / copies, which needs no pass over the
+    rows: with an oversampling of 10 about 5 % low for "bless", within 1 % for "bless_r", "squeak",
+    "recursive_rls" and "two_pass" (measured at an effective dimension of 83 of 1,500 rows); at 3,
+    2 to 15 % low. "uniform", and selectors given as such, score every row instead.
+    """
+    as_positive(penalty, "penalty")
+    selector = _selector(method, penalty, oversampling)
+    K, rng = _operator(kernel, X, lengthscale, engine, memory_limit, random_state)
+    if selector is None:
+        return float(_exact(K, penalty, memory_limit).sum())
+    chosen = selector.select(K, rng=rng)
+    J = Dictionary.of(chosen, K.shape[0])
+    if isinstance(method, Selector) or isinstance(selector, landmarks.Uniform):
+        return float(Scorer.build(K, J, penalty)().sum())
+    return float((own_scores(K, chosen.points, J.copies, penalty) / J.copies).sum())
+
+
+def _selector(method: str | Selector, penalty: float, oversampling: float) -> Selector | None:
+    """Return the selector that makes the dictionary; None for exact scores."""
+    if isinstance(method, Selector):
+        return method
+    name = METHODS.get(method)
+    if name is None:
+        raise ValueError(
+            f"method={method!r} gives no leverage scores; these do: {', '.join(METHODS)}, or a "
+            "selector of rows"
+        )
+    if name == "uniform":
+        return landmarks.Uniform(penalty=penalty)
+    if name == "exact":
+        return None
+    return landmarks.make(name, penalty=penalty, oversampling=oversampling)
+
+
+def _operator(
+    kernel: Any, X: Any, lengthscale: Any, engine: Any, memory_limit: Any, random_state: Any
+) -> tuple[KernelOperator, torch.Generator]:
+    for_kernel, for_rows = inputs.generators(random_state, 2)
+    rows = inputs.rows(X)
+    chosen = resolved(choices.kernel(kernel, lengthscale), rows, for_kernel)
+    memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
+    return KernelOperator(chosen, rows, rows, engine, memory), for_rows
+
+
+def _exact(K: KernelOperator, penalty: float, memory_limit: int | str | None) -> Tensor:
+    return exact_scores(K, penalty, "8GB" if memory_limit is None else memory_limit)
