@@ -100,6 +100,8 @@ def cholesky_(A: Float[Tensor, "m m"]) -> None:
     NotPositiveDefinite
         The upper triangle is then spoilt.
     """
+    if A.dtype != torch.float64:
+        raise TypeError(f"LAPACK would factorise a copy of a {A.dtype} matrix, not the matrix")
     with _one_thread_if_small(len(A) ** 3 / 3):
         _, info = scipy.linalg.lapack.dpotrf(A.numpy(), lower=0, overwrite_a=1, clean=0)
     if info != 0:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._spectrum import Spectrum
-from ..data import RowSource
+from ..data import Cast, RowSource, as_rows
 from ..operators import KernelOperator
 from .base import Landmarks
 
@@ -136,10 +136,8 @@ def own_scores(
 
 def gram(K: KernelOperator, points: Tensor) -> Float[Tensor, "k k"]:
     """Return the kernel matrix of some points in float64."""
-    small = K.double().against(points)
-    return KernelOperator(
-        small.kernel, small.cols, small.cols, small.engine, small.memory_bytes, small.meter
-    ).dense()
+    own = Cast(as_rows(points), torch.float64)
+    return KernelOperator(K.kernel, own, own, K.engine, K.memory_bytes, K.meter).dense()
 
 
 def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
