@@ -12,9 +12,12 @@ NAMES = {
     "settings": "lengthscale and penalty of three real data sets, on held-out rows (about an hour)",
     "regression": "test error and seconds on these, against scikit-learn (about an hour)",
     "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",
+    "selectors": "error and seconds by selector of landmarks on seven sets (about half an hour)",
+    "falkon_bless": "FALKON with leverage scores: condition, iterations, penalties (about an hour)",
+    "downstream": "kernel PCA, kernel k-means and k-means centers on fashion-MNIST (about an hour)",
     "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
 }
-ON_REQUEST = ("settings", "newcomer")
+ON_REQUEST = ("settings", "falkon_bless", "downstream", "newcomer")
 
 
 def main() -> None:
