@@ -1,0 +1,29 @@
+"""Approximations: features whose inner products are nearly the kernel.
+
+With K ≈ F F' for features F of s columns, what needs the n x n matrix K needs F only, and F one
+block of rows at a time. A `FeatureMap` turns rows into features: `NystromMap` projects on the span
+of m landmarks, which depends on the data and is the better one per column; `FourierMap` draws
+random waves, which needs no data. `Moments` is what kernel PCA and CCA keep of the features;
+`spectral_error`, `frobenius_error` and `trace_error` measure K - F F' and never form K.
+"""
+
+from __future__ import annotations
+
+from .base import FeatureMap, largest_first
+from .error import Norm, frobenius_error, sampled_error, spectral_error, trace_error
+from .fourier import FourierMap
+from .moments import Moments
+from .nystrom import NystromMap
+
+__all__ = [
+    "FeatureMap",
+    "FourierMap",
+    "Moments",
+    "Norm",
+    "NystromMap",
+    "frobenius_error",
+    "largest_first",
+    "sampled_error",
+    "spectral_error",
+    "trace_error",
+]

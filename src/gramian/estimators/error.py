@@ -1,0 +1,130 @@
+"""nystrom_error: how far features are from a kernel, for data and landmarks of any kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._checks import as_bytes, as_count
+from ..approximations import (
+    FeatureMap,
+    Norm,
+    NystromMap,
+    frobenius_error,
+    sampled_error,
+    spectral_error,
+    trace_error,
+)
+from ..data import RowSource, as_rows, check_finite
+from ..kernels import Kernel
+from ..operators import KernelOperator
+from . import choices, inputs
+from .features import chosen_landmarks
+from .shared import resolved
+
+NORMS = ("spectral", "frobenius", "trace")
+
+
+def nystrom_error(
+    kernel: Any,
+    X: Any,
+    landmarks: Any,
+    norm: Norm = "spectral",
+    *,
+    lengthscale: Any = "median",
+    sample: int | None = None,
+    engine: Any = "auto",
+    memory_limit: Any = None,
+    random_state: Any = None,
+) -> float:
+    r"""Return a norm of :math:`K - \hat K`, of the Nystrom approximation or of any features.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or None
+        A name needs its `lengthscale`. None: that of the map or transformer given.
+    X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
+        n rows of d features.
+    landmarks : int, str, array of shape (m, d), Selector, FeatureMap or transformer
+        As in `KernelRidge`; or a map of `gramian.approximations`, or a fitted
+        `NystromTransformer` or `RandomFourierFeatures`.
+    norm : "spectral", "frobenius" or "trace", default="spectral"
+        The largest, the root of the sum of squares, and the sum of the absolute eigenvalues.
+    lengthscale : float, sequence of d floats, or "median", default="median"
+        As in `KernelRidge`.
+    sample : int or None, default=None
+        A number: the norm for so many random rows and columns, from their dense matrix; it is
+        not scaled up. None: for all rows, without a matrix: the spectral norm by the Lanczos
+        method to three digits, the others exactly. The trace norm is then for projections only,
+        not for random Fourier features.
+    engine : str or Engine, default="auto"
+        See `gramian.operators.choose_engine`.
+    memory_limit : int, str or None, default=None
+        Bytes for blocks, features and the matrix of a sample. None: 1 GiB.
+    random_state : int, RandomState or None, default=None
+        For landmarks, the median heuristic, the sample and the start of Lanczos.
+
+    Returns
+    -------
+    float
+        In the units of the kernel; entries are computed in float64 whatever the data.
+
+    Raises
+    ------
+    ValueError
+        If a parameter cannot be used, or the matrix of the sample does not fit.
+
+    See Also
+    --------
+    gramian.approximations : The functions behind it, with their costs.
+
+    Notes
+    -----
+    Cost: spectral, 10 to 40 products of n² kernel evaluations; Frobenius, n² evaluations and
+    2 n² s operations; trace, n m evaluations. With a sample, its square instead of n².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import nystrom_error
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> few, many = (nystrom_error("gaussian", X, m, random_state=0) for m in (10, 100))
+    >>> many < few
+    True
+    """
+    if norm not in NORMS:
+        raise ValueError(f"unknown norm {norm!r}; known: {', '.join(NORMS)}")
+    if sample is not None:
+        as_count(sample, "sample")
+    rows = as_rows(X)
+    check_finite(rows)
+    for_kernel, for_landmarks, rng = inputs.generators(random_state, 3)
+    given = getattr(landmarks, "map_", landmarks)
+    found = _kernel(kernel, lengthscale, given)
+    memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
+    K = KernelOperator(resolved(found, rows, for_kernel), rows, rows, engine, memory)
+    features = given if isinstance(given, FeatureMap) else None
+    if features is None:
+        chosen = chosen_landmarks(K, given, None, for_landmarks)
+        features = NystromMap.build(K.kernel, chosen.points, engine=engine, memory_bytes=memory)
+    _check_width(features, rows)
+    if sample is not None:
+        return sampled_error(K, features, norm, sample, rng=rng)
+    if norm == "spectral":
+        return spectral_error(K, features, rng=rng)
+    return frobenius_error(K, features) if norm == "frobenius" else trace_error(K, features)
+
+
+def _kernel(kernel: Any, lengthscale: Any, given: Any) -> Kernel:
+    if not isinstance(given, FeatureMap):
+        return choices.kernel(kernel, lengthscale)
+    if kernel is None or isinstance(kernel, Kernel):
+        return kernel or given.kernel
+    raise ValueError(
+        f"kernel={kernel!r} is a name, but the features have a kernel already, {given.kernel}; "
+        "give kernel=None, or a kernel object to compare them with"
+    )
+
+
+def _check_width(features: FeatureMap, rows: RowSource) -> None:
+    if features.dim != rows.shape[1]:
+        raise ValueError(f"the features are of rows of {features.dim}, but X has {rows.shape[1]}")

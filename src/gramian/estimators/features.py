@@ -1,0 +1,131 @@
+"""What the estimators on Nystrom features share: landmarks, the map, memory, output names."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from .._checks import as_count, readable_bytes
+from ..approximations import FeatureMap, NystromMap
+from ..data import RowSource
+from ..kernels import Kernel
+from ..landmarks import Landmarks
+from ..operators import KernelOperator
+from . import choices, inputs
+from .plan import BLOCKS, LEAST_BLOCKS, machine_memory
+from .shared import RowsEstimator, given_points
+
+
+class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsEstimator):
+    """A transformer of rows from anywhere to a dense array, with a memory limit."""
+
+    map_: FeatureMap
+    random_state: Any
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that float32 rows give float32 output."""
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _room(self) -> int:
+        """Return the bytes that may be used."""
+        limit = self._limit()
+        return machine_memory() if limit is None else limit
+
+    def _blocks(self, used: int, what: str) -> int:
+        """Return the bytes left for blocks of rows beside `used` ones; ValueError if too few."""
+        free = self._room() - used
+        if free < LEAST_BLOCKS:
+            allowed = "this machine has" if self.memory_limit is None else "memory_limit allows"
+            raise ValueError(
+                f"{what} and blocks of rows need {readable_bytes(used + LEAST_BLOCKS)}, but "
+                f"{allowed} {readable_bytes(self._room())}"
+            )
+        return min(free, BLOCKS)
+
+    def _result(self, rows: RowSource, columns: int) -> int:
+        """Return the memory for blocks beside a result of so many columns."""
+        used = len(rows) * columns * rows.dtype.itemsize
+        what = f"the {len(rows):,} x {columns:,} result (transform fewer rows at a time)"
+        return self._blocks(used, what)
+
+    def _features(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        rows = inputs.new_rows(self, X)
+        memory = self._result(rows, self.map_.width)
+        return self.map_.features(rows, memory_bytes=memory).numpy()
+
+
+class NystromEstimator(FeatureTransformer):
+    """A transformer that works on the Nystrom features of its rows."""
+
+    map_: NystromMap
+    landmarks: Any
+    engine: Any
+
+    def _map(
+        self,
+        rows: RowSource,
+        kernel: Kernel,
+        rng: torch.Generator,
+        *,
+        given: Any,
+        m: int | None = None,
+        rank: int | None = None,
+    ) -> tuple[NystromMap, Landmarks]:
+        """Return the map of the landmarks that `given` means; a name means `m` of them."""
+        memory = self._blocks(0, "features")
+        K = KernelOperator(kernel, rows, rows, self.engine, memory)
+        chosen = chosen_landmarks(K, given, m, rng)
+        count = chosen.points.shape[0]
+        memory = self._blocks(40 * count**2, f"the factors of {count:,} landmarks")
+        mapping = NystromMap.build(
+            kernel, chosen.points, rank, engine=self.engine, memory_bytes=memory
+        )
+        return mapping, chosen
+
+    def _passes(self, *maps: NystromMap, more: int = 0) -> int:
+        """Return the memory for blocks of rows beside these maps, their moments and `more`."""
+        held = sum(8 * mapping.normalizer.numel() for mapping in maps)
+        width = sum(mapping.width for mapping in maps)
+        return self._blocks(held + 40 * width**2 + more, f"the covariance of {width:,} features")
+
+
+def chosen_landmarks(
+    K: KernelOperator, given: Any, m: int | None, rng: torch.Generator
+) -> Landmarks:
+    """Return the landmarks that `given` means; a name means m of them, or as many as it says."""
+    n = K.shape[0]
+    selector = choices.selector(given, n)
+    if isinstance(selector, Tensor):
+        return given_points(selector, K)
+    if selector is None:
+        index = torch.arange(n)
+        return Landmarks(K.rows.take(index), torch.ones(n, dtype=torch.float64), index)
+    if isinstance(given, str) and m is not None:
+        selector = replace(selector, m=m)  # type: ignore[type-var]
+    return selector.select(K, rng=rng)
+
+
+def as_numpy(index: Tensor | None) -> np.ndarray | None:
+    """Return row numbers as an array."""
+    return None if index is None else index.numpy()
+
+
+def component_count(asked: Any, available: int, what: str) -> int:
+    """Return how many components there will be: as many as asked for, if there are as many."""
+    if asked is None:
+        return available
+    if as_count(asked, "n_components") > available:
+        warnings.warn(
+            f"n_components={asked}, but {what} only {available}: so many are kept", stacklevel=4
+        )
+    return min(int(asked), available)

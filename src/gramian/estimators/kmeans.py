@@ -1,0 +1,240 @@
+"""KernelKMeans: k-means on Nystrom features, in memory or in passes over the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from .._checks import as_count
+from ..data import RowSource
+from . import inputs
+from .features import NystromEstimator, as_numpy
+from .lloyd import Lloyd, squared_distances
+
+
+class KernelKMeans(ClusterMixin, NystromEstimator):
+    r"""Kernel k-means clustering on data of any size.
+
+    k-means of the Nystrom features: of :math:`\hat K`, or of K with all rows as landmarks.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The k.
+    kernel : str or Kernel, default="gaussian"
+        One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
+    lengthscale : float, sequence of d floats, or "median", default="median"
+        As in `KernelRidge`.
+    landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
+        As in `KernelRidge`. None: all rows.
+    n_components : int or None, default=None
+        Most features, as in `NystromTransformer`.
+    n_init : int or "auto", default="auto"
+        Starts of scikit-learn's KMeans, of which the best is kept. "auto": one, by k-means++.
+    max_iter : int, default=300
+        Iterations of Lloyd's algorithm.
+    tol : float, default=1e-4
+        Movement of the centers, relative to the variance of the features, at which it stops.
+    engine : str or Engine, default="auto"
+        See `gramian.operators.choose_engine`.
+    memory_limit : int, str or None, default=None
+        Bytes that a call may allocate. None: what the machine has. If the features of all rows
+        do not fit into half of it, they are computed again in each iteration.
+    random_state : int, RandomState or None, default=None
+        For random landmarks, the median heuristic and the first centers.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+    inertia_ : float
+        Sum of the squared distances of the features from their centers. What the landmarks miss
+        of a row, ``k(x, x) - |f(x)|²``, is a distance that no clustering changes, and left out.
+    cluster_centers_ : ndarray of shape (k, s)
+        In the space of the features.
+    n_iter_ : int
+    map_ : NystromMap
+    kernel_, landmark_index_, n_features_in_, feature_names_in_
+        As in `NystromTransformer`.
+
+    See Also
+    --------
+    sklearn.cluster.KMeans : What runs on the features.
+
+    Notes
+    -----
+    Cost of `fit`: that of `NystromTransformer`; the features, n m kernel evaluations and 2 n m s
+    operations; n s k operations an iteration; n s numbers of memory. If these do not fit:
+    KMeans on the features of as many random rows as do, then iterations over all rows, each
+    with their features anew, one pass.
+
+    With landmarks from ridge leverage scores for the ridge
+    :math:`\frac1k \sum_{i>k} \sigma_i(K)`, about :math:`k \log k / \epsilon` of them, the best
+    clustering of :math:`\hat K` is within :math:`1 + \epsilon` of the best of K [1]_.
+
+    References
+    ----------
+    .. [1] Musco & Musco, *Recursive sampling for the Nystrom method*, NeurIPS 2017, table 1 and
+       theorem 17.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_circles
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from gramian import KernelKMeans
+    >>> X, y = make_circles(200, factor=0.2, noise=0.05, random_state=0)
+    >>> clusters = KernelKMeans(2, lengthscale=0.5, n_init=5, random_state=0).fit(X)
+    >>> clusters.labels_.shape
+    (200,)
+    """
+
+    cluster_centers_: np.ndarray
+
+    def __init__(
+        self,
+        n_clusters: Any = 8,
+        *,
+        kernel: Any = "gaussian",
+        lengthscale: Any = "median",
+        landmarks: Any = "auto",
+        n_components: Any = None,
+        n_init: Any = "auto",
+        max_iter: Any = 300,
+        tol: Any = 1e-4,
+        engine: Any = "auto",
+        memory_limit: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.landmarks = landmarks
+        self.n_components = n_components
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.engine = engine
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> KernelKMeans:
+        """Cluster the rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
+            n rows of d features; see `KernelRidge.fit`.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        KernelKMeans
+            Itself. If fitting fails, the last fit is kept.
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter cannot be used, or does not fit in memory.
+        """
+        with self._all_or_nothing():
+            count = as_count(self.n_clusters, "n_clusters")
+            as_count(self.max_iter, "max_iter")
+            rank = (
+                None if self.n_components is None else as_count(self.n_components, "n_components")
+            )
+            rows = inputs.unlabelled_rows(self, X)
+            if len(rows) < count:
+                raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={count}")
+            for_kernel, for_landmarks, rng = inputs.generators(self.random_state, 3)
+            kernel = self._resolved_kernel(rows, for_kernel)
+            given = self.landmarks
+            self.map_, chosen = self._map(rows, kernel, for_landmarks, given=given, rank=rank)
+            self.kernel_, self.landmark_index_ = kernel, as_numpy(chosen.index)
+            self._cluster(rows, rng)
+        return self
+
+    def _cluster(self, rows: RowSource, rng: torch.Generator) -> None:
+        n, memory = len(rows), self._passes(self.map_)
+        share = self._room() // (2 * rows.dtype.itemsize)
+        if n * self.map_.width <= share:
+            self._in_memory(self.map_.features(rows, memory_bytes=memory), rng)
+            return
+        count = max(share // (self.map_.width + rows.shape[1]), min(n, 10 * self.n_clusters))
+        index = torch.randperm(n, generator=rng)[:count].sort().values
+        sample = self.map_.apply(rows.take(index))
+        self._in_memory(sample, rng)
+        del sample
+        start = torch.from_numpy(self.cluster_centers_).double()
+        found = Lloyd.run(self.map_, rows, start, self.max_iter, float(self.tol), memory)
+        self.cluster_centers_ = found.centers.to(rows.dtype).numpy()
+        self.labels_, self.inertia_ = found.labels.numpy(), found.inertia
+        self.n_iter_ = found.iterations
+
+    def _in_memory(self, features: Tensor, rng: torch.Generator) -> None:
+        seed = int(torch.randint(2**31 - 1, (), generator=rng))
+        found = KMeans(
+            self.n_clusters,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=seed,
+            copy_x=False,  # the features are ours
+        ).fit(features.numpy())
+        self.cluster_centers_, self.labels_ = found.cluster_centers_, found.labels_
+        self.inertia_, self.n_iter_ = float(found.inertia_), int(found.n_iter_)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distances of the features of rows from the centers.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            In the dtype of X; Float64 if X has integers that need it.
+        """
+        rows, centers = self._new(X)
+
+        def one(block: Tensor) -> Tensor:
+            F = self.map_.apply(block)
+            return squared_distances(F, centers).sqrt().to(F.dtype)
+
+        return rows.map(one, size=self._size(rows, len(centers))).numpy()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the number of the nearest center of each row, (n,)."""
+        rows, centers = self._new(X)
+
+        def one(block: Tensor) -> Tensor:
+            return squared_distances(self.map_.apply(block), centers).argmin(dim=1).int()
+
+        return rows.map(one, size=self._size(rows, len(centers))).numpy()
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the sum of the squared distances from the nearest centers."""
+        rows, centers = self._new(X)
+
+        def one(block: Tensor) -> Tensor:
+            return squared_distances(self.map_.apply(block), centers).min(dim=1).values.sum()
+
+        return -float(rows.sum(one, size=self._size(rows, len(centers))))
+
+    def _new(self, X: Any) -> tuple[RowSource, Tensor]:
+        check_is_fitted(self)
+        return inputs.new_rows(self, X), torch.from_numpy(self.cluster_centers_).double()
+
+    def _size(self, rows: RowSource, columns: int) -> int:
+        return self.map_.block_size(rows, self._result(rows, columns))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
