@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -11,7 +10,6 @@ from torch import Tensor
 
 from .._checks import as_count
 from ..lowrank import ROUNDING, PartialCholesky, pivoted_cholesky
-from ..lowrank.pivoted_cholesky import Method
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, capped, selectors
 
@@ -65,10 +63,10 @@ class RPCholesky(SizeOrPenalty):
     """
 
     _: KW_ONLY
-    method: Method = "accelerated"
+    method: str = "accelerated"
     block: int | None = None
     tol: float = 0.0
-    weights: Literal["voronoi", "ones"] = "voronoi"
+    weights: str = "voronoi"
 
     def __post_init__(self) -> None:
         super().__post_init__()
