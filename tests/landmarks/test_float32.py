@@ -1,4 +1,4 @@
-"""Float32 rows are scored in float64: the scores, and what is sampled by them, as of float64 rows."""
+"""Float32 rows are scored in float64: scores and samples equal those of float64 rows."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ class TestSameAsFloat64:
 
 
 def test_a_factorisation_in_place_refuses_float32():
-    with pytest.raises(TypeError, match="a copy of a torch.float32"):
+    with pytest.raises(TypeError, match=r"a copy of a torch\.float32"):
         _linalg.cholesky_(torch.eye(3))
