@@ -16,21 +16,41 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import callbacks, data, kernels, landmarks, operators, problems, solvers
-    from .estimators import KernelRidge, KernelRidgeClassifier
+    from . import approximations, callbacks, data, kernels, landmarks, operators, problems, solvers
+    from .estimators import (
+        KernelCCA,
+        KernelKMeans,
+        KernelPCA,
+        KernelRidge,
+        KernelRidgeClassifier,
+        NystromTransformer,
+        RandomFourierFeatures,
+        effective_dimension,
+        leverage_scores,
+        nystrom_error,
+    )
     from .model import KernelModel
     from .solvers import solve
 
 __version__ = version("gramian")
 
 __all__ = [
+    "KernelCCA",
+    "KernelKMeans",
     "KernelModel",
+    "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",
+    "NystromTransformer",
+    "RandomFourierFeatures",
+    "approximations",
     "callbacks",
     "data",
+    "effective_dimension",
     "kernels",
     "landmarks",
+    "leverage_scores",
+    "nystrom_error",
     "operators",
     "problems",
     "solve",
@@ -38,9 +58,17 @@ __all__ = [
 ]
 
 _HOME = {
+    "KernelCCA": "estimators",
+    "KernelKMeans": "estimators",
     "KernelModel": "model",
+    "KernelPCA": "estimators",
     "KernelRidge": "estimators",
     "KernelRidgeClassifier": "estimators",
+    "NystromTransformer": "estimators",
+    "RandomFourierFeatures": "estimators",
+    "effective_dimension": "estimators",
+    "leverage_scores": "estimators",
+    "nystrom_error": "estimators",
     "solve": "solvers",
 }
 

@@ -8,8 +8,27 @@ users pass, hand it down, and keep what comes back; all computing happens in the
 
 from __future__ import annotations
 
+from .cca import KernelCCA
 from .classifier import KernelRidgeClassifier
+from .error import nystrom_error
+from .fourier import RandomFourierFeatures
+from .kmeans import KernelKMeans
+from .leverage import effective_dimension, leverage_scores
+from .nystrom import NystromTransformer
+from .pca import KernelPCA
 from .plan import Plan
 from .regressor import KernelRidge
 
-__all__ = ["KernelRidge", "KernelRidgeClassifier", "Plan"]
+__all__ = [
+    "KernelCCA",
+    "KernelKMeans",
+    "KernelPCA",
+    "KernelRidge",
+    "KernelRidgeClassifier",
+    "NystromTransformer",
+    "Plan",
+    "RandomFourierFeatures",
+    "effective_dimension",
+    "leverage_scores",
+    "nystrom_error",
+]

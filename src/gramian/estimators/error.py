@@ -7,7 +7,6 @@ from typing import Any
 from .._checks import as_bytes, as_count
 from ..approximations import (
     FeatureMap,
-    Norm,
     NystromMap,
     frobenius_error,
     sampled_error,
@@ -28,10 +27,10 @@ def nystrom_error(
     kernel: Any,
     X: Any,
     landmarks: Any,
-    norm: Norm = "spectral",
+    norm: Any = "spectral",
     *,
     lengthscale: Any = "median",
-    sample: int | None = None,
+    sample: Any = None,
     engine: Any = "auto",
     memory_limit: Any = None,
     random_state: Any = None,

@@ -1,0 +1,27 @@
+"""scikit-learn's own checks of the estimators on Nystrom and Fourier features: none may fail."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gramian import KernelCCA, KernelKMeans, KernelPCA, NystromTransformer, RandomFourierFeatures
+
+ESTIMATORS = (
+    NystromTransformer(random_state=0),
+    NystromTransformer(random_state=0, landmarks=None, n_components=2),
+    RandomFourierFeatures(random_state=0, n_components=7),
+    KernelPCA(random_state=0),
+    KernelPCA(2, random_state=0, landmarks=15, fit_inverse_transform=True),
+    KernelKMeans(3, random_state=0),
+    KernelCCA(1, random_state=0),
+)
+
+# Some checks fit fewer than 15 rows. What happens then is documented and tested elsewhere.
+more_than_rows = pytest.mark.filterwarnings("ignore:15 landmarks were asked for")
+
+
+@more_than_rows
+@parametrize_with_checks(list(ESTIMATORS))
+def test_scikit_learn_has_no_objection(estimator, check):
+    check(estimator)
