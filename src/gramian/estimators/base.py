@@ -23,7 +23,7 @@ from ..landmarks import Landmarks, Selector
 from ..operators import KernelOperator, choose_engine
 from ..problems import FullProblem, NystromProblem, Problem
 from ..solvers import Solver, State, max_iterations, solve, tolerance
-from . import choices, inputs
+from . import choices, held_back, inputs, penalty_path
 from .plan import (
     ASSUMED_ITERATIONS,
     Plan,
@@ -55,6 +55,18 @@ class Data:
         return cls(Subset(rows, keep), targets[keep], weights[keep])
 
 
+@dataclass(frozen=True)
+class _Begin:
+    """What a fit to all rows begins with; `path` is None if the penalty was given."""
+
+    K: KernelOperator
+    landmarks: Landmarks | None
+    penalty: float
+    solver: Solver[Any, Any]
+    state: State | None = None
+    path: list[dict[str, Any]] | None = None
+
+
 class KernelRidgeBase(RowsEstimator):
     """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
 
@@ -66,6 +78,7 @@ class KernelRidgeBase(RowsEstimator):
         lengthscale: Any = "median",
         penalty: Any = 1e-6,
         landmarks: Any = None,
+        cv: Any = None,
         solver: Any = "auto",
         max_iter: Any = 100,
         tol: Any = 1e-6,
@@ -79,6 +92,7 @@ class KernelRidgeBase(RowsEstimator):
         self.lengthscale = lengthscale
         self.penalty = penalty
         self.landmarks = landmarks
+        self.cv = cv
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
@@ -93,27 +107,28 @@ class KernelRidgeBase(RowsEstimator):
     def _fit(self, data: Data, encode: Callable[[Any], Tensor], **model_parts: Any) -> None:
         """Solve and set the fitted attributes, all at once at the end."""
         choices.check_settings(self)
-        for_kernel, for_landmarks, for_solver = inputs.generators(self.random_state, 3)
+        for_kernel, for_landmarks, for_solver, for_folds = inputs.generators(self.random_state, 4)
         kernel = self._resolved_kernel(data.rows, for_kernel)
         solver, size = self._chosen(data)
         memory = split_memory(self._limit(), solver, size)
         K = KernelOperator(kernel, data.rows, data.rows, self.engine, memory)
-        chosen = self._landmarks(K, for_landmarks)
-        problem = self._problem(K, data, chosen)
+        begin = self._begin(K, data, solver, size, for_landmarks, for_folds)
+        problem = self._problem(begin.K, data, begin.landmarks, begin.penalty)
         callbacks = [self._bound(callback, encode) for callback in self.callbacks]
         result = solve(
             problem,
-            solver,
-            stop=[tolerance(float(self.tol)), max_iterations(self.max_iter)],
+            begin.solver,
+            stop=self._stop(),
             callbacks=callbacks,
-            state=self._restored(callbacks, problem, solver),
+            state=self._restored(callbacks, problem, solver) or begin.state,
             rng=for_solver,
         )
         self._warn(result)
         self.model_ = replace(problem.model(result.state.coef), **model_parts)
         self.dual_coef_ = _squeezed(result.state.coef)
-        self.landmark_index_ = _numpy(None if chosen is None else chosen.index)
+        self.landmark_index_ = _numpy(None if begin.landmarks is None else begin.landmarks.index)
         self.n_iter_ = max(result.state.iteration, 1)
+        self.penalty_, self.path_ = begin.penalty, begin.path
         self.stop_reason_ = result.reason
         self.history_ = result.history
         self.solver_, self.engine_, self.kernel_ = solver, K.engine, kernel
@@ -122,10 +137,65 @@ class KernelRidgeBase(RowsEstimator):
     def _chosen(self, data: Data) -> tuple[Solver[Any, Any], Size]:
         n, d = data.rows.shape
         selector = choices.selector(self.landmarks, n)
-        m = n if selector is None else choices.count(selector, n)
+        # a selector that is given a penalty says how many once it has selected: see _within_limit
+        m = n if selector is None else choices.count(selector, n) or 1
         itemsize = data.rows.dtype.itemsize
-        size = Size(n, d, data.targets.shape[1], m, itemsize, selector is None)
+        fits = penalty_path.fits(self.cv) if isinstance(self.penalty, str) else 0.0
+        size = Size(n, d, data.targets.shape[1], m, itemsize, selector is None, fits)
         return choices.solver(self.solver, size, self._limit()), size
+
+    def _begin(
+        self,
+        K: KernelOperator,
+        data: Data,
+        solver: Solver[Any, Any],
+        size: Size,
+        for_landmarks: torch.Generator,
+        for_folds: torch.Generator,
+    ) -> _Begin:
+        """Return what to fit to all rows: landmarks and penalty, and what is known already."""
+        if isinstance(self.penalty, str):
+            return self._best_level(K, data, solver, size, for_landmarks, for_folds)
+        chosen = self._landmarks(K, for_landmarks)
+        K = self._within_limit(K, solver, size, 0 if chosen is None else len(chosen.weight))
+        return _Begin(K, chosen, float(self.penalty), solver)
+
+    def _best_level(
+        self,
+        K: KernelOperator,
+        data: Data,
+        solver: Any,
+        size: Size,
+        for_landmarks: torch.Generator,
+        for_folds: torch.Generator,
+    ) -> _Begin:
+        n, coded = K.shape[0], hasattr(self, "decision_function")
+        classes = held_back.labels(data.targets) if coded else None
+        folds = held_back.folds(n, self.cv, for_folds, classes)
+        selector: Any = choices.selector(self.landmarks, n)
+        levels = selector.select_path(K, rng=for_landmarks)
+        K = self._within_limit(K, solver, size, penalty_path.largest(levels))
+
+        def problem(landmarks: Landmarks, penalty: float) -> Any:
+            return self._problem(K, data, landmarks, penalty)
+
+        task = penalty_path.Search(K, problem, solver, self._stop(), folds, coded)
+        best, path = penalty_path.search(task, levels)
+        if best.penalty == levels[-1].penalty:
+            penalty_path.warn_of_the_end(best, n)
+        start = best.start(len(folds))
+        return _Begin(K, best.function.landmarks, best.penalty, best.solver, start, path)
+
+    def _within_limit(
+        self, K: KernelOperator, solver: Solver[Any, Any], size: Size, m: int
+    ) -> KernelOperator:
+        """Return the operator with the memory that more landmarks than were foreseen leave it."""
+        if m <= size.m:
+            return K
+        return replace(K, memory_bytes=split_memory(self._limit(), solver, replace(size, m=m)))
+
+    def _stop(self) -> list[solvers.Stop]:
+        return [tolerance(float(self.tol)), max_iterations(self.max_iter)]
 
     def _landmarks(self, K: KernelOperator, rng: torch.Generator) -> Landmarks | None:
         if self._warm() and self.landmarks is not None:
@@ -144,15 +214,16 @@ class KernelRidgeBase(RowsEstimator):
             index = None
         return Landmarks(points, torch.ones(m, dtype=torch.float64), index)
 
-    def _problem(self, K: KernelOperator, data: Data, chosen: Landmarks | None) -> Problem:
+    def _problem(
+        self, K: KernelOperator, data: Data, chosen: Landmarks | None, penalty: float
+    ) -> Problem:
         if chosen is None:
-            return FullProblem(K, data.targets, float(self.penalty), data.weights)
+            return FullProblem(K, data.targets, penalty, data.weights)
         weight = chosen.weight
         if data.weights is not None and chosen.index is not None:
             weight = weight * data.weights[chosen.index] / data.weights.mean()
         coverage = chosen.info.get("coverage", -1.0)
         centers = K.against(chosen.points)
-        penalty = float(self.penalty)
         return NystromProblem(centers, data.targets, penalty, data.weights, weight, coverage)
 
     def _bound(self, callback: Any, encode: Callable[[Any], Tensor]) -> Any:
@@ -216,14 +287,20 @@ class KernelRidgeBase(RowsEstimator):
         Raises
         ------
         ValueError
-            If it does not fit in ``memory_limit``; the message says what would.
+            If it does not fit in ``memory_limit``; the message says what would. If the number of
+            landmarks is not known before they are selected, as with ``Bless(penalty=1e-6)``.
 
         Notes
         -----
+        ``penalty="auto"``: kernel evaluations and seconds are an estimate for the whole path, if
+        it does not end early: that the number of landmarks grows with the inverse of the square
+        root of the penalty. Memory is for the last level.
+
         Takes about half a second, to measure the speed of this machine.
         """
         choices.check_settings(self)
         rows = as_rows(X)
+        choices.require_count(self.landmarks, rows.shape[0])
         data = Data(rows, torch.empty(rows.shape[0], targets), None)
         solver, size = self._chosen(data)
         dense = dense_bytes(solver, size)

@@ -15,8 +15,9 @@ from .. import kernels, landmarks, solvers
 from .._checks import as_count
 from ..data import as_rows, check_finite
 from ..kernels import Kernel
-from ..landmarks import Selector, Uniform
-from ..solvers import Solver
+from ..landmarks import PathSelector, Selector, Uniform
+from ..landmarks.base import selectors
+from ..solvers import Falkon, Solver
 from .plan import Size, dense_bytes, least_blocks
 
 DIRECT_ROWS = 10_000
@@ -33,11 +34,39 @@ def check_settings(estimator: Any) -> None:
         raise ValueError(
             f"callbacks must be a list of callables, like [Validate(X, y)], not {callbacks!r}"
         )
+    cv = estimator.cv
+    if not (cv is None or (_is_integer(cv) and cv >= 2)):
+        raise ValueError(f"cv must be None or a number of folds from 2 on, not {cv!r}")
     penalty = estimator.penalty
-    if not (_is_number(penalty) and 0 < penalty < math.inf):
+    if isinstance(penalty, str) and penalty == "auto":
+        _check_path(estimator)
+    elif not (_is_number(penalty) and 0 < penalty < math.inf):
         raise ValueError(
             f"penalty must be positive and finite, not {penalty!r}; it is the ridge per "
-            "sample, scikit-learn's alpha / n"
+            "sample, scikit-learn's alpha / n, or 'auto'"
+        )
+
+
+def _check_path(estimator: Any) -> None:
+    """Raise ValueError for settings with which there is no path of penalties to choose from."""
+    given = estimator.landmarks
+    name = isinstance(given, str) and given in selectors
+    kind = selectors[given] if name else type(given)
+    if not issubclass(kind, PathSelector):
+        raise ValueError(
+            f"penalty='auto' chooses from the path of penalties of Bless or BlessR, and "
+            f"landmarks={given!r} has none; give landmarks='bless', landmarks=Bless(m=1000), or "
+            "a penalty"
+        )
+    if not (isinstance(estimator.solver, Falkon) or estimator.solver in ("auto", "falkon")):
+        raise ValueError(
+            f"penalty='auto' goes along its path with solver='falkon', not {estimator.solver!r}; "
+            "leave the solver out, or give a penalty"
+        )
+    if estimator.warm_start:
+        raise ValueError(
+            "penalty='auto' chooses new landmarks, and warm_start=True goes on with those of the "
+            "last fit; give penalty=est.penalty_ to go on, or warm_start=False"
         )
 
 
@@ -81,11 +110,22 @@ def selector(given: Any, n: int) -> Selector | Tensor | None:
     return _points(given)
 
 
-def count(chosen: Selector | Tensor, n: int) -> int:
-    """Return how many of n rows a selector will choose at most."""
+def count(chosen: Selector | Tensor, n: int) -> int | None:
+    """Return how many of n rows a selector will choose at most; None if that depends on them."""
     if isinstance(chosen, Tensor):
         return chosen.shape[0]
-    return min(int(getattr(chosen, "m", 1)), n)
+    m = getattr(chosen, "m", None)
+    return None if m is None else min(int(m), n)
+
+
+def require_count(given: Any, n: int) -> None:
+    """Raise ValueError if the number of landmarks is not known before they are selected."""
+    chosen = selector(given, n)
+    if chosen is not None and count(chosen, n) is None:
+        raise ValueError(
+            f"how many landmarks {chosen!r} chooses depends on the rows, so that there is no plan "
+            "before; give it m, a number of landmarks"
+        )
 
 
 def automatic_landmarks(n: int) -> int:

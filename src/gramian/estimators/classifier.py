@@ -26,10 +26,12 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
 
     Parameters
     ----------
-    kernel, lengthscale, penalty, landmarks, solver, max_iter, tol, engine, memory_limit, callbacks
+    kernel, lengthscale, penalty, landmarks, cv, solver, max_iter, tol, engine, memory_limit
+        As in `KernelRidge`. With ``penalty="auto"`` held-back rows have the same share of each
+        class, to one row, and penalties are compared by the share of rows in a wrong class, and
+        where that is the same by the squared error of the codes.
+    callbacks, warm_start, random_state
         As in `KernelRidge`. A `Validate` callback takes labels.
-    warm_start, random_state
-        As in `KernelRidge`.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
         of its rows.
@@ -38,6 +40,8 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
     ----------
     classes_ : ndarray of shape (k,)
     model_, dual_coef_, landmark_index_, n_iter_, stop_reason_, history_, solver_, engine_, kernel_
+        As in `KernelRidge`.
+    penalty_, path_
         As in `KernelRidge`.
 
     See Also
@@ -65,6 +69,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         lengthscale: Any = "median",
         penalty: Any = 1e-6,
         landmarks: Any = None,
+        cv: Any = None,
         solver: Any = "auto",
         max_iter: Any = 100,
         tol: Any = 1e-6,
@@ -80,6 +85,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
             lengthscale=lengthscale,
             penalty=penalty,
             landmarks=landmarks,
+            cv=cv,
             solver=solver,
             max_iter=max_iter,
             tol=tol,

@@ -25,13 +25,24 @@ LEAST_BLOCKS = 48 << 20
 """Memory for blocks of rows below which tiles no longer fit."""
 
 
+LEVELS = 3.4
+"""Fits to a whole path of penalties, in units of one at its last level.
+
+So many if each penalty is half the last one and the effective dimension, and with it the number of
+landmarks, grows with the inverse of its square root.
+"""
+
 CALIBRATION = 1 << 22
 """Numbers in the rows with which the speed of this machine is measured."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """The sizes of a problem: n rows, d features, t targets, m centers, bytes per number."""
+    """The sizes of a problem: n rows, d features, t targets, m centers, bytes per number.
+
+    `fits` are those at each level of a path of penalties, in units of one to all rows; zero if
+    the penalty is given.
+    """
 
     n: int
     d: int
@@ -39,6 +50,7 @@ class Size:
     m: int
     itemsize: int
     full: bool
+    fits: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +100,8 @@ def dense_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
     if isinstance(solver, Direct):
         return vectors + (8 * n * n if size.full else 40 * m * m)
     if isinstance(solver, Falkon):
-        return vectors + 8 * m * m + 16 * m * size.d
+        path = 8 * m * m + 8 * n * (t + 1) if size.fits else 0  # the best level so far, and a part
+        return vectors + 8 * m * m + 16 * m * size.d + path
     return vectors
 
 
@@ -99,7 +112,8 @@ def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ig
         return n * n if size.full else n * m + m * m
     if isinstance(solver, PCG):
         return iterations * n * n
-    return (iterations + 1) * n * m + m * m
+    last = (iterations + 1) * n * m + m * m
+    return int(last * (1 + LEVELS * size.fits))
 
 
 def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]

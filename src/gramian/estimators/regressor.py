@@ -26,11 +26,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         In the units of the features; one for all, or one each. ``"median"``: the median distance
         within 1,000 random rows. The Gaussian kernel's ``gamma`` in scikit-learn is
         ``1 / (2 * lengthscale**2)``.
-    penalty : float, default=1e-6
-        The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``.
+    penalty : float or "auto", default=1e-6
+        The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. ``"auto"``: chosen with
+        the landmarks from the path of penalties of `Bless` or `BlessR`, see the notes.
     landmarks : None, int, "auto", array of shape (m, d) or Selector, default=None
         The centers. None: all rows. A number: so many random distinct rows. ``"auto"``:
-        ``sqrt(n) * log(n)`` of them. More than there are rows: a warning, then all of them.
+        ``sqrt(n) * log(n)`` of them. The name of a selector, one of `gramian.landmarks.names`: as
+        many, chosen by it. More than there are rows: a warning, then all of them.
+    cv : None or int, default=None
+        For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
+        back to compare penalties. A number: so many shuffled folds, each held back once.
     solver : str or Solver, default="auto"
         ``"direct"``, ``"pcg"`` (all rows), ``"falkon"`` (landmarks), or an object of
         `gramian.solvers`. ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if
@@ -58,6 +63,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     dual_coef_ : ndarray of shape (m,) or (m, t)
     landmark_index_ : ndarray of shape (m,), or None
         Row numbers of the landmarks, among the rows of positive weight.
+    penalty_ : float
+        The one given, or the one chosen.
+    path_ : list of dict, or None
+        A row for each penalty that was tried, the largest first: ``penalty``, ``landmarks``,
+        ``effective_dimension``, ``error`` (held back, the smaller the better, infinite where the
+        solver diverged), ``fold_errors``, ``iterations`` (over all folds), ``kernel_evaluations``,
+        ``seconds``. None if the penalty was given.
     n_iter_ : int
     stop_reason_ : str
         "converged", "max_iterations" or "callback".
@@ -77,6 +89,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     Notes
     -----
     Targets are neither centred nor scaled, as in scikit-learn.
+
+    ``penalty="auto"``, with ``landmarks=Bless(m=1000)`` or ``"bless"``: BLESS passes through a
+    decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are
+    not held back at one after the other, starting from the last function, and compared by the mean
+    squared error (weighted by ``sample_weight``) on those that are, until three in a row are no
+    better, though not before a quarter of the landmarks; then at the best one to all rows.
+    Preconditioners are built once for each penalty. Landmarks are chosen among all rows: they do
+    not look at targets. If the last penalty of the path is the best, there is a warning.
 
     Examples
     --------

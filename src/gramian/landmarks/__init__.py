@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._selecting import Level, landmarks_of
 from .base import Landmarks, Selector, selectors
-from .bless import Bless
+from .bless import Bless, PathSelector
 from .bless_r import BlessR
 from .exact_rls import ExactRLS
 from .kmeans import KMeans
@@ -37,12 +38,15 @@ __all__ = [
     "ExactRLS",
     "KMeans",
     "Landmarks",
+    "Level",
+    "PathSelector",
     "RPCholesky",
     "RecursiveRLS",
     "Selector",
     "Squeak",
     "TwoPass",
     "Uniform",
+    "landmarks_of",
     "make",
     "names",
 ]

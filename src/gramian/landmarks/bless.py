@@ -15,7 +15,7 @@ from .._checks import as_positive
 from ..operators import KernelOperator
 from . import _sampling
 from ._selecting import Level, LeverageSelector, of_size
-from .base import selectors
+from .base import capped, selectors
 from .leverage import Dictionary, Scorer, largest_diagonal
 
 SMALLEST = 1e-13
@@ -52,7 +52,7 @@ class PathSelector(LeverageSelector):
         kappa2 = largest_diagonal(K)
         if self.penalty is not None:
             return list(self._path(K, kappa2, self.penalty, rng))
-        m = min(int(self.m or 0), K.shape[0])
+        m = capped(int(self.m or 0), K.shape[0])
         levels, last = self._until(K, kappa2, m, rng)
         return [*levels, last]
 

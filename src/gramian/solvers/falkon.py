@@ -88,6 +88,10 @@ class Falkon(Solver[NystromProblem, FalkonState]):
                 f"preconditioner_penalty must be positive and finite, 'auto' or None, not {lam!r}"
             )
 
+    def factor(self, problem: NystromProblem) -> FalkonFactor:
+        """Return the preconditioner; a subclass may have it from elsewhere."""
+        return FalkonFactor.build(problem, self.preconditioner_penalty)
+
     def iterate(
         self,
         problem: NystromProblem,
@@ -95,7 +99,7 @@ class Falkon(Solver[NystromProblem, FalkonState]):
         *,
         rng: torch.Generator | None = None,
     ) -> Iterator[FalkonState]:
-        B = FalkonFactor.build(problem, self.preconditioner_penalty)
+        B = self.factor(problem)
         N, lam = problem.total, problem.penalty
 
         def pull_back(g: Tensor) -> Tensor:

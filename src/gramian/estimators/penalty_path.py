@@ -1,0 +1,239 @@
+"""penalty="auto": the levels of one path of penalties and landmarks, scored on rows held back."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..landmarks import Landmarks, Level, landmarks_of
+from ..operators import KernelOperator
+from ..preconditioners import FalkonFactor
+from ..problems import NystromProblem
+from ..solvers import Falkon, State, Stop, solve
+from . import held_back
+
+logger = logging.getLogger("gramian")
+
+PATIENCE = 3
+"""Levels in a row without a smaller error after which a path ends."""
+
+CHEAP = 0.25
+"""Share of the last level's landmarks below which a path does not end.
+
+The levels below cost about as much as the last one alone, and a target that varies fast shows
+nothing at the first of them.
+"""
+
+
+@dataclass(frozen=True)
+class Prepared(Falkon):
+    """FALKON with a factor that is there already: that of all rows, for a part of them."""
+
+    prepared: FalkonFactor = field(kw_only=True)
+
+    def factor(self, problem: NystromProblem) -> FalkonFactor:
+        return self.prepared
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the levels of a path are fitted and scored.
+
+    Attributes
+    ----------
+    K : KernelOperator of shape (n, n)
+    problem : callable
+        ``problem(landmarks, penalty)`` returns the problem on all n rows.
+    solver : Falkon
+    stop : sequence of stopping rules
+    folds : sequence of Tensor
+        Row numbers, increasing, that each fit leaves out and is scored on; see `held_back.folds`.
+    coded : bool
+        Whether targets are class codes: levels are then compared by the share of rows whose
+        class is wrong, and by the squared error of the codes where that is the same.
+    warm : bool, default=True
+        Whether a level starts from the function of the last one.
+    """
+
+    K: KernelOperator
+    problem: Callable[[Landmarks, float], NystromProblem]
+    solver: Falkon
+    stop: Sequence[Stop]
+    folds: Sequence[Int[Tensor, " r"]]
+    coded: bool = False
+    warm: bool = True
+
+
+@dataclass(frozen=True)
+class Function:
+    """The functions of all folds at one level, side by side, from which the next one starts."""
+
+    landmarks: Landmarks
+    coef: Float[Tensor, "m k*t"]
+
+
+@dataclass(frozen=True)
+class FittedLevel:
+    """A level of the path, fitted and scored.
+
+    Attributes
+    ----------
+    function : Function
+    penalty : float
+    solver : Prepared
+        With the factor of this level, for the fit to all rows.
+    error : tuple of two floats
+        What levels are compared by, the smaller the better.
+    row : dict
+        What the user is told.
+    """
+
+    function: Function
+    penalty: float
+    solver: Prepared
+    error: tuple[float, float]
+    row: dict[str, Any]
+
+    def start(self, folds: int) -> State:
+        """Return the mean of the functions of the folds, to start from with all rows."""
+        coef = self.function.coef
+        return State(0, coef.reshape(len(coef), folds, -1).mean(dim=1))
+
+
+def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[dict[str, Any]]]:
+    """Fit and score the levels of a path, from the largest penalty down.
+
+    Parameters
+    ----------
+    task : Search
+    levels : sequence of Level
+        Of decreasing penalties.
+
+    Returns
+    -------
+    best, rows
+        The level of the smallest error, the first of them, and a row for each that was fitted.
+
+    Raises
+    ------
+    FloatingPointError
+        If the solver diverged at every level.
+
+    Notes
+    -----
+    Cost: at each level m² kernel evaluations and about m³ operations once, and a fit and the
+    predictions of each fold. Memory: 16 m² bytes, the factors of two levels.
+    """
+    enough = CHEAP * largest(levels)
+    best: FittedLevel | None = None
+    before: Function | None = None
+    rows: list[dict[str, Any]] = []
+    since = 0
+    for level in levels:
+        fitted = _fit_level(task, level, before)
+        rows.append(fitted.row)
+        logger.info("penalty %.3g: held-back error %.6g", level.penalty, fitted.error[0])
+        before = fitted.function if task.warm else None
+        if best is None or fitted.error < best.error:
+            best, since = fitted, 0
+        else:
+            since += 1
+        del fitted  # a factor takes 8 m² bytes: no more than the best one and the next are kept
+        if since >= PATIENCE and len(level.dictionary) >= enough:
+            break
+    if best is None or not math.isfinite(best.error[0]):
+        raise FloatingPointError(
+            "the solver diverged at every penalty of the path; use float64 data, or rescale "
+            "targets whose squares overflow"
+        )
+    return best, rows
+
+
+def largest(levels: Sequence[Level]) -> int:
+    """Return the landmarks of the largest level: mostly, not always, the last one."""
+    return max(len(level.dictionary) for level in levels)
+
+
+def _fit_level(task: Search, level: Level, before: Function | None) -> FittedLevel:
+    clock, evaluations = time.perf_counter(), task.K.meter.evaluations
+    landmarks = landmarks_of(task.K, level)
+    problem = task.problem(landmarks, level.penalty)
+    # The factor depends on the landmarks, not on the rows: one is good for all folds.
+    factor = task.solver.factor(problem)
+    solver = Prepared(task.solver.preconditioner_penalty, task.solver.refine, prepared=factor)
+    starts = _starts(problem, factor, before, len(task.folds))
+    fits = [
+        _fit_fold(task, problem, solver, held, start)
+        for held, start in zip(task.folds, starts, strict=True)
+    ]
+    mean = [sum(part) / len(fits) for part in zip(*(fit.error for fit in fits), strict=True)]
+    row = {
+        "penalty": level.penalty,
+        "landmarks": len(level.dictionary),
+        "effective_dimension": level.effective_dimension,
+        "error": mean[0],
+        "fold_errors": [fit.error[0] for fit in fits],
+        "iterations": sum(fit.iterations for fit in fits),
+        "kernel_evaluations": task.K.meter.evaluations - evaluations,
+        "seconds": time.perf_counter() - clock,
+    }
+    function = Function(landmarks, torch.cat([fit.coef for fit in fits], dim=1))
+    return FittedLevel(function, level.penalty, solver, (mean[0], mean[1]), row)
+
+
+def _starts(
+    problem: NystromProblem, factor: FalkonFactor, before: Function | None, folds: int
+) -> list[State | None]:
+    """Return the last functions, interpolated at the new landmarks: T'T coef = f(landmarks)."""
+    if before is None:
+        return [None] * folds
+    values = problem.K_mm.against(before.landmarks.points).double() @ before.coef
+    coef = factor.solve_T(factor.solve_Tt(values))
+    return [State(0, part.contiguous()) for part in coef.chunk(folds, dim=1)]
+
+
+@dataclass(frozen=True)
+class _Fold:
+    coef: Float[Tensor, "m t"]
+    error: tuple[float, float]
+    iterations: int
+
+
+def _fit_fold(
+    task: Search,
+    problem: NystromProblem,
+    solver: Prepared,
+    held: Int[Tensor, " r"],
+    start: State | None,
+) -> _Fold:
+    result = solve(held_back.without(problem, held), solver, stop=task.stop, state=start)
+    coef, iterations = result.state.coef, result.state.iteration
+    if result.reason == "diverged":
+        return _Fold(torch.zeros_like(coef), (math.inf, math.inf), iterations)
+    return _Fold(coef, held_back.error(problem, held, coef, task.coded), iterations)
+
+
+def fits(cv: int | None) -> float:
+    """Return the fits of one level, in units of one to all rows."""
+    return 1 - 1 / held_back.HELD_BACK if cv is None else cv - 1.0
+
+
+def warn_of_the_end(best: FittedLevel, n: int) -> None:
+    """Warn that the best level is the last one of its path, and say how to go on."""
+    m = len(best.function.landmarks.weight)
+    more = f"more landmarks, such as Bless(m={min(2 * m, n)}), make the path longer"
+    warnings.warn(
+        f"the smallest penalty of the path, {best.penalty:.2g} with {m} landmarks, has the "
+        "smallest held-back error, so that a smaller one could be better; "
+        + (more if m < n else "all rows are landmarks: give such a penalty as a number"),
+        stacklevel=6,
+    )
