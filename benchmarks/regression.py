@@ -22,6 +22,7 @@ TABLES = (
     "M = 2,000, other seeds",
     "M = 10,000",
     "M = 5,000 on a subsample",
+    "nycflights to convergence",
     "float32 and float64 rows",
     "Where the seconds go",
 )
@@ -94,6 +95,16 @@ def precision(name: str, task: Task) -> Row:
     return _shown(row)
 
 
+def converged(path: Path) -> list[Row]:
+    """Compare where 20 iterations are not enough, in both precisions."""
+    name = "nycflights"
+    task = replace(Task(path, 2000, *chosen(name, "2000")), max_iter=100)
+    return [
+        {"dtype": dtype} | compared(name, replace(task, dtype=dtype))
+        for dtype in ("float32", "float64")
+    ]
+
+
 def where(name: str, task: Task) -> list[Row]:
     row = {"set": name, "M": task.m}
     return [
@@ -131,6 +142,8 @@ def main(options: argparse.Namespace) -> None:
             step(name, path, tables)
             if not options.quick:
                 write("regression", tables, NOTES)
+            if name == "nycflights" and step is extras:
+                tables["nycflights to convergence"] = converged(path)
     task = Task(path, 5000, *chosen(name, "2000"), rows=SUBSAMPLE)
     tables["M = 5,000 on a subsample"].append(compared(name, task))
     if not options.quick:
