@@ -146,7 +146,7 @@ def test_an_odd_number_of_waves_is_unbiased_too(size):
     X = points(4)
     kernel = kernels.Gaussian(1.0)
     total = torch.zeros(4, 4, dtype=torch.float64)
-    draws = 4000
+    draws = 800
     for seed in range(draws):
         rng = torch.Generator().manual_seed(seed)
         F = FourierMap.build(kernel, D, size, rng=rng).features(as_rows(X))

@@ -162,7 +162,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
 
     def _cluster(self, rows: RowSource, rng: torch.Generator) -> None:
         n, memory = len(rows), self._passes(self.map_)
-        share = self._room() // (2 * rows.dtype.itemsize)
+        share = self._share(rows)
         if n * self.map_.width <= share:
             self._in_memory(self.map_.features(rows, memory_bytes=memory), rng)
             return
@@ -176,6 +176,10 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         self.cluster_centers_ = found.centers.to(rows.dtype).numpy()
         self.labels_, self.inertia_ = found.labels.numpy(), found.inertia
         self.n_iter_ = found.iterations
+
+    def _share(self, rows: RowSource) -> int:
+        """Return how many numbers of the features may be held: half of the memory."""
+        return self._room() // (2 * rows.dtype.itemsize)
 
     def _in_memory(self, features: Tensor, rng: torch.Generator) -> None:
         seed = int(torch.randint(2**31 - 1, (), generator=rng))

@@ -1,0 +1,157 @@
+"""KernelKMeans against the objective of the kernel matrix, in memory and in passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs, make_circles
+from sklearn.metrics import adjusted_rand_score
+
+from gramian import KernelKMeans, kernels
+from gramian.approximations import NystromMap
+from gramian.data import as_rows
+from gramian.estimators.lloyd import Lloyd
+
+N = 200
+
+
+def blobs(n: int = N, d: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    X, y = make_blobs(n, d, centers=4, cluster_std=0.6, random_state=0)
+    return X, y
+
+
+def objective(K: np.ndarray, labels: np.ndarray) -> float:
+    """Kernel k-means: the trace less what the means of the clusters explain."""
+    inside = (K[np.ix_(labels == c, labels == c)].sum() / (labels == c).sum() for c in set(labels))
+    return float(np.trace(K) - sum(inside))
+
+
+def exact(X: np.ndarray, lengthscale: float) -> np.ndarray:
+    x = torch.from_numpy(X)
+    return kernels.Gaussian(lengthscale)(x, x).numpy()
+
+
+def exact_kernel_kmeans(K: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+    """Iterate on the kernel matrix alone until no row changes its cluster."""
+    for _ in range(100):
+        one = np.eye(k)[labels]
+        counts = one.sum(axis=0)
+        means = K @ one / counts
+        distances = np.einsum("ic,ij,jc->c", one, K, one) / counts**2 - 2 * means
+        new = distances.argmin(axis=1)
+        if np.array_equal(new, labels):
+            break
+        labels = new
+    return labels
+
+
+def test_with_all_rows_as_landmarks_inertia_is_the_objective():
+    X, _ = blobs()
+    ours = KernelKMeans(4, lengthscale=1.0, landmarks=None, random_state=0).fit(X)
+    assert ours.inertia_ == pytest.approx(objective(exact(X, 1.0), ours.labels_))
+
+
+def test_it_stays_where_exact_kernel_kmeans_stays():
+    X, y = blobs()
+    ours = KernelKMeans(4, lengthscale=2.0, landmarks=None, n_init=5, random_state=0).fit(X)
+    K = exact(X, 2.0)
+    same = exact_kernel_kmeans(K, ours.labels_.astype(int), 4)
+    assert np.array_equal(same, ours.labels_)
+    started_at_truth = objective(K, exact_kernel_kmeans(K, y, 4))
+    assert objective(K, ours.labels_) <= started_at_truth * (1 + 1e-9)
+
+
+def test_a_few_landmarks_cost_little():
+    X, y = blobs(600)
+    K = exact(X, 2.0)
+    best = objective(K, exact_kernel_kmeans(K, y, 4))
+    few = KernelKMeans(4, lengthscale=2.0, landmarks=40, n_init=5, random_state=0).fit(X)
+    assert objective(K, few.labels_) <= 1.02 * best
+    assert few.inertia_ <= objective(K, few.labels_)  # what the landmarks miss is left out
+
+
+def test_circles_are_told_apart():
+    # A ring around a disc: in the space of a narrow kernel their means differ, in the plane not.
+    X, y = make_circles(400, factor=0.1, noise=0.03, random_state=0)
+    found = KernelKMeans(2, lengthscale=0.7, n_init=10, random_state=0).fit(X)
+    plain = KMeans(2, n_init=10, random_state=0).fit(X)
+    assert adjusted_rand_score(y, found.labels_) > 0.9 > adjusted_rand_score(y, plain.labels_)
+
+
+def test_predict_transform_and_score_agree():
+    X, _ = blobs()
+    ours = KernelKMeans(4, landmarks=30, random_state=0).fit(X)
+    assert np.array_equal(ours.predict(X), ours.labels_)
+    distances = ours.transform(X)
+    assert distances.shape == (N, 4)
+    assert np.array_equal(distances.argmin(axis=1), ours.labels_)
+    assert -ours.score(X) == pytest.approx(ours.inertia_)
+    assert (distances.min(axis=1) ** 2).sum() == pytest.approx(ours.inertia_)
+
+
+# --- rows that do not fit ----------------------------------------------------------------------
+
+
+def test_in_passes_it_reaches_a_fixed_point_of_all_rows():
+    X, _ = blobs(1000)
+    rows = as_rows(X)
+    features = NystromMap.build(kernels.Gaussian(2.0), X[:40])
+    F = features.features(rows)
+    start = F[:4].clone()
+    found = Lloyd.run(features, rows, start, max_iter=100, tol=0.0, memory_bytes=1 << 28)
+    theirs = KMeans(4, init=start.numpy(), n_init=1, max_iter=100, tol=0.0).fit(F.numpy())
+    assert adjusted_rand_score(found.labels.numpy(), theirs.labels_) == 1
+    assert found.inertia == pytest.approx(theirs.inertia_)
+    assert np.allclose(found.centers.numpy(), theirs.cluster_centers_)
+
+
+def test_a_cluster_without_rows_keeps_its_center():
+    X, _ = blobs()
+    features = NystromMap.build(kernels.Gaussian(2.0), X[:10])
+    start = features.features(as_rows(X[:3]))
+    start[2] = 100.0
+    found = Lloyd.run(features, as_rows(X), start, max_iter=20, tol=0.0, memory_bytes=1 << 28)
+    assert torch.equal(found.centers[2], start[2])
+    assert set(found.labels.tolist()) == {0, 1}
+
+
+def test_features_beyond_the_limit_are_computed_in_passes(monkeypatch, tmp_path):
+    X, y = blobs(3000)
+    pd.DataFrame(X, columns=list("abc")).to_parquet(tmp_path / "x.parquet", row_group_size=700)
+    whole = KernelKMeans(4, lengthscale=2.0, landmarks=X[:30], random_state=0).fit(X)
+    passes = KernelKMeans(4, lengthscale=2.0, landmarks=X[:30], random_state=0)
+    calls = []
+    run = Lloyd.run
+
+    def counted(*args):
+        calls.append(args)
+        return run(*args)
+
+    monkeypatch.setattr(Lloyd, "run", counted)
+    monkeypatch.setattr(KernelKMeans, "_share", lambda self, rows: 10_000)
+    passes.fit(tmp_path / "x.parquet")
+    assert calls
+    assert adjusted_rand_score(passes.labels_, y) == adjusted_rand_score(whole.labels_, y)
+    assert passes.inertia_ == pytest.approx(whole.inertia_, rel=1e-3)
+    assert np.array_equal(passes.predict(tmp_path / "x.parquet"), passes.labels_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_source_of_rows(dtype, tmp_path):
+    X = blobs()[0].astype(dtype)
+    X[np.abs(X) < 0.3] = 0
+    ours = KernelKMeans(4, lengthscale=2.0, landmarks=X[:30], random_state=0)
+    expected = ours.fit(X).labels_
+    assert ours.transform(X).dtype == dtype
+    pd.DataFrame(X, columns=list("abc")).to_parquet(tmp_path / "x.parquet")
+    for source in (tmp_path / "x.parquet", scipy.sparse.csr_matrix(X), torch.from_numpy(X)):
+        assert adjusted_rand_score(ours.fit(source).labels_, expected) == 1
+
+
+def test_fewer_rows_than_clusters_are_refused():
+    with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=4"):
+        KernelKMeans(4).fit(blobs()[0][:3])
