@@ -11,7 +11,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .._checks import as_positive
+from .._checks import as_count, as_positive
 from ..approximations import Moments, NystromMap
 from ..data import RowSource
 from . import choices, inputs
@@ -35,8 +35,8 @@ class KernelCCA(NystromEstimator):
     penalty : float, default=1e-3
         The :math:`\lambda_x`, ridge per sample. Small ones find correlations in any data.
     kernel_y, lengthscale_y, landmarks_y, penalty_y : default=None
-        Of the second view. None: as for the first; a lengthscale only if it is ``"median"`` or
-        ``kernel_y`` is None, too.
+        Of the second view. None: as for the first, but with a ``kernel_y`` the lengthscale is
+        ``"median"``.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
@@ -149,6 +149,7 @@ class KernelCCA(NystromEstimator):
             If the input or a parameter cannot be used, or does not fit in memory.
         """
         with self._all_or_nothing():
+            as_count(self.n_components, "n_components")
             penalty = as_positive(self.penalty, "penalty")
             other = penalty if self.penalty_y is None else as_positive(self.penalty_y, "penalty_y")
             second = inputs.second_view(y)
@@ -174,10 +175,11 @@ class KernelCCA(NystromEstimator):
         if self.kernel_y is None:
             given = self.lengthscale if self.lengthscale_y is None else self.lengthscale_y
             return choices.kernel(self.kernel, given)
-        return choices.kernel(self.kernel_y, self.lengthscale_y or "median")
+        given = "median" if self.lengthscale_y is None else self.lengthscale_y
+        return choices.kernel(self.kernel_y, given)
 
     def _correlate(self, rows: RowSource, second: RowSource, penalty: float, other: float) -> None:
-        memory = self._passes(self.map_, self.map_y_) // 2
+        memory = self._passes(self.map_, self.map_y_)
         both = _side_by_side(
             _features(self.map_, rows, memory), _features(self.map_y_, second, memory)
         )

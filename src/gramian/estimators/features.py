@@ -55,7 +55,8 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rows
         """Return the memory for blocks beside a result of so many columns."""
         used = len(rows) * columns * rows.dtype.itemsize
         what = f"the {len(rows):,} x {columns:,} result (transform fewer rows at a time)"
-        return self._blocks(used, what)
+        free = self._blocks(used, what)
+        return max(free // 2, min(free, LEAST_BLOCKS))  # features are copied on their way
 
     def _features(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -93,10 +94,15 @@ class NystromEstimator(FeatureTransformer):
         return mapping, chosen
 
     def _passes(self, *maps: NystromMap, more: int = 0) -> int:
-        """Return the memory for blocks of rows beside these maps, their moments and `more`."""
+        """Return the memory for blocks of each map, beside the maps, all moments and `more`.
+
+        Half of what is left is for the copies that are made of a block of features.
+        """
         held = sum(8 * mapping.normalizer.numel() for mapping in maps)
         width = sum(mapping.width for mapping in maps)
-        return self._blocks(held + 40 * width**2 + more, f"the covariance of {width:,} features")
+        used = held + 40 * width**2 + more
+        free = self._blocks(used, f"the covariance of {width:,} features")
+        return max(free // (2 * len(maps)), min(free, LEAST_BLOCKS) // len(maps))
 
 
 def chosen_landmarks(

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .._checks import as_count
-from ..data import RowSource
+from ..data import RowSource, as_rows
 from . import inputs
 from .features import NystromEstimator, as_numpy
 from .lloyd import Lloyd, squared_distances
@@ -45,7 +45,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
         Bytes that a call may allocate. None: what the machine has. If the features of all rows
-        do not fit into half of it, they are computed again in each iteration.
+        do not fit into a quarter of it, they are computed again in each iteration.
     random_state : int, RandomState or None, default=None
         For random landmarks, the median heuristic and the first centers.
 
@@ -168,8 +168,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             return
         count = max(share // (self.map_.width + rows.shape[1]), min(n, 10 * self.n_clusters))
         index = torch.randperm(n, generator=rng)[:count].sort().values
-        sample = self.map_.apply(rows.take(index))
-        self._in_memory(sample, rng)
+        sample = as_rows(rows.take(index))
+        self._in_memory(self.map_.features(sample, memory_bytes=memory), rng)
         del sample
         start = torch.from_numpy(self.cluster_centers_).double()
         found = Lloyd.run(self.map_, rows, start, self.max_iter, float(self.tol), memory)
@@ -178,8 +178,11 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         self.n_iter_ = found.iterations
 
     def _share(self, rows: RowSource) -> int:
-        """Return how many numbers of the features may be held: half of the memory."""
-        return self._room() // (2 * rows.dtype.itemsize)
+        """Return how many numbers of features may be held: a quarter of the memory.
+
+        KMeans makes one copy, to find their variance.
+        """
+        return self._room() // (4 * rows.dtype.itemsize)
 
     def _in_memory(self, features: Tensor, rng: torch.Generator) -> None:
         seed = int(torch.randint(2**31 - 1, (), generator=rng))

@@ -91,12 +91,13 @@ class _Pass:
         labels = torch.empty(len(rows), dtype=torch.int32)
         found = cls(labels, counts, torch.zeros_like(centers))
         for part, _, F in features.strips(rows, memory_bytes=memory_bytes):
+            F = F.double()
             nearest = squared_distances(F, centers).min(dim=1)
             found.labels[part] = nearest.indices.int()
             found.inertia += float(nearest.values.sum())
             found.counts += torch.bincount(nearest.indices, minlength=len(centers))
-            found.sums.index_add_(0, nearest.indices, F.double())
-            found.squares += float(F.double().square().sum())
+            found.sums.index_add_(0, nearest.indices, F)
+            found.squares += float(torch.linalg.vector_norm(F)) ** 2
         return found
 
     def means(self, centers: Tensor) -> Tensor:
@@ -117,5 +118,6 @@ def squared_distances(
 ) -> Float[Tensor, "b k"]:
     """Return the squared distances of features from centers, in float64."""
     values = F.double()
-    norms = values.square().sum(dim=1, keepdim=True) + centers.square().sum(dim=1)
-    return norms.addmm_(values, centers.t(), alpha=-2.0).clamp_(min=0)
+    norms = torch.linalg.vector_norm(values, dim=1, keepdim=True) ** 2  # without a copy of F
+    distances: Tensor = norms + centers.square().sum(dim=1)
+    return distances.addmm_(values, centers.t(), alpha=-2.0).clamp_(min=0)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .. import _linalg as la
-from .._checks import as_positive
+from .._checks import as_count, as_positive
 from ..approximations import Moments, NystromMap, largest_first
 from ..data import RowSource, as_rows
 from . import choices, inputs
@@ -145,6 +145,8 @@ class KernelPCA(NystromEstimator):
             If the input or a parameter cannot be used, or does not fit in memory.
         """
         with self._all_or_nothing():
+            if self.n_components is not None:
+                as_count(self.n_components, "n_components")
             penalty = as_positive(self.penalty, "penalty")
             rows = inputs.unlabelled_rows(self, X, least=2)
             for_kernel, for_landmarks, for_inverse = inputs.generators(self.random_state, 3)
