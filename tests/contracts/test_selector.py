@@ -166,6 +166,13 @@ class TestUniform:
         share = torch.where(first, copies + 1, copies) / len(X)
         torch.testing.assert_close(chosen.weight, 6 * share.double())
 
+    def test_zeros_of_either_sign_are_equal(self):
+        X = torch.tensor([[0.0, 1.0], [-0.0, 1.0], [2.0, 0.0]], dtype=torch.float64)
+        assert len(select("uniform", X, 3).index) == 2
+        stored = scipy.sparse.csr_array(([1.0, 0.0, 1.0, 2.0], ([0, 1, 1, 2], [1, 0, 1, 0])))
+        assert stored.nnz == 4  # a zero is stored
+        assert len(select("uniform", stored, 3).index) == 2
+
     def test_repeated_sparse_rows(self):
         X = points(6)
         X[:, 1:] = 0

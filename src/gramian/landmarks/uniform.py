@@ -88,9 +88,11 @@ def _unseen(points: Tensor, times: dict[bytes, int], limit: int) -> list[int]:
 
 
 def _key(row: Tensor) -> bytes:
+    """Return the same bytes for equal rows: -0.0 is 0.0, and so is an entry that is not stored."""
     if is_sparse(row):
-        return bytes(row.col_indices().numpy()) + bytes(row.values().numpy())
-    return bytes(row.numpy())
+        stored = row.values() != 0
+        return bytes(row.col_indices()[stored].numpy()) + bytes(row.values()[stored].numpy())
+    return bytes((row + 0.0).numpy())
 
 
 def _candidates(n: int, m: int, rng: torch.Generator) -> Iterator[Tensor]:
