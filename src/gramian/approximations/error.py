@@ -217,7 +217,7 @@ class _Difference:
 
     def times(self, v: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
         """Return (K - F F') v."""
-        product: Tensor = self.K @ v
+        product: Tensor = (self.K @ v).cpu()
         inner = torch.zeros(self.features.width, dtype=v.dtype)
         for rows, F in self.strips():
             inner += F.t() @ v[rows]

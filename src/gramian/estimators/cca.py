@@ -72,9 +72,9 @@ class KernelCCA(NystromEstimator):
     kernel evaluations each; about 20 (s_x + s_y)³ operations and 40 (s_x + s_y)² bytes; no memory
     that grows with n.
 
-    With landmarks from ridge leverage scores for the ridges :math:`n \epsilon \lambda_x` and
-    :math:`n \epsilon \lambda_y`, the correlation is within :math:`\epsilon` of that of the
-    exact kernels [1]_. Theirs is the unnormalised ridge, n times the one here.
+    With landmarks drawn by their ridge leverage scores for the ridges :math:`n \epsilon \lambda_x`
+    and :math:`n \epsilon \lambda_y` of the unnormalised matrices, the correlation is within about
+    :math:`\epsilon` of that of the exact kernels [1]_.
 
     References
     ----------

@@ -73,9 +73,11 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
     KMeans on the features of as many random rows as do, then iterations over all rows, each
     with their features anew, one pass.
 
-    With landmarks from ridge leverage scores for the ridge
-    :math:`\frac1k \sum_{i>k} \sigma_i(K)`, about :math:`k \log k / \epsilon` of them, the best
-    clustering of :math:`\hat K` is within :math:`1 + \epsilon` of the best of K [1]_.
+    With landmarks drawn by their ridge leverage scores for the ridge :math:`\frac{\epsilon}{k}
+    \sum_{i>k} \sigma_i(K)` of the unnormalised matrix (here ``n * penalty``), whose effective
+    dimension is at most :math:`k + k / \epsilon`, and as many as that up to a logarithm, the
+    best clustering of :math:`\hat K` is within a factor :math:`1 + \epsilon` of the best of K,
+    k the number of clusters [1]_.
 
     References
     ----------

@@ -80,10 +80,12 @@ class KernelPCA(NystromEstimator):
     evaluations, 3 n m² operations, 40 m² bytes, no memory that grows with n. Of `transform`: n m
     evaluations and 2 n m² operations. Pre-images: one more pass, twice the work.
 
-    With landmarks from ridge leverage scores for the ridge
-    :math:`\frac1k \sum_{i>k} \sigma_i(K)`, about :math:`k \log k / \epsilon` of them, the
-    projection on k components is within :math:`1 + \epsilon` of the best in squared Frobenius
-    norm [1]_. That statement is for matrices that are not centred.
+    With landmarks drawn by their ridge leverage scores for the ridge :math:`\frac{\epsilon}{k}
+    \sum_{i>k} \sigma_i(K)` of the unnormalised matrix (here ``n * penalty``), whose effective
+    dimension is at most :math:`k + k / \epsilon`, and as many as that up to a logarithm, the
+    projection on the first k components is within a factor :math:`1 + \epsilon` of the best, in
+    squared Frobenius norm in the space of the kernel [1]_. That is said of matrices that are not
+    centred.
 
     References
     ----------
