@@ -20,6 +20,7 @@ from .. import solvers
 from ..callbacks import Checkpoint, Validate
 from ..data import RowSource, Subset, as_rows
 from ..landmarks import Landmarks, Selector
+from ..landmarks.bless import SMALLEST
 from ..operators import KernelOperator, choose_engine
 from ..problems import FullProblem, NystromProblem, Problem
 from ..solvers import Solver, State, max_iterations, solve, tolerance
@@ -179,10 +180,12 @@ class KernelRidgeBase(RowsEstimator):
         def problem(landmarks: Landmarks, penalty: float) -> Any:
             return self._problem(K, data, landmarks, penalty)
 
-        task = penalty_path.Search(K, problem, solver, self._stop(), folds, coded)
+        # with a number of landmarks the path goes on until it is no use
+        smallest = math.inf if selector.m is None else SMALLEST
+        task = penalty_path.Search(K, problem, solver, self._stop(), folds, coded, smallest)
         best, path = penalty_path.search(task, levels)
-        if best.penalty == levels[-1].penalty:
-            penalty_path.warn_of_the_end(best, n)
+        if best.row is path[-1]:
+            penalty_path.warn_of_the_end(best)
         start = best.start(len(folds))
         return _Begin(K, best.function.landmarks, best.penalty, best.solver, start, path)
 

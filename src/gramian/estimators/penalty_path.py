@@ -6,7 +6,7 @@ import logging
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,13 @@ from . import held_back
 logger = logging.getLogger("gramian")
 
 PATIENCE = 3
-"""Levels in a row without a smaller error after which a path ends."""
+"""Levels in a row without progress after which a path ends."""
+
+PROGRESS = 1e-3
+"""Relative decrease of the error that counts as progress."""
+
+BEYOND = 4.0
+"""Ratio of the penalties beyond the end of the path of a selector, where landmarks stay."""
 
 CHEAP = 0.25
 """Share of the last level's landmarks below which a path does not end.
@@ -60,6 +66,9 @@ class Search:
     coded : bool
         Whether targets are class codes: levels are then compared by the share of rows whose
         class is wrong, and by the squared error of the codes where that is the same.
+    smallest : float, optional
+        Where to go on with the landmarks of the last level, down to this penalty: as for a number
+        of landmarks, which ends a path long before the best penalty for so many.
     warm : bool, default=True
         Whether a level starts from the function of the last one.
     """
@@ -70,6 +79,7 @@ class Search:
     stop: Sequence[Stop]
     folds: Sequence[Int[Tensor, " r"]]
     coded: bool = False
+    smallest: float = math.inf
     warm: bool = True
 
 
@@ -77,8 +87,9 @@ class Search:
 class Function:
     """The functions of all folds at one level, side by side, from which the next one starts."""
 
+    level: Level
     landmarks: Landmarks
-    coef: Float[Tensor, "m k*t"]
+    coef: Float[Tensor, "m _"]
 
 
 @dataclass(frozen=True)
@@ -132,19 +143,25 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[dic
     -----
     Cost: at each level m² kernel evaluations and about m³ operations once, and a fit and the
     predictions of each fold. Memory: 16 m² bytes, the factors of two levels.
+
+    Beyond the path landmarks are the same, and mostly the factor: `Falkon` takes a larger penalty
+    inside it than that of the problem, and no smaller one if that falls.
     """
     enough = CHEAP * largest(levels)
     best: FittedLevel | None = None
     before: Function | None = None
     rows: list[dict[str, Any]] = []
-    since = 0
-    for level in levels:
-        fitted = _fit_level(task, level, before)
+    mark, since = (math.inf, math.inf), 0
+    factor: FalkonFactor | None = None
+    for level in _and_beyond(levels, task.smallest):
+        fitted = _fit_level(task, level, before, factor)
         rows.append(fitted.row)
         logger.info("penalty %.3g: held-back error %.6g", level.penalty, fitted.error[0])
+        best = fitted if best is None or fitted.error < best.error else best
         before = fitted.function if task.warm else None
-        if best is None or fitted.error < best.error:
-            best, since = fitted, 0
+        factor = _for_smaller(fitted) if level.penalty <= levels[-1].penalty else None
+        if _progress(mark, fitted.error):
+            mark, since = fitted.error, 0
         else:
             since += 1
         del fitted  # a factor takes 8 m² bytes: no more than the best one and the next are kept
@@ -163,14 +180,35 @@ def largest(levels: Sequence[Level]) -> int:
     return max(len(level.dictionary) for level in levels)
 
 
-def _fit_level(task: Search, level: Level, before: Function | None) -> FittedLevel:
+def _and_beyond(levels: Sequence[Level], smallest: float) -> Iterator[Level]:
+    """Yield the levels, and the last one at smaller penalties; its dimension is that of no row."""
+    yield from levels
+    penalty = levels[-1].penalty / BEYOND
+    while penalty >= smallest:
+        yield Level(penalty, levels[-1].dictionary, math.nan)
+        penalty /= BEYOND
+
+
+def _progress(before: tuple[float, float], after: tuple[float, float]) -> bool:
+    return any(b < (1 - PROGRESS) * a for a, b in zip(before, after, strict=True))
+
+
+def _for_smaller(fitted: FittedLevel) -> FalkonFactor | None:
+    """Return the factor of a level if it is that of a smaller penalty with the same landmarks."""
+    factor = fitted.solver.prepared
+    return factor if factor.penalty > fitted.penalty else None
+
+
+def _fit_level(
+    task: Search, level: Level, before: Function | None, factor: FalkonFactor | None = None
+) -> FittedLevel:
     clock, evaluations = time.perf_counter(), task.K.meter.evaluations
     landmarks = landmarks_of(task.K, level)
     problem = task.problem(landmarks, level.penalty)
     # The factor depends on the landmarks, not on the rows: one is good for all folds.
-    factor = task.solver.factor(problem)
+    factor = task.solver.factor(problem) if factor is None else factor
     solver = Prepared(task.solver.preconditioner_penalty, task.solver.refine, prepared=factor)
-    starts = _starts(problem, factor, before, len(task.folds))
+    starts = _starts(problem, level, factor, before, len(task.folds))
     fits = [
         _fit_fold(task, problem, solver, held, start)
         for held, start in zip(task.folds, starts, strict=True)
@@ -186,18 +224,24 @@ def _fit_level(task: Search, level: Level, before: Function | None) -> FittedLev
         "kernel_evaluations": task.K.meter.evaluations - evaluations,
         "seconds": time.perf_counter() - clock,
     }
-    function = Function(landmarks, torch.cat([fit.coef for fit in fits], dim=1))
+    function = Function(level, landmarks, torch.cat([fit.coef for fit in fits], dim=1))
     return FittedLevel(function, level.penalty, solver, (mean[0], mean[1]), row)
 
 
 def _starts(
-    problem: NystromProblem, factor: FalkonFactor, before: Function | None, folds: int
+    problem: NystromProblem,
+    level: Level,
+    factor: FalkonFactor,
+    before: Function | None,
+    folds: int,
 ) -> list[State | None]:
     """Return the last functions, interpolated at the new landmarks: T'T coef = f(landmarks)."""
     if before is None:
         return [None] * folds
-    values = problem.K_mm.against(before.landmarks.points).double() @ before.coef
-    coef = factor.solve_T(factor.solve_Tt(values))
+    coef = before.coef
+    if level.dictionary is not before.level.dictionary:
+        values = problem.K_mm.against(before.landmarks.points).double() @ coef
+        coef = factor.solve_T(factor.solve_Tt(values))
     return [State(0, part.contiguous()) for part in coef.chunk(folds, dim=1)]
 
 
@@ -227,13 +271,12 @@ def fits(cv: int | None) -> float:
     return 1 - 1 / held_back.HELD_BACK if cv is None else cv - 1.0
 
 
-def warn_of_the_end(best: FittedLevel, n: int) -> None:
+def warn_of_the_end(best: FittedLevel) -> None:
     """Warn that the best level is the last one of its path, and say how to go on."""
-    m = len(best.function.landmarks.weight)
-    more = f"more landmarks, such as Bless(m={min(2 * m, n)}), make the path longer"
     warnings.warn(
-        f"the smallest penalty of the path, {best.penalty:.2g} with {m} landmarks, has the "
-        "smallest held-back error, so that a smaller one could be better; "
-        + (more if m < n else "all rows are landmarks: give such a penalty as a number"),
+        f"the smallest penalty tried, {best.penalty:.2g} with {len(best.function.landmarks.weight)}"
+        " landmarks, has the smallest held-back error, so that a smaller one could be better; give "
+        f"the selector a smaller one, such as Bless(penalty={best.penalty / 100:.0e}), or a number "
+        "of landmarks, as Bless(m=1000), for which the smallest penalty is not set beforehand",
         stacklevel=6,
     )

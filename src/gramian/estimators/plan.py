@@ -25,11 +25,11 @@ LEAST_BLOCKS = 48 << 20
 """Memory for blocks of rows below which tiles no longer fit."""
 
 
-LEVELS = 3.4
+LEVELS = 10.0
 """Fits to a whole path of penalties, in units of one at its last level.
 
-So many if each penalty is half the last one and the effective dimension, and with it the number of
-landmarks, grows with the inverse of its square root.
+3.4 if each penalty is half the last one and the effective dimension, and with it the number of
+landmarks, grows with the inverse of its square root; and about six beyond, with all landmarks.
 """
 
 CALIBRATION = 1 << 22
