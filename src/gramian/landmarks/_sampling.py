@@ -89,13 +89,19 @@ def proportional(scores: Float[Tensor, " n"], m: int) -> Float[Tensor, " n"]:
 def systematic(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Tensor, " m"]:
     """Return positions in increasing order; each is included with exactly its probability.
 
-    As many as the probabilities sum to, which must be a whole number: Madow's systematic sampling
-    in a random order. (Drawing without replacement in proportion to scores gives as many, but
-    with probabilities that are not proportional to them.)
+    As many as the probabilities sum to, which must be a whole number: Madow's systematic sampling.
+    (Drawing without replacement in proportion to scores gives as many, but with probabilities that
+    are not proportional to them.)
+
+    The order is random among rows whose probabilities have the same whole part of the logarithm to
+    base 2, and those come before larger ones: so rows of about one probability are drawn as often
+    as they should be, up to one. Ten rows of three clusters, where each cluster is a third of the
+    sum, miss one in 5 % of the cases if the order is all random.
     """
     certain = probability > CERTAIN
-    rest = (~certain).nonzero()[:, 0]
-    rest = rest[torch.randperm(len(rest), generator=rng)]
+    rest = ((~certain) & (probability > 0)).nonzero()[:, 0]
+    u = torch.rand(len(rest), generator=rng, dtype=torch.float64)
+    rest = rest[(probability[rest].double().log2().floor() + u).argsort()]
     total = probability[rest].cumsum(0)
     count = round(float(total[-1])) if len(rest) else 0
     if count == 0:

@@ -15,6 +15,13 @@ from . import _sampling
 from .base import Landmarks, SizeOrPenalty, capped
 from .leverage import Dictionary
 
+FEW = 64
+"""Rows of a dictionary on the way to the last one, at least.
+
+Three rows per effective dimension see all of it once that is large; of three clusters nine rows
+miss one in a tenth of the cases, and what the next level then takes for scores is of no use.
+"""
+
 
 @dataclass(frozen=True)
 class Level:

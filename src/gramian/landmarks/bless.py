@@ -14,9 +14,13 @@ from torch import Tensor
 from .._checks import as_positive
 from ..operators import KernelOperator
 from . import _sampling
-from ._selecting import Level, LeverageSelector, of_size
+from ._selecting import FEW, Level, LeverageSelector, of_size
 from .base import capped, selectors
 from .leverage import Dictionary, Scorer, largest_diagonal
+
+CANDIDATES = 1000.0
+"""Candidates for a last draw of m rows at least: how many of a small cluster are among few is
+chance, and a thousand cost next to nothing."""
 
 SMALLEST = 1e-13
 """Penalty, relative to the largest k(x, x), at which a search for m rows gives up: rounding."""
@@ -67,7 +71,8 @@ class PathSelector(LeverageSelector):
         level = Level(kappa2, Dictionary.empty(), 0.0)
         for h in range(steps):
             smaller = penalty * self.step ** (steps - 1 - h)
-            level = self.level(K, kappa2, level.dictionary, smaller, rng)
+            least = FEW if h < steps - 1 else 1
+            level = self.level(K, kappa2, level.dictionary, smaller, least, rng)
             yield level
 
     def _until(
@@ -94,7 +99,8 @@ class PathSelector(LeverageSelector):
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        share = min(1.0, max(self.candidates_per_row() * kappa2 / penalty, 2.0 * m) / n)
+        wanted = max(self.candidates_per_row() * kappa2 / penalty, 2.0 * m, CANDIDATES)
+        share = min(1.0, wanted / n)
         index = _sampling.thinned(n, share, rng)
         if len(index) < m:
             index, share = _sampling.distinct(n, m, rng), m / n
@@ -104,7 +110,7 @@ class PathSelector(LeverageSelector):
 
     @abstractmethod
     def candidates_per_row(self) -> float:
-        """Return the candidates at a level over kappa² / penalty."""
+        """Return the candidates for the last draw, of exactly m rows, over kappa² / penalty."""
 
     @abstractmethod
     def level(
@@ -113,9 +119,10 @@ class PathSelector(LeverageSelector):
         kappa2: float,
         previous: Dictionary,
         penalty: float,
+        least: int,
         rng: torch.Generator,
     ) -> Level:
-        """Return the level of a penalty from the dictionary of the one before."""
+        """Return the level of a penalty, of at least so many rows, from the one before."""
 
 
 def _between(above: Level, below: Level, dimension: float) -> float:
@@ -160,7 +167,8 @@ class Bless(PathSelector):
     Departures: the constants of theorem 1 are in the thousands; those of the authors' code are
     used. Where :math:`R_h` reaches n all rows are candidates, once each. A row drawn more than once
     is kept once with its :math:`A_h` divided by the number of times, which leaves every score as it
-    was. With `m` the last draw is without replacement and of exactly m rows.
+    was. Levels before the last have at least 64 rows. With `m` the last draw is without
+    replacement and of exactly m rows.
 
     References
     ----------
@@ -183,15 +191,16 @@ class Bless(PathSelector):
         kappa2: float,
         previous: Dictionary,
         penalty: float,
+        least: int,
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        u, times = _candidates(n, self.candidates * kappa2 / penalty, rng)
+        u, times = _candidates(n, max(self.candidates * kappa2 / penalty, 4.0 * least), rng)
         R = float(times.sum())
         scores = Scorer.build(K, previous, penalty)(u)
         mass = times * scores
         d = n / R * float(mass.sum())
-        M = max(1, math.ceil(self.oversampling * d))
+        M = max(least, math.ceil(self.oversampling * d))
         j, drawn = _sampling.multinomial(mass, M, rng)
         P = scores[j] / mass.sum()
         return Level(penalty, Dictionary(u[j], R * M / n * P / drawn), d)

@@ -42,7 +42,8 @@ class BlessR(PathSelector):
     Departures: scores of level h are computed at :math:`\lambda_h`, as in the authors' code;
     algorithm 2 as printed uses :math:`\lambda_{h-1}`. The authors' code weights a row by
     :math:`p_j / \beta_h`, the probability given that it is a candidate, which overestimates the
-    scores by a factor of up to two; here, as printed, by :math:`p_j`.
+    scores by a factor of up to two; here, as printed, by :math:`p_j`. Levels before the last have
+    64 rows, in expectation, at least.
 
     References
     ----------
@@ -51,7 +52,7 @@ class BlessR(PathSelector):
     """
 
     def candidates_per_row(self) -> float:
-        return self.oversampling
+        return max(self.oversampling, 5.0)  # those of Bless: fewer may miss what has few rows
 
     def level(
         self,
@@ -59,13 +60,15 @@ class BlessR(PathSelector):
         kappa2: float,
         previous: Dictionary,
         penalty: float,
+        least: int,
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        beta = min(1.0, self.oversampling * kappa2 / (n * penalty))
+        beta = min(1.0, max(self.oversampling * kappa2 / penalty, 4.0 * least) / n)
         U = _sampling.thinned(n, beta, rng)
         if len(U) == 0:
             U = _sampling.distinct(n, 1, rng)
         scores = Scorer.build(K, previous, penalty)(U)
         d = float(scores.sum()) / beta
-        return Level(penalty, independent(U, scores, self.oversampling, rng, beta), d)
+        factor = max(self.oversampling, least / d) if least > 1 and d > 0 else self.oversampling
+        return Level(penalty, independent(U, scores, factor, rng, beta), d)

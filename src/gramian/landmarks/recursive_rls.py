@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from ..operators import KernelOperator
-from ._selecting import Level, LeverageSelector, independent, of_size
+from ._selecting import FEW, Level, LeverageSelector, independent, of_size
 from .base import selectors
 from .leverage import Dictionary, Scorer, gram
 
@@ -52,7 +52,8 @@ class RecursiveRLS(LeverageSelector):
     operations; accelerated :math:`n m`. Memory :math:`8 s^2` bytes and a block of rows. A
     sequential source is passed over twice a level, :math:`\log_2(n / s)` levels.
 
-    Departures: the base of the fixed-budget version is its smallest prefix (m/2 to m rows). The
+    Departures: the base of the fixed-budget version is its smallest prefix (m/2 to m rows); inner
+    levels have about 64 rows at least. The
     authors draw the last m rows one after the other without replacement; systematic sampling has
     exact probabilities of inclusion, and so correct weights.
 
@@ -92,6 +93,7 @@ class RecursiveRLS(LeverageSelector):
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         n = K.shape[0]
         inner = math.ceil(math.sqrt((n * m + m**3) / (4 * n))) if self.accelerated else m
+        inner = max(inner, FEW)
         order = torch.randperm(n, generator=rng)
         sizes = _halvings(n, inner)
         dictionary = Dictionary.whole(order[: sizes[0]].sort().values)
@@ -99,7 +101,7 @@ class RecursiveRLS(LeverageSelector):
             prefix = order[:size].sort().values
             scores = Scorer.build(K, dictionary, _tail_penalty(K, dictionary, inner))(prefix)
             dictionary = independent(prefix, scores, _log(inner), rng)
-        penalty = _tail_penalty(K, dictionary, inner)
+        penalty = _tail_penalty(K, dictionary, min(inner, m))
         scores = Scorer.build(K, dictionary, penalty)()
         level = of_size(torch.arange(n), scores, m, rng)
         return Level(penalty, level, float(scores.sum()))
