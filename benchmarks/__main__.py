@@ -15,6 +15,8 @@ NAMES = {
     "selectors": "error and seconds by selector of landmarks on seven sets (about half an hour)",
     "falkon_bless": "FALKON with leverage scores: condition, iterations, penalties (about an hour)",
     "downstream": "kernel PCA, kernel k-means and k-means centers on fashion-MNIST (about an hour)",
+    "leverage": "leverage scores: accuracy, seconds against n, clusters (about 40 minutes)",
+    "nystrom": "error of Nystrom approximations against landmarks and seconds (about 40 minutes)",
     "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
 }
 ON_REQUEST = ("settings", "falkon_bless", "downstream", "newcomer")

@@ -110,14 +110,18 @@ def about() -> dict[str, Any]:
     }
 
 
-def write(name: str, tables: dict[str, list[dict[str, Any]]], notes: str) -> None:
-    """Write tables to ``results/NAME.json`` and, for people, to ``results/NAME.md``."""
+def write(
+    name: str, tables: dict[str, list[dict[str, Any]]], notes: str, hidden: tuple[str, ...] = ()
+) -> None:
+    """Write tables to ``results/NAME.json`` and, but those hidden, to ``results/NAME.md``."""
     RESULTS.mkdir(exist_ok=True)
     facts = about()
     record = {"about": facts, "notes": notes, "tables": tables}
     (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     text = [f"# {name}", "", notes, ""]
     for title, rows in tables.items():
+        if title in hidden:
+            continue
         text += [f"## {title}", "", markdown(rows), ""]
     text += [", ".join(f"{key} {value}" for key, value in facts.items()) + ".", ""]
     (RESULTS / f"{name}.md").write_text("\n".join(text))
