@@ -208,3 +208,25 @@ def test_too_few_iterations(gramian, train, tmp_path):
     assert json.loads(done.out)["stop_reason"] == "max_iterations"
     assert done.err.startswith("gramian: warning: stopped after max_iter=1")
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("selector", ["uniform", "kmeans", "rpcholesky", "bless"])
+def test_landmarks_by_a_selector(report, train, tmp_path, selector):
+    out = tmp_path / "y.model"
+    report("fit", train, "--target", "y", "--landmarks", f"{selector}:15", "--out", out)
+    assert len(KernelModel.load(out).centers) == 15
+
+
+def test_a_selector_chooses_as_many_as_auto(report, train, tmp_path):
+    out = tmp_path / "y.model"
+    report("fit", train, "--target", "y", "--landmarks", "rpcholesky", "--out", out)
+    assert len(KernelModel.load(out).centers) == 61
+
+
+def test_automatic_penalty(report, train, tmp_path):
+    options = ("--target", "y", "--penalty", "auto", "--landmarks", "bless:30")
+    said = report("fit", train, *options, "--out", tmp_path / "y.model")
+    assert 0 < said["penalty"] < 1
+    assert said["landmarks"] <= 30
+    assert KernelModel.load(tmp_path / "y.model").info["penalty"] == said["penalty"]
+    assert report("plan", train, *options)["landmarks"] == 30

@@ -10,7 +10,7 @@ import torch
 
 from .. import kernels, solvers
 from .._checks import as_bytes
-from ..estimators import KernelRidge, KernelRidgeClassifier
+from ..estimators import KernelRidge, KernelRidgeClassifier, choices
 from ..operators import choose_engine
 from . import parsing
 from .options import FitOptions
@@ -23,7 +23,7 @@ def make_estimator(
     kind = KernelRidgeClassifier if classification else KernelRidge
     return kind(
         kernels.make(options.kernel, lengthscale=parsing.lengthscale(options.lengthscale)),
-        penalty=options.penalty,
+        penalty=parsing.penalty(options.penalty),
         landmarks=parsing.landmarks(options.landmarks),
         solver=options.solver,
         max_iter=options.max_iter,
@@ -39,7 +39,7 @@ def check(options: FitOptions) -> None:
     """Refuse what cannot be right whatever the data are: before the first pass over them."""
     _check_name("kernel", options.kernel, kernels.names())
     _check_name("solver", options.solver, ("auto", *solvers.names()))
-    make_estimator(options, classification=False)
+    choices.check_settings(make_estimator(options, classification=False))
     choose_engine(options.engine, dtype=torch.float32)
     if options.memory_limit is not None:
         as_bytes(options.memory_limit, "--memory-limit")

@@ -128,7 +128,7 @@ def _about(
         "rows": n,
         "features": d,
         "landmarks": None if index is None else len(index),
-        "penalty": options.penalty,
+        "penalty": estimator.penalty_,
         "solver": solvers.name_of(estimator.solver_),
         "iterations": estimator.n_iter_,
         "stop_reason": estimator.stop_reason_,

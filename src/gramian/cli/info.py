@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from .. import __version__, kernels, solvers
+from .. import __version__, kernels, landmarks, solvers
 from ..estimators.plan import machine_memory
 from ..model import KernelModel
 from .report import Report
@@ -28,6 +28,7 @@ def _about_here() -> Report:
         "threads": torch.get_num_threads(),
         "memory_bytes": machine_memory(),
         "kernels": kernels.names(),
+        "landmarks": landmarks.names(),
         "solvers": solvers.names(),
     }
 

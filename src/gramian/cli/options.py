@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Any, get_type_hints
 
 from typer import Option
+
+from . import parsing
 
 DATA, MODEL, WORK = "What to learn from", "The model", "The computation"
 
@@ -49,9 +50,19 @@ class FitOptions:
         str,
         _option(MODEL, "A number in units of the (standardised) features, one each, or median."),
     ] = "median"
-    penalty: Annotated[float, _option(MODEL, "Ridge per row: scikit-learn's alpha / n.")] = 1e-6
+    penalty: Annotated[
+        str,
+        _option(
+            MODEL, "Ridge per row, scikit-learn's alpha / n; auto: chosen with --landmarks bless."
+        ),
+    ] = "1e-6"
     landmarks: Annotated[
-        str, _option(MODEL, "Number of centers; auto: sqrt(n) log(n); none: all rows.")
+        str,
+        _option(
+            MODEL,
+            "Number of centers; auto: sqrt(n) log(n); none: all rows; or how to choose them: "
+            "bless, or bless:1000 for so many. `gramian info` lists the ways.",
+        ),
     ] = "auto"
     standardize: Annotated[
         bool,
@@ -69,8 +80,7 @@ class FitOptions:
     def __post_init__(self) -> None:
         if self.features is not None and self.ignore is not None:
             raise ValueError("--features and --ignore are two ways to say the same: give one")
-        if not 0 < self.penalty < math.inf:
-            raise ValueError(f"--penalty must be positive and finite, not {self.penalty:g}")
+        parsing.penalty(self.penalty)
         if self.max_iter < 1:
             raise ValueError(f"--max-iter must be at least 1, not {self.max_iter}")
         if not self.tol >= 0:

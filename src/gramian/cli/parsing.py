@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from ..landmarks import Selector
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -26,13 +31,49 @@ def lengthscale(text: str) -> str | float | tuple[float, ...]:
     return values[0] if len(values) == 1 else values
 
 
-def landmarks(text: str) -> str | int | None:
-    """Read ``--landmarks``: "auto", "none", or a number."""
+def penalty(text: str) -> float | Literal["auto"]:
+    """Read ``--penalty``: "auto" or a number."""
+    if text == "auto":
+        return "auto"
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"--penalty is a number or auto, not {text}") from None
+    if not 0 < value < math.inf:
+        raise ValueError(f"--penalty must be positive and finite, not {text}")
+    return value
+
+
+def landmarks(text: str) -> str | int | Selector | None:
+    """Read ``--landmarks``: "auto", "none", a number, a selector, or selector:number."""
     if text in ("auto", "none"):
         return None if text == "none" else text
+    if text[:1].isalpha():
+        return _selector(text)
     if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"--landmarks is a whole number above 0, auto, or none, not {text}")
+        raise ValueError(
+            f"--landmarks is a whole number above 0, auto, or none, not {text}; or the name of a "
+            "selector, as bless, or bless:1000"
+        )
     return int(text)
+
+
+def _selector(text: str) -> str | Selector:
+    from .. import landmarks as selectors  # and with it torch, for which --help does not wait
+
+    name, colon, size = text.partition(":")
+    if name not in selectors.names():
+        near = difflib.get_close_matches(name, selectors.names(), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(
+            f"unknown --landmarks {text!r}; known: a number, auto, none, "
+            f"{', '.join(selectors.names())}{hint}"
+        )
+    if not colon:
+        return name
+    if not size.isdecimal() or int(size) < 1:
+        raise ValueError(f"--landmarks {name}:NUMBER takes a whole number above 0, not {size!r}")
+    return selectors.make(name, m=int(size))
 
 
 def validation(text: str) -> float | Path:
