@@ -194,6 +194,14 @@ def test_median_of_float32_rows_is_found_in_float64(rng):
     assert kernel.lengthscale == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**-600, 2.0**600, 2.0**900])
+@pytest.mark.parametrize("name", ["gaussian", "l1_laplacian"])
+def test_median_in_any_unit(name, unit, rng):
+    x = torch.randn(20, 3, dtype=torch.float64, generator=rng)
+    found = kernels.make(name, lengthscale="median").resolve(x * unit).lengthscale
+    assert found == unit * kernels.make(name, lengthscale="median").resolve(x).lengthscale
+
+
 @pytest.mark.parametrize("copies", [2, 20], ids=["some duplicates", "most pairs are duplicates"])
 def test_median_counts_equal_rows_once(copies, rng):
     """A repeated row is a row of more weight, and weights move no distance."""
@@ -326,6 +334,11 @@ def test_parameters_that_are_no_kernel(name, parameters, match):
 def test_a_kernel_is_scaled_by_positive_numbers(factor):
     with pytest.raises(ValueError, match="positive finite number"):
         factor * Gaussian()
+
+
+def test_only_a_kernel_is_added_to_a_kernel():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Gaussian() + 1
 
 
 @each_elementary

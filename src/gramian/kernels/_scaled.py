@@ -53,7 +53,12 @@ class ScaledKernel(Kernel):
         all rows are equal: 1.
         """
         distinct = torch.unique(sample, dim=0)
-        return float(torch.pdist(distinct, p=self.norm).median()) if len(distinct) > 1 else 1.0
+        if len(distinct) < 2:
+            return 1.0
+        # squares of large or small numbers leave the range of float64; a power of two is exact
+        power = min(max(int(distinct.abs().max().frexp().exponent), -1000), 1000)
+        distances = torch.pdist(distinct * 2.0**-power, p=self.norm)
+        return float(distances.median()) * 2.0**power
 
     def scaled(self, points: Tensor) -> Tensor:
         """Return ``points / lengthscale``; ValueError if the number of features is another."""

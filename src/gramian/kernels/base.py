@@ -106,8 +106,9 @@ class Kernel(ABC):
             x, z = x - origin, z - origin
         return self.tile(self.prepare(x, "left"), self.prepare(z, "right"), out)
 
-    def __add__(self, other: Kernel) -> Sum:
-        return Sum(self, other)
+    def __add__(self, other: object) -> Sum:
+        # a number that is added would be taken for a kernel until it is evaluated
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: Kernel | float) -> Kernel:
         return Product(self, other) if isinstance(other, Kernel) else Scaled(self, float(other))
