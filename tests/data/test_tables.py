@@ -118,6 +118,7 @@ def test_targets_of_a_directory(tmp_path: Path) -> None:
     [
         ([1.0, None, 2.0], "'t' is missing"),
         (["a", None, "b"], "'t' is missing"),
+        (["a", "", "b"], "'t' is missing"),
         ([1.0, np.nan, np.inf], r"in 2 rows, the first\s+of them row 1"),
         ([[1.0], [2.0], [3.0]], "neither numbers nor text, but list"),
         ([None, None, None], "'t' is missing"),
@@ -127,6 +128,12 @@ def test_targets_that_cannot_be_learned(tmp_path: Path, values: list, sentence: 
     pq.write_table(pa.table({"t": values}), tmp_path / "x.parquet")
     with pytest.raises((ValueError, TypeError), match=sentence):
         read_targets(tmp_path / "x.parquet", "t")
+
+
+def test_a_label_that_is_missing_from_a_csv_is_no_class(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,t\n1,p\n2,\n3,q\n")
+    with pytest.raises(ValueError, match="the target 't' is missing in some rows"):
+        read_targets(tmp_path / "x.csv", "t")
 
 
 def test_no_target_at_all(tmp_path: Path) -> None:

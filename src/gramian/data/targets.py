@@ -94,13 +94,16 @@ def _together(n: int, batches: Iterator[pa.RecordBatch], path: Path, name: str) 
 
 
 def _values(column: pa.Array, path: Path, name: str) -> np.ndarray:
-    if column.null_count:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    values = np.asarray(column.to_pylist(), dtype=str) if text else None
+    # what is missing from a text column of a CSV file is no null but an empty text
+    if column.null_count or (values is not None and (values == "").any()):
         raise ValueError(
             f"{path}: the target '{name}' is missing in some rows (empty or null). Drop these rows."
         )
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return np.asarray(column.to_pylist(), dtype=str)
+    if values is not None:
+        return values
     if pa.types.is_boolean(kind):
         return to_numpy(column).astype(bool)
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
