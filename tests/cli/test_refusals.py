@@ -88,6 +88,28 @@ def test_where_nothing_can_be_written(refused, train, tmp_path):
     assert "is no writable folder" in refused("--checkpoint", train / "x.ckpt")
 
 
+def test_what_is_read_is_not_overwritten(error, train, tmp_path):
+    before = train.read_bytes()
+    fit = ("fit", train, "--target", "y", "--landmarks", 20)
+    assert "--out" in error(*fit, "--out", train)
+    assert "would overwrite what is read" in error(*fit, "--out", tmp_path / "." / train.name)
+    assert "--history" in error(*fit, "--out", "m", "--history", "h.csv", "--validation", "h.csv")
+    assert "--checkpoint and --out are both" in error(*fit, "--out", "m", "--checkpoint", "m")
+    assert train.read_bytes() == before
+
+
+def test_predictions_overwrite_neither_model_nor_data(error, model, fresh, tmp_path):
+    before = model.read_bytes(), fresh.read_bytes()
+    assert "would overwrite" in error("predict", model, fresh, "--out", fresh)
+    assert "would overwrite" in error("predict", model, fresh, "--out", model)
+    assert "is a directory" in error("predict", model, fresh, "--out", tmp_path)
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    said = error("predict", model, parts, "--out", parts / "predictions.parquet")
+    assert "would become a part of the data" in said
+    assert (model.read_bytes(), fresh.read_bytes()) == before
+
+
 def test_no_command_of_that_name(error):
     assert "No such command 'train'" in error("train")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,9 +21,11 @@ from ..estimators import KernelRidge, KernelRidgeClassifier
 from ..model import KernelModel
 from ..problems import Problem
 from ..solvers import State
+from . import parsing
 from .estimator import check, make_estimator
 from .messages import say
 from .options import FitOptions
+from .outputs import check_outputs
 from .report import Report, to_json
 from .training import Training, open_training
 
@@ -37,7 +38,7 @@ def fit(
     """Train a model, save it, and report how it went."""
     start = time.perf_counter()
     check(options)
-    _check_files(out, checkpoint, history)
+    _check_files(data, options, out, checkpoint, history)
     with _resumable(checkpoint):
         training = _ready(open_training(data, options), data, options)
         estimator = _fitted(training, options, checkpoint)
@@ -49,16 +50,14 @@ def fit(
     return {"model": str(out), **about, "kernel": model.kernel.to_dict()}
 
 
-def _check_files(out: Path, checkpoint: Path | None, history: Path | None) -> None:
-    """Refuse what could not be written after hours of work."""
-    for name, path in {"out": out, "checkpoint": checkpoint, "history": history}.items():
-        if path is None:
-            continue
-        if path.is_dir():
-            raise ValueError(f"--{name} {path} is a directory; it must be a file")
-        folder = next(parent for parent in path.absolute().parents if parent.exists())
-        if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise ValueError(f"--{name} {path} cannot be written: {folder} is no writable folder")
+def _check_files(
+    data: Path, options: FitOptions, out: Path, checkpoint: Path | None, history: Path | None
+) -> None:
+    held_out = None if options.validation is None else parsing.validation(options.validation)
+    check_outputs(
+        {"out": out, "checkpoint": checkpoint, "history": history},
+        [data, held_out] if isinstance(held_out, Path) else [data],
+    )
     if history is not None and history.suffix not in (".json", ".csv"):
         raise ValueError(f"--history {history} must end in .json or .csv")
 

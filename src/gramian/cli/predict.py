@@ -12,12 +12,14 @@ from ..data import write_table
 from ..data.tables import kind_of
 from ..model import KernelModel
 from .applying import open_for
+from .outputs import check_outputs
 from .report import Report
 
 
 def predict(model: Path, data: Path, out: Path, memory_limit: str, engine: str) -> Report:
     """Write one column, ``prediction``: numbers, or labels of classes."""
     start = time.perf_counter()
+    check_outputs({"out": out}, [model, data])
     kind_of(out)  # refuses a name that says no format, before any work
     loaded = KernelModel.load(model)
     rows = open_for(loaded, data)

@@ -1,0 +1,48 @@
+"""Files that a command is to write: refused before any work if they cannot be, or must not be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path] = ()) -> None:
+    """Refuse what could not be written after hours of work, or would overwrite what is read.
+
+    Parameters
+    ----------
+    outputs : mapping of str to Path or None
+        Files by the names of their options.
+    inputs : sequence of Path
+        Files and directories that the command reads.
+    """
+    seen: dict[Path, str] = {}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        _check_writable(name, path)
+        _check_inputs(name, path, inputs)
+        other = seen.setdefault(path.resolve(), name)
+        if other != name:
+            raise ValueError(f"--{name} and --{other} are both {path}; give two files")
+
+
+def _check_writable(name: str, path: Path) -> None:
+    if path.is_dir():
+        raise ValueError(f"--{name} {path} is a directory; it must be a file")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise ValueError(f"--{name} {path} cannot be written: {folder} is no writable folder")
+
+
+def _check_inputs(name: str, path: Path, inputs: Sequence[Path]) -> None:
+    whole = path.resolve()
+    for source in (given.resolve() for given in inputs):
+        if whole == source:
+            raise ValueError(f"--{name} {path} would overwrite what is read; give another file")
+        if whole.parent == source and whole.suffix == ".parquet":
+            raise ValueError(
+                f"--{name} {path} would become a part of the data in that directory; put it "
+                "elsewhere"
+            )
