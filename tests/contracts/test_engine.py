@@ -69,7 +69,7 @@ def close(actual: Tensor, expected: Tensor, size: Tensor, precision: float) -> N
     assert float(error.max()) <= precision
 
 
-# --- the three verbs -----------------------------------------------------------------------------
+# --- the four verbs -------------------------------------------------------------------------------
 
 
 @each_kernel
@@ -86,6 +86,15 @@ def test_verbs(engine, kernel, dtype, rng, tol):
         residual = K @ v.double() - y.double()
         size = B @ size + y.double().abs()
         close(normal, K.T @ residual, B.T @ size, tol(dtype, 100))
+
+
+@each_kernel
+def test_the_symmetric_product(engine, kernel, dtype, rng, tol):
+    for n, d, t in [(1, 1, 1), (53, 3, 2), (130, 5, 17)]:
+        x, v = draw(rng, (n, d), (n, t), dtype=dtype)
+        K, B = exact(kernel, x, x), bound(kernel, x, x)
+        K.diagonal().copy_(kernel.diag(x.double()))
+        close(engine.symmetric(kernel, x, v), K @ v.double(), B @ v.double().abs(), tol(dtype, 100))
 
 
 @pytest.mark.parametrize("use_v", [True, False], ids=["v", "no v"])

@@ -34,6 +34,11 @@ class Budget:
         """Return whether m rows can be held while others are streamed."""
         return self._held_bytes(m) <= self.memory_bytes
 
+    def holds_both(self, n: int) -> bool:
+        """Return whether n rows can be held as rows and as columns."""
+        workspace = self.engine.workspace_bytes(n, self.d, self.t, self.itemsize)
+        return workspace + n * self._row_bytes() <= self.memory_bytes
+
     def check(self, m: int) -> None:
         """Raise ValueError if m rows cannot be held."""
         if not self.holds(m):

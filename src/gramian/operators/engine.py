@@ -49,6 +49,12 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def symmetric(
+        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
+    ) -> Float[Tensor, "n t"]:
+        """Return k(x, x) v in float64, each pair of rows evaluated once; the diagonal is exact."""
+
+    @abstractmethod
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
     ) -> Float[Tensor, "b m"]:

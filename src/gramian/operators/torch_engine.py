@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -26,6 +27,9 @@ ALL_TILES_BYTES = 1 << 27
 
 TEMPORARIES = 2
 """Tiles that the steps from distances to a kernel may take beside the one they fill."""
+
+SYMMETRIC_BYTES = 1 << 20
+"""Size of a square tile of the symmetric product, which is read twice: half the cache of a core."""
 
 MIN_STRIP_ROWS = 32
 """Rows that share one read of the columns in `normal`, however many columns there are."""
@@ -122,6 +126,32 @@ class TorchEngine(Engine):
             return out.t()
 
         return sum_of(self._over_rows(part, tiles.n, rows))
+
+    def symmetric(
+        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
+    ) -> Float[Tensor, "n t"]:
+        tiles = self._tiles(kernel, x, x, 0)
+        n, threads = tiles.n, self._threads()
+        v = v.to(tiles.device, tiles.dtype)
+        side = min(self._tile_bytes(), SYMMETRIC_BYTES) // tiles.dtype.itemsize
+        columns = tiles.columns(min(n, max(math.isqrt(side), 1)))
+
+        def part(worker: int) -> Tensor:
+            out = v.new_zeros(n, v.shape[1], dtype=torch.float64)
+            buffer = v.new_empty(columns[0][1] ** 2)
+            # one strip of so many, because they become shorter towards the end
+            for number in range(worker, len(columns), threads):
+                i, i_end, _ = columns[number]
+                left, v_i = tiles.row(i, i_end), v[i:i_end]
+                for j, j_end, right in columns[number:]:
+                    K = tiles.fill(left, right, i, j, _matrix(buffer, i_end - i, j_end - j))
+                    out[i:i_end] += torch.mm(K, v[j:j_end])
+                    if j > i:
+                        out[j:j_end] += torch.mm(v_i.t(), K).t()
+            return out
+
+        workers = range(min(threads, len(columns)))
+        return sum_of(map(part, workers) if self.device != "cpu" else run(threads, part, workers))
 
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
