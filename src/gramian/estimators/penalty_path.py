@@ -156,7 +156,7 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[dic
     for level in _and_beyond(levels, task.smallest):
         fitted = _fit_level(task, level, before, factor)
         rows.append(fitted.row)
-        logger.info("penalty %.3g: held-back error %.6g", level.penalty, fitted.error[0])
+        logger.debug("penalty %.3g: held-back error %.6g", level.penalty, fitted.error[0])
         best = fitted if best is None or fitted.error < best.error else best
         before = fitted.function if task.warm else None
         factor = _for_smaller(fitted) if level.penalty <= levels[-1].penalty else None
