@@ -37,7 +37,7 @@ demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n logical --maxprocesses 8 $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check
