@@ -12,7 +12,7 @@ NAMES = {
     "settings": "lengthscale and penalty of three real data sets, on held-out rows (about an hour)",
     "regression": "test error and seconds on these, against scikit-learn (about an hour)",
     "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",
-    "selectors": "error and seconds by selector of landmarks on seven sets (about half an hour)",
+    "selectors": "error and seconds by selector of landmarks on six sets (about 20 minutes)",
     "falkon_bless": "FALKON with leverage scores: condition, iterations, penalties (about an hour)",
     "downstream": "kernel PCA, kernel k-means and k-means centers on fashion-MNIST (about an hour)",
     "leverage": "leverage scores: accuracy, seconds against n, clusters (about 40 minutes)",

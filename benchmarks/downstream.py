@@ -158,7 +158,7 @@ def pca_rows(
         row["agreement"] = f"{agreement(reference, row.pop('scores')):.5f}"
         row["explained / exact"] = f"{row['explained'] / exact[0]['explained']:.5f}"
         _shown(row)
-    for m in sizes:
+    for m in sizes[1:]:
         row = alone(approximate_pca, path, all_rows, m, scale)
         del row["scores"]
         rows.append(_shown(row))
@@ -181,7 +181,8 @@ def objective(X: np.ndarray, labels: np.ndarray, scale: float) -> float:
 
 
 def _quality(row: Row, split: Split, labels: np.ndarray, scale: float) -> Row:
-    row["objective"] = objective(split.X, labels, scale)
+    if len(labels) <= EXACT_ROWS:
+        row["objective"] = objective(split.X, labels, scale)
     return row | {"rand": float(adjusted_rand_score(split.y, labels))}
 
 
@@ -241,7 +242,7 @@ def cluster_rows(
     for row in rows:
         row["objective / exact"] = f"{row['objective'] / exact['objective']:.5f}"
         _shown(row)
-    rows += [_shown(alone(approximate_clusters, path, all_rows, m, scale)) for m in sizes]
+    rows += [_shown(alone(approximate_clusters, path, all_rows, m, scale)) for m in sizes[1:]]
     return [{"m": None} | row for row in rows]
 
 
