@@ -22,6 +22,10 @@ Three rows per effective dimension see all of it once that is large; of three cl
 miss one in a tenth of the cases, and what the next level then takes for scores is of no use.
 """
 
+CANDIDATES = 16.0
+"""Candidates for each of these rows: how many of a small cluster are among few is chance, and so
+would be the effective dimension; a thousand cost next to nothing."""
+
 
 @dataclass(frozen=True)
 class Level:

@@ -14,13 +14,9 @@ from torch import Tensor
 from .._checks import as_positive
 from ..operators import KernelOperator
 from . import _sampling
-from ._selecting import FEW, Level, LeverageSelector, of_size
+from ._selecting import CANDIDATES, FEW, Level, LeverageSelector, of_size
 from .base import capped, selectors
 from .leverage import Dictionary, Scorer, largest_diagonal
-
-CANDIDATES = 1000.0
-"""Candidates for a last draw of m rows at least: how many of a small cluster are among few is
-chance, and a thousand cost next to nothing."""
 
 SMALLEST = 1e-13
 """Penalty, relative to the largest k(x, x), at which a search for m rows gives up: rounding."""
@@ -99,7 +95,7 @@ class PathSelector(LeverageSelector):
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        wanted = max(self.candidates_per_row() * kappa2 / penalty, 2.0 * m, CANDIDATES)
+        wanted = max(self.candidates_per_row() * kappa2 / penalty, 2.0 * m, CANDIDATES * FEW)
         share = min(1.0, wanted / n)
         index = _sampling.thinned(n, share, rng)
         if len(index) < m:
@@ -195,7 +191,7 @@ class Bless(PathSelector):
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        u, times = _candidates(n, max(self.candidates * kappa2 / penalty, 4.0 * least), rng)
+        u, times = _candidates(n, max(self.candidates * kappa2 / penalty, CANDIDATES * least), rng)
         R = float(times.sum())
         scores = Scorer.build(K, previous, penalty)(u)
         mass = times * scores

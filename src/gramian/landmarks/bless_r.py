@@ -8,7 +8,7 @@ import torch
 
 from ..operators import KernelOperator
 from . import _sampling
-from ._selecting import Level, independent
+from ._selecting import CANDIDATES, Level, independent
 from .base import selectors
 from .bless import PathSelector
 from .leverage import Dictionary, Scorer
@@ -64,7 +64,7 @@ class BlessR(PathSelector):
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        beta = min(1.0, max(self.oversampling * kappa2 / penalty, 4.0 * least) / n)
+        beta = min(1.0, max(self.oversampling * kappa2 / penalty, CANDIDATES * least) / n)
         U = _sampling.thinned(n, beta, rng)
         if len(U) == 0:
             U = _sampling.distinct(n, 1, rng)
