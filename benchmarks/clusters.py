@@ -41,6 +41,7 @@ SELECTORS: dict[str, Callable[[int], Selector]] = {
     "uniform": Uniform,
     "exact_rls": ExactRLS,
     "two_pass": TwoPass,
+    "two_pass, first 1,000": lambda m: TwoPass(m, first=1000),
     "recursive_rls": RecursiveRLS,
     "recursive_rls, accelerated": lambda m: RecursiveRLS(m, accelerated=True),
     "squeak": Squeak,

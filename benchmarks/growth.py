@@ -28,7 +28,7 @@ from .scores import operator, subsample
 
 SET = "beijing_pm25"
 PENALTY = 1e-3
-SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 400_000)
+SIZES = (1000, 3000, 10_000, 30_000, 100_000, 400_000)
 REPEATS = 5
 CAP = 120
 FLAT_FROM = round(10 / PENALTY)
