@@ -78,6 +78,19 @@ def test_options(refused, options):
     assert_says(refused(*options.split()), OPTIONS[options])
 
 
+@pytest.mark.parametrize("options", ["--memory-limit 20MB", "--solver pcg --landmarks 5"])
+@pytest.mark.parametrize("more", [(), ("--validation", 0.3), ("--no-standardize",)])
+def test_what_cannot_fit_is_refused_before_a_pass(refused, monkeypatch, options, more):
+    """Features may be many gigabytes; the target is read before."""
+
+    def read(*_):
+        raise RuntimeError("features are read")
+
+    monkeypatch.setattr("gramian.data.ParquetRows.blocks", read)
+    monkeypatch.setattr("gramian.data.ParquetRows.take", read)
+    assert_says(refused(*options.split(), *more), OPTIONS[options].replace("61", r"\d+"))
+
+
 def assert_says(said: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         raise ValueError(said)

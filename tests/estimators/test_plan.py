@@ -13,6 +13,7 @@ import scipy.sparse
 import torch
 
 from gramian import KernelRidge, KernelRidgeClassifier
+from gramian.data import ArrayRows
 from gramian.estimators import plan as plans
 from gramian.solvers import Falkon
 
@@ -169,3 +170,17 @@ class TestMemoryLimit:
         expected = est.predict(X)
         est.set_params(memory_limit="60MB")
         np.testing.assert_allclose(est.predict(X), expected, rtol=1e-9)
+
+    def test_refused_before_anything_is_read(self):
+        class Unread(ArrayRows):
+            def blocks(self, size):
+                raise RuntimeError("rows are read")
+
+            take = blocks
+
+        est = KernelRidge(landmarks=20, memory_limit="20MB")
+        with pytest.raises(ValueError, match=r"20 landmarks need .* memory_limit is 20 MB"):
+            est.check_memory(Unread(X))
+        assert est.set_params(memory_limit="100MB").check_memory(Unread(X)) is None
+        with pytest.raises(ValueError, match="PCG solves FullProblem"):
+            est.set_params(solver="pcg").check_memory(Unread(X))

@@ -40,7 +40,10 @@ def fit(
     check(options)
     _check_files(data, options, out, checkpoint, history)
     with _resumable(checkpoint):
-        training = _ready(open_training(data, options), data, options)
+        training = open_training(data, options)
+        planned = make_estimator(options, training.classification)
+        planned.check_memory(training.train.rows, targets=training.targets)
+        training = _ready(training.holding(), data, options)
         estimator = _fitted(training, options, checkpoint)
     about = _about(training, options, estimator, time.perf_counter() - start)
     model = _model(estimator, training, about)

@@ -59,6 +59,22 @@ class Training:
     features: Standardizer | None = None
     target: Standardizer | None = None
 
+    @property
+    def targets(self) -> int:
+        """Columns of the problem: more than one for more than two classes."""
+        classes = len(np.unique(self.train.y)) if self.classification else 2
+        return classes if classes > 2 else 1
+
+    def holding(self) -> Training:
+        """Return the same with held-out rows of a sequential source in memory, if they are few.
+
+        Costs a pass over all rows then, but spares one in each iteration.
+        """
+        held = self.held_out
+        if held is None or held.rows.random_access or not _is_small(held.rows):
+            return self
+        return replace(self, held_out=Examples(_in_memory(held.rows), held.y))
+
     def check(self) -> None:
         """Refuse missing values. Costs a pass over all rows."""
         check_finite(self.train.rows)
@@ -132,12 +148,11 @@ def _split(whole: Examples, share: float, seed: int) -> tuple[Examples, Examples
             "measure the error"
         )
     index = spread_rows(n, count, rng=torch.Generator().manual_seed(seed))
-    rows, stays = Subset(whole.rows, index), np.ones(n, dtype=bool)
+    stays = np.ones(n, dtype=bool)
     stays[index.numpy()] = False
-    held = rows if rows.random_access or not _is_small(rows) else _in_memory(rows)
     return (
         Examples(Without(whole.rows, index), whole.y[stays]),
-        Examples(held, whole.y[index.numpy()]),
+        Examples(Subset(whole.rows, index), whole.y[index.numpy()]),
     )
 
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .. import solvers
+from .._checks import as_count
 from ..callbacks import Checkpoint, Validate
 from ..data import RowSource, Subset, as_rows
 from ..landmarks import Landmarks, Selector
@@ -109,9 +110,9 @@ class KernelRidgeBase(RowsEstimator):
         """Solve and set the fitted attributes, all at once at the end."""
         choices.check_settings(self)
         for_kernel, for_landmarks, for_solver, for_folds = inputs.generators(self.random_state, 4)
-        kernel = self._resolved_kernel(data.rows, for_kernel)
-        solver, size = self._chosen(data)
+        solver, size = self._chosen(data.rows, data.targets.shape[1])
         memory = split_memory(self._limit(), solver, size)
+        kernel = self._resolved_kernel(data.rows, for_kernel)
         K = KernelOperator(kernel, data.rows, data.rows, self.engine, memory)
         begin = self._begin(K, data, solver, size, for_landmarks, for_folds)
         problem = self._problem(begin.K, data, begin.landmarks, begin.penalty)
@@ -135,15 +136,16 @@ class KernelRidgeBase(RowsEstimator):
         self.solver_, self.engine_, self.kernel_ = solver, K.engine, kernel
         self._landmarks_chosen = self.landmarks
 
-    def _chosen(self, data: Data) -> tuple[Solver[Any, Any], Size]:
-        n, d = data.rows.shape
+    def _chosen(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], Size]:
+        n, d = rows.shape
         selector = choices.selector(self.landmarks, n)
         # a selector that is given a penalty says how many once it has selected: see _within_limit
         m = n if selector is None else choices.count(selector, n) or 1
-        itemsize = data.rows.dtype.itemsize
         fits = penalty_path.fits(self.cv) if isinstance(self.penalty, str) else 0.0
-        size = Size(n, d, data.targets.shape[1], m, itemsize, selector is None, fits)
-        return choices.solver(self.solver, size, self._limit()), size
+        size = Size(n, d, targets, m, rows.dtype.itemsize, selector is None, fits)
+        solver = choices.solver(self.solver, size, self._limit())
+        solver.check_type(FullProblem if size.full else NystromProblem)
+        return solver, size
 
     def _begin(
         self,
@@ -304,8 +306,7 @@ class KernelRidgeBase(RowsEstimator):
         choices.check_settings(self)
         rows = as_rows(X)
         choices.require_count(self.landmarks, rows.shape[0])
-        data = Data(rows, torch.empty(rows.shape[0], targets), None)
-        solver, size = self._chosen(data)
+        solver, size = self._chosen(rows, as_count(targets, "targets"))
         dense = dense_bytes(solver, size)
         blocks = split_memory(self._limit(), solver, size)
         count = min(self.max_iter, ASSUMED_ITERATIONS)
@@ -324,6 +325,20 @@ class KernelRidgeBase(RowsEstimator):
             seconds=calibrated_seconds(solver, size, iterations, kernel, engine, rows.dtype),
             iterations=iterations,
         )
+
+    def check_memory(self, X: Any, *, targets: int = 1) -> None:
+        """Refuse what does not fit in ``memory_limit``, without reading or measuring anything.
+
+        Parameters are those of `plan`, which refuses the same and says what is needed; a fit does
+        so once it has looked for missing values.
+
+        Raises
+        ------
+        ValueError
+            The message says what would fit.
+        """
+        choices.check_settings(self)
+        split_memory(self._limit(), *self._chosen(as_rows(X), as_count(targets, "targets")))
 
     def _predict(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

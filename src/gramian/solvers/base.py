@@ -76,20 +76,23 @@ class Solver(ABC, Generic[P, S]):
         writes to a tensor that it has yielded. A closed form yields one state, of iteration 0.
         """
 
-    def check(self, problem: P) -> None:
-        """Raise ValueError if this solver cannot solve the problem, before any work."""
-        name = type(self).__name__
-        if not isinstance(problem, self.problem_types):
-            wanted = " or ".join(kind.__name__ for kind in self.problem_types)
+    def check_type(self, kind: type) -> None:
+        """Raise ValueError if this solver does not solve problems of a class."""
+        if not issubclass(kind, self.problem_types):
+            wanted = " or ".join(known.__name__ for known in self.problem_types)
             raise ValueError(
-                f"{name} solves {wanted}, not {type(problem).__name__}; give landmarks for "
+                f"{type(self).__name__} solves {wanted}, not {kind.__name__}; give landmarks for "
                 "'falkon', none for 'pcg', either for 'direct'"
             )
+
+    def check(self, problem: P) -> None:
+        """Raise ValueError if this solver cannot solve the problem, before any work."""
+        self.check_type(type(problem))
         if self.needs_random_access and not problem.K.rows.random_access:
             raise ValueError(
-                f"{name} reads rows in random order, but {type(problem.K.rows).__name__} is "
-                "sequential; convert the file once with `gramian convert data.parquet data.npy`, "
-                "or use solver='falkon' with landmarks"
+                f"{type(self).__name__} reads rows in random order, but "
+                f"{type(problem.K.rows).__name__} is sequential; convert the file once with "
+                "`gramian convert data.parquet data.npy`, or use solver='falkon' with landmarks"
             )
 
 
