@@ -313,6 +313,15 @@ def test_results_have_the_dtype_of_the_vector(dtype, cols_dtype, v_dtype, stream
         assert K.double().dense().dtype == torch.float64
 
 
+def test_whole_numbers_and_truth_values_are_no_dtype_of_a_product(rng):
+    points = torch.randn(9, 2, generator=rng), torch.randn(7, 2, generator=rng)
+    K = KernelOperator(Gaussian(), *points, SMALL_TILES)
+    for v in (torch.arange(7), torch.arange(7) > 3):
+        assert torch.equal(K @ v, K @ v.double())
+    with pytest.raises(TypeError, match="multiplied by real vectors"):
+        K @ torch.ones(7, dtype=torch.complex64)
+
+
 # --- the meter -----------------------------------------------------------------------------------
 
 

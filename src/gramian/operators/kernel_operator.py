@@ -106,10 +106,11 @@ class KernelOperator:
     def __matmul__(self, v: Any) -> Tensor:
         """Return K v for a tensor or array of shape (m, t) or (m,), in its dtype.
 
+        Whole numbers and truth values are taken, and their product is returned, as float64.
         Cost: n m kernel evaluations; n (n + 1) / 2 if both sides are one dense source with random
         access that fits into the budget: each pair of rows is then evaluated once.
         """
-        vector: Tensor = torch.as_tensor(v)
+        vector = _floating(torch.as_tensor(v))
         self._check_rows("v", vector, self.shape[1])
         if vector.ndim == 1:
             return self._product(vector[:, None])[:, 0]
@@ -153,6 +154,7 @@ class KernelOperator:
         -----
         Cost: n m kernel evaluations, each made once. The m columns are held in memory.
         """
+        v = None if v is None else _floating(v)
         like = v if v is not None else targets
         if like is None:
             raise ValueError("normal needs v or targets")
@@ -301,6 +303,13 @@ def _select(side: RowSource, key: Any) -> RowSource:
             f"(mask.nonzero()[:, 0] makes one of a mask), not by {key!r}"
         )
     return Subset(side, key)
+
+
+def _floating(v: Tensor) -> Tensor:
+    """Return a vector whose dtype can hold a product, which that of whole numbers would cut off."""
+    if v.is_complex():
+        raise TypeError(f"a kernel matrix is multiplied by real vectors, not by {v.dtype}")
+    return v if v.is_floating_point() else v.double()
 
 
 def _start(at: Tensor | None = None) -> int | None:
