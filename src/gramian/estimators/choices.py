@@ -90,13 +90,14 @@ def solver(given: Any, size: Size, limit: int | None) -> Solver[Any, Any]:
     """Return the solver; "auto": Falkon with landmarks; without, Direct if it fits, or PCG."""
     if isinstance(given, Solver):
         return given
+    pcg = solvers.PCG() if limit is None else solvers.PCG(memory_bytes=limit // 4)
     if given != "auto":
-        return solvers.make(str(given))
+        return pcg if given == "pcg" else solvers.make(str(given))
     if not size.full:
         return solvers.Falkon()
     need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
     fits = limit is None or need <= limit
-    return solvers.Direct() if size.n <= DIRECT_ROWS and fits else solvers.PCG()
+    return solvers.Direct() if size.n <= DIRECT_ROWS and fits else pcg
 
 
 def selector(given: Any, n: int) -> Selector | Tensor | None:

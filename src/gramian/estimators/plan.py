@@ -102,7 +102,7 @@ def dense_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
     if isinstance(solver, Falkon):
         path = 8 * m * m + 8 * n * (t + 1) if size.fits else 0  # the best level so far, and a part
         return vectors + 8 * m * m + 16 * m * size.d + path
-    return vectors
+    return vectors + (solver.factor_bytes(n) if isinstance(solver, PCG) else 0)
 
 
 def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ignore[type-arg]
@@ -111,7 +111,7 @@ def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ig
     if isinstance(solver, Direct):
         return n * n if size.full else n * m + m * m
     if isinstance(solver, PCG):
-        return iterations * n * n
+        return iterations * n * (n + 1) // 2 + n * solver.most(n)
     last = (iterations + 1) * n * m + m * m
     return int(last * (1 + LEVELS * size.fits))
 
@@ -121,6 +121,8 @@ def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
     n, m = float(size.n), float(size.m)
     if isinstance(solver, Direct):
         return n**3 / 3 if size.full else 2 * n * m**2 + 10 * m**3
+    if isinstance(solver, PCG):
+        return 2 * n * float(solver.most(size.n)) ** 2
     return m**3 if isinstance(solver, Falkon) else 0.0
 
 

@@ -9,5 +9,6 @@ classmethod and what its solver needs.
 from __future__ import annotations
 
 from .falkon import FalkonFactor
+from .low_rank import LowRankInverse
 
-__all__ = ["FalkonFactor"]
+__all__ = ["FalkonFactor", "LowRankInverse"]

@@ -1,0 +1,155 @@
+"""Preconditioned conjugate gradient: low-rank approximations, their inverse, and the solution."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from gramian import kernels
+from gramian.data import as_rows
+from gramian.lowrank import randomized_nystrom
+from gramian.operators import KernelOperator
+from gramian.preconditioners import LowRankInverse
+from gramian.problems import FullProblem
+from gramian.solvers import PCG, max_iterations, solve, tolerance
+
+KINDS = ["rpcholesky", "nystrom", "greedy"]
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def problem(n=300, penalty=1e-5, dtype=torch.float64, weights=None, t=2, d=3) -> FullProblem:
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(n, d, generator=rng, dtype=torch.float64)
+    y = torch.sin(2 * X[:, :t]) + 0.1 * torch.randn(n, t, generator=rng, dtype=torch.float64)
+    rows = as_rows(X.to(dtype))
+    K = KernelOperator(kernels.Gaussian(1.0), rows, rows)
+    return FullProblem(K, y.to(dtype), penalty, weights)
+
+
+def dense(p: FullProblem) -> Tensor:
+    K = p.K.double().dense()
+    return K + p.ridge.flatten().expand(len(K)).diag()
+
+
+class TestRandomizedNystrom:
+    def matrix(self, values: Tensor) -> Tensor:
+        rng = torch.Generator().manual_seed(1)
+        Q, _ = torch.linalg.qr(torch.randn(60, 60, generator=rng, dtype=torch.float64))
+        return Q * values @ Q.t()
+
+    def build(self, H: Tensor, rank: int, seed: int = 0):
+        rng = torch.Generator().manual_seed(seed)
+        trace = float(H.trace())
+        return randomized_nystrom(lambda x: H @ x, len(H), rank, trace, dtype=H.dtype, rng=rng)
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_exact_for_its_rank(self, dtype):
+        values = torch.zeros(60, dtype=torch.float64)
+        values[:7] = torch.linspace(1, 5, 7)
+        H = self.matrix(values).to(dtype)
+        for rank in (7, 12, 60):
+            F = self.build(H, rank).factor
+            atol = 5e-5 if dtype == torch.float32 else 5e-11  # the shift, grown until it works
+            torch.testing.assert_close(F @ F.t(), H, rtol=0, atol=atol)
+
+    def test_below_the_matrix_and_near_its_best_approximation(self):
+        values = 0.8 ** torch.arange(60, dtype=torch.float64)
+        H = self.matrix(values)
+        for seed in range(5):
+            found = self.build(H, 20, seed)
+            error = torch.linalg.eigvalsh(H - found.factor @ found.factor.t())
+            assert float(error.min()) > -1e-10
+            assert float(error.max()) < 10 * float(values[20])
+            assert bool((found.values.diff() <= 0).all())
+            torch.testing.assert_close(found.factor.square().sum(dim=0), found.values)
+
+    def test_zero_and_rank_one(self):
+        F = self.build(torch.zeros(60, 60, dtype=torch.float64), 5).factor
+        assert float(F.abs().max()) < 1e-100
+        H = torch.ones(60, 60, dtype=torch.float64)
+        F = self.build(H, 5).factor
+        torch.testing.assert_close(F @ F.t(), H)
+
+
+class TestLowRankInverse:
+    @pytest.mark.parametrize("rank", [0, 1, 30, 80])
+    @pytest.mark.parametrize("rowwise", [False, True])
+    def test_inverse_of_a_diagonal_plus_low_rank(self, rank, rowwise, dtype, rng, tol):
+        F = torch.randn(80, rank, generator=rng, dtype=torch.float64).to(dtype)
+        D = torch.rand(80, 1, generator=rng, dtype=torch.float64) + 0.5
+        D = D if rowwise else torch.tensor(0.7, dtype=torch.float64)
+        P = F.double() @ F.double().t() + D.flatten().expand(80).diag()
+        g = torch.randn(80, 3, generator=rng, dtype=torch.float64).to(dtype)
+        inverse = LowRankInverse.build(F, D)
+        expected = torch.linalg.solve(P, g.double())
+        error = (inverse @ g).double() - expected
+        assert float(error.norm() / expected.norm()) < tol(dtype, 300)
+        assert float((inverse.apply(g).double() - P @ g.double()).norm()) < tol(dtype, 1e4)
+
+    def test_a_factor_with_columns_of_zeros(self, dtype, rng):
+        F = torch.zeros(20, 4, dtype=dtype)
+        g = torch.randn(20, 1, generator=rng).to(dtype)
+        torch.testing.assert_close(LowRankInverse.build(F, 0.5) @ g, 2 * g)
+
+
+class TestPCG:
+    @each_kind
+    def test_full_rank_takes_at_most_two_iterations(self, kind):
+        p = problem()
+        result = solve(p, PCG(kind, rank=300), stop=[tolerance(1e-7), max_iterations(9)])
+        assert result.state.iteration <= 2
+
+    @each_kind
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_the_solution(self, kind, weighted, dtype):
+        weights = torch.linspace(0.2, 2, 300, dtype=torch.float64) if weighted else None
+        p = problem(dtype=dtype, penalty=1e-4, weights=weights)
+        result = solve(p, PCG(kind), stop=[tolerance(1e-11), max_iterations(500)])
+        expected = torch.linalg.solve(dense(p), p.targets.double())
+        error = float((result.state.coef - expected).norm() / expected.norm())
+        assert result.reason == "converged"
+        assert error < 1e-8
+
+    @each_kind
+    def test_fewer_iterations(self, kind):
+        stop = [tolerance(1e-8), max_iterations(2000)]
+        plain = solve(problem(), PCG("none"), stop=stop).state.iteration
+        assert 4 * solve(problem(), PCG(kind, rank=150), stop=stop).state.iteration < plain
+
+    @each_kind
+    def test_resuming_changes_nothing(self, kind):
+        def states(rng, state=None):
+            return PCG(kind, rank=20).iterate(problem(), state, rng=rng)
+
+        whole = states(torch.Generator().manual_seed(3))
+        first = [next(whole) for _ in range(9)]
+        again = states(torch.Generator().manual_seed(99), first[4])
+        rest = [next(again) for _ in range(5)]
+        assert [s.iteration for s in rest] == [4, 5, 6, 7, 8]
+        assert torch.equal(rest[-1].coef, first[-1].coef)
+
+    def test_the_rank_is_bounded_by_memory_and_stops_where_the_trace_is_spent(self):
+        assert PCG().most(300) == 31
+        assert PCG().most(50_000) == 1000
+        assert PCG(memory_bytes=8 * 50_000 * 40).most(50_000) == 40
+        assert PCG("nystrom", memory_bytes=8 * 50_000 * 40).most(50_000) == 8
+        assert PCG("none").most(300) == 0
+        assert PCG(rank=500).most(300) == 300
+        p = problem(penalty=0.3)
+        factor = PCG().build(p, torch.Generator().manual_seed(0)).factor
+        assert factor.shape[1] < 31
+        assert float(p.K.diag().sum() - factor.square().sum()) <= p.shift
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"preconditioner": "jacobi"}, "preconditioner must be one of rpcholesky, nystrom"),
+            ({"rank": 0}, "rank must be a whole number of at least 1 or 'auto', not 0"),
+            ({"rank": 2.5}, "rank must be"),
+            ({"rank": True}, "rank must be"),
+        ],
+    )
+    def test_settings_that_cannot_be(self, settings, message):
+        with pytest.raises(ValueError, match=message):
+            PCG(**settings)
