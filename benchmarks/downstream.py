@@ -52,6 +52,7 @@ rows. One thread. CPU: seconds of all that is named, reading not included.
   `transform` of its rows in a process of its own. MB: peak of its resident set, data and libraries
   included. Explained: share of the variance in the kernel's space. Agreement: mean cosine of the
   principal angles between the exact and the approximate components on the same rows.
+  scikit-learn's "arpack" is exact and several times as fast as its default for 20 components.
 - Kernel k-means: {CLUSTERS} clusters, best of {STARTS} starts, same kernel. Exact: Lloyd's
   algorithm on the dense kernel matrix, from k-means++. Objective: sum of the squared distances in
   the space of the exact kernel, per row. Rand: adjusted Rand index against the classes."""
@@ -151,7 +152,7 @@ def agreement(a: np.ndarray, b: np.ndarray) -> float:
 def pca_rows(
     path: Path, scale: float, small: int, sizes: tuple[int, ...], all_rows: Any
 ) -> list[Row]:
-    exact = [alone(exact_pca, path, small, solver, scale) for solver in ("dense", "arpack")]
+    exact = [alone(exact_pca, path, small, solver, scale) for solver in ("arpack",)]
     rows = exact + [alone(approximate_pca, path, small, m, scale) for m in sizes]
     reference = exact[0]["scores"]
     for row in rows:
@@ -265,10 +266,11 @@ def steps(path: Path, quick: bool) -> list[tuple[str, Callable[[], list[Row]]]]:
         return lambda: [centers_row(split, name, p, bandwidth, some) for name in CENTERS]
 
     work = [("Centers", centers(100, BANDWIDTH, seeds))]
+    if not quick:
+        work += [("Centers", centers(1000, BANDWIDTH, seeds))]
     work += [("Kernel PCA", lambda: pca_rows(path, scale, small, sizes, rows))]
     work += [("Kernel k-means", lambda: cluster_rows(path, scale, small, sizes, rows))]
     if not quick:
-        work += [("Centers", centers(1000, BANDWIDTH, seeds))]
         work += [("Centers", centers(10_000, BANDWIDTH, seeds[:1]))]
         work += [("Other bandwidth", centers(p, 10.0, seeds[:1])) for p in (100, 1000)]
     return work
