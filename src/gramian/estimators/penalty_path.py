@@ -33,7 +33,7 @@ BEYOND = 4.0
 """Ratio of the penalties beyond the end of the path of a selector, where landmarks stay."""
 
 CHEAP = 0.25
-"""Share of the last level's landmarks below which a path does not end.
+"""Share of the last level's effective dimension below which a path does not end.
 
 The levels below cost about as much as the last one alone, and a target that varies fast shows
 nothing at the first of them.
@@ -147,7 +147,7 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[dic
     Beyond the path landmarks are the same, and mostly the factor: `Falkon` takes a larger penalty
     inside it than that of the problem, and no smaller one if that falls.
     """
-    enough = CHEAP * largest(levels)
+    enough = CHEAP * levels[-1].effective_dimension
     best: FittedLevel | None = None
     before: Function | None = None
     rows: list[dict[str, Any]] = []
@@ -165,7 +165,7 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[dic
         else:
             since += 1
         del fitted  # a factor takes 8 m² bytes: no more than the best one and the next are kept
-        if since >= PATIENCE and len(level.dictionary) >= enough:
+        if since >= PATIENCE and not level.effective_dimension < enough:  # beyond, it is nan
             break
     if best is None or not math.isfinite(best.error[0]):
         raise FloatingPointError(

@@ -94,9 +94,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are
     not held back at one after the other, starting from the last function, and compared by the mean
     squared error (weighted by ``sample_weight``) on those that are, until three in a row are no
-    better, though not before a quarter of the landmarks; then at the best one to all rows.
+    better, though not before a quarter of the effective dimension; then at the best to all rows.
+    With `m` landmarks they go on beyond the end of the path, each penalty a quarter of the last.
     Preconditioners are built once for each penalty. Landmarks are chosen among all rows: they do
-    not look at targets. If the last penalty of the path is the best, there is a warning.
+    not look at targets. If the last penalty of all is the best, there is a warning.
 
     Examples
     --------
