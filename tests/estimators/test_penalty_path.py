@@ -361,11 +361,9 @@ class TestSettings:
             auto(warm_start=True).fit(X, Y)
 
     @pytest.mark.parametrize("cv", [1, 0, -3, 2.5, True, "five", [1, 2]])
-    @pytest.mark.parametrize("penalty", ["auto", 1e-3])
-    def test_cv(self, cv, penalty):
-        est = auto(cv=cv).set_params(penalty=penalty)
+    def test_cv(self, cv):
         with pytest.raises(ValueError, match="cv must be None or a number of folds from 2 on"):
-            est.fit(X, Y)
+            auto(cv=cv).fit(X, Y)
 
     @pytest.mark.parametrize("penalty", ["best", b"auto", None, [1.0]])
     def test_penalty(self, penalty):

@@ -34,9 +34,6 @@ def check_settings(estimator: Any) -> None:
         raise ValueError(
             f"callbacks must be a list of callables, like [Validate(X, y)], not {callbacks!r}"
         )
-    cv = estimator.cv
-    if not (cv is None or (_is_integer(cv) and cv >= 2)):
-        raise ValueError(f"cv must be None or a number of folds from 2 on, not {cv!r}")
     penalty = estimator.penalty
     if isinstance(penalty, str) and penalty == "auto":
         _check_path(estimator)
@@ -49,6 +46,9 @@ def check_settings(estimator: Any) -> None:
 
 def _check_path(estimator: Any) -> None:
     """Raise ValueError for settings with which there is no path of penalties to choose from."""
+    cv = estimator.cv
+    if not (cv is None or (_is_integer(cv) and cv >= 2)):
+        raise ValueError(f"cv must be None or a number of folds from 2 on, not {cv!r}")
     given = estimator.landmarks
     name = isinstance(given, str) and given in selectors
     kind = selectors[given] if name else type(given)
