@@ -54,7 +54,7 @@ def measure(tables: Tables, title: str, slopes: str, X: np.ndarray, most: int | 
                 continue
             if predicted(of(tables[title], name), n) > CAP:
                 break
-            m = next((row["|J|"] for row in tables[title] if row["n"] == n), 1)
+            m = next((row["landmarks"] for row in tables[title] if row["n"] == n), 1)
             tables.add(title, timed(name, make(m), subsample(X, n)))
     tables.replace(slopes, [growth(name, of(tables[title], name)) for name in SELECTORS])
 
@@ -69,7 +69,7 @@ def timed(name: str, selector: Selector, X: np.ndarray) -> Row:
         cpu.append(seconds.cpu)
         evaluations.append(K.meter.evaluations)
         sizes.append(len(chosen.weight))
-    row: Row = {"selector": name, "n": len(X), "|J|": int(np.median(sizes))}
+    row: Row = {"selector": name, "n": len(X), "landmarks": int(np.median(sizes))}
     return row | {
         "CPU": float(np.median(cpu)),
         "evaluations, 10^6": float(np.median(evaluations)) / 1e6,

@@ -169,7 +169,7 @@ def ideal(K: KernelOperator, scores: Tensor, runs: int, checked: int) -> dict[st
 def _row(n: int, method: Method, runs: int, found: np.ndarray) -> dict[str, Any]:
     mean, low, high, cpu, evaluations, size = found.mean(axis=0)
     row: dict[str, Any] = {"n": n, "method": method.name, "oversampling": method.oversampling}
-    row |= {"runs": runs, "|J|": float(size), "mean": mean, "5 %": low, "95 %": high}
+    row |= {"runs": runs, "landmarks": float(size), "mean": mean, "5 %": low, "95 %": high}
     row |= {"CPU": cpu if cpu else None, "evaluations, 10^6": evaluations / 1e6 or None}
     if method.paper:
         paper = PAPER[method.paper]
