@@ -20,18 +20,18 @@ One thread; CPU: seconds of selecting, evaluations: of the kernel, by the meter.
 scored in float64. Gaussian kernel, lengthscale {scores.LENGTHSCALE:g} on standardised features.
 
 - Accuracy: random training rows of nycflights, penalty {scores.PENALTY:g}. Ratio of approximate
-  scores, eq. (3) from the selected dictionary, to true ones: mean and quantiles over the rows,
-  averaged over the runs. landmarks: distinct rows. `paper`: as printed by Rudi et al. 2018, figure 1, for
-  SUSY, n = 70,000, on their machine; its RRLS scores carry the factor 3/2 of that algorithm, ours
-  are eq. (3) of its dictionary. {scores.CHECKED:,} random rows.
+  scores, eq. (3) from the selected dictionary, to true ones: mean and quantiles over
+  {scores.CHECKED:,} random rows, averaged over the runs. landmarks: distinct rows. `paper`: as
+  printed by Rudi et al. 2018, figure 1, for SUSY, n = 70,000, on their machine; its RRLS scores
+  carry the factor 3/2 of that algorithm, ours are eq. (3) of its dictionary.
 - True scores: of a partial Cholesky factorisation of K that goes on until its scores are too small
   by a thousandth in the sum at most (which is certain: they are lower bounds, and the trace that is
   left bounds the sum). At n = 5,000 they are compared with the scores by definition, row by row.
 - Time against n: training rows of {growth.SET}, penalty {growth.PENALTY:g}, selectors with their
-  defaults, so oversampling 3; the accelerated recursion, RPCholesky and k-means get the number that BLESS has found. Median
-  of {growth.REPEATS} runs for BLESS and BLESS-R, one run of the others; none that would pass
-  {growth.CAP} s, and no exact scores above 10,000 rows. Growth: exponents fitted to n >= 10,000;
-  ratio: largest n over 10,000.
+  defaults, so oversampling 3; the accelerated recursion, RPCholesky and k-means get the number of
+  landmarks that BLESS has found. Median of {growth.REPEATS} runs for BLESS and BLESS-R, one run of
+  the others; none that would pass {growth.CAP} s, and no exact scores above 10,000 rows. Growth:
+  exponents fitted to n >= 10,000; ratio: largest n over 10,000.
 - Clusters: {clusters.ABOUT}"""
 
 
