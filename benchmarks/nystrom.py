@@ -65,8 +65,9 @@ SETS, ERRORS, RELATIVE, SPEED, MEDIANS, RUNS, TIMES = (
 TITLES = (SETS, ERRORS, RELATIVE, SPEED, TIMES, MEDIANS, RUNS)
 NOTES = f"""\
 Spectral norm of K - K_hat over that of K; {ROWS:,} random training rows, standardised, float64;
-Gaussian kernel, lengthscales from `settings` and from the data's README; seeds: see the medians. K is held,
-its product is given to a Lanczos method (ARPACK, tolerance 2 %). One thread.
+Gaussian kernel, lengthscales from `settings` and from the data's README; seeds: see the medians;
+{SEEDS} if the run was not stopped before. K is held, its product is given to a Lanczos method
+(ARPACK, tolerance 2 %). One thread.
 
 - select, factor: CPU seconds of selecting m landmarks, and of forming the features F of all rows,
   K_hat = F F', by `NystromMap` (for rff by `FourierMap`, m features), which is the same for all
