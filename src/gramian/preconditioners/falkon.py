@@ -16,6 +16,9 @@ from ..problems import NystromProblem
 
 logger = logging.getLogger("gramian")
 
+ROUNDING_UNITS = 400
+"""Least jitter for float32 data, in units of eps32 times the mean of the diagonal."""
+
 SHARE = 0.3
 """Effective dimension per landmark up to which the landmarks' estimate is trusted, see Falkon."""
 
@@ -47,10 +50,13 @@ class FalkonFactor:
     operations.
 
     Departures from the paper: the jitter is ``eps * trace(K_mm)`` times as many tens as it takes
-    (the paper: ``eps * m``). With float32 data it is at least ``4 eps32`` times the mean of the
-    diagonal: along the directions that K_mm does not see, CG would otherwise take the rounding
-    errors of K_nm for data. Measured on five real sets with penalties from 1e-3 to 1e-8, values
-    between 1e-7 and 1e-5 come closest to the float64 solution; 1e-9 and less can diverge.
+    (the paper: ``eps * m``). With float32 data it is at least ``400 eps32``, 5e-5, times the mean
+    of the diagonal: products with K_nm round vectors to float32, and along directions that K_mm
+    hardly sees the inverse factors blow that up beyond the penalty. Measured on four real sets
+    (20,000 rows, 2,000 landmarks, penalties 1e-5 and 1e-7; percent of wrong labels, or RMSE, of
+    10,000 test rows after 20 iterations) for ``4 eps32``, ``100 eps32`` and ``400 eps32``: skin
+    0.37, 0.00, 0.00; kddcup 13.4, 0.52, 0.44; nycflights 32.4, 32.1, 32.0; beijing_pm25 35.5,
+    35.6, 35.5.
 
     References
     ----------
@@ -114,7 +120,7 @@ class FalkonFactor:
 
 def _least_jitter(P: Tensor, dtype: torch.dtype) -> float:
     trace = float(P.diagonal().sum()) or 1.0  # a kernel that is zero at all landmarks
-    return max(la.EPS * trace, 4 * torch.finfo(dtype).eps * trace / len(P))
+    return max(la.EPS * trace, ROUNDING_UNITS * torch.finfo(dtype).eps * trace / len(P))
 
 
 def _factor_landmarks(P: Tensor, jitter: float) -> float:
