@@ -15,7 +15,7 @@ import torch
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import ArrayRows
 from gramian.estimators import plan as plans
-from gramian.solvers import Falkon
+from gramian.solvers import PCG, Falkon
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 3))
@@ -94,7 +94,7 @@ class TestFields:
         {"landmarks": 20},
         {"landmarks": 20, "solver": "direct"},
         {"landmarks": X[:7]},
-        {"solver": "pcg"},
+        {"solver": PCG("none")},
         {"landmarks": 20, "solver": Falkon(preconditioner_penalty=1e-2)},
     ],
 )
@@ -103,6 +103,16 @@ def test_kernel_evaluations_are_those_of_the_fit(settings, max_iter):
     est = KernelRidge(lengthscale=1.0, max_iter=max_iter, tol=0.0, random_state=0, **settings)
     predicted = est.plan(X).kernel_evaluations
     assert est.fit(X, Y).history_[-1]["kernel_evaluations"] == predicted
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", ["rpcholesky", "nystrom", "greedy"])
+def test_kernel_evaluations_of_a_preconditioner_are_nearly_those_of_the_fit(kind, form):
+    est = KernelRidge(solver=PCG(kind), lengthscale=1.0, max_iter=9, tol=0.0, random_state=0)
+    predicted = est.plan(form(X)).kernel_evaluations
+    fitted = est.fit(form(X), Y).history_[-1]["kernel_evaluations"]
+    assert 0.8 * predicted <= fitted <= 1.25 * predicted
 
 
 class TestMemoryLimit:

@@ -181,7 +181,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"landmarks": np.ones((4, 2))}, "the landmarks have 2 features, but X has 3"),
     ({"landmarks": np.full((4, 3), np.nan)}, "landmarks contains 12 NaN"),
     ({"landmarks": np.ones((0, 3))}, "0 rows"),
-    ({"landmarks": object()}, "is none of"),
+    ({"landmarks": ...}, "is none of"),
     ({"solver": "newton"}, "unknown solver 'newton'; known: direct, falkon, pcg"),
     ({"solver": Falkon}, 'unknown solver "<class'),
     ({"solver": None}, "unknown solver 'None'"),

@@ -155,3 +155,16 @@ def test_small_factorisations_leave_the_number_of_threads_as_it_was():
     with pytest.raises(la.NotPositiveDefinite):
         la.cholesky_(-torch.eye(3, dtype=torch.float64))
     assert [pool["num_threads"] for pool in threadpool_info()] == before
+
+
+def test_what_is_far_below_rounding_is_flushed(dtype):
+    K = torch.tensor([[1e5, -1e-20, 1e-26], [-1e-20, 2.0, 0.0], [1e-26, 0.0, -3.0]], dtype=dtype)
+    la.flush_tiny_(K)
+    expected = torch.tensor([[1e5, -1e-20, 0], [-1e-20, 2.0, 0.0], [0, 0.0, -3.0]], dtype=dtype)
+    assert torch.equal(K, expected)
+
+
+def test_flushing_goes_over_all_blocks():
+    K = torch.eye(1500, dtype=torch.float64) + 1e-40
+    la.flush_tiny_(K)
+    assert torch.equal(K, torch.eye(1500, dtype=torch.float64))

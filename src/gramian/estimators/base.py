@@ -142,7 +142,8 @@ class KernelRidgeBase(RowsEstimator):
         # a selector that is given a penalty says how many once it has selected: see _within_limit
         m = n if selector is None else choices.count(selector, n) or 1
         fits = penalty_path.fits(self.cv) if isinstance(self.penalty, str) else 0.0
-        size = Size(n, d, targets, m, rows.dtype.itemsize, selector is None, fits)
+        once = rows.random_access and not rows.sparse
+        size = Size(n, d, targets, m, rows.dtype.itemsize, selector is None, fits, once)
         solver = choices.solver(self.solver, size, self._limit())
         solver.check_type(FullProblem if size.full else NystromProblem)
         return solver, size

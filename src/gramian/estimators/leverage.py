@@ -37,7 +37,7 @@ def leverage_scores(
     method: str | Selector = "bless",
     *,
     lengthscale: Any = "median",
-    oversampling: float = 10.0,
+    oversampling: int | float = 10.0,
     engine: Any = "auto",
     memory_limit: int | str | None = None,
     random_state: Any = None,
@@ -110,7 +110,7 @@ def effective_dimension(
     method: str | Selector = "bless",
     *,
     lengthscale: Any = "median",
-    oversampling: float = 10.0,
+    oversampling: int | float = 10.0,
     engine: Any = "auto",
     memory_limit: int | str | None = None,
     random_state: Any = None,
@@ -144,7 +144,7 @@ def effective_dimension(
     return float((own_scores(K, chosen.points, J.copies, penalty) / J.copies).sum())
 
 
-def _selector(method: str | Selector, penalty: float, oversampling: float) -> Selector | None:
+def _selector(method: str | Selector, penalty: float, oversampling: int | float) -> Selector | None:
     """Return the selector that makes the dictionary; None for exact scores."""
     if isinstance(method, Selector):
         return method

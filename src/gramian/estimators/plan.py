@@ -41,7 +41,8 @@ class Size:
     """The sizes of a problem: n rows, d features, t targets, m centers, bytes per number.
 
     `fits` are those at each level of a path of penalties, in units of one to all rows; zero if
-    the penalty is given.
+    the penalty is given. `pairs_once`: whether rows are dense with random access, so that a product
+    of all rows with all evaluates each pair once, as long as they fit into memory.
     """
 
     n: int
@@ -51,6 +52,7 @@ class Size:
     itemsize: int
     full: bool
     fits: float = 0.0
+    pairs_once: bool = True
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ig
     if isinstance(solver, Direct):
         return n * n if size.full else n * m + m * m
     if isinstance(solver, PCG):
-        return iterations * n * (n + 1) // 2 + n * solver.most(n)
+        product = n * (n + 1) // 2 if size.pairs_once else n * n
+        return iterations * product + n * solver.most(n)
     last = (iterations + 1) * n * m + m * m
     return int(last * (1 + LEVELS * size.fits))
 

@@ -59,7 +59,7 @@ class LeverageSelector(SizeOrPenalty):
         Rows per effective dimension. 3 to 5 are good landmarks, 10 give accurate scores.
     """
 
-    oversampling: float = 3.0
+    oversampling: int | float = 3.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,7 +93,7 @@ def landmarks_of(K: KernelOperator, level: Level) -> Landmarks:
 def independent(
     index: Int[Tensor, " r"],
     scores: Float[Tensor, " r"],
-    oversampling: float,
+    oversampling: int | float,
     rng: torch.Generator,
     share: float = 1.0,
 ) -> Dictionary:

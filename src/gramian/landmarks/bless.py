@@ -31,7 +31,7 @@ class PathSelector(LeverageSelector):
     sample by at the next. :math:`\kappa^2` is the largest :math:`k(x, x)`.
     """
 
-    step: float = 2.0
+    step: int | float = 2.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -172,7 +172,7 @@ class Bless(PathSelector):
        learning*, NeurIPS 2018.
     """
 
-    candidates: float = 5.0
+    candidates: int | float = 5.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

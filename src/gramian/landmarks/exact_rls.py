@@ -43,6 +43,7 @@ def _dense(K: KernelOperator, memory_limit: int | str) -> Float[Tensor, "n n"]:
         )
     matrix = K.double().dense()
     la.require_finite(matrix)
+    la.flush_tiny_(matrix)
     return matrix
 
 

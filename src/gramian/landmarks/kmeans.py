@@ -65,7 +65,7 @@ class KMeans(SizeOrPenalty):
     """
 
     _: KW_ONLY
-    oversampling: float = 3.0
+    oversampling: int | float = 3.0
     iterations: int = 10
 
     def __post_init__(self) -> None:

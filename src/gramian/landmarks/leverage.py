@@ -143,6 +143,7 @@ def gram(K: KernelOperator, points: Tensor) -> Float[Tensor, "k k"]:
 def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
     """Return R, upper triangular, with R'R = A + diag(ridge), and a jitter if that is singular."""
     la.require_finite(A)
+    la.flush_tiny_(A)
     jitter = 0.0
     while True:
         R = la.by_columns(A.clone())

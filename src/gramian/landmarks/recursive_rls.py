@@ -63,7 +63,7 @@ class RecursiveRLS(LeverageSelector):
        with a fixed budget is that of section 5 and the authors' code.
     """
 
-    oversampling: float | None = 3.0  # type: ignore[assignment]
+    oversampling: int | float | None = 3.0  # type: ignore[assignment]
     accelerated: bool = False
     delta: float = 0.1
 

@@ -14,9 +14,6 @@ from ._selecting import Level, LeverageSelector
 from .base import selectors
 from .leverage import Dictionary, largest_diagonal, own_scores, spectrum
 
-SPARE = 1.25
-"""Rows to aim for over rows that are asked for, of which the excess is left out at random."""
-
 
 @selectors.register("squeak")
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +27,10 @@ class Squeak(LeverageSelector):
     Parameters
     ----------
     m : int, optional
-        Number of landmarks: the penalty is chosen for a quarter more from the spectrum of a uniform
-        sample, and the last dictionary is thinned to m. If it has fewer rows, another pass is made
-        with a quarter of the penalty; there are fewer than m only if K has no such rank.
+        Number of landmarks: the penalty is chosen for some more, 1.1 m + 3 sqrt(m), from the
+        spectrum of a uniform sample, and the last dictionary is thinned to m. If it has fewer rows,
+        another pass is made with a quarter of the penalty; there are fewer than m only if K has no
+        such rank.
     penalty : float, optional
         Ridge per sample.
     oversampling : float, default=3
@@ -79,7 +77,10 @@ class Squeak(LeverageSelector):
         index = _sampling.distinct(n, min(n, max(2 * m, 500)), rng)
         seen = spectrum(K, Dictionary.whole(index, len(index) / n))
         least = 1e-13 * largest_diagonal(K)
-        penalty = seen.penalty_for(SPARE * m / self.oversampling, least)
+        aim = (
+            1.1 * m + 3 * m**0.5
+        )  # so that a run with too few rows, which is a biased one, is rare
+        penalty = seen.penalty_for(aim / self.oversampling, least)
         level = self.sample(K, penalty, rng=rng)
         while len(level.dictionary) < m and level.penalty > least:
             level = self.sample(K, max(level.penalty / 4, least), rng=rng)

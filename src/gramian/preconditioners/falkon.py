@@ -76,6 +76,7 @@ class FalkonFactor:
         """Return the factor for a problem, with another penalty inside A if one is given."""
         P = la.by_columns(problem.K_mm.double().dense())
         la.require_finite(P)
+        la.flush_tiny_(P)
         jitter = _factor_landmarks(P, _least_jitter(P, problem.K.dtype))
         diagonal = P.diagonal().clone()
         la.mirror_upper_(P)

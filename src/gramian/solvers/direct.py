@@ -47,6 +47,7 @@ class Direct(Solver[Problem, State]):
 def _solve_full(problem: FullProblem) -> Tensor:
     A = la.by_columns(problem.K.dense())
     la.require_finite(A)
+    la.flush_tiny_(A)
     A.diagonal().add_(problem.ridge.flatten())
     try:
         la.cholesky_(A)
@@ -75,6 +76,7 @@ def _solve_nystrom(problem: NystromProblem) -> Tensor:
 def _inverse_root(K_mm: Tensor) -> Tensor:
     """Return V E^(-1/2), (m, r), of the r eigenvalues above rounding."""
     la.require_finite(K_mm)
+    la.flush_tiny_(K_mm)
     values, vectors = torch.linalg.eigh(K_mm)
     keep = values > len(values) * la.EPS * values[-1]
     root: Tensor = vectors[:, keep] / values[keep].sqrt()
