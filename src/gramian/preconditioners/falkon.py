@@ -16,7 +16,7 @@ from ..problems import NystromProblem
 
 logger = logging.getLogger("gramian")
 
-ROUNDING_UNITS = 400
+ROUNDING_UNITS = 100
 """Least jitter for float32 data, in units of eps32 times the mean of the diagonal."""
 
 SHARE = 0.3
@@ -50,13 +50,13 @@ class FalkonFactor:
     operations.
 
     Departures from the paper: the jitter is ``eps * trace(K_mm)`` times as many tens as it takes
-    (the paper: ``eps * m``). With float32 data it is at least ``400 eps32``, 5e-5, times the mean
+    (the paper: ``eps * m``). With float32 data it is at least ``100 eps32``, 1e-5, times the mean
     of the diagonal: products with K_nm round vectors to float32, and along directions that K_mm
     hardly sees the inverse factors blow that up beyond the penalty. Measured on four real sets
     (20,000 rows, 2,000 landmarks, penalties 1e-5 and 1e-7; percent of wrong labels, or RMSE, of
     10,000 test rows after 20 iterations) for ``4 eps32``, ``100 eps32`` and ``400 eps32``: skin
     0.37, 0.00, 0.00; kddcup 13.4, 0.52, 0.44; nycflights 32.4, 32.1, 32.0; beijing_pm25 35.5,
-    35.6, 35.5.
+    35.6, 35.5. With ``400 eps32`` a polynomial kernel is 1e-3 off its solution.
 
     References
     ----------
