@@ -21,7 +21,7 @@ from sklearn.linear_model import Ridge
 
 from gramian import KernelModel, KernelRidge, kernels
 from gramian.data import as_rows
-from gramian.landmarks import Uniform
+from gramian.landmarks import RecursiveRLS, Uniform
 from gramian.solvers import PCG, Direct, Falkon
 
 N, D = 80, 3
@@ -253,6 +253,20 @@ class TestLandmarks:
         Xn, Yn = data(n)
         est = KernelRidge(landmarks=landmarks, random_state=0, max_iter=400).fit(Xn, Yn)
         assert len(est.landmark_index_) == int(np.ceil(np.sqrt(n) * np.log(n)))
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_auto_is_the_recursion_where_rows_have_random_access(self, tmp_path):
+        Xn, Yn = data(400)
+        m = int(np.ceil(np.sqrt(400) * np.log(400)))
+        settings = {"random_state": 0, "max_iter": 2, "tol": 1.0}
+        auto = KernelRidge(landmarks="auto", **settings).fit(Xn, Yn)
+        named = KernelRidge(landmarks=RecursiveRLS(m, accelerated=True), **settings).fit(Xn, Yn)
+        np.testing.assert_array_equal(auto.landmark_index_, named.landmark_index_)
+        table = pa.table({f"x{j}": column for j, column in enumerate(Xn.T)})
+        pq.write_table(table, tmp_path / "x.parquet")
+        auto = KernelRidge(landmarks="auto", **settings).fit(tmp_path / "x.parquet", Yn)
+        named = KernelRidge(landmarks=m, **settings).fit(Xn, Yn)
+        np.testing.assert_array_equal(auto.landmark_index_, named.landmark_index_)
 
     @pytest.mark.parametrize(
         "as_input",

@@ -138,7 +138,7 @@ class KernelRidgeBase(RowsEstimator):
 
     def _chosen(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], Size]:
         n, d = rows.shape
-        selector = choices.selector(self.landmarks, n)
+        selector = choices.selector(self.landmarks, n, not rows.random_access)
         # a selector that is given a penalty says how many once it has selected: see _within_limit
         m = n if selector is None else choices.count(selector, n) or 1
         fits = penalty_path.fits(self.cv) if isinstance(self.penalty, str) else 0.0
@@ -206,7 +206,8 @@ class KernelRidgeBase(RowsEstimator):
     def _landmarks(self, K: KernelOperator, rng: torch.Generator) -> Landmarks | None:
         if self._warm() and self.landmarks is not None:
             return self._last_landmarks(K.rows)
-        selector = choices.selector(self.landmarks, K.shape[0])
+        sequential = not K.rows.random_access
+        selector = choices.selector(self.landmarks, K.shape[0], sequential)
         if isinstance(selector, Tensor):
             return given_points(selector, K)
         return None if selector is None else selector.select(K, rng=rng)

@@ -110,7 +110,7 @@ def chosen_landmarks(
 ) -> Landmarks:
     """Return the landmarks that `given` means; a name means m of them, or as many as it says."""
     n = K.shape[0]
-    selector = choices.selector(given, n)
+    selector = choices.selector(given, n, sequential=not K.rows.random_access)
     if isinstance(selector, Tensor):
         return given_points(selector, K)
     if selector is None:

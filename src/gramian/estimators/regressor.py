@@ -30,9 +30,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. ``"auto"``: chosen with
         the landmarks from the path of penalties of `Bless` or `BlessR`, see the notes.
     landmarks : None, int, "auto", array of shape (m, d) or Selector, default=None
-        The centers. None: all rows. A number: so many random distinct rows. ``"auto"``:
-        ``sqrt(n) * log(n)`` of them. The name of a selector, one of `gramian.landmarks.names`: as
-        many, chosen by it. More than there are rows: a warning, then all of them.
+        The centers. None: all rows. A number: so many random distinct rows. The name of a
+        selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
+        ``"auto"``: as many, chosen by the accelerated recursion of `RecursiveRLS`, or at random
+        where rows can only be read in order. More than there are rows: a warning, then all.
     cv : None or int, default=None
         For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
         back to compare penalties. A number: so many shuffled folds, each held back once.
