@@ -50,7 +50,7 @@ def labels(values: Float[Tensor, "n t"]) -> Int[Tensor, " n"]:
 
 def folds(
     n: int, cv: int | None, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
-) -> list[Int[Tensor, " r"]]:
+) -> list[Int[Tensor, " _"]]:
     """Return the row numbers, increasing, that each of the fits leaves out.
 
     Parameters

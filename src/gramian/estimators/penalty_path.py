@@ -77,7 +77,7 @@ class Search:
     problem: Callable[[Landmarks, float], NystromProblem]
     solver: Falkon
     stop: Sequence[Stop]
-    folds: Sequence[Int[Tensor, " r"]]
+    folds: Sequence[Int[Tensor, " _"]]  # of different lengths
     coded: bool = False
     smallest: float = math.inf
     warm: bool = True
