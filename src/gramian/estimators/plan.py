@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
@@ -158,9 +160,22 @@ def _seconds(work: Callable[[], object], budget: float = 0.2) -> float:
     return (time.perf_counter() - start) / count
 
 
+CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where Linux keeps the memory limit of a container (control groups, version 2 and 1)."""
+
+
 def machine_memory() -> int:
-    """Return the memory of this machine in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Return the memory of this machine in bytes, or of the container this runs in."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_container_limits()])
+
+
+def _container_limits() -> list[int]:
+    found = []
+    for name in CONTAINER_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
+            found.append(int(Path(name).read_text()))
+    return found
 
 
 def split_memory(limit: int | None, solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
