@@ -15,7 +15,7 @@ from .. import _linalg as la
 from .._checks import readable_bytes
 from ..kernels import Kernel
 from ..operators import Engine
-from ..solvers import PCG, Direct, Falkon, Solver
+from ..solvers import PCG, ASkotch, Direct, Falkon, Solver
 
 ASSUMED_ITERATIONS = 20
 """Iterations of an iterative solver that a plan reckons with, as in the FALKON paper."""
@@ -106,6 +106,8 @@ def dense_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
     if isinstance(solver, Falkon):
         path = 8 * m * m + 8 * n * (t + 1) if size.fits else 0  # the best level so far, and a part
         return vectors + 8 * m * m + 16 * m * size.d + path
+    if isinstance(solver, ASkotch):
+        return vectors + solver.block_bytes(n)
     return vectors + (solver.factor_bytes(n) if isinstance(solver, PCG) else 0)
 
 
@@ -114,6 +116,9 @@ def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ig
     n, m = size.n, size.m
     if isinstance(solver, Direct):
         return n * n if size.full else n * m + m * m
+    if isinstance(solver, ASkotch):
+        b = solver.block_rows(n)
+        return iterations * (n * b + b * b)
     if isinstance(solver, PCG):
         product = n * (n + 1) // 2 if size.pairs_once else n * n
         return iterations * product + n * solver.most(n)
@@ -128,6 +133,9 @@ def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
         return n**3 / 3 if size.full else 2 * n * m**2 + 10 * m**3
     if isinstance(solver, PCG):
         return 2 * n * float(solver.most(size.n)) ** 2
+    if isinstance(solver, ASkotch):
+        b = float(solver.block_rows(size.n))
+        return ASSUMED_ITERATIONS * 4 * b * b * solver.rank
     return m**3 if isinstance(solver, Falkon) else 0.0
 
 

@@ -14,7 +14,8 @@ A yielded state is all that is needed to go on exactly: ``solve(..., state=state
 name      problem              method
 ========  ===================  ==========================================================
 direct    both                 factorisation in float64: the yardstick
-pcg       FullProblem          conjugate gradient, K never stored
+pcg       FullProblem          preconditioned conjugate gradient, K never stored
+askotch   FullProblem          accelerated block coordinate descent, memory of order n
 falkon    NystromProblem       conjugate gradient with FALKON's preconditioner
 ========  ===================  ==========================================================
 
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .askotch import ASkotch, ASkotchState
 from .base import Callback, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .direct import Direct
@@ -34,7 +36,7 @@ from .stopping import Stop, max_iterations, patience, time_limit, tolerance
 
 
 def make(name: str, **parameters: Any) -> Solver[Any, Any]:
-    """Return the solver called `name`: direct, pcg or falkon."""
+    """Return the solver called `name`: askotch, direct, pcg or falkon."""
     return solvers.make(name, **parameters)
 
 
@@ -50,6 +52,8 @@ def names() -> tuple[str, ...]:
 
 __all__ = [
     "PCG",
+    "ASkotch",
+    "ASkotchState",
     "CGState",
     "Callback",
     "Direct",
