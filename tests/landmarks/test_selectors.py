@@ -118,6 +118,21 @@ class TestSizeAndPenalty:
         assert select(K, "uniform", m=50).penalty == pytest.approx(2 / 50)
         assert len(select(K, "uniform", penalty=1e-6).index) == 500
 
+    @pytest.mark.parametrize("settings", [{}, {"m": 5, "penalty": 0.1}])
+    def test_one_of_both_is_needed_with_the_oversampling_of_the_theorem(self, settings):
+        with pytest.raises(ValueError, match="RecursiveRLS needs m, "):
+            landmarks.make("recursive_rls", oversampling=None, **settings)
+
+    def test_all_rows_at_once_have_the_exact_effective_dimension(self):
+        X = points(100)
+        chosen = select(operator(X), "recursive_rls", penalty=1e-2)
+        expected = effective_dimension(X, 1e-2)
+        assert chosen.info["effective_dimension"] == pytest.approx(expected)
+
+    def test_recursion_with_a_kernel_that_is_zero(self):
+        chosen = select(operator(torch.zeros(300, 2), kernels.Linear()), "recursive_rls", m=5)
+        assert len(chosen.index.unique()) == 5
+
     @pytest.mark.parametrize("name", ["uniform", *SCORED])
     @pytest.mark.parametrize("settings", [{}, {"m": 5, "penalty": 0.1}])
     def test_one_of_both_is_needed(self, name, settings):

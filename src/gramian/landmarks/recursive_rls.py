@@ -9,8 +9,8 @@ import torch
 
 from ..operators import KernelOperator
 from ._selecting import FEW, Level, LeverageSelector, independent, of_size
-from .base import selectors
-from .leverage import Dictionary, Scorer, gram
+from .base import SizeOrPenalty, selectors
+from .leverage import Dictionary, Scorer, gram, own_scores
 
 OVERESTIMATE = 1.5
 """The 3/2 of algorithm 2, which makes every estimate an upper bound with high probability."""
@@ -68,7 +68,9 @@ class RecursiveRLS(LeverageSelector):
     delta: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.oversampling is not None:
+        if self.oversampling is None:
+            SizeOrPenalty.__post_init__(self)
+        else:
             super().__post_init__()
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must lie between 0 and 1, not {self.delta!r}")
@@ -78,7 +80,11 @@ class RecursiveRLS(LeverageSelector):
         order = torch.randperm(n, generator=rng)
         base = 192 * math.log(1 / self.delta)
         sizes = _halvings(n, base)
-        dictionary, d = Dictionary.whole(order[: sizes[0]].sort().values), float(sizes[0])
+        dictionary, d = Dictionary.whole(order[: sizes[0]].sort().values), 0.0
+        if sizes == [n]:
+            d = float(
+                own_scores(K, K.rows.take(dictionary.index), dictionary.copies, penalty).sum()
+            )
         for level, size in enumerate(sizes[1:]):
             prefix = order[:size].sort().values
             # the recursion's delta is a third from call to call, and the outermost comes last
@@ -125,6 +131,6 @@ def _tail_penalty(K: KernelOperator, dictionary: Dictionary, m: int) -> float:
     root = dictionary.copies.rsqrt()
     values = torch.linalg.eigvalsh(root[:, None] * A * root)
     k = math.ceil(m / (4 * _log(m)))
-    least = LEAST * float(A.diagonal().mean())
+    least = LEAST * (float(A.diagonal().mean()) or 1.0)  # a kernel that is zero
     tail = float(values[:-k].sum()) / k if len(values) > k else 0.0
     return max(tail, least) / K.shape[0]
