@@ -67,6 +67,16 @@ class TestWeights:
         assert mean_is(squares, expected)
         assert mean_is(counts, n)
 
+    def test_unbiased_uniform_with_a_row_that_repeats(self):
+        X = torch.cat([points(1).repeat(500, 1), points(501)[1:]])
+        K = operator(X)
+        product = K.dense().sum(dim=1)
+        sums = []
+        for seed in range(60):
+            J = Dictionary.of(select(K, "uniform", seed, m=50), len(X))
+            sums.append((product[J.index] ** 2 / J.copies).sum())
+        assert mean_is(torch.stack(sums), float(product @ product))
+
     @pytest.mark.parametrize("settings", [{"m": 12, "accelerated": True}, {"m": 3}])
     def test_unbiased_recursion(self, settings):
         squares, counts, expected, n = self.draws("recursive_rls", **settings)

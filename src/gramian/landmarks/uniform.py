@@ -22,9 +22,9 @@ class Uniform(SizeOrPenalty):
     r"""Draw m distinct rows, each with the same probability.
 
     A row that equals one already drawn is passed over, since it would add nothing to the span of
-    the landmarks: with m at least the number of distinct rows, all of those are chosen. So a
-    repeated row and an observation weight give the same landmarks in that case, with weights
-    that count the repetitions.
+    the landmarks; it is counted, in the weight of its equal. With m at least the number of
+    distinct rows, all of those are chosen: a repeated row and an observation weight then give
+    the same landmarks.
 
     Parameters
     ----------
@@ -45,10 +45,9 @@ class Uniform(SizeOrPenalty):
         kappa2 = largest_diagonal(K)
         wanted = self.m or min(n, math.ceil(kappa2 / (self.penalty or 1.0)))
         index, points, times = _first_distinct(K.rows, capped(wanted, n), rng)
-        whole = float(times.sum()) == n  # every row was looked at
-        weight = times * (len(times) / n) if whole else torch.ones_like(times)
-        coverage = 1.0 if whole else len(times) / n
-        return Landmarks(points, weight, index, {"coverage": coverage}, kappa2 / len(index))
+        seen = float(times.sum())
+        weight = times * (len(times) / seen)
+        return Landmarks(points, weight, index, {"coverage": seen / n}, kappa2 / len(index))
 
 
 def _first_distinct(rows: RowSource, m: int, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
