@@ -238,3 +238,12 @@ class TestRecursion:
             select(K, "recursive_rls", m=100, accelerated=accelerated)
             costs.append(K.meter.evaluations)
         assert costs[1] < 0.75 * costs[0]
+
+
+@pytest.mark.parametrize("name", landmarks.names())
+@pytest.mark.parametrize("settings", [{"m": 7}, {"penalty": 0.01}], ids=["m", "penalty"])
+def test_a_kernel_that_is_zero_everywhere_has_landmarks_too(name, settings):
+    K = operator(torch.zeros(600, 3, dtype=torch.float64), kernels.Linear())
+    chosen = select(K, name, **settings)
+    assert 1 <= len(chosen.points) <= 7
+    assert bool(chosen.weight.isfinite().all())

@@ -194,8 +194,10 @@ class Bless(PathSelector):
         u, times = _candidates(n, max(self.candidates * kappa2 / penalty, CANDIDATES * least), rng)
         R = float(times.sum())
         scores = Scorer.build(K, previous, penalty)(u)
+        d = n / R * float((times * scores).sum())
+        # a kernel that is zero at all candidates prefers none
+        scores = scores if d > 0 else torch.ones_like(scores)
         mass = times * scores
-        d = n / R * float(mass.sum())
         M = max(least, math.ceil(self.oversampling * d))
         j, drawn = _sampling.multinomial(mass, M, rng)
         P = scores[j] / mass.sum()

@@ -92,7 +92,7 @@ class ExactRLS(LeverageSelector):
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         n = K.shape[0]
         matrix = _dense(K, self.memory_limit)
-        least = 1e-13 * float(matrix.diagonal().max())
+        least = 1e-13 * (float(matrix.diagonal().max()) or 1.0)
         penalty = Spectrum.build(lambda v: matrix @ v / n, n).penalty_for(
             m / self.oversampling, least
         )

@@ -168,8 +168,12 @@ def _first_diagonal(K: KernelOperator) -> float:
 
 
 def largest_diagonal(K: KernelOperator) -> float:
-    """Return kappa², the largest k(x_i, x_i). A pass over the rows unless k is stationary."""
-    return _first_diagonal(K) if K.kernel.stationary else float(_diagonal(K, K.rows).max())
+    """Return kappa², the largest k(x_i, x_i), and one for a kernel that is zero at all rows.
+
+    A pass over the rows unless k is stationary.
+    """
+    largest = _first_diagonal(K) if K.kernel.stationary else float(_diagonal(K, K.rows).max())
+    return largest or 1.0
 
 
 def spectrum(K: KernelOperator, dictionary: Dictionary) -> Spectrum:
