@@ -182,7 +182,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"landmarks": np.full((4, 3), np.nan)}, "landmarks contains 12 NaN"),
     ({"landmarks": np.ones((0, 3))}, "0 rows"),
     ({"landmarks": ...}, "is none of"),
-    ({"solver": "newton"}, "unknown solver 'newton'; known: direct, falkon, pcg"),
+    ({"solver": "newton"}, "unknown solver 'newton'; known: askotch, direct, falkon, pcg"),
     ({"solver": Falkon}, 'unknown solver "<class'),
     ({"solver": None}, "unknown solver 'None'"),
     ({"max_iter": 0}, "max_iter must be a whole number of at least 1, not 0"),
