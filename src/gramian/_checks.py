@@ -49,6 +49,17 @@ def as_count(value: object, name: str) -> int:
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
+def check_count_or_auto(value: object, name: str) -> None:
+    """Raise ValueError if `value`, called `name`, is neither a whole number nor "auto"."""
+    if value != "auto":
+        try:
+            as_count(value, name)
+        except ValueError:
+            raise ValueError(
+                f"{name} must be a whole number of at least 1 or 'auto', not {value!r}"
+            ) from None
+
+
 def as_positive(value: object, name: str) -> float:
     """Return a finite number above zero; ValueError if `value`, called `name`, is none."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)

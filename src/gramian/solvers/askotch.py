@@ -11,10 +11,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._checks import as_count, check_count_or_auto
 from ..lowrank import randomized_nystrom
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
-from .base import Solver, State, solvers, starting_coef
+from .base import Solver, State, drawn_seed, solvers, starting_coef
 
 LEAST_BLOCK = 1000
 """Rows of a block at least, if there are as many: below, the products do not fill the engine."""
@@ -107,13 +108,8 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     needs_random_access: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name, value in (("block", self.block), ("rank", self.rank)):
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-            if not (whole or (name == "block" and value == "auto")):
-                auto = " or 'auto'" if name == "block" else ""
-                raise ValueError(
-                    f"{name} must be a whole number of at least 1{auto}, not {value!r}"
-                )
+        check_count_or_auto(self.block, "block")
+        as_count(self.rank, "rank")
 
     def iterate(
         self,
@@ -141,12 +137,11 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
 
 def _start(problem: FullProblem, state: State | None, rng: torch.Generator | None) -> ASkotchState:
     W = starting_coef(state, problem.rhs.double())
-    seed = 0 if rng is None else int(torch.randint(2**31, (1,), generator=rng))
     residual = problem.rhs if state is None else problem.rhs - problem.apply(W)
     metrics = {"rel_residual": _relative(residual.double().square().mean(dim=0), problem.rhs)}
     iteration = 0 if state is None else state.iteration
     recent = W.new_empty(0, W.shape[1])
-    return ASkotchState(iteration, W, metrics, W, W, recent, seed=seed)
+    return ASkotchState(iteration, W, metrics, W, W, recent, seed=drawn_seed(rng))
 
 
 def _relative(mean_square: Tensor, rhs: Tensor) -> float:

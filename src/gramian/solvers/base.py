@@ -199,6 +199,11 @@ def _reason(state: State, history: list[Row], stop: Sequence[Stop], asked: bool)
     return next((reason for reason in reasons if reason), "callback" if asked else None)
 
 
+def drawn_seed(rng: torch.Generator | None) -> int:
+    """Return a seed to keep in the state, so that whoever goes on draws the same numbers."""
+    return 0 if rng is None else int(torch.randint(2**31, (1,), generator=rng))
+
+
 def starting_coef(state: State | None, like: Tensor) -> Tensor:
     """Return the coefficients of a plain state as a start, or zeros like the argument."""
     if state is None:

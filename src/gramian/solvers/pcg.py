@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._checks import check_count_or_auto
 from ..lowrank import pivoted_cholesky, randomized_nystrom
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
-from .base import Solver, State, solvers
+from .base import Solver, State, drawn_seed, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 
 PRECONDITIONERS = ("rpcholesky", "nystrom", "greedy", "none")
@@ -82,11 +83,7 @@ class PCG(Solver[FullProblem, PCGState]):
                 f"preconditioner must be one of {', '.join(PRECONDITIONERS)}, not "
                 f"{self.preconditioner!r}"
             )
-        whole = isinstance(self.rank, int) and not isinstance(self.rank, bool) and self.rank >= 1
-        if not (whole or self.rank == "auto"):
-            raise ValueError(
-                f"rank must be a whole number of at least 1 or 'auto', not {self.rank!r}"
-            )
+        check_count_or_auto(self.rank, "rank")
 
     def iterate(
         self,
@@ -96,7 +93,7 @@ class PCG(Solver[FullProblem, PCGState]):
         rng: torch.Generator | None = None,
     ) -> Iterator[PCGState]:
         exact = problem.double()
-        seed = state.seed if isinstance(state, PCGState) else _draw_seed(rng)
+        seed = state.seed if isinstance(state, PCGState) else drawn_seed(rng)
         P = self.build(problem, torch.Generator().manual_seed(seed))
 
         def residual(x: Tensor) -> Tensor:
@@ -149,7 +146,3 @@ def _nystrom(problem: FullProblem, rank: int, rng: torch.Generator) -> Float[Ten
     # what is far below the ridge changes nothing but the cost
     kept = int((found.values > 1e-3 * float(problem.ridge.min())).sum())
     return found.factor[:, :kept]
-
-
-def _draw_seed(rng: torch.Generator | None) -> int:
-    return 0 if rng is None else int(torch.randint(2**31, (1,), generator=rng))
