@@ -12,7 +12,9 @@ from gramian import kernels
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
-from gramian.solvers import ASkotch, max_iterations, solve, tolerance
+from gramian.solvers import ASkotch, Skotch, max_iterations, solve, tolerance
+from gramian.solvers.blocks import Blocks
+from gramian.solvers.fixed_blocks import FixedBlocks
 
 N = 240
 
@@ -45,42 +47,107 @@ def states(solver: ASkotch, p: FullProblem, count: int, state=None, seed: int = 
     return list(islice(solver.iterate(p, state, rng=rng), count))
 
 
-def test_one_block_of_all_rows_and_full_rank_is_one_newton_step_but_for_its_length():
-    # P = H + the last eigenvalue of K, and the step is 1 / 1.1 of the exact one
-    p = problem(penalty=0.1)
-    first = states(ASkotch(block=N, rank=N, accelerated=False), p, 2)[1]
-    assert error(first.coef, p) == pytest.approx(1 - 1 / 1.1, rel=1e-3)
+@pytest.mark.parametrize("solver", [ASkotch, Skotch])
+@pytest.mark.parametrize("blocks", ["fresh", "fixed"])
+@pytest.mark.parametrize("block_solver", ["exact", "nystrom"])
+def test_one_block_of_all_rows_and_full_rank_is_exact_after_one_step(solver, blocks, block_solver):
+    p = problem(penalty=1e-4)
+    full = solver(block=N, rank=N, blocks=blocks, block_solver=block_solver)
+    assert error(states(full, p, 2)[1].coef, p) < 1e-8
 
 
-@pytest.mark.parametrize("accelerated", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kernel", [None, kernels.Matern32(2.0), kernels.Laplacian(2.0)])
-def test_fixed_point(accelerated, weighted, kernel):
+def test_such_a_step_is_exact_with_weights_and_float32_rows():
+    weights = torch.linspace(0.3, 2, N, dtype=torch.float64)
+    p = problem(penalty=1e-2, dtype=torch.float32, weights=weights)
+    for block_solver in ("exact", "nystrom"):
+        full = Skotch(block=N, rank=N, block_solver=block_solver)
+        assert error(states(full, p, 2)[1].coef, p) < 1e-4
+
+
+@pytest.mark.parametrize("solver", [ASkotch, Skotch])
+@pytest.mark.parametrize("blocks", ["fresh", "fixed"])
+@pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
+@pytest.mark.parametrize(
+    ("kernel", "weighted"),
+    [(kernels.Gaussian(1.0), True), (kernels.Matern32(2.0), False), (kernels.Laplacian(2.0), True)],
+)
+def test_fixed_point(solver, blocks, block_solver, kernel, weighted):
     weights = torch.linspace(0.3, 2, N, dtype=torch.float64) if weighted else None
-    p = problem(weights=weights, kernel=kernel)
-    solver = ASkotch(block=60, rank=30, accelerated=accelerated)
-    result = solve(p, solver, stop=[tolerance(1e-10), max_iterations(3000)])
+    p = problem(penalty=5e-2, weights=weights, kernel=kernel)
+    solver = solver(block=60, rank=30, blocks=blocks, block_solver=block_solver)
+    result = solve(p, solver, stop=[tolerance(1e-10), max_iterations(5000)])
     assert result.reason == "converged"
     assert error(result.state.coef, p) < 1e-8
 
 
-def test_float32_rows_are_stable():
-    p = problem(dtype=torch.float32)
-    result = solve(p, ASkotch(block=60, rank=30), stop=[max_iterations(600)])
+@pytest.mark.parametrize("solver", [ASkotch, Skotch])
+@pytest.mark.parametrize("blocks", ["fresh", "fixed"])
+def test_fixed_point_without_a_preconditioner(solver, blocks):
+    p = problem(penalty=0.5)
+    plain = solver(block=60, blocks=blocks, block_solver="none")
+    result = solve(p, plain, stop=[tolerance(1e-10), max_iterations(5000)])
+    assert result.reason == "converged"
+    assert error(result.state.coef, p) < 1e-8
+
+
+@pytest.mark.parametrize("blocks", ["fresh", "fixed"])
+@pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
+def test_float32_rows_are_stable(blocks, block_solver):
+    p = problem(penalty=1e-2, dtype=torch.float32)
+    solver = ASkotch(block=60, rank=30, blocks=blocks, block_solver=block_solver)
+    result = solve(p, solver, stop=[max_iterations(600)])
     assert error(result.state.coef, p) < 1e-4
 
 
-def test_without_acceleration_the_objective_never_rises():
+@pytest.mark.parametrize("blocks", ["fresh", "fixed"])
+@pytest.mark.parametrize("block_solver", ["nystrom", "exact", "none"])
+def test_without_acceleration_the_objective_never_rises(blocks, block_solver):
     p = problem(penalty=1e-5)
-    values = [objective(s.coef, p) for s in states(ASkotch(40, rank=20, accelerated=False), p, 80)]
+    solver = Skotch(40, rank=20, blocks=blocks, block_solver=block_solver)
+    values = [objective(s.coef, p) for s in states(solver, p, 80)]
     assert all(b <= a + 1e-12 * abs(a) for a, b in pairwise(values))
+    assert values[-1] < values[0]
+
+
+def test_skotch_is_askotch_without_momentum():
+    plain = states(ASkotch(60, rank=30, accelerated=False), problem(), 9)[-1]
+    assert torch.equal(states(Skotch(60, rank=30), problem(), 9)[-1].coef, plain.coef)
+
+
+@pytest.mark.parametrize("blocks", ["fresh", "fixed"])
+def test_a_given_convexity_is_the_one_of_the_momentum(blocks):
+    p = problem()
+    auto = states(ASkotch(60, rank=30, blocks=blocks), p, 9)[-1]
+    other = states(ASkotch(60, rank=30, blocks=blocks, convexity=1e-4), p, 9)[-1]
+    assert not torch.allclose(auto.coef, other.coef)
+    assert auto.convexity == other.convexity  # of the blocks, used or not
+
+
+def test_fixed_blocks_are_a_partition_and_the_constants_are_theirs():
+    p = problem()
+    first = states(ASkotch(50, 20, "fixed", "nystrom"), p, 1)[0]
+    blocks = FixedBlocks(Blocks(p, 50, 20, "nystrom"), first.seed, True)
+    rows = torch.cat(blocks.partition)
+    assert torch.equal(rows.sort().values, torch.arange(N))
+    assert [len(part) for part in blocks.partition] == [48] * 5
+    assert first.smoothness.tolist() == [blocks.block(i).L for i in range(5)]
+
+
+@pytest.mark.parametrize("solver", ["nystrom", "none"])
+def test_the_constant_of_a_block_bounds_its_curvature(solver):
+    p = problem(penalty=1e-4)
+    index = torch.arange(0, N, 3)
+    B = Blocks(p, len(index), 20, solver).build(index, torch.Generator().manual_seed(0))
+    H = p.K[index, index].dense() + p.ridge * torch.eye(len(index)).double()
+    largest = float(torch.linalg.eigvals(B.P @ H).real.max())
+    assert largest <= B.L <= 1.2 * max(largest, 1.0)
 
 
 def test_acceleration_saves_iterations_at_a_small_penalty():
     def iterations(accelerated: bool) -> int:
-        solver = ASkotch(60, rank=30, accelerated=accelerated)
-        stop = [tolerance(1e-4), max_iterations(5000)]
-        return solve(problem(penalty=1e-5), solver, stop=stop).state.iteration
+        solver = ASkotch(40, rank=20, accelerated=accelerated, block_solver="nystrom")
+        stop = [tolerance(1e-3), max_iterations(2000)]
+        return solve(problem(penalty=1e-4), solver, stop=stop).state.iteration
 
     assert 2 * iterations(True) < iterations(False)
 
@@ -101,11 +168,14 @@ def test_the_residual_of_blocks_is_nearly_the_true_one():
     assert 0.3 * float(true.max()) < last.metrics["rel_residual"] < 3 * float(true.max())
 
 
-def test_resuming_changes_nothing():
-    whole = states(ASkotch(50, rank=20), problem(), 12)
-    rest = states(ASkotch(50, rank=20), problem(), 7, state=whole[5], seed=77)
+@pytest.mark.parametrize("blocks", ["fresh", "fixed"])
+@pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
+def test_resuming_changes_nothing(blocks, block_solver):
+    solver = ASkotch(50, rank=20, blocks=blocks, block_solver=block_solver)
+    whole = states(solver, problem(), 12)
+    rest = states(solver, problem(), 7, state=whole[5], seed=77)
     assert rest[-1].iteration == whole[-1].iteration == 11
-    for name in ("coef", "ahead", "momentum", "recent"):
+    for name in ("coef", "ahead", "momentum", "recent", "smoothness"):
         assert torch.equal(getattr(rest[-1], name), getattr(whole[-1], name))
 
 
@@ -125,6 +195,9 @@ def test_momentum_that_does_harm_starts_again():
         ({"block": "all"}, "block must be"),
         ({"rank": 0}, "rank must be a whole number of at least 1, not 0"),
         ({"rank": True}, "rank must be"),
+        ({"blocks": "new"}, "blocks must be one of fresh, fixed, not 'new'"),
+        ({"block_solver": "lu"}, "block_solver must be one of auto, exact, nystrom, none"),
+        ({"convexity": 0}, "convexity must be positive and finite, not 0"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):

@@ -134,8 +134,9 @@ def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
     if isinstance(solver, PCG):
         return 2 * n * float(solver.most(size.n)) ** 2
     if isinstance(solver, ASkotch):
-        b = float(solver.block_rows(size.n))
-        return ASSUMED_ITERATIONS * 4 * b * b * solver.rank
+        b = solver.block_rows(size.n)
+        each = b**3 / 3 if solver.solver_for(b) == "exact" else 4.0 * b * b * solver.rank
+        return ASSUMED_ITERATIONS * each
     return m**3 if isinstance(solver, Falkon) else 0.0
 
 

@@ -16,6 +16,7 @@ name      problem              method
 direct    both                 factorisation in float64: the yardstick
 pcg       FullProblem          preconditioned conjugate gradient, K never stored
 askotch   FullProblem          accelerated block coordinate descent, memory of order n
+skotch    FullProblem          the same without momentum
 falkon    NystromProblem       conjugate gradient with FALKON's preconditioner
 ========  ===================  ==========================================================
 
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .askotch import ASkotch, ASkotchState
+from .askotch import ASkotch, ASkotchState, Skotch
 from .base import Callback, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .direct import Direct
@@ -36,7 +37,7 @@ from .stopping import Stop, max_iterations, patience, time_limit, tolerance
 
 
 def make(name: str, **parameters: Any) -> Solver[Any, Any]:
-    """Return the solver called `name`: askotch, direct, pcg or falkon."""
+    """Return the solver called `name`: askotch, direct, falkon, pcg or skotch."""
     return solvers.make(name, **parameters)
 
 
@@ -60,6 +61,7 @@ __all__ = [
     "Falkon",
     "FalkonState",
     "Result",
+    "Skotch",
     "Solver",
     "State",
     "Stop",

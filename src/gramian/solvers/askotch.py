@@ -1,4 +1,4 @@
-"""ASkotch: accelerated block coordinate descent on the full problem, in memory of order n."""
+"""Skotch and ASkotch: block coordinate descent on the full problem, in memory of order n."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import as_count, check_count_or_auto
-from ..lowrank import randomized_nystrom
-from ..preconditioners import LowRankInverse
+from .._checks import as_count, as_positive, check_count_or_auto
 from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, Blocks
+from .fixed_blocks import FixedBlocks
+from .fresh_blocks import FreshBlocks
 
 LEAST_BLOCK = 1000
 """Rows of a block at least, if there are as many: below, the products do not fill the engine."""
 
-POWER_STEPS = 10
-SAFETY = 1.1
-"""Ten power steps underestimate the largest eigenvalue by 3 % in the mean, by 19 % at worst."""
-
 WORSE = 4.0
 """Growth of the residual over its least at which the momentum starts again."""
+
+LEAST_WINDOW = 20
+"""Blocks over which the residual is averaged at least."""
+
+DOUBT = 0.3
+"""Factor by which the estimated convexity is believed less after each new start."""
+
+RULES: dict[str, type[FreshBlocks | FixedBlocks]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
 
 
 @dataclass
@@ -35,13 +40,16 @@ class ASkotchState(State):
     Attributes
     ----------
     ahead, momentum : Tensor of shape (n, t)
-        The sequences Y and V; `coef` is W.
+        Where the next gradient is taken and what carries the momentum: w and z of the paper, whose
+        x is `coef`; Y, V and W in later versions of it.
     recent : Tensor of shape (k, t)
-        Squared norms of the last block residuals, over their rows: those of about one pass.
+        Mean squares of the last block residuals: those of about one pass, 20 at least.
     least : float
         The least mean of them.
     convexity : float
-        Sum of the estimates of nu · mu over the iterations; `restarts` counts new starts.
+        Mean of the estimates of the strong convexity; `restarts` counts new starts.
+    smoothness : Tensor of shape (B,)
+        L of each block, if blocks are fixed.
     seed : int
         From which, with the number of the iteration, each block is drawn.
     """
@@ -51,6 +59,7 @@ class ASkotchState(State):
     recent: Float[Tensor, "k t"] = field(default_factory=lambda: torch.empty(0, 0))
     least: float = math.inf
     convexity: float = 0.0
+    smoothness: Float[Tensor, " B"] = field(default_factory=lambda: torch.empty(0))
     restarts: int = 0
     seed: int = 0
 
@@ -58,17 +67,12 @@ class ASkotchState(State):
 @solvers.register("askotch")
 @dataclass(frozen=True)
 class ASkotch(Solver[FullProblem, ASkotchState]):
-    r"""ASkotch [1]_ with a new random block in each iteration.
+    r"""ASkotch [1]_: preconditioned block coordinate descent with Nesterov's momentum.
 
     For a block B of b rows, with :math:`H = K_{BB} + D_B` and its preconditioner :math:`P` of
-    rank r, the step is :math:`d = P^{-1} (K_{Bn} Y + D_B Y_B - y_B) / L`, where L is the largest
-    eigenvalue of :math:`P^{-1} H`; Nesterov's momentum runs over the blocks:
-
-    .. math:: W = Y - I_B d, \quad V \leftarrow \beta V + (1 - \beta) Y - \gamma I_B d, \quad
-        Y = \alpha V + (1 - \alpha) W
-
-    with :math:`\beta = 1 - \sqrt{\mu / \nu}`, :math:`\gamma = 1 / \sqrt{\mu \nu}`, :math:`\alpha =
-    1 / (1 + \gamma \nu)` and :math:`\nu = n / b`.
+    rank r, the step is :math:`d = P^{-1} (K_{Bn} w + D_B w_B - y_B) / L`, where L is the largest
+    eigenvalue of :math:`P^{-1} H`. How blocks are chosen, and the momentum: `FreshBlocks`,
+    `FixedBlocks`.
 
     Parameters
     ----------
@@ -76,8 +80,21 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         b. "auto": n / 100, at least 1,000, at most n.
     rank : int, default=100
         r, at most b.
+    blocks : str, default="fresh"
+        ``"fresh"``: b random rows in each iteration; ``"fixed"``: one partition, as the first
+        version of the paper has it. Over the same passes fresh blocks reach much lower errors.
+    block_solver : str, default="auto"
+        P: ``"nystrom"``, a randomised Nystrom approximation of rank r, damped by the ridge and its
+        last eigenvalue, as in the paper; ``"exact"``, H itself, randomised block Gauss-Seidel, b³ /
+        3 operations; ``"none"``, the identity: NU_ACDM, or without momentum block coordinate
+        descent; ``"auto"``: exact up to 4,000 rows, Nystrom beyond.
     accelerated : bool, default=True
-        False: Skotch, W = V = Y.
+        False: Skotch.
+    convexity : float or "auto", default="auto"
+        Strong convexity of the objective in the metric of L P, between 0 and 1. "auto": the mean,
+        over the blocks so far, of the least curvature :math:`\delta / (L (\delta + \lambda_r))`
+        that a step can meet, where :math:`\delta` is the ridge and :math:`\lambda_r` the last
+        eigenvalue of P.
 
     Notes
     -----
@@ -85,24 +102,26 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     operations; a pass over all pairs is n / b iterations. Memory: b² and b r numbers, and five
     vectors of n numbers per target. The residual in the history is that of the blocks of about the
     last pass, each at the time it was drawn, which costs nothing. Iterates are float64; kernel
-    entries and P have the dtype of the rows.
+    entries and P have the dtype of the rows, those of ``"exact"`` are float64.
 
-    Departures: the paper takes mu = N penalty, which changes with the units of K. Here :math:`\mu =
-    \mathrm{mean}(\delta / (L (\delta + \lambda_r))) / \nu`, over the iterations so far, where
-    :math:`\delta` is the ridge and :math:`\lambda_r` the last eigenvalue of P: the least
-    curvature that a step can meet. On six problems (n = 2,000, penalties 1e-2 to 1e-6, three block
-    sizes and ranks) it was within a factor of three of the best mu of a grid. If the residual
-    grows to four times the least one, momentum starts again from W; the history counts `restarts`.
+    Departures: the paper takes N penalty for the strong convexity, which changes with the units of
+    K (give ``convexity`` that number to do so). On six problems (n = 2,000, penalties 1e-2 to
+    1e-6, three block sizes and ranks) the automatic one was within a factor of three of the best
+    of a grid. If the residual grows to four times the least one, momentum starts again from the
+    last coefficients with 0.3 of that convexity; the history counts `restarts`.
 
     References
     ----------
     .. [1] Rathore, Frangella, Yang, Derezinski, Udell, *Have ASkotch: A neat solution for
-       large-scale kernel ridge regression*, 2024, arXiv:2407.10070.
+       large-scale kernel ridge regression*, 2024, arXiv:2407.10070, algorithms 1 to 4.
     """
 
     block: Any = "auto"  # int or "auto", checked below
     rank: int = 100
+    blocks: str = "fresh"
+    block_solver: str = "auto"
     accelerated: bool = True
+    convexity: Any = "auto"  # float or "auto", checked below
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = ASkotchState
     needs_random_access: ClassVar[bool] = True
@@ -110,6 +129,13 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     def __post_init__(self) -> None:
         check_count_or_auto(self.block, "block")
         as_count(self.rank, "rank")
+        for name, known in (("blocks", tuple(RULES)), ("block_solver", BLOCK_SOLVERS)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
+                )
+        if self.convexity != "auto":
+            as_positive(self.convexity, "convexity")
 
     def iterate(
         self,
@@ -118,11 +144,15 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         *,
         rng: torch.Generator | None = None,
     ) -> Iterator[ASkotchState]:
-        s = state if isinstance(state, ASkotchState) else _start(problem, state, rng)
-        work = _Work(problem, self.block_rows(problem.K.shape[0]), self.rank, self.accelerated)
+        seed = state.seed if isinstance(state, ASkotchState) else drawn_seed(rng)
+        b = self.block_rows(problem.K.shape[0])
+        blocks = Blocks(problem, b, self.rank, self.solver_for(b))
+        given = None if self.convexity == "auto" else float(self.convexity)
+        run = _Run(RULES[self.blocks](blocks, seed, self.accelerated), given)
+        s = state if isinstance(state, ASkotchState) else run.start(state, seed)
         yield s
         while True:
-            s = work.step(s)
+            s = run.step(s)
             yield s
 
     def block_rows(self, n: int) -> int:
@@ -132,117 +162,74 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     def block_bytes(self, n: int) -> int:
         """Return the memory for a block of n rows, its factor and copies of that, in float64."""
         b = self.block_rows(n)
-        return 8 * b * (b + 6 * min(self.rank, b))
+        exact = self.solver_for(b) == "exact"
+        return 8 * b * (2 * b + PROBES if exact else b + 6 * min(self.rank, b))
+
+    def solver_for(self, b: int) -> str:
+        """Return how blocks of b rows are solved."""
+        if self.block_solver == "auto":
+            return "exact" if b <= EXACT_ROWS else "nystrom"
+        return self.block_solver
 
 
-def _start(problem: FullProblem, state: State | None, rng: torch.Generator | None) -> ASkotchState:
-    W = starting_coef(state, problem.rhs.double())
-    residual = problem.rhs if state is None else problem.rhs - problem.apply(W)
-    metrics = {"rel_residual": _relative(residual.double().square().mean(dim=0), problem.rhs)}
-    iteration = 0 if state is None else state.iteration
-    recent = W.new_empty(0, W.shape[1])
-    return ASkotchState(iteration, W, metrics, W, W, recent, seed=drawn_seed(rng))
+@solvers.register("skotch")
+@dataclass(frozen=True)
+class Skotch(ASkotch):
+    """Skotch: `ASkotch` without momentum (algorithm 4 of its paper), one vector of n numbers less.
 
+    Parameters, cost and source are those of `ASkotch`.
+    """
 
-def _relative(mean_square: Tensor, rhs: Tensor) -> float:
-    size = rhs.double().square().mean(dim=0)
-    return float((mean_square / torch.where(size > 0, size, 1.0)).sqrt().max())
+    accelerated: bool = False
 
 
 @dataclass(frozen=True)
-class _Block:
-    """A block of rows with its preconditioner, and what the step needs to know of it."""
+class _Run:
+    """The loop around a rule: a block, its step, and what both say of the progress."""
 
-    index: Int[Tensor, " b"]
-    P: LowRankInverse
-    L: float
-    curvature: float
+    rule: FreshBlocks | FixedBlocks
+    given: float | None
 
+    def start(self, state: State | None, seed: int) -> ASkotchState:
+        problem = self.rule.blocks.problem
+        w = starting_coef(state, problem.rhs.double())
+        residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
+        iteration = 0 if state is None else state.iteration
+        metrics = {"rel_residual": self.relative(residual.double().square().mean(dim=0))}
+        recent, smoothness = w.new_empty(0, w.shape[1]), self.rule.smoothness()
+        return ASkotchState(iteration, w, metrics, w, w, recent, seed=seed, smoothness=smoothness)
 
-@dataclass(frozen=True)
-class _Work:
-    problem: FullProblem
-    b: int
-    rank: int
-    accelerated: bool
-
-    @property
-    def nu(self) -> float:
-        return self.problem.K.shape[0] / self.b
+    def relative(self, mean_square: Tensor) -> float:
+        """Return the root of mean squares over those of the right-hand side: the worst target."""
+        size = self.rule.blocks.problem.rhs.double().square().mean(dim=0)
+        return float((mean_square / torch.where(size > 0, size, 1.0)).sqrt().max())
 
     def step(self, s: ASkotchState) -> ASkotchState:
-        rng = torch.Generator().manual_seed(s.seed + 7919 * (s.iteration + 1))
-        B = self.draw(rng)
-        g = self.gradient(B.index, s.ahead)
+        B = self.rule.draw(s.iteration, s.smoothness)
+        g = self.rule.blocks.gradient(B.index, s.ahead)
+        mean = s.convexity + (B.curvature - s.convexity) / (s.iteration + 1)
+        mu = mean * DOUBT**s.restarts if self.given is None else self.given
         d = (B.P @ g) / B.L
-        recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-math.ceil(self.nu) :]
-        convexity = s.convexity + B.curvature
-        W, V, Y = self.moved(s, B.index, d, convexity)
-        mean = float(recent.mean())
-        settled = len(recent) >= self.nu
+        moved = self.rule.moved(s.ahead, s.momentum, B, d, s.smoothness, mu)
+        return self.after(s, moved, g, mean)
+
+    def after(self, s: ASkotchState, moved: Any, g: Tensor, convexity: float) -> ASkotchState:
+        coef, ahead, momentum = moved
+        window = max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
+        recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-window:]
+        mean, settled = float(recent.mean()), len(recent) == window
         restart = settled and mean > WORSE**2 * s.least
+        residual = self.relative(recent.mean(dim=0))
         return ASkotchState(
             iteration=s.iteration + 1,
-            coef=W,
-            metrics={
-                "rel_residual": _relative(recent.mean(dim=0), self.problem.rhs),
-                "restarts": s.restarts + restart,
-            },
-            ahead=W if restart else Y,
-            momentum=W if restart else V,
+            coef=coef,
+            metrics={"rel_residual": residual, "restarts": s.restarts + restart},
+            ahead=coef if restart else ahead,
+            momentum=coef if restart else momentum,
             recent=recent[:0] if restart else recent,
             least=math.inf if restart else min(s.least, mean if settled else math.inf),
             convexity=convexity,
+            smoothness=s.smoothness,
             restarts=s.restarts + restart,
             seed=s.seed,
         )
-
-    def draw(self, rng: torch.Generator) -> _Block:
-        n, K = self.problem.K.shape[0], self.problem.K
-        index = torch.randperm(n, generator=rng)[: self.b].sort().values
-        H = K[index, index].dense()
-        trace = float(H.diagonal().double().sum())
-        low = randomized_nystrom(lambda x: H @ x, self.b, self.rank, trace, dtype=H.dtype, rng=rng)
-        ridge = self.ridge(index)
-        last = float(low.values[-1])
-        P = LowRankInverse.build(low.factor, ridge + last)
-        L = SAFETY * _largest(H, ridge, P, rng)
-        least = float(ridge.min())
-        return _Block(index, P, max(L, 1.0), least / (max(L, 1.0) * (least + last)))
-
-    def ridge(self, index: Tensor) -> Tensor:
-        """Return the diagonal that is added to K, in some rows: (b, 1), or one number."""
-        ridge = self.problem.ridge
-        return ridge[index] if ridge.ndim else ridge
-
-    def gradient(self, index: Tensor, Y: Tensor) -> Float[Tensor, "b t"]:
-        product = self.problem.K[index] @ Y
-        return product + self.ridge(index) * Y[index] - self.problem.rhs[index].double()
-
-    def moved(
-        self, s: ASkotchState, index: Tensor, d: Tensor, convexity: float
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the next W, V and Y."""
-        W = s.ahead.index_add(0, index, d, alpha=-1)
-        if not self.accelerated:
-            return W, W, W
-        nu = self.nu
-        mu = min(convexity / (s.iteration + 1), 1.0) / nu
-        beta, gamma = 1 - math.sqrt(mu / nu), 1 / math.sqrt(mu * nu)
-        alpha = 1 / (1 + gamma * nu)
-        V = torch.lerp(s.ahead, s.momentum, beta).index_add_(0, index, d, alpha=-gamma)
-        return W, V, torch.lerp(W, V, alpha)
-
-
-def _largest(H: Tensor, ridge: Tensor, P: LowRankInverse, rng: torch.Generator) -> float:
-    """Return the largest eigenvalue of P⁻¹ (H + ridge), by power steps and Rayleigh's quotient.
-
-    Algorithm 3 of the paper, in the inner product of P so that no square root of it is needed.
-    """
-    ridge = ridge.to(H.dtype)
-    v = torch.randn(len(H), 1, dtype=H.dtype, generator=rng)
-    for _ in range(POWER_STEPS):
-        v = P @ (H @ v + ridge * v)
-        v /= v.norm()
-    above, below = H @ v + ridge * v, P.apply(v)
-    return float((v * above).sum(dtype=torch.float64) / (v * below).sum(dtype=torch.float64))

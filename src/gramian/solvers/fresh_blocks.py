@@ -1,0 +1,75 @@
+"""FreshBlocks: a new random block in each iteration of ASkotch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .blocks import Block, Blocks
+
+
+@dataclass(frozen=True)
+class FreshBlocks:
+    r"""The momentum of ASkotch over b rows drawn without replacement in each iteration.
+
+    .. math:: W = Y - I_B d, \quad V \leftarrow \beta V + (1 - \beta) Y - \gamma I_B d, \quad
+        Y = \alpha V + (1 - \alpha) W
+
+    with :math:`\beta = 1 - \sqrt{\mu / \nu}`, :math:`\gamma = 1 / \sqrt{\mu \nu}`, :math:`\alpha =
+    1 / (1 + \gamma \nu)`, :math:`\nu = n / b`, and the strong convexity over :math:`\nu` for
+    :math:`\mu`. Without momentum W = V = Y.
+
+    Attributes
+    ----------
+    blocks : Blocks
+    seed : int
+        With the number of the iteration it gives the block.
+    accelerated : bool
+
+    Notes
+    -----
+    Source: the later versions of the paper of `ASkotch`, as its authors' code has them.
+    """
+
+    blocks: Blocks
+    seed: int
+    accelerated: bool
+
+    def smoothness(self) -> Float[Tensor, " B"]:
+        """Return the constants L of fixed blocks: there are none."""
+        return torch.empty(0, dtype=torch.float64)
+
+    def draw(self, iteration: int, smoothness: Tensor) -> Block:
+        """Return the block of an iteration."""
+        rng = generator(self.seed, iteration)
+        rows = torch.randperm(self.blocks.n, generator=rng)[: self.blocks.b].sort().values
+        return self.blocks.build(rows, rng)
+
+    def moved(
+        self,
+        Y: Float[Tensor, "n t"],
+        V: Float[Tensor, "n t"],
+        B: Block,
+        d: Float[Tensor, "b t"],
+        smoothness: Tensor,
+        mu: float,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the next W, Y and V."""
+        W = Y.index_add(0, B.index, d, alpha=-1)
+        if not self.accelerated:
+            return W, W, W
+        nu = self.blocks.n / self.blocks.b
+        mu = min(mu, 1.0) / nu
+        beta, gamma = 1 - math.sqrt(mu / nu), 1 / math.sqrt(mu * nu)
+        alpha = 1 / (1 + gamma * nu)
+        V = torch.lerp(Y, V, beta).index_add_(0, B.index, d, alpha=-gamma)
+        return W, torch.lerp(W, V, alpha), V
+
+
+def generator(seed: int, number: int) -> torch.Generator:
+    """Return the generator that belongs to a number."""
+    return torch.Generator().manual_seed(seed + 7919 * (number + 1))
