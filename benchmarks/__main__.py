@@ -17,9 +17,20 @@ NAMES = {
     "downstream": "kernel PCA, kernel k-means and k-means centers on fashion-MNIST (about an hour)",
     "leverage": "leverage scores: accuracy, seconds against n, clusters (about 40 minutes)",
     "nystrom": "error of Nystrom approximations against landmarks and seconds (about 40 minutes)",
+    "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
+    "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
+    "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 40 minutes)",
     "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
 }
-ON_REQUEST = ("settings", "falkon_bless", "downstream", "newcomer")
+ON_REQUEST = (
+    "settings",
+    "falkon_bless",
+    "downstream",
+    "full_linear",
+    "full_krr",
+    "full_ablations",
+    "newcomer",
+)
 
 
 def main() -> None:

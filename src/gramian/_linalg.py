@@ -225,6 +225,8 @@ def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) 
     diagonal = 1 / alpha
     diagonal[1:] += beta[:-1] / alpha[:-1]
     off = beta[:-1].sqrt() / alpha[:-1]
+    if not bool(diagonal.isfinite().all() and off.isfinite().all()):
+        return 1 / EPS  # a ratio below zero or without bound: rounding has taken over
     # k² operations on one thread: this runs in every iteration
     values = scipy.linalg.eigvalsh_tridiagonal(
         diagonal.numpy(), off.numpy(), lapack_driver="sterf", check_finite=False

@@ -109,6 +109,26 @@ def test_without_acceleration_the_objective_never_rises(blocks, block_solver):
     assert values[-1] < values[0]
 
 
+@pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
+def test_float32_rows_with_a_penalty_below_their_rounding(block_solver):
+    # with float32 entries the residual is 1e3 after 100 steps, and NaN in the end
+    p = problem(penalty=1e-9, dtype=torch.float32)
+    assert p.coarse
+    solver = ASkotch(60, rank=30, block_solver=block_solver)
+    assert torch.equal(states(solver, p, 30)[-1].coef, states(solver, p.double(), 30)[-1].coef)
+
+
+def test_lost_coefficients_start_again_from_zero():
+    p = problem(penalty=1e-4)
+    bad = states(ASkotch(60, rank=30), p, 3)[-1]
+    bad = type(bad)(**(vars(bad) | {"ahead": bad.ahead + 1e7}))
+    after = states(ASkotch(60, rank=30), p, 2, state=bad)[-1]
+    assert after.restarts == 1
+    assert not after.coef.any()
+    assert not after.ahead.any()
+    assert error(states(ASkotch(60, rank=30), p, 400, state=bad)[-1].coef, p) < 0.05
+
+
 def test_skotch_is_askotch_without_momentum():
     plain = states(ASkotch(60, rank=30, accelerated=False), problem(), 9)[-1]
     assert torch.equal(states(Skotch(60, rank=30), problem(), 9)[-1].coef, plain.coef)

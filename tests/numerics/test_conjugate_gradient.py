@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gramian import kernels
+from gramian._linalg import condition_of_lanczos
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
 from gramian.solvers import (
@@ -266,3 +267,8 @@ class TestStart:
         start = State(0, torch.zeros(N, 1, dtype=torch.float64))
         with pytest.raises(ValueError, match=r"shape \(200, 1\), this problem needs \(200, 2\)"):
             next(conjugate_gradient(lambda v: self.A @ v, normal(N, 2), state=start))
+
+
+def test_the_condition_number_of_a_broken_recurrence_is_that_of_rounding():
+    broken = condition_of_lanczos(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([-0.5, 0.1, 0.0]))
+    assert broken == 1 / torch.finfo(torch.float64).eps

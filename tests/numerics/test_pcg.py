@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import islice
+
 import pytest
 import torch
 from torch import Tensor
@@ -153,3 +156,45 @@ class TestPCG:
     def test_settings_that_cannot_be(self, settings, message):
         with pytest.raises(ValueError, match=message):
             PCG(**settings)
+
+
+class TestFloat32:
+    """Penalties below the rounding of the kernel entries, where plain float32 CG diverges."""
+
+    @pytest.mark.parametrize("penalty", [5e-8, 1e-8])
+    @each_kind
+    def test_small_penalties_reach_1e_8(self, kind, penalty):
+        p = problem(penalty=penalty, dtype=torch.float32)
+        assert p.coarse
+        stop = [tolerance(1e-8), max_iterations(500)]
+        result = solve(p, PCG(kind, rank=250), stop=stop)
+        assert result.reason == "converged"
+        assert result.history[0]["wide"] == 1
+        exact = p.double()
+        residual = exact.rhs - exact.apply(result.state.coef)
+        assert float((residual.norm(dim=0) / exact.rhs.norm(dim=0)).max()) < 1e-7
+
+    def test_products_widen_when_float32_ones_gain_nothing(self):
+        p = problem(penalty=1e-3, dtype=torch.float32)
+        first, *_, last = list(islice(PCG(rank=50).iterate(p), 4))
+        assert first.wide is False
+        norms, still = last.residual.double().norm(dim=0), torch.zeros_like(last.energy)
+        stuck = replace(last, residual=1e-3 * last.residual, energy=still, checked=norms)
+        states = list(islice(PCG(rank=50).iterate(p, stuck), 60))
+        assert states[-1].wide
+        assert states[-1].iteration == stuck.iteration + 59
+        assert states[-1].metrics["rel_residual"] < 1e-10
+
+    def test_going_on_in_float64_changes_nothing(self):
+        p = problem(penalty=1e-9, dtype=torch.float32)
+        whole = list(islice(PCG(rank=50).iterate(p), 10))
+        rest = list(islice(PCG(rank=50).iterate(p, whole[4]), 6))
+        assert torch.equal(rest[-1].coef, whole[-1].coef)
+        assert rest[-1].wide
+
+    def test_coarse_is_a_matter_of_float32_and_scale(self):
+        assert not problem(penalty=1e-9).coarse
+        assert not problem(penalty=1e-5, dtype=torch.float32).coarse
+        rows = as_rows(torch.randn(300, 3))
+        large = KernelOperator(1e3 * kernels.Gaussian(1.0), rows, rows)
+        assert FullProblem(large, torch.ones(300, 1), 1e-5).coarse

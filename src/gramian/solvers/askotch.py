@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,11 +19,16 @@ from .blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, Blocks
 from .fixed_blocks import FixedBlocks
 from .fresh_blocks import FreshBlocks
 
+logger = logging.getLogger("gramian")
+
 LEAST_BLOCK = 1000
 """Rows of a block at least, if there are as many: below, the products do not fill the engine."""
 
 WORSE = 4.0
 """Growth of the residual over its least at which the momentum starts again."""
+
+LOST = 1e4
+"""Relative residual of a block from which nothing of the coefficients is worth keeping."""
 
 LEAST_WINDOW = 20
 """Blocks over which the residual is averaged at least."""
@@ -108,7 +114,9 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     K (give ``convexity`` that number to do so). On six problems (n = 2,000, penalties 1e-2 to
     1e-6, three block sizes and ranks) the automatic one was within a factor of three of the best
     of a grid. If the residual grows to four times the least one, momentum starts again from the
-    last coefficients with 0.3 of that convexity; the history counts `restarts`.
+    last coefficients (from zero if it is ten thousand times that of zero) with 0.3 of that
+    convexity, and kernel entries are float64 from there on, as they are from the start if the
+    penalty is below what float32 can tell (`FullProblem.coarse`). The history counts `restarts`.
 
     References
     ----------
@@ -145,15 +153,19 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         rng: torch.Generator | None = None,
     ) -> Iterator[ASkotchState]:
         seed = state.seed if isinstance(state, ASkotchState) else drawn_seed(rng)
-        b = self.block_rows(problem.K.shape[0])
-        blocks = Blocks(problem, b, self.rank, self.solver_for(b))
-        given = None if self.convexity == "auto" else float(self.convexity)
-        run = _Run(RULES[self.blocks](blocks, seed, self.accelerated), given)
+        wide = self._run(problem.double(), seed)
+        run = wide if problem.coarse else self._run(problem, seed)
         s = state if isinstance(state, ASkotchState) else run.start(state, seed)
         yield s
         while True:
-            s = run.step(s)
+            s = (wide if s.restarts else run).step(s)
             yield s
+
+    def _run(self, problem: FullProblem, seed: int) -> _Run:
+        b = self.block_rows(problem.K.shape[0])
+        blocks = Blocks(problem, b, self.rank, self.solver_for(b))
+        given = None if self.convexity == "auto" else float(self.convexity)
+        return _Run(RULES[self.blocks](blocks, seed, self.accelerated), given)
 
     def block_rows(self, n: int) -> int:
         """Return b for n rows."""
@@ -218,8 +230,13 @@ class _Run:
         window = max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
         recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-window:]
         mean, settled = float(recent.mean()), len(recent) == window
-        restart = settled and mean > WORSE**2 * s.least
         residual = self.relative(recent.mean(dim=0))
+        lost = self.relative(recent[-1]) > LOST
+        restart = lost or (settled and mean > WORSE**2 * s.least)
+        if lost:
+            coef = torch.zeros_like(coef)
+        if restart:
+            logger.info("iteration %d: the residual has grown, momentum starts again", s.iteration)
         return ASkotchState(
             iteration=s.iteration + 1,
             coef=coef,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -17,6 +18,8 @@ from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 
+logger = logging.getLogger("gramian")
+
 PRECONDITIONERS = ("rpcholesky", "nystrom", "greedy", "none")
 
 MOST = 1000
@@ -25,15 +28,18 @@ MOST = 1000
 
 @dataclass
 class PCGState(CGState):
-    """A state of conjugate gradient, and the seed of its preconditioner.
+    """A state of conjugate gradient, the seed of its preconditioner and the precision of products.
 
     Attributes
     ----------
     seed : int
         Whoever goes on builds the same preconditioner from it.
+    wide : bool
+        Whether products run in float64.
     """
 
     seed: int = 0
+    wide: bool = False
 
 
 @solvers.register("pcg")
@@ -42,7 +48,10 @@ class PCG(Solver[FullProblem, PCGState]):
     r"""Conjugate gradient on (K + N penalty W⁻¹) coef = y, K never stored.
 
     Products run in the dtype of the rows. With float32 rows the iterate is float64 and the true
-    residual is computed in float64 each time the recursive one has dropped tenfold.
+    residual is computed in float64 each time the recursive one has dropped tenfold. If that shows
+    that it has not even halved, products run in float64 from there on, at about twice the cost;
+    they do so from the start if the penalty is below what float32 can tell
+    (`FullProblem.coarse`). ``metrics["wide"]`` is 1 then.
 
     Parameters
     ----------
@@ -92,22 +101,21 @@ class PCG(Solver[FullProblem, PCGState]):
         *,
         rng: torch.Generator | None = None,
     ) -> Iterator[PCGState]:
-        exact = problem.double()
         seed = state.seed if isinstance(state, PCGState) else drawn_seed(rng)
-        P = self.build(problem, torch.Generator().manual_seed(seed))
-
-        def residual(x: Tensor) -> Tensor:
-            return exact.rhs - exact.apply(x)
-
-        lower = problem.K.dtype != torch.float64
-        for cg in conjugate_gradient(
-            problem.apply,
-            problem.rhs.to(problem.K.dtype),
-            state=state,
-            precondition=None if P is None else lambda r: P @ r,
-            exact_residual=residual if lower else None,
-        ):
-            yield PCGState(**{f.name: getattr(cg, f.name) for f in fields(CGState)}, seed=seed)
+        coarse = problem.coarse
+        P = self.build(problem.double() if coarse else problem, torch.Generator().manual_seed(seed))
+        wide = (isinstance(state, PCGState) and state.wide) or coarse
+        wide = wide or problem.K.dtype == torch.float64
+        while not wide:
+            for s in _states(problem, state, P, seed, wide):
+                wide = isinstance(state, PCGState) and _no_gain(state, s)
+                state = s
+                if wide:
+                    logger.info("K in float32 is too coarse for this penalty: float64 from here")
+                    state = State(s.iteration, s.coef, s.metrics)
+                    break
+                yield s
+        yield from _states(problem.double(), state, P, seed, wide)
 
     def build(self, problem: FullProblem, rng: torch.Generator) -> LowRankInverse | None:
         """Return the preconditioner, None for "none"."""
@@ -137,6 +145,33 @@ class PCG(Solver[FullProblem, PCGState]):
     def _number_bytes(self) -> int:
         """Return the bytes per entry of the factor, with copies on the way to it."""
         return 40 if self.preconditioner == "nystrom" else 8
+
+
+def _states(
+    problem: FullProblem, state: State | None, P: LowRankInverse | None, seed: int, wide: bool
+) -> Iterator[PCGState]:
+    """Yield the states of conjugate gradient with products in the dtype of the rows."""
+    exact = problem.double()
+
+    def residual(x: Tensor) -> Tensor:
+        return exact.rhs - exact.apply(x)
+
+    for cg in conjugate_gradient(
+        problem.apply,
+        problem.rhs.to(problem.K.dtype),
+        state=state,
+        precondition=None if P is None else lambda r: P @ r,
+        exact_residual=None if problem.K.dtype == torch.float64 else residual,
+    ):
+        metrics = {**cg.metrics, "wide": int(wide)}
+        known = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}
+        yield PCGState(**known, seed=seed, wide=wide)
+
+
+def _no_gain(before: PCGState, after: PCGState) -> bool:
+    """Return whether a true residual has just been found, of more than half of the last one."""
+    found = not torch.equal(before.checked, after.checked)
+    return found and bool((after.checked > 0.5 * before.checked)[before.active].any())
 
 
 def _nystrom(problem: FullProblem, rank: int, rng: torch.Generator) -> Float[Tensor, "n r"]:
