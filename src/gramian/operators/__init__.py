@@ -19,6 +19,15 @@ from __future__ import annotations
 
 from .engine import Engine, choose_engine
 from .kernel_operator import CostMeter, KernelOperator
+from .kept import KeptBlock, kept
 from .torch_engine import TorchEngine
 
-__all__ = ["CostMeter", "Engine", "KernelOperator", "TorchEngine", "choose_engine"]
+__all__ = [
+    "CostMeter",
+    "Engine",
+    "KernelOperator",
+    "KeptBlock",
+    "TorchEngine",
+    "choose_engine",
+    "kept",
+]

@@ -12,17 +12,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import as_count, check_count_or_auto
-from ..lowrank import randomized_nystrom
+from ..lowrank import SAFETY, largest_eigenvalue, randomized_nystrom
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 
 LEAST_BLOCK = 1000
 """Rows of a block at least, if there are as many: below, the products do not fill the engine."""
-
-POWER_STEPS = 10
-SAFETY = 1.1
-"""Ten power steps underestimate the largest eigenvalue by 3 % in the mean, by 19 % at worst."""
 
 WORSE = 4.0
 """Growth of the residual over its least at which the momentum starts again."""
@@ -235,14 +231,7 @@ class _Work:
 
 
 def _largest(H: Tensor, ridge: Tensor, P: LowRankInverse, rng: torch.Generator) -> float:
-    """Return the largest eigenvalue of P⁻¹ (H + ridge), by power steps and Rayleigh's quotient.
-
-    Algorithm 3 of the paper, in the inner product of P so that no square root of it is needed.
-    """
+    """Return the largest eigenvalue of P⁻¹ (H + ridge): algorithm 3 of the paper."""
     ridge = ridge.to(H.dtype)
-    v = torch.randn(len(H), 1, dtype=H.dtype, generator=rng)
-    for _ in range(POWER_STEPS):
-        v = P @ (H @ v + ridge * v)
-        v /= v.norm()
-    above, below = H @ v + ridge * v, P.apply(v)
-    return float((v * above).sum(dtype=torch.float64) / (v * below).sum(dtype=torch.float64))
+    start = torch.randn(len(H), 1, dtype=H.dtype, generator=rng)
+    return largest_eigenvalue(lambda v: H @ v + ridge * v, start, P.__matmul__, P.apply)
