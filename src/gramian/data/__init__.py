@@ -37,7 +37,9 @@ To add a format, write one class with `blocks` and `take`, and one branch in `as
 
 from .array import ArrayRows
 from .arrow import TableRows
+from .augment import Augmentation, crop_flip, mixup, noise
 from .base import RowSource
+from .batches import Batches, Shuffle
 from .check import check_finite
 from .convert import convert
 from .parquet import ParquetRows

@@ -8,7 +8,8 @@ classmethod and what its solver needs.
 
 from __future__ import annotations
 
+from .eigenpro import EigenProFactor
 from .falkon import FalkonFactor
 from .low_rank import LowRankInverse
 
-__all__ = ["FalkonFactor", "LowRankInverse"]
+__all__ = ["EigenProFactor", "FalkonFactor", "LowRankInverse"]

@@ -30,6 +30,8 @@ from .askotch import ASkotch, ASkotchState
 from .base import Callback, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .direct import Direct
+from .eigenpro1 import EigenPro1
+from .eigenpro2 import EigenPro2, EigenProState
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
 from .stopping import Stop, max_iterations, patience, time_limit, tolerance
@@ -57,6 +59,9 @@ __all__ = [
     "CGState",
     "Callback",
     "Direct",
+    "EigenPro1",
+    "EigenPro2",
+    "EigenProState",
     "Falkon",
     "FalkonState",
     "Result",
