@@ -220,8 +220,8 @@ def top_eigenpairs(A: Float[Tensor, "m m"], k: int) -> tuple[Tensor, Tensor]:
             subset_by_index=[m - k, m - 1],
         )
     return (
-        torch.from_numpy(np.ascontiguousarray(values[::-1])),
-        torch.from_numpy(np.ascontiguousarray(vectors[:, ::-1])),
+        torch.from_numpy(values[::-1].copy()),
+        torch.from_numpy(vectors[:, ::-1].copy()),
     )
 
 

@@ -39,7 +39,7 @@ from .array import ArrayRows
 from .arrow import TableRows
 from .augment import Augmentation, crop_flip, mixup, noise
 from .base import RowSource
-from .batches import Batches, Shuffle
+from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_finite
 from .convert import convert
 from .parquet import ParquetRows

@@ -92,6 +92,7 @@ class EigenProFactor:
         rank: int | None = None,
         exponent: float | int = 0.95,
         wanted_batch: int,
+        most: int = MOST,
         weights: Float[Tensor, " n"] | None = None,
         ridge: float | int = 0.0,
         change: Callable[[Tensor], Tensor] | None = None,
@@ -109,6 +110,8 @@ class EigenProFactor:
             a. Below 1 for safety where s < n: with 1 it may diverge.
         wanted_batch : int
             Batch that an automatic rank should allow.
+        most : int, default=1000
+            Eigenpairs at most, if their number is automatic.
         weights : Tensor of shape (n,), optional
             Relative to their mean.
         ridge : float, default=0
@@ -122,8 +125,7 @@ class EigenProFactor:
         sample = _Sample.take(K, order[:s], weights, change)
         fresh = sample if s == n else _Sample.take(K, order[n - s :], weights, change)
         beta = _largest_diagonal(K, sample, weights) + float(ridge) or 1.0
-        most = s - 1 if rank is not None or s == n else s // 10
-        most = min(most, MOST if rank is None else rank)
+        most = min(s - 1, _most(s, n, most) if rank is None else rank)
         H = sample.against(sample).double().dense() * sample.outer(sample).double()
         la.require_finite(H)
         la.flush_tiny_(H)
@@ -178,6 +180,10 @@ def automatic_subsample(n: int, memory_bytes: int) -> int:
     """Return s for n rows: 2,000, or 5,000 from 100,000 rows on, and what half the memory holds."""
     wanted = SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE
     return min(n, wanted, max(10, math.isqrt(memory_bytes // (2 * BYTES_PER_PAIR))))
+
+
+def _most(s: int, n: int, most: int) -> int:
+    return min(most, s if s == n else s // 10)
 
 
 def _rank(values: Tensor, most: int, beta: float, wanted: int) -> int:

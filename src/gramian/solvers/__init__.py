@@ -32,6 +32,7 @@ from .conjugate_gradient import CGState, conjugate_gradient
 from .direct import Direct
 from .eigenpro1 import EigenPro1
 from .eigenpro2 import EigenPro2, EigenProState
+from .eigenpro3 import EigenPro3, EigenPro3State
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
 from .stopping import Stop, max_iterations, patience, time_limit, tolerance
@@ -61,6 +62,8 @@ __all__ = [
     "Direct",
     "EigenPro1",
     "EigenPro2",
+    "EigenPro3",
+    "EigenPro3State",
     "EigenProState",
     "Falkon",
     "FalkonState",
