@@ -21,6 +21,12 @@ MOST = 1000
 SMALL_SAMPLE, LARGE_SAMPLE, MANY_ROWS = 2000, 5000, 100_000
 """Rows of an automatic subsample, and the number of rows from which it is the large one."""
 
+LEAST_BATCH, LARGEST_BATCH = 512, 4096
+"""The critical batch that an automatic rank aims at is a quarter of the rows, within these."""
+
+SINGLE = 0.55
+"""The step is at most 1 / SINGLE of 1 / k(x, x), so that no single row can make it diverge."""
+
 BYTES_PER_PAIR = 48
 """Memory of the eigensolver for each pair of rows of the subsample, with the matrix itself."""
 
@@ -48,7 +54,8 @@ class EigenProFactor:
     values : Tensor of shape (q + 1,)
         :math:`l_1, \dots, l_{q+1}`, with the ridge: see the notes. The last one is 0 if q = s.
     beta : float
-        The largest :math:`k(x, x)` of all rows, with weight and ridge.
+        The largest :math:`k(x, x)` that the preconditioner leaves, with weight and ridge; at least
+        0.55 of what it is without.
     top : float
         The largest eigenvalue of the preconditioned matrix over the number of rows, measured.
 
@@ -64,8 +71,11 @@ class EigenProFactor:
     Departures: the published codes take :math:`l_{q+1}` of the subsample for the largest
     eigenvalue that is left, which it underestimates; here it is measured with power steps on the
     fresh sample, ``1.1`` times. q is the number of eigenvalues with :math:`\beta / l_i` below the
-    wanted batch, as in the code of [1]_, at least 5, at most 1,000, and at most s / 10 if s < n:
-    a subsample says little about directions beyond.
+    batch, n / 4 between 512 and 4,096 (in the code of [1]_ what fits into memory: but flattened
+    directions contract by beta / top rows, and wait if that is more than an epoch), at least 5,
+    at most 1,000, and at most s / 10 if s < n: a subsample says little beyond. Batches are a quarter of the critical ones,
+    beta / top: an epoch then goes 1.6 times as far. The codes take k(x, x) for `beta`; what the
+    preconditioner leaves of it allows a longer step, and theory [1]_ takes that.
 
     References
     ----------
@@ -91,7 +101,6 @@ class EigenProFactor:
         subsample: int | None = None,
         rank: int | None = None,
         exponent: float | int = 0.95,
-        wanted_batch: int,
         most: int = MOST,
         weights: Float[Tensor, " n"] | None = None,
         ridge: float | int = 0.0,
@@ -108,8 +117,6 @@ class EigenProFactor:
             s and q; automatic if None.
         exponent : float, default=0.95
             a. Below 1 for safety where s < n: with 1 it may diverge.
-        wanted_batch : int
-            Batch that an automatic rank should allow.
         most : int, default=1000
             Eigenpairs at most, if their number is automatic.
         weights : Tensor of shape (n,), optional
@@ -132,7 +139,7 @@ class EigenProFactor:
         H.diagonal().add_(ridge)
         values, vectors = la.top_eigenpairs(la.by_columns(H), min(most + 1, s))
         values = (values / s).clamp(min=0)
-        q = _rank(values, most, beta, wanted_batch) if rank is None else most
+        q = _rank(values, most, beta, n) if rank is None else most
         D = _flattening(values[: q + 1], float(exponent))
         E = vectors[:, :q] * (D / s).sqrt()
         left = _Left.build(fresh, sample, E, float(ridge), n)
@@ -141,7 +148,7 @@ class EigenProFactor:
             index=sample.index,
             vectors=sample.root[:, None] * E,
             values=values[: q + 1],
-            beta=beta,
+            beta=max(left.diagonal(), SINGLE * beta),
             top=SAFETY * left.largest(rng),
         )
 
@@ -155,8 +162,8 @@ class EigenProFactor:
         return self.vectors @ (self.vectors.t() @ h.double())
 
     def batch(self, decay: float | int = 0.0) -> int:
-        """Return the critical batch, beyond which larger ones save no passes over the rows."""
-        return int(min(self.beta / max(self.top + decay, self.beta * 1e-9), 1e9)) + 1
+        """Return a quarter of the critical batch, at which steps would be half as long."""
+        return int(min(self.beta / max(4 * (self.top + decay), self.beta * 1e-9), 1e9)) + 1
 
     def step(self, batch: int, decay: float | int = 0.0) -> float:
         """Return the step, per row of a batch; a step of twice that may diverge.
@@ -186,7 +193,8 @@ def _most(s: int, n: int, most: int) -> int:
     return min(most, s if s == n else s // 10)
 
 
-def _rank(values: Tensor, most: int, beta: float, wanted: int) -> int:
+def _rank(values: Tensor, most: int, beta: float, n: int) -> int:
+    wanted = min(max(n // 4, LEAST_BATCH), LARGEST_BATCH)
     needed = int((values * wanted > beta).sum())
     nonzero = int((values > len(values) * la.EPS * values[0]).sum())
     return min(max(needed, 5), most, nonzero)
@@ -249,6 +257,10 @@ class _Left:
         if shared > 0:
             B[:shared] += ridge * E[s - shared :]
         return cls(G, B.to(G.dtype))
+
+    def diagonal(self) -> float:
+        """Return the largest entry of the diagonal."""
+        return float((self.G.diagonal() - self.B.square().sum(dim=1)).max())
 
     def largest(self, rng: torch.Generator) -> float:
         start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng)

@@ -63,13 +63,12 @@ class EigenProSettings:
             subsample=None if self.subsample == "auto" else self.subsample,
             rank=None if self.rank == "auto" else self.rank,
             exponent=self.exponent,
-            wanted_batch=LARGEST_BATCH if self.batch == "auto" else self.batch,
             rng=rng,
             **data,
         )
 
     def batch_rows(self, P: EigenProFactor, n: int, decay: float = 0.0) -> int:
-        """Return m: the critical batch if it is automatic."""
+        """Return m: a quarter of the critical batch if it is automatic."""
         if self.batch != "auto":
             return min(int(self.batch), n)
         return min(max(P.batch(decay), LEAST_BATCH), LARGEST_BATCH, n)
@@ -98,7 +97,7 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
     rank : int or "auto", default="auto"
         q, see `EigenProFactor`; 0 is plain stochastic gradient descent.
     batch : int or "auto", default="auto"
-        m. "auto": the critical one, between 64 and 4,096: larger ones save no epochs.
+        m. "auto": a quarter of the critical one, beta / top, between 128 and 4,096.
     exponent : float, default=0.95
         a of `EigenProFactor`.
     step_scale : float, default=1

@@ -332,4 +332,4 @@ def _projection(
         "center_subsample": len(P.index), "center_rank": P.rank, "center_batch": m,
     }  # fmt: skip
     tol = float(solver.projection_tol)
-    return InexactProjection.build(K_ZZ, P, m, as_count(epochs, "epochs"), tol, seed), about
+    return InexactProjection.build(K_ZZ, P, m, as_count(epochs, "epochs"), tol, seed, settings.step_scale), about

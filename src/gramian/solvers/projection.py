@@ -69,13 +69,13 @@ class InexactProjection:
 
     @classmethod
     def build(
-        cls, K_ZZ: KernelOperator, P: EigenProFactor, m: int, epochs: int, tol: float, seed: int
+        cls, K_ZZ: KernelOperator, P: EigenProFactor, m: int, epochs: int, tol: float, seed: int, scale: float = 1.0
     ) -> InexactProjection:
         """Return the projection; K_ZZ is kept if it fits into a quarter of the memory."""
         K = kept(K_ZZ, K_ZZ.memory_bytes // 4)
         none = torch.zeros((), dtype=torch.float64)
         shuffle = Shuffle(K_ZZ.shape[0], m, seed)
-        return cls(Descent(K, P, shuffle, P.step(m), none), epochs, tol)
+        return cls(Descent(K, P, shuffle, scale * P.step(m), none), epochs, tol)
 
     def solve(self, h: Float[Tensor, "p t"], key: int) -> Float[Tensor, "p t"]:
         """Return theta after some epochs. Cost: p² + p s kernel evaluations each."""

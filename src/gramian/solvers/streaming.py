@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-LEAST_BATCH = 64
+LEAST_BATCH = 128
 LARGEST_BATCH = 4096
 """Rows of an automatic batch: below, calls cost more than numbers; above, nothing is saved."""
 
