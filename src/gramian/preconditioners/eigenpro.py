@@ -73,9 +73,9 @@ class EigenProFactor:
     fresh sample, ``1.1`` times. q is the number of eigenvalues with :math:`\beta / l_i` below the
     batch, n / 4 between 512 and 4,096 (in the code of [1]_ what fits into memory: but flattened
     directions contract by beta / top rows, and wait if that is more than an epoch), at least 5,
-    at most 1,000, and at most s / 10 if s < n: a subsample says little beyond. Batches are a quarter of the critical ones,
-    beta / top: an epoch then goes 1.6 times as far. The codes take k(x, x) for `beta`; what the
-    preconditioner leaves of it allows a longer step, and theory [1]_ takes that.
+    at most 1,000, and at most s / 10 if s < n: a subsample says little beyond. Batches are a
+    quarter of the critical ones, beta / top: an epoch then goes 1.6 times as far. The codes take
+    k(x, x) for `beta`; what the preconditioner leaves of it allows a longer step, as in theory.
 
     References
     ----------
@@ -245,9 +245,7 @@ class _Left:
     B: Tensor
 
     @classmethod
-    def build(
-        cls, fresh: _Sample, sample: _Sample, E: Tensor, ridge: float, n: int
-    ) -> _Left:
+    def build(cls, fresh: _Sample, sample: _Sample, E: Tensor, ridge: float, n: int) -> _Left:
         G = fresh.against(fresh).dense()
         G *= fresh.outer(fresh).to(G.dtype)
         G.diagonal().add_(ridge)

@@ -35,6 +35,7 @@ from .eigenpro2 import EigenPro2, EigenProState
 from .eigenpro3 import EigenPro3, EigenPro3State
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
+from .sketchy_saga import SagaState, SketchySAGA
 from .stopping import Stop, max_iterations, patience, time_limit, tolerance
 
 
@@ -68,6 +69,8 @@ __all__ = [
     "Falkon",
     "FalkonState",
     "Result",
+    "SagaState",
+    "SketchySAGA",
     "Solver",
     "State",
     "Stop",

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..data import Shuffle
-from ..operators import KernelOperator, KeptBlock
+from ..operators import KeptBlock, KernelOperator
 from ..preconditioners import EigenProFactor
 from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
-from .streaming import LARGEST_BATCH, LEAST_BATCH, BatchErrors, Stretch
+from .streaming import LARGEST_BATCH, LEAST_BATCH, BatchErrors, Stretch, relative_weights
 
 
 @dataclass
@@ -148,7 +148,7 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
 
     def system(self, problem: FullProblem, seed: int) -> Descent:
         """Return the preconditioned system of a problem."""
-        n, omega = problem.K.shape[0], _relative_weights(problem)
+        n, omega = problem.K.shape[0], relative_weights(problem)
         rng = torch.Generator().manual_seed(seed)
         ridge = n * problem.penalty
         P = self.factor(problem.K, rng, weights=omega, ridge=ridge)
@@ -171,16 +171,9 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
         )
 
 
-def _start(
-    problem: FullProblem, state: State | None, seed: int, system: Descent
-) -> EigenProState:
+def _start(problem: FullProblem, state: State | None, seed: int, system: Descent) -> EigenProState:
     coef = starting_coef(state, problem.rhs.double())
     return EigenProState(0 if state is None else state.iteration, coef, {}, seed, system.settings())
-
-
-def _relative_weights(problem: FullProblem) -> Tensor | None:
-    weights = problem.weights
-    return None if weights is None else weights.double() / weights.double().mean()
 
 
 @dataclass(frozen=True)

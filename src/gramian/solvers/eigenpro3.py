@@ -14,13 +14,16 @@ from .._checks import as_count, check_count_or_auto
 from ..data import EPOCH_STRIDE, Augmentation, Batches, as_rows
 from ..operators import KernelOperator, kept
 from ..preconditioners import EigenProFactor
-from ..problems import NystromProblem
+from ..problems import NystromProblem, Problem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .eigenpro2 import EigenPro2, EigenProSettings, EigenProState
 from .projection import ExactProjection, InexactProjection, Projection
-from .streaming import BatchErrors, Stretch
+from .streaming import BatchErrors, Stretch, held_centers, relative_weights
 
-PROJECTIONS = ("delayed", "inexact", "exact")
+PROJECTIONS = ("auto", "delayed", "inexact", "exact")
+
+MOST_EXACT = 10_000
+"""Centers up to which an automatic projection is exact, if their matrix fits."""
 
 PER_DIRECTION = 10
 """Centers per flattened direction at least: beyond, the weights in the fixed point do harm."""
@@ -48,7 +51,7 @@ class EigenPro3State(EigenProState):
 @solvers.register("eigenpro3")
 @dataclass(frozen=True)
 class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
-    r"""EigenPro 3 [1]_, with the delayed projection of EigenPro 4 [2]_ by default.
+    r"""EigenPro 3 [1]_, at scale with the delayed projection of EigenPro 4 [2]_.
 
     The function :math:`f = K_{\cdot Z}\, \mathrm{coef}` takes steps against the stochastic gradient
     of the squared error in function space, preconditioned by a subsample S of the rows, and is
@@ -65,10 +68,12 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     ----------
     subsample, rank, batch, exponent, step_scale, states_per_epoch
         As in `EigenPro2`, for the rows. A batch is also held to a quarter of the memory.
-    projection : str, default="delayed"
+    projection : str, default="auto"
         ``"delayed"``; ``"inexact"``: after each batch; both by EigenPro 2 on the centers.
         ``"exact"``: after each batch, by the Cholesky factor of K_ZZ (algorithm 1 of [1]_, if
-        batch and subsample are all rows): p³ / 3 operations, 8 p² bytes.
+        batch and subsample are all rows): p³ / 3 operations, 8 p² bytes. ``"auto"``: exact for up
+        to 10,000 centers if that fits into a quarter of the memory, else delayed. With 10,000 rows
+        and 1,000 centers of fashion-MNIST errors after an epoch were 16.4 % and 17.9 %.
     delay : int or "auto", default="auto"
         T. "auto": p / m where delayed, else 1.
     projection_epochs : int or "auto", default="auto"
@@ -113,7 +118,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
        projections*, 2024, arXiv:2411.16658.
     """
 
-    projection: str = "delayed"
+    projection: str = "auto"
     delay: Any = "auto"  # int or "auto", checked below
     projection_epochs: Any = "auto"
     projection_tol: float | int = 1e-3
@@ -139,10 +144,16 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         if self.augment is not None and not callable(self.augment):
             raise ValueError(f"augment must be a function of x, y and rng, not {self.augment!r}")
 
-    def check(self, problem: NystromProblem) -> None:
+    def check(self, problem: Problem) -> None:
         super().check(problem)
         if self.augment is not None and problem.K.rows.sparse:
             raise ValueError("augment changes dense rows, and these are sparse; pass dense rows")
+
+    def projection_for(self, p: int, memory_bytes: int) -> str:
+        """Return the projection for p centers."""
+        if self.projection != "auto":
+            return self.projection
+        return "exact" if p <= MOST_EXACT and 8 * p * p <= memory_bytes // 4 else "delayed"
 
     def iterate(
         self,
@@ -183,15 +194,15 @@ class _Training:
 
     @classmethod
     def build(cls, solver: EigenPro3, problem: NystromProblem, seed: int) -> _Training:
-        K, rng = _held(problem.K), torch.Generator().manual_seed(seed)
+        K, rng = held_centers(problem.K), torch.Generator().manual_seed(seed)
         (n, p), lam = K.shape, problem.penalty
-        weights = problem.weights
-        omega = None if weights is None else weights.double() / weights.double().mean()
+        omega = relative_weights(problem)
         change = _changed(solver.augment, problem, rng)
         most = max(1, p // PER_DIRECTION)
         P = solver.factor(K, rng, weights=omega, change=change, most=most)
         fits = max(1, K.memory_bytes // (4 * p * K.dtype.itemsize))
         m = min(solver.batch_rows(P, n, lam), fits)
+        solver = replace(solver, projection=solver.projection_for(p, K.memory_bytes))
         delay = _delay(solver, p, m)
         projection, about = _projection(solver, replace(K, rows=K.cols), seed, rng)
         eta = solver.step_scale * P.step(m, lam)
@@ -292,12 +303,6 @@ class _Walk:
         self.mean = torch.lerp(self.mean, self.coef, (TAIL + 1) / (self.count + TAIL))
 
 
-def _held(K: KernelOperator) -> KernelOperator:
-    """Return the operator with its centers in memory, dense."""
-    Z = K.cols.take(torch.arange(K.shape[1]))
-    return K.against(Z.to_dense() if K.cols.sparse else Z)
-
-
 def _stacked(points: list[Tensor]) -> Tensor:
     return torch.cat([x.to_dense() if x.layout != torch.strided else x for x in points])
 
@@ -332,4 +337,6 @@ def _projection(
         "center_subsample": len(P.index), "center_rank": P.rank, "center_batch": m,
     }  # fmt: skip
     tol = float(solver.projection_tol)
-    return InexactProjection.build(K_ZZ, P, m, as_count(epochs, "epochs"), tol, seed, settings.step_scale), about
+    return InexactProjection.build(
+        K_ZZ, P, m, as_count(epochs, "epochs"), tol, seed, settings.step_scale
+    ), about

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from jaxtyping import Float
@@ -17,15 +17,16 @@ from .eigenpro2 import Descent
 from .streaming import BatchErrors
 
 
-class Projection(Protocol):
+class Projection(ABC):
     """From values on the centers to coefficients of the centers."""
 
+    @abstractmethod
     def solve(self, h: Float[Tensor, "p t"], key: int) -> Float[Tensor, "p t"]:
         """Return theta with K_ZZ theta = h, or nearly; `key` makes random choices repeatable."""
 
 
 @dataclass(frozen=True)
-class ExactProjection:
+class ExactProjection(Projection):
     """By the Cholesky factor of K_ZZ in float64, with the jitter of `FalkonFactor`.
 
     Cost: p² kernel evaluations and p³ / 3 operations once, 2 p² t for each projection; 8 p² bytes.
@@ -48,7 +49,7 @@ class ExactProjection:
 
 
 @dataclass(frozen=True)
-class InexactProjection:
+class InexactProjection(Projection):
     """By some epochs of `EigenPro2` from zero, until the residual is small against h.
 
     The residual is that of the last epoch's batches, each at the time it was drawn, so that the
@@ -69,7 +70,14 @@ class InexactProjection:
 
     @classmethod
     def build(
-        cls, K_ZZ: KernelOperator, P: EigenProFactor, m: int, epochs: int, tol: float, seed: int, scale: float = 1.0
+        cls,
+        K_ZZ: KernelOperator,
+        P: EigenProFactor,
+        m: int,
+        epochs: int,
+        tol: float,
+        seed: int,
+        scale: float = 1.0,
     ) -> InexactProjection:
         """Return the projection; K_ZZ is kept if it fits into a quarter of the memory."""
         K = kept(K_ZZ, K_ZZ.memory_bytes // 4)

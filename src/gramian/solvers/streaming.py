@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
+
+from ..operators import KernelOperator
+from ..problems import FullProblem, NystromProblem
 
 LEAST_BATCH = 128
 LARGEST_BATCH = 4096
@@ -65,4 +69,18 @@ class BatchErrors:
         """The residual relative to the targets, largest over the targets."""
         if self._squares is None or self._targets is None:
             return 0.0
-        return float((self._squares / torch.where(self._targets > 0, self._targets, 1)).sqrt().max())
+        return float(
+            (self._squares / torch.where(self._targets > 0, self._targets, 1)).sqrt().max()
+        )
+
+
+def held_centers(K: KernelOperator) -> KernelOperator:
+    """Return the operator with its columns in memory, dense: they are needed in each batch."""
+    Z = K.cols.take(torch.arange(K.shape[1]))
+    return K.against(Z.to_dense() if K.cols.sparse else Z)
+
+
+def relative_weights(problem: FullProblem | NystromProblem) -> Float[Tensor, " n"] | None:
+    """Return the observation weights relative to their mean, None if there are none."""
+    weights = problem.weights
+    return None if weights is None else weights.double() / weights.double().mean()
