@@ -62,6 +62,8 @@ class Solver(ABC, Generic[P, S]):
         Whether it works with penalty 0: it then interpolates, or is stopped early.
     solves_exactly : bool
         Whether its iterates tend to the solution of the problem, and no other function.
+    streams : bool
+        Whether coefficients of the centers are all it needs to go on with other rows.
     """
 
     problem_types: ClassVar[tuple[type, ...]]
@@ -70,6 +72,7 @@ class Solver(ABC, Generic[P, S]):
     closed_form: ClassVar[bool] = False
     allows_zero_penalty: ClassVar[bool] = False
     solves_exactly: ClassVar[bool] = True
+    streams: ClassVar[bool] = False
 
     @abstractmethod
     def iterate(

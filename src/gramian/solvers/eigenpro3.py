@@ -14,7 +14,7 @@ from .._checks import as_count, check_count_or_auto
 from ..data import EPOCH_STRIDE, Augmentation, Batches, as_rows
 from ..operators import KernelOperator, kept
 from ..preconditioners import EigenProFactor
-from ..problems import NystromProblem, Problem
+from ..problems import NystromProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .eigenpro2 import EigenPro2, EigenProSettings, EigenProState
 from .projection import ExactProjection, InexactProjection, Projection
@@ -127,6 +127,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
     state_type: ClassVar[type] = EigenPro3State
     allows_zero_penalty: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
     solves_exactly: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -144,7 +145,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         if self.augment is not None and not callable(self.augment):
             raise ValueError(f"augment must be a function of x, y and rng, not {self.augment!r}")
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Any) -> None:
         super().check(problem)
         if self.augment is not None and problem.K.rows.sparse:
             raise ValueError("augment changes dense rows, and these are sparse; pass dense rows")

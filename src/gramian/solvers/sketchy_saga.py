@@ -131,6 +131,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
     state_type: ClassVar[type] = SagaState
     allows_zero_penalty: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count_or_auto(self.batch, "batch")
@@ -142,7 +143,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         if self.ridge not in RIDGES:
             raise ValueError(f"ridge must be one of {', '.join(RIDGES)}, not {self.ridge!r}")
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Any) -> None:
         super().check(problem)
         if self.ridge == "rows" and not _in_rows(problem):
             raise ValueError(
