@@ -178,19 +178,19 @@ def test_fixed_point(penalty, weighted, subsample):
     weights = torch.linspace(0.3, 2, N, dtype=torch.float64) if weighted else None
     p = nystrom(penalty, weights)
     solver = EigenPro3(subsample=subsample, rank=4, batch=N, average=False, projection="exact")
-    coef = run(p, solver, 500).coef
-    omega = torch.ones(N, dtype=torch.float64) if weights is None else weights / weights.mean()
-    seed_state = next(solver.iterate(p, rng=torch.Generator().manual_seed(0)))
-    rng = torch.Generator().manual_seed(seed_state.seed)
+    seed = next(solver.iterate(p)).seed
+    omega = None if weights is None else weights / weights.mean()
+    rng = torch.Generator().manual_seed(seed)
     whole = operator()
-    P_ = EigenProFactor.build(
-        whole, subsample=subsample, rank=4, weights=None if weights is None else omega, rng=rng
-    )
+    P_ = EigenProFactor.build(whole, subsample=subsample, rank=4, weights=omega, rng=rng)
     K = whole.dense()
-    KP = kernel_p(P_, K)[:P] * omega
-    A = KP @ K[:, :P] + N * penalty * K[:P, :P]
-    expected = torch.linalg.solve(A, KP @ p.targets)
-    assert relative(K[:, :P] @ coef, K[:, :P] @ expected) < 1e-7
+    KP = kernel_p(P_, K)[:P] * (torch.ones(N) if omega is None else omega)
+    expected = torch.linalg.solve(KP @ K[:, :P] + N * penalty * K[:P, :P], KP @ p.targets)
+    state = next(solver.iterate(p, State(0, expected)))
+    moved = run(p, solver, 3, state).coef
+    assert relative(K[:, :P] @ moved, K[:, :P] @ expected) < 1e-10
+    far = run(p, solver, 3, State(0, 1.1 * expected)).coef
+    assert relative(K[:, :P] @ far, K[:, :P] @ expected) < 0.1
 
 
 def test_lemma_6_with_all_rows():

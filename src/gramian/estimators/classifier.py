@@ -130,7 +130,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
             self.classes_ = classes
         return self
 
-    @available_if(partial.streams)
+    @available_if(partial.streams)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> KernelRidgeClassifier:

@@ -83,7 +83,7 @@ def one_pass(estimator: Any, data: Any, **model_parts: Any) -> None:
     estimator.stop_reason_ = result.reason
     estimator.history_ = getattr(estimator, "history_", [])[:] + result.history[state is not None :]
     estimator.solver_, estimator.engine_, estimator.kernel_ = solver, K.engine, kernel
-    estimator.solver_settings_ = dict(result.state.settings)
+    estimator.solver_settings_ = dict(getattr(result.state, "settings", {}))
 
 
 def _quiet(reason: str) -> str:

@@ -41,8 +41,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         back to compare penalties. A number: so many shuffled folds, each held back once.
     solver : str or Solver, default="auto"
         One of `gramian.solvers.names`: ``"direct"``, ``"pcg"``, ``"askotch"``, ``"eigenpro2"`` (all
-        rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object. ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if
-        it fits in memory, else pcg.
+        rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object.
+        ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if it fits in memory,
+        else pcg.
     max_iter : int, default=100
         Iterations of an iterative solver.
     tol : float, default=1e-6
@@ -147,7 +148,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
             self._one_dimensional = np.ndim(y) == 1
         return self
 
-    @available_if(partial.streams)
+    @available_if(partial.streams)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Go on with one pass over more rows: ``solver="eigenpro3"`` or ``"sketchysaga"``.
 

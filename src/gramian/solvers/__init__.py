@@ -10,14 +10,21 @@ that knows about stopping, time, history, callbacks and divergence::
 A yielded state is all that is needed to go on exactly: ``solve(..., state=state)``. A plain
 ``State(0, coef)`` is a starting point instead.
 
-========  ===================  ==========================================================
-name      problem              method
-========  ===================  ==========================================================
-direct    both                 factorisation in float64: the yardstick
-pcg       FullProblem          preconditioned conjugate gradient, K never stored
-askotch   FullProblem          accelerated block coordinate descent, memory of order n
-falkon    NystromProblem       conjugate gradient with FALKON's preconditioner
-========  ===================  ==========================================================
+===========  ===============  ==============================================================
+name         problem          method
+===========  ===============  ==============================================================
+direct       both             factorisation in float64: the yardstick
+pcg          FullProblem      preconditioned conjugate gradient, K never stored
+askotch      FullProblem      accelerated block coordinate descent, memory of order n
+eigenpro1    FullProblem      gradient descent with the top of the spectrum of K flattened
+eigenpro2    FullProblem      the same with a subsample's spectrum, in mini-batches
+falkon       NystromProblem   conjugate gradient with FALKON's preconditioner
+eigenpro3    NystromProblem   mini-batches from a stream, projected onto many centers
+sketchysaga  NystromProblem   preconditioned gradients with variance reduction, memory of order m
+===========  ===============  ==============================================================
+
+EigenPro also works with penalty 0: it is then the number of epochs that regularises. The fixed
+point of EigenPro 3 is a weighted least squares and not the solution of the problem.
 
 To add a solver: one file with a `State` subclass and a registered `Solver`, one import line here.
 """
@@ -40,7 +47,7 @@ from .stopping import Stop, max_iterations, patience, time_limit, tolerance
 
 
 def make(name: str, **parameters: Any) -> Solver[Any, Any]:
-    """Return the solver called `name`: askotch, direct, pcg or falkon."""
+    """Return the solver called `name`, one of `names`."""
     return solvers.make(name, **parameters)
 
 
