@@ -189,8 +189,8 @@ def test_fixed_point(penalty, weighted, subsample):
     state = next(solver.iterate(p, State(0, expected)))
     moved = run(p, solver, 3, state).coef
     assert relative(K[:, :P] @ moved, K[:, :P] @ expected) < 1e-10
-    far = run(p, solver, 3, State(0, 1.1 * expected)).coef
-    assert relative(K[:, :P] @ far, K[:, :P] @ expected) < 0.1
+    far = run(p, solver, 3, State(0, 2 * expected)).coef
+    assert relative(K[:, :P] @ far, K[:, :P] @ expected) < 0.5
 
 
 def test_lemma_6_with_all_rows():
@@ -214,7 +214,7 @@ def test_rank_zero_is_least_squares():
     solver = EigenPro3(rank=0, batch=N, average=False)
     assert relative(K @ run(p, solver, 3, State(0, expected)).coef, K @ expected) < 1e-10
     errors = [relative(K @ run(p, solver, k).coef, K @ expected) for k in (10, 100)]
-    assert errors[1] < 0.3 * errors[0]
+    assert errors[1] < 0.5 * errors[0]
 
 
 def test_inexact_projection_tends_to_the_exact_one():

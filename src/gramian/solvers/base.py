@@ -97,7 +97,7 @@ class Solver(ABC, Generic[P, S]):
     def check_penalty(self, penalty: int | float) -> None:
         """Raise ValueError if the penalty is 0 and this solver cannot do without one."""
         if penalty == 0 and not self.allows_zero_penalty:
-            known = ", ".join(name for name in solvers if solvers[name].allows_zero_penalty)
+            known = ", ".join(sorted(n for n in solvers if solvers[n].allows_zero_penalty))
             raise ValueError(
                 f"{type(self).__name__} needs a positive penalty, not 0; without one, use a solver "
                 f"that is stopped early: {known}"

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
-from ..data import Batches, as_rows
+from ..data import EPOCH_STRIDE, Batches, as_rows
 from ..operators import KeptBlock, KernelOperator, kept
 from ..problems import NystromProblem, Problem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
@@ -112,7 +112,9 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     stretch is undone and the step halved: `halvings` in the history counts it, and the logger
     tells. ``rel_residual`` is that of the normal equations, from the table: it lags behind.
 
-    Departures: batches are those of a shuffled pass. L is the largest over three batches of b rows,
+    Departures: the table starts with the residuals at the start, not with zeros. Batches of a
+    sequential source are those of a shuffled pass; drawn independently they converge with longer
+    steps, since a row that has just been seen may come again. L is the largest over three batches of b rows,
     not of n / 50, and what the largest of 1,000 or more other rows alone adds to a batch, times
     1.1: a step must suit the batch it is made from, and the rows of the worst batch; the sketch is
     of 1,000 rows or more, with the ridge if K_mm fits; the paper gives no rule for the damping.
@@ -222,7 +224,13 @@ class _Work:
 
     def begin(self, coef: Tensor, state: State | None) -> SagaState:
         y, n = self.problem.targets.double(), self.K.shape[0]
-        rhs = -self.K.normal(None, self.omega, y) / n
+        rhs = self.K.normal(None, self.omega, y) / n  # of the opposite sign
+        table, average = -self.omega[:, None] * y, rhs
+        if coef.any():
+            r = self.ridge.added_(self.K @ coef, coef, torch.arange(n)) - y
+            table = self.omega[:, None] * r
+            average = self.K.T @ table / n
+        average = self.ridge.added_transpose_(average * n, table, torch.arange(n)) / n
         settings = {
             **self.sketch.settings(),
             "batch": self.batches.size,
@@ -232,10 +240,10 @@ class _Work:
             iteration=0 if state is None else state.iteration,
             coef=coef,
             metrics={"halvings": 0},
-            table=torch.zeros_like(y),
-            average=torch.zeros_like(coef),
+            table=table,
+            average=average,
             size=rhs.norm(dim=0),
-            least=math.inf if coef.any() else float(y.square().mean()),
+            least=float((table / self.omega[:, None].clamp(min=1e-300)).square().mean()),
             seed=self.batches.seed,
             settings=settings,
         )
@@ -245,7 +253,7 @@ class _Work:
         part = Stretch.after(s.iteration, len(self.batches), self.solver.states_per_epoch)
         w, x, table, seen = s.coef.clone(), s.average.clone(), s.table.clone(), BatchErrors()
         eta = self.sketch.step / 2**s.halvings
-        for index, rows in self.batches.epoch(part.epoch, part.start, part.stop):
+        for index, rows in self.drawn(part):
             self._step_(w, x, table, eta, index, rows, seen)
         if not seen.mse <= WORSE * s.least or not bool(w.isfinite().all()):
             logger.warning(
@@ -272,6 +280,18 @@ class _Work:
             average=x,
             least=min(s.least, seen.mse),
         )
+
+    def drawn(self, part: Stretch) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield row numbers and rows of each batch: independent ones, where rows can be drawn."""
+        n, b = self.K.shape[0], self.batches.size
+        if b >= n or not self.K.rows.random_access:
+            yield from self.batches.epoch(part.epoch, part.start, part.stop)
+            return
+        for number in range(part.start, part.stop):
+            batch = part.epoch * len(self.batches) + number
+            rng = torch.Generator().manual_seed(self.batches.seed + EPOCH_STRIDE * (batch + 1))
+            index = torch.randint(n, (b,), generator=rng).unique()
+            yield index, self.K.rows.take(index)
 
     def _step_(
         self,
