@@ -37,6 +37,8 @@ class Hessian:
     K_mm : KeptBlock, or None
         Left out if there is none.
     penalty : float
+    entry : float
+        Largest c² / omega of the landmarks, if the ridge is in the rows, else 0.
     """
 
     K: KernelOperator
@@ -44,6 +46,7 @@ class Hessian:
     targets: Tensor
     K_mm: KeptBlock | None
     penalty: float
+    entry: float = 0.0
 
     def sample(self, rows: int, rng: torch.Generator) -> Sampled:
         """Return the Hessian of some random rows."""
@@ -136,10 +139,8 @@ class Sketch:
         """Sketch the Hessian and choose the damping; see `SketchySAGA`."""
         n, m = H.K.shape
         first = H.sample(max(math.isqrt(n), SKETCH_ROWS, 2 * rank), rng)
-        dtype = H.K.dtype
-        low = randomized_nystrom(
-            lambda v: first.product(v).to(dtype), m, rank, first.trace(rng), dtype=dtype, rng=rng
-        )
+        # float64: with a small damping, P⁻¹ loses the digits of Lambda_1 / rho
+        low = randomized_nystrom(first.product, m, rank, first.trace(rng), rng=rng)
         batches = [H.sample(batch, rng) for _ in range(1 if batch >= n else BATCHES)]
         probe = H.sample(max(4 * batch, SKETCH_ROWS), rng)
         start = torch.randn(m, 1, dtype=torch.float64, generator=rng)
@@ -160,7 +161,9 @@ class Sketch:
     ) -> Sketch:
         P = LowRankInverse.build(low.factor, rho)
         found = (largest_eigenvalue(B.product, start, P.__matmul__, P.apply) for B in batches)
-        single = probe.largest_row(P) / len(batches[0].omega) if len(batches) > 1 else 0.0
+        single = 0.0
+        if len(batches) > 1:
+            single = (probe.largest_row(P) + probe.whole.entry / rho) / len(batches[0].omega)
         L = SAFETY * max(max(found) + single, 1e-300)
         return cls(P, rho, L, scale / L, low.factor.shape[1])
 

@@ -47,6 +47,8 @@ class SagaState(State):
         The least mean squared residual of a stretch so far.
     halvings : int
         How often the step was halved.
+    safe : Tensor of shape (m, t)
+        Coefficients at the start of the last stretch that went well, to go back to.
     seed : int
     settings : dict of str to float
         What was chosen: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
@@ -57,6 +59,7 @@ class SagaState(State):
     size: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
     least: float = math.inf
     halvings: int = 0
+    safe: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
     seed: int = 0
     settings: dict[str, int | float] = field(default_factory=dict)
 
@@ -98,7 +101,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     -----
     An iteration is an epoch: n m kernel evaluations. Setup: one pass for the size of the right-hand
     side, and the sketch. Memory: n numbers per target, m r numbers and a block of b by m; m² only
-    if that fits. Rows may come from any source. Vectors are float64, kernel entries and P have the
+    if that fits. Rows may come from any source. Vectors and P are float64, kernel entries have the
     dtype of the rows.
 
     With E the rows of the identity that belong to the landmarks and :math:`c = n \lambda / 2`,
@@ -108,9 +111,9 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
 
     exactly, so that with ``ridge="rows"`` the penalty is a sum over rows too.
 
-    If the squared residual of the batches grows to four times the least one, or beyond numbers, the
-    stretch is undone and the step halved: `halvings` in the history counts it, and the logger
-    tells. ``rel_residual`` is that of the normal equations, from the table: it lags behind.
+    If the squared residual of the batches grows to four times the least one, or beyond numbers, it
+    goes back to where the last stretch that went well began, with half the step: `halvings` in
+    the history counts it, and the logger tells. ``rel_residual`` is that of the normal equations, from the table: it lags behind.
 
     Departures: the table starts with the residuals at the start, not with zeros. Batches of a
     sequential source are those of a shuffled pass; drawn independently they converge with longer
@@ -213,7 +216,8 @@ class _Work:
         )
         ridge = _Ridge.build(problem, K_mm, omega, rows)
         b = solver.batch_rows(n, K.memory_bytes // (4 * m * K.dtype.itemsize))
-        hessian = Hessian(K, omega, problem.targets, ridge.kept, problem.penalty)
+        in_rows = float((ridge.entry.square() * omega[problem.index, None]).max()) if rows else 0.0
+        hessian = Hessian(K, omega, problem.targets, ridge.kept, problem.penalty, in_rows)
         rng = torch.Generator().manual_seed(seed)
         sketch = Sketch.build(
             hessian, solver.sketch_rank(m), b, solver.damping, solver.step_scale, rng
@@ -244,12 +248,13 @@ class _Work:
             average=average,
             size=rhs.norm(dim=0),
             least=float((table / self.omega[:, None].clamp(min=1e-300)).square().mean()),
+            safe=coef,
             seed=self.batches.seed,
             settings=settings,
         )
 
     def next(self, s: SagaState) -> SagaState:
-        """Return the state after the next stretch, or that before it with half the step."""
+        """Return the state after the next stretch, or an earlier one with half the step."""
         part = Stretch.after(s.iteration, len(self.batches), self.solver.states_per_epoch)
         w, x, table, seen = s.coef.clone(), s.average.clone(), s.table.clone(), BatchErrors()
         eta = self.sketch.step / 2**s.halvings
@@ -278,6 +283,7 @@ class _Work:
             metrics=metrics,
             table=table,
             average=x,
+            safe=s.coef,
             least=min(s.least, seen.mse),
         )
 
