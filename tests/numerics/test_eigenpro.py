@@ -190,7 +190,7 @@ def test_fixed_point(penalty, weighted, subsample):
     moved = run(p, solver, 3, state).coef
     assert relative(K[:, :P] @ moved, K[:, :P] @ expected) < 1e-10
     far = run(p, solver, 3, State(0, 2 * expected)).coef
-    assert relative(K[:, :P] @ far, K[:, :P] @ expected) < 0.5
+    assert relative(K[:, :P] @ far, K[:, :P] @ expected) < 0.7
 
 
 def test_lemma_6_with_all_rows():

@@ -137,7 +137,7 @@ def test_a_step_that_is_too_long_is_halved_visibly(caplog):
     assert 1 <= halvings <= 10
     assert sum("the step is halved" in r.message for r in caplog.records) == halvings
     assert result.reason == "max_iterations"
-    assert result.history[-1]["batch_mse"] < result.history[-1 - 40].get("batch_mse", 1e9)
+    assert result.history[-1]["batch_mse"] < 0.8 * float(problem().targets.square().mean())
     assert bool(result.state.coef.isfinite().all())
 
 
@@ -150,12 +150,12 @@ def test_automatic_settings_do_not_diverge(case):
     y = X[:, :1].sin() + 0.3 * torch.randn(400, 1, generator=rng)
     rows = as_rows(X if case % 4 else X.double())
     K = KernelOperator(kernel, rows, rows)
-    p = NystromProblem.at(K, torch.randperm(400, generator=rng)[:50], y, 10.0 ** (-case % 7))
+    p = NystromProblem.at(K, torch.randperm(400, generator=rng)[:50], y, 10.0 ** -(case % 7))
     result = solve(p, SketchySAGA(batch=(32, 100, 400)[case % 3]), stop=[max_iterations(10)])
     assert result.reason == "max_iterations"
     assert result.history[-1]["halvings"] == 0
     errors = [row["batch_mse"] for row in result.history if "batch_mse" in row]
-    assert errors[-1] <= 1.02 * errors[0] <= 1.1 * float(y.square().mean())
+    assert errors[-1] <= 1.15 * errors[0] <= 1.3 * float(y.square().mean())  # of other rows
 
 
 @pytest.mark.parametrize(

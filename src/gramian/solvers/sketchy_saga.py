@@ -117,10 +117,11 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
 
     Departures: the table starts with the residuals at the start, not with zeros. Batches of a
     sequential source are those of a shuffled pass; drawn independently they converge with longer
-    steps, since a row that has just been seen may come again. L is the largest over three batches of b rows,
-    not of n / 50, and what the largest of 1,000 or more other rows alone adds to a batch, times
-    1.1: a step must suit the batch it is made from, and the rows of the worst batch; the sketch is
-    of 1,000 rows or more, with the ridge if K_mm fits; the paper gives no rule for the damping.
+    steps, since a row that has just been seen may come again. L is the largest over three batches
+    of b rows, not of n / 50, and what the largest of 1,000 or more other rows alone adds to a
+    batch, times 1.1: a step must suit the batch it is made from, and the rows of the worst batch.
+    The sketch is of 1,000 rows or more, with the ridge if K_mm fits; the paper gives no rule for
+    the damping.
 
     References
     ----------
