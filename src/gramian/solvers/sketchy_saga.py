@@ -113,7 +113,8 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
 
     If the squared residual of the batches grows to four times the least one, or beyond numbers, it
     goes back to where the last stretch that went well began, with half the step: `halvings` in
-    the history counts it, and the logger tells. ``rel_residual`` is that of the normal equations, from the table: it lags behind.
+    the history counts it, and the logger tells. ``rel_residual`` is that of the normal equations,
+    from the table: it lags behind.
 
     Departures: the table starts with the residuals at the start, not with zeros. Batches of a
     sequential source are those of a shuffled pass; drawn independently they converge with longer
