@@ -23,6 +23,7 @@ from gramian.solvers import (
     tolerance,
 )
 from gramian.solvers.sketchy_saga import _Work
+from gramian.solvers.streaming import BatchErrors
 
 N, M = 200, 15
 
@@ -73,14 +74,9 @@ def test_gradients_of_batches_are_unbiased(ridge, weighted):
     total = torch.zeros_like(later.coef)
     for B in torch.arange(N).view(-1, 50):  # batches that make up all rows
         w, x, table = later.coef.clone(), later.average.clone(), later.table.clone()
-        work._step_(w, x, table, 1.0, B, p.K.rows.take(B), _Nothing())
+        work._step_(w, x, table, 1.0, B, p.K.rows.take(B), BatchErrors())
         total += work.sketch.P.apply(later.coef - w) / 4
     torch.testing.assert_close(total, gradient(p, later.coef), rtol=1e-7, atol=1e-10)
-
-
-class _Nothing:
-    def add(self, residual: Tensor, targets: Tensor) -> None:
-        pass
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -123,7 +123,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     projection_epochs: Any = "auto"
     projection_tol: float | int = 1e-3
     average: bool = True
-    augment: Augmentation | None = None
+    augment: Any = None  # Augmentation or None, checked below
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
     state_type: ClassVar[type] = EigenPro3State
     allows_zero_penalty: ClassVar[bool] = True
