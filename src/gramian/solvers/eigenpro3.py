@@ -241,10 +241,11 @@ class _Training:
 
     def changed(self, number: int, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return the rows and targets of a batch, augmented."""
-        if self.solver.augment is None:
+        augment: Augmentation | None = self.solver.augment
+        if augment is None:
             return x, y
         rng = torch.Generator().manual_seed(self.batches.seed + EPOCH_STRIDE * (number + 1))
-        return self.solver.augment(x, y, rng)
+        return augment(x, y, rng)
 
 
 class _Walk:
