@@ -26,7 +26,7 @@ from .stored import StoredSquare
 PLOT = ROOT / "docs" / "plots" / "full_linear.png"
 FLOAT32_PLOT = ROOT / "docs" / "plots" / "full_float32.png"
 ROWS, BLOCKS = 10_000, 10
-PASSES, EVERY = 300, 4
+PASSES, EVERY = 160, 4
 GOAL = 1e-10
 RANKS = (50, 100, 200, 500)
 PENALTIES = (1e-6, 1e-9)

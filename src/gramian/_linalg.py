@@ -201,6 +201,30 @@ def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 1024) -> No
         target[start:end, start:end][i, j] = source[start:end, start:end][i, j]
 
 
+def top_eigenpairs(A: Float[Tensor, "m m"], k: int) -> tuple[Tensor, Tensor]:
+    """Return the k largest eigenvalues, (k,), and their vectors, (m, k), the largest first.
+
+    Parameters
+    ----------
+    A : Tensor of shape (m, m)
+        Symmetric, float64; it is spoilt. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`.
+    k : int
+    """
+    m = len(A)
+    with _one_thread_if_small(4 * m**3 / 3):
+        values, vectors = scipy.linalg.eigh(
+            A.numpy(),
+            lower=False,
+            overwrite_a=True,
+            check_finite=False,
+            subset_by_index=[m - k, m - 1],
+        )
+    return (
+        torch.from_numpy(values[::-1].copy()),
+        torch.from_numpy(vectors[:, ::-1].copy()),
+    )
+
+
 def stacked_triangle(blocks: list[Float[Tensor, "_ m"]]) -> Float[Tensor, "k m"]:
     """Return the R of a QR factorisation of the blocks stacked on each other."""
     R: Tensor = torch.linalg.qr(torch.cat(blocks), mode="r").R

@@ -31,9 +31,9 @@ class _Ridge:
     weights: Float[Tensor, " n"] | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.penalty) and self.penalty > 0):
+        if not (math.isfinite(self.penalty) and self.penalty >= 0):
             raise ValueError(
-                f"penalty must be positive and finite, not {self.penalty!r}; it is the ridge per "
+                f"penalty must be finite and at least 0, not {self.penalty!r}; it is the ridge per "
                 "sample: scikit-learn's alpha / n"
             )
         n, shape = self.K.shape[0], tuple(self.targets.shape)
@@ -71,7 +71,7 @@ class FullProblem(_Ridge):
     K : KernelOperator of shape (n, n)
     targets : Tensor of shape (n, t)
     penalty : float
-        Ridge per sample; positive.
+        Ridge per sample, at least 0; `Solver.allows_zero_penalty` says who can do without.
     weights : Tensor of shape (n,), optional
         Positive observation weights; ones if None.
     """
@@ -131,7 +131,7 @@ class NystromProblem(_Ridge):
         Rows against landmarks.
     targets : Tensor of shape (n, t)
     penalty : float
-        Ridge per sample; positive.
+        Ridge per sample, at least 0; `Solver.allows_zero_penalty` says who can do without.
     weights : Tensor of shape (n,), optional
         Observation weights, at least zero; ones if None.
     landmark_weight : Tensor of shape (m,), optional
@@ -141,16 +141,22 @@ class NystromProblem(_Ridge):
     coverage : float, optional
         The fraction of the rows that equal a landmark: m / n if not given. At 1 the landmarks,
         with their weights, are the data, and a preconditioner built from them is exact.
+    index : Tensor of shape (m,), optional
+        Row numbers of the landmarks, where they are rows: with them the penalty is a sum over
+        rows, too, see `SketchySAGA`.
     """
 
     landmark_weight: Float[Tensor, " m"] | None = None
     coverage: float = -1.0
+    index: Int[Tensor, " m"] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         n, m = self.K.shape
         if self.coverage < 0:
             object.__setattr__(self, "coverage", min(m / n, 1.0))
+        if self.index is not None and tuple(self.index.shape) != (m,):
+            raise ValueError(f"index must have shape ({m},), not {tuple(self.index.shape)}")
 
     @classmethod
     def at(
@@ -167,7 +173,8 @@ class NystromProblem(_Ridge):
         weight = torch.ones(len(index)) if landmark_weight is None else landmark_weight
         if weights is not None:
             weight = weight * (weights[index] / weights.mean())
-        return cls(K.against(points), targets, penalty, weights, weight.double())
+        against = K.against(points)
+        return cls(against, targets, penalty, weights, weight.double(), index=index)
 
     @property
     def K_mm(self) -> KernelOperator:

@@ -367,7 +367,7 @@ class TestSettings:
 
     @pytest.mark.parametrize("penalty", ["best", b"auto", None, [1.0]])
     def test_penalty(self, penalty):
-        with pytest.raises(ValueError, match=r"penalty must be positive and finite, .*or 'auto'"):
+        with pytest.raises(ValueError, match=r"penalty must be finite and at least 0, .*or 'auto'"):
             auto().set_params(penalty=penalty).fit(X, Y)
 
     def test_more_landmarks_than_rows(self):

@@ -39,8 +39,8 @@ def penalty(text: str) -> float | Literal["auto"]:
         value = float(text)
     except ValueError:
         raise ValueError(f"--penalty is a number or auto, not {text}") from None
-    if not 0 < value < math.inf:
-        raise ValueError(f"--penalty must be positive and finite, not {text}")
+    if not 0 <= value < math.inf:
+        raise ValueError(f"--penalty must be finite and at least 0, not {text}")
     return value
 
 

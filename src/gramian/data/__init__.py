@@ -28,7 +28,8 @@ array: never write to it.
 
 Sources can be wrapped: `Standardized` scales the features on the way (a `Standardizer` finds mean
 and scale in one pass), `Subset`, `Without` and `Select` pick rows and columns, `Cast` changes the
-type. `check_finite` looks for missing values. For the command line, `open_rows`, `read_targets`,
+type. `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip` change
+them. `check_finite` looks for missing values. For the command line, `open_rows`, `read_targets`,
 `feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
 small real data sets that ship with the package.
 
@@ -37,7 +38,9 @@ To add a format, write one class with `blocks` and `take`, and one branch in `as
 
 from .array import ArrayRows
 from .arrow import TableRows
+from .augment import Augmentation, crop_flip, mixup, noise
 from .base import RowSource
+from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_finite
 from .convert import convert
 from .parquet import ParquetRows
@@ -52,11 +55,15 @@ from .transform import Cast, Standardized
 from .without import Without
 
 __all__ = [
+    "EPOCH_STRIDE",
     "ArrayRows",
+    "Augmentation",
+    "Batches",
     "Cast",
     "ParquetRows",
     "RowSource",
     "Select",
+    "Shuffle",
     "SparseRows",
     "Standardized",
     "Standardizer",
@@ -66,7 +73,10 @@ __all__ = [
     "as_rows",
     "check_finite",
     "convert",
+    "crop_flip",
     "feature_columns",
+    "mixup",
+    "noise",
     "open_rows",
     "read_targets",
     "sample_path",

@@ -125,7 +125,7 @@ class KernelRidgeBase(RowsEstimator):
             state=self._restored(callbacks, problem, solver) or begin.state,
             rng=for_solver,
         )
-        self._warn(result)
+        self._warn(result, solver)
         self.model_ = replace(problem.model(result.state.coef), **model_parts)
         self.dual_coef_ = _squeezed(result.state.coef)
         self.landmark_index_ = _numpy(None if begin.landmarks is None else begin.landmarks.index)
@@ -134,6 +134,7 @@ class KernelRidgeBase(RowsEstimator):
         self.stop_reason_ = result.reason
         self.history_ = result.history
         self.solver_, self.engine_, self.kernel_ = solver, K.engine, kernel
+        self.solver_settings_ = dict(getattr(result.state, "settings", {}))
         self._landmarks_chosen = self.landmarks
 
     def _chosen(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], Size]:
@@ -146,6 +147,8 @@ class KernelRidgeBase(RowsEstimator):
         size = Size(n, d, targets, m, rows.dtype.itemsize, selector is None, fits, once)
         solver = choices.solver(self.solver, size, self._limit())
         solver.check_type(FullProblem if size.full else NystromProblem)
+        if not isinstance(self.penalty, str):
+            solver.check_penalty(self.penalty)
         return solver, size
 
     def _begin(
@@ -231,7 +234,9 @@ class KernelRidgeBase(RowsEstimator):
             weight = weight * data.weights[chosen.index] / data.weights.mean()
         coverage = chosen.info.get("coverage", -1.0)
         centers = K.against(chosen.points)
-        return NystromProblem(centers, data.targets, penalty, data.weights, weight, coverage)
+        return NystromProblem(
+            centers, data.targets, penalty, data.weights, weight, coverage, chosen.index
+        )
 
     def _bound(self, callback: Any, encode: Callable[[Any], Tensor]) -> Any:
         if not isinstance(callback, Validate):
@@ -259,13 +264,14 @@ class KernelRidgeBase(RowsEstimator):
             and _same_choice(self.landmarks, self._landmarks_chosen)
         )
 
-    def _warn(self, result: solvers.Result) -> None:
+    def _warn(self, result: solvers.Result, solver: Solver[Any, Any]) -> None:
         if result.reason == "diverged":
             raise FloatingPointError(
                 f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
                 "use float64 data, or rescale targets whose squares overflow"
             )
-        if result.reason == "max_iterations":
+        early = not solver.solves_exactly or self.penalty == 0  # the number of epochs is a choice
+        if result.reason == "max_iterations" and not early:
             reached = result.history[-1].get("rel_residual", math.nan)
             warnings.warn(
                 f"stopped after max_iter={self.max_iter} iterations with a relative residual of "

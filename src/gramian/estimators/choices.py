@@ -37,9 +37,9 @@ def check_settings(estimator: Any) -> None:
     penalty = estimator.penalty
     if isinstance(penalty, str) and penalty == "auto":
         _check_path(estimator)
-    elif not (_is_number(penalty) and 0 < penalty < math.inf):
+    elif not (_is_number(penalty) and 0 <= penalty < math.inf):
         raise ValueError(
-            f"penalty must be positive and finite, not {penalty!r}; it is the ridge per "
+            f"penalty must be finite and at least 0, not {penalty!r}; it is the ridge per "
             "sample, scikit-learn's alpha / n, or 'auto'"
         )
 

@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from ..data import RowSource
-from . import inputs
+from . import inputs, partial
 from .base import Data, KernelRidgeBase
 from .regressor import _names
 
@@ -129,7 +130,37 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
             self.classes_ = classes
         return self
 
-    def _coded(self, rows: RowSource, y: np.ndarray, sample_weight: Any) -> tuple[Data, np.ndarray]:
+    @available_if(partial.streams)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> KernelRidgeClassifier:
+        """Go on with one pass over more rows; see `KernelRidge.partial_fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+        classes : array-like of shape (k,), optional
+            All labels there are, needed in the first call, which may not have a row of each.
+
+        Returns
+        -------
+        KernelRidgeClassifier
+            Itself. If it fails, it is as it was before.
+        """
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all rows; give weights as a dict")
+        with self._all_or_nothing():
+            rows, y = partial.rows_and_targets(self, X, y)
+            known = _known_classes(classes, getattr(self, "classes_", None))
+            data, _ = self._coded(rows, _column(y), sample_weight, known)
+            labels = tuple(label.item() for label in known)
+            partial.one_pass(self, data, feature_names=_names(self), classes=labels)
+            self.classes_ = known
+        return self
+
+    def _coded(
+        self, rows: RowSource, y: np.ndarray, sample_weight: Any, known: np.ndarray | None = None
+    ) -> tuple[Data, np.ndarray]:
         """Return the data with class codes as targets, and the classes."""
         check_classification_targets(y)
         weights = inputs.weight_tensor(sample_weight, len(rows))
@@ -137,7 +168,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
             by_class = torch.from_numpy(compute_sample_weight(self.class_weight, y))
             weights = by_class if weights is None else weights * by_class
         seen = np.ones(len(y), bool) if weights is None else weights.numpy() > 0
-        classes = np.unique(y[seen])
+        classes = np.unique(y[seen]) if known is None else known
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes.tolist()}, in rows of positive weight; a "
@@ -168,6 +199,17 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
         labels: np.ndarray = self.classes_[best]
         return labels
+
+
+def _known_classes(given: Any, before: np.ndarray | None) -> np.ndarray:
+    """Return the classes of `partial_fit`: those of the first call."""
+    if given is None and before is None:
+        raise ValueError("classes must be given in the first call of partial_fit: all labels")
+    if given is None or before is None:
+        return before if before is not None else np.unique(np.asarray(given))
+    if not np.array_equal(np.unique(np.asarray(given)), before):
+        raise ValueError(f"classes={given!r} are not those of the first call, {before.tolist()}")
+    return before
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Tensor:

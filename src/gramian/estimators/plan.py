@@ -15,7 +15,18 @@ from .. import _linalg as la
 from .._checks import readable_bytes
 from ..kernels import Kernel
 from ..operators import Engine
-from ..solvers import PCG, ASkotch, Direct, Falkon, Solver
+from ..preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
+from ..solvers import (
+    PCG,
+    ASkotch,
+    Direct,
+    EigenPro1,
+    EigenPro2,
+    EigenPro3,
+    Falkon,
+    SketchySAGA,
+    Solver,
+)
 
 ASSUMED_ITERATIONS = 20
 """Iterations of an iterative solver that a plan reckons with, as in the FALKON paper."""
@@ -108,7 +119,44 @@ def dense_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
         return vectors + 8 * m * m + 16 * m * size.d + path
     if isinstance(solver, ASkotch):
         return vectors + solver.block_bytes(n)
+    if isinstance(solver, EigenPro2 | EigenPro3 | SketchySAGA):
+        return vectors + _streaming_bytes(solver, size)
     return vectors + (solver.factor_bytes(n) if isinstance(solver, PCG) else 0)
+
+
+def _streaming_bytes(solver: EigenPro2 | EigenPro3 | SketchySAGA, size: Size) -> int:
+    """Return what is kept beside vectors; what is chosen to fit is in the memory for blocks."""
+    n, m = size.n, size.m
+    if isinstance(solver, SketchySAGA):
+        return 16 * n * size.t + 24 * m * solver.sketch_rank(m) + 16 * m * size.d
+    given = solver.subsample != "auto" or isinstance(solver, EigenPro1)
+    sample = BYTES_PER_PAIR * _subsample(solver, n) ** 2 if given else 0
+    if isinstance(solver, EigenPro2):
+        return sample
+    exact = 8 * m * m if solver.projection == "exact" else 0
+    return sample + exact + 16 * m * (size.d + max(1, m // 10))
+
+
+def _subsample(solver: EigenPro2 | EigenPro3, n: int) -> int:
+    """Return the rows of which EigenPro takes eigenvectors, if the memory is enough."""
+    if isinstance(solver, EigenPro1):
+        return n
+    if solver.subsample != "auto":
+        return min(n, int(solver.subsample))
+    return min(n, SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE)
+
+
+def _streaming_evaluations(
+    solver: EigenPro2 | EigenPro3 | SketchySAGA, size: Size, iterations: int
+) -> int:
+    n, m = size.n, size.m
+    if isinstance(solver, SketchySAGA):
+        return (iterations + 1) * n * m + m * m
+    s = _subsample(solver, n)
+    if isinstance(solver, EigenPro2):
+        return iterations * (n * n + n * s) + 2 * s * s
+    delayed = solver.projection_for(m, BLOCKS) == "delayed"
+    return iterations * (n * (m + s) + 2 * n * m * delayed) + 2 * s * s + m * (m + s)
 
 
 def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ignore[type-arg]
@@ -122,6 +170,8 @@ def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ig
     if isinstance(solver, PCG):
         product = n * (n + 1) // 2 if size.pairs_once else n * n
         return iterations * product + n * solver.most(n)
+    if isinstance(solver, EigenPro2 | EigenPro3 | SketchySAGA):
+        return _streaming_evaluations(solver, size, iterations)
     last = (iterations + 1) * n * m + m * m
     return int(last * (1 + LEVELS * size.fits))
 
@@ -137,6 +187,8 @@ def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
         b = solver.block_rows(size.n)
         each = b**3 / 3 if solver.solver_for(b) == "exact" else 4.0 * b * b * solver.rank
         return ASSUMED_ITERATIONS * each
+    if isinstance(solver, EigenPro2 | EigenPro3):
+        return 4 * float(_subsample(solver, size.n)) ** 3 / 3
     return m**3 if isinstance(solver, Falkon) else 0.0
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
-from . import inputs
+from . import inputs, partial
 from .base import Data, KernelRidgeBase
 
 
@@ -27,7 +28,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         within 1,000 random rows. The Gaussian kernel's ``gamma`` in scikit-learn is
         ``1 / (2 * lengthscale**2)``.
     penalty : float or "auto", default=1e-6
-        The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. ``"auto"``: chosen with
+        The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
+        are stopped early, like ``"eigenpro2"``. ``"auto"``: chosen with
         the landmarks from the path of penalties of `Bless` or `BlessR`, see the notes.
     landmarks : None, int, "auto", array of shape (m, d) or Selector, default=None
         The centers. None: all rows. A number: so many random distinct rows. The name of a
@@ -38,9 +40,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
         back to compare penalties. A number: so many shuffled folds, each held back once.
     solver : str or Solver, default="auto"
-        ``"direct"``, ``"pcg"`` (all rows), ``"falkon"`` (landmarks), or an object of
-        `gramian.solvers`. ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if
-        it fits in memory, else pcg.
+        One of `gramian.solvers.names`: ``"direct"``, ``"pcg"``, ``"askotch"``, ``"eigenpro2"`` (all
+        rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object.
+        ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if it fits in memory,
+        else pcg.
     max_iter : int, default=100
         Iterations of an iterative solver.
     tol : float, default=1e-6
@@ -64,6 +67,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     dual_coef_ : ndarray of shape (m,) or (m, t)
     landmark_index_ : ndarray of shape (m,), or None
         Row numbers of the landmarks, among the rows of positive weight.
+    solver_settings_ : dict
+        What the solver has chosen, like batch and step, if it does.
     penalty_ : float
         The one given, or the one chosen.
     path_ : list of dict, or None
@@ -140,6 +145,32 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
                 return inputs.target_tensor(values, rows.dtype)
 
             self._fit(Data.build(rows, encode(y), weights), encode, feature_names=_names(self))
+            self._one_dimensional = np.ndim(y) == 1
+        return self
+
+    @available_if(partial.streams)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+        """Go on with one pass over more rows: ``solver="eigenpro3"`` or ``"sketchysaga"``.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+            Of any number of rows. Kernel and landmarks are those of the first call.
+
+        Returns
+        -------
+        KernelRidge
+            Itself. If it fails, it is as it was before.
+
+        Notes
+        -----
+        Preconditioners are built from the rows of each call: they should be some thousands.
+        """
+        with self._all_or_nothing():
+            rows, y = partial.rows_and_targets(self, X, y)
+            weights = inputs.weight_tensor(sample_weight, len(rows))
+            data = Data.build(rows, inputs.target_tensor(y, rows.dtype), weights)
+            partial.one_pass(self, data, feature_names=_names(self))
             self._one_dimensional = np.ndim(y) == 1
         return self
 

@@ -18,7 +18,16 @@ its operator: the number of kernel evaluations, which is a cost that no hardware
 from __future__ import annotations
 
 from .engine import Engine, choose_engine
+from .kept import KeptBlock, kept
 from .kernel_operator import CostMeter, KernelOperator
 from .torch_engine import TorchEngine
 
-__all__ = ["CostMeter", "Engine", "KernelOperator", "TorchEngine", "choose_engine"]
+__all__ = [
+    "CostMeter",
+    "Engine",
+    "KeptBlock",
+    "KernelOperator",
+    "TorchEngine",
+    "choose_engine",
+    "kept",
+]

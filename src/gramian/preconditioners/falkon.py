@@ -77,7 +77,7 @@ class FalkonFactor:
         P = la.by_columns(problem.K_mm.double().dense())
         la.require_finite(P)
         la.flush_tiny_(P)
-        jitter = _factor_landmarks(P, _least_jitter(P, problem.K.dtype))
+        jitter = cholesky_with_jitter_(P, problem.K.dtype)
         diagonal = P.diagonal().clone()
         la.mirror_upper_(P)
         _divide_columns_below_diagonal(P, diagonal)
@@ -124,8 +124,17 @@ def _least_jitter(P: Tensor, dtype: torch.dtype) -> float:
     return max(la.EPS * trace, ROUNDING_UNITS * torch.finfo(dtype).eps * trace / len(P))
 
 
-def _factor_landmarks(P: Tensor, jitter: float) -> float:
-    """Replace the upper triangle of K_mm by T and return the jitter that made it possible."""
+def cholesky_with_jitter_(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
+    """Replace the upper triangle of K_mm by T, T'T = K_mm + jitter I, and return the jitter.
+
+    Parameters
+    ----------
+    P : Tensor of shape (m, m)
+        Float64, by columns, without entries below the normal numbers.
+    dtype : torch.dtype
+        In which K_nm is computed: see the notes of `FalkonFactor`.
+    """
+    jitter = _least_jitter(P, dtype)
     diagonal = P.diagonal().clone()
     while True:
         P.diagonal().copy_(diagonal + jitter)

@@ -10,15 +10,30 @@ that knows about stopping, time, history, callbacks and divergence::
 A yielded state is all that is needed to go on exactly: ``solve(..., state=state)``. A plain
 ``State(0, coef)`` is a starting point instead.
 
-========  ===================  ==========================================================
-name      problem              method
-========  ===================  ==========================================================
+===========  ==========================================================
 direct    both                 factorisation in float64: the yardstick
 pcg       FullProblem          preconditioned conjugate gradient, K never stored
 askotch   FullProblem          accelerated block coordinate descent, memory of order n
 skotch    FullProblem          the same without momentum
 falkon    NystromProblem       conjugate gradient with FALKON's preconditioner
 ========  ===================  ==========================================================
+=======
+===========  ===============  ==============================================================
+name         problem          method
+===========  ===============  ==============================================================
+direct       both             factorisation in float64: the yardstick
+pcg          FullProblem      preconditioned conjugate gradient, K never stored
+askotch      FullProblem      accelerated block coordinate descent, memory of order n
+skotch       FullProblem      the same without momentum
+eigenpro1    FullProblem      gradient descent with the top of the spectrum of K flattened
+eigenpro2    FullProblem      the same with a subsample's spectrum, in mini-batches
+falkon       NystromProblem   conjugate gradient with FALKON's preconditioner
+eigenpro3    NystromProblem   mini-batches from a stream, projected onto many centers
+sketchysaga  NystromProblem   preconditioned gradients with variance reduction, memory of order m
+===========  ===============  ==============================================================
+
+EigenPro also works with penalty 0: it is then the number of epochs that regularises. The fixed
+point of EigenPro 3 is a weighted least squares and not the solution of the problem.
 
 To add a solver: one file with a `State` subclass and a registered `Solver`, one import line here.
 """
@@ -31,13 +46,17 @@ from .askotch import ASkotch, ASkotchState, Skotch
 from .base import Callback, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .direct import Direct
+from .eigenpro1 import EigenPro1
+from .eigenpro2 import EigenPro2, EigenProState
+from .eigenpro3 import EigenPro3, EigenPro3State
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
+from .sketchy_saga import SagaState, SketchySAGA
 from .stopping import Stop, max_iterations, patience, time_limit, tolerance
 
 
 def make(name: str, **parameters: Any) -> Solver[Any, Any]:
-    """Return the solver called `name`: askotch, direct, falkon, pcg or skotch."""
+    """Return the solver called `name`, one of `names`."""
     return solvers.make(name, **parameters)
 
 
@@ -58,9 +77,16 @@ __all__ = [
     "CGState",
     "Callback",
     "Direct",
+    "EigenPro1",
+    "EigenPro2",
+    "EigenPro3",
+    "EigenPro3State",
+    "EigenProState",
     "Falkon",
     "FalkonState",
     "Result",
+    "SagaState",
+    "SketchySAGA",
     "Skotch",
     "Solver",
     "State",

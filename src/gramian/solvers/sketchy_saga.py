@@ -1,0 +1,390 @@
+"""SketchySAGA: preconditioned, variance-reduced stochastic gradients in memory of order m."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._checks import as_count, as_positive, check_count_or_auto
+from ..data import EPOCH_STRIDE, Batches, as_rows
+from ..operators import KeptBlock, KernelOperator, kept
+from ..problems import NystromProblem, Problem
+from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .saga_sketch import Hessian, Sketch
+from .streaming import BatchErrors, Stretch, held_centers, relative_weights
+
+logger = logging.getLogger("gramian")
+
+RIDGES = ("auto", "direct", "rows")
+
+BATCH = 512
+"""Rows of an automatic batch; the paper takes 256 to 65,536."""
+
+WORSE = 4.0
+"""Growth of the squared residual over its least at which the step is halved."""
+
+
+@dataclass
+class SagaState(State):
+    """All that the method needs to go on.
+
+    Attributes
+    ----------
+    table : Tensor of shape (n, t)
+        Psi: the weighted residual of each row when it was last seen.
+    average : Tensor of shape (m, t)
+        x: the gradient of the rows that the table stands for, over n.
+    size : Tensor of shape (t,)
+        Norms of the right-hand side over n.
+    least : float
+        The least mean squared residual of a stretch so far.
+    halvings : int
+        How often the step was halved.
+    safe : Tensor of shape (m, t)
+        Coefficients at the start of the last stretch that went well, to go back to.
+    seed : int
+    settings : dict of str to float
+        What was chosen: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
+    """
+
+    table: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
+    average: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
+    size: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
+    least: float = math.inf
+    halvings: int = 0
+    safe: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
+    seed: int = 0
+    settings: dict[str, int | float] = field(default_factory=dict)
+
+
+@solvers.register("sketchysaga")
+@dataclass(frozen=True)
+class SketchySAGA(Solver[NystromProblem, SagaState]):
+    r"""SketchySAGA [1]_, algorithm 5: SAGA with a randomised Nystrom preconditioner.
+
+    With :math:`P` of rank r for a sketch of the Hessian and damping :math:`\rho`, for each batch B
+    of b rows:
+
+    .. math:: \psi = \Omega_B (K_{Bm} w - y_B), \quad a = K_{Bm}^\top (\psi - \Psi_B), \quad
+        g = x + a / b + \lambda K_{mm} w, \quad x \leftarrow x + a / n, \quad \Psi_B \leftarrow
+        \psi, \quad w \leftarrow w - \eta (P + \rho I)^{-1} g
+
+    all divided by n. The table :math:`\Psi` holds one number for each row and target.
+
+    Parameters
+    ----------
+    batch : int or "auto", default="auto"
+        b. "auto": 512, and what fits into a quarter of the memory.
+    rank : int or "auto", default="auto"
+        r. "auto": m / 10, between 100 and 500.
+    damping : float or "auto", default="auto"
+        :math:`\rho`, in units of the Hessian over n. "auto": the best of :math:`\Lambda_1 \cdot
+        10^{-j}`, j = 0 to 7, where :math:`\Lambda_1` is the largest eigenvalue of the sketch, by
+        the squared error of a probe of 4 b rows (at least 1,000) after 30 steps with all of them.
+    step_scale : float, default=0.5
+        :math:`\eta L`: the step is this over the preconditioned smoothness L.
+    ridge : str, default="auto"
+        How the term :math:`\lambda K_{mm} w` is computed: ``"direct"``, m² kernel evaluations per
+        batch, none if K_mm fits into a quarter of the memory; ``"rows"``, for landmarks that are
+        rows of the data: see the notes. "auto": rows where it can, and K_mm does not fit.
+    states_per_epoch : int, default=1
+        More of them let time limits and callbacks act within an epoch.
+
+    Notes
+    -----
+    An iteration is an epoch: n m kernel evaluations. Setup: one pass for the size of the right-hand
+    side, and the sketch. Memory: n numbers per target, m r numbers and a block of b by m; m² only
+    if that fits. Rows may come from any source. Vectors and P are float64, kernel entries have the
+    dtype of the rows.
+
+    With E the rows of the identity that belong to the landmarks and :math:`c = n \lambda / 2`,
+
+    .. math:: K^\top \Omega (K w - y) + 2 c K_{mm} w = (K + c\, \Omega^{-1} E)^\top \Omega ((K + c\,
+        \Omega^{-1} E) w - y) - c^2 \Omega_Z^{-1} w + c\, y_Z
+
+    exactly, so that with ``ridge="rows"`` the penalty is a sum over rows too.
+
+    If the squared residual of the batches grows to four times the least one, or beyond numbers, it
+    goes back to where the last stretch that went well began, with half the step: `halvings` in
+    the history counts it, and the logger tells. ``rel_residual`` is that of the normal equations,
+    from the table: it lags behind.
+
+    Departures: the table starts with the residuals at the start, not with zeros. Batches of a
+    sequential source are those of a shuffled pass; drawn independently they converge with longer
+    steps, since a row that has just been seen may come again. L is the largest over three batches
+    of b rows, not of n / 50, and what the largest of 1,000 or more other rows alone adds to a
+    batch, times 1.1: a step must suit the batch it is made from, and the rows of the worst batch.
+    The sketch is of 1,000 rows or more, with the ridge if K_mm fits; the paper gives no rule for
+    the damping.
+
+    References
+    ----------
+    .. [1] Rathore, Frangella, Yang, Derezinski, Udell, *Have ASkotch: A neat solution for
+       large-scale kernel ridge regression*, 2024, arXiv:2407.10070, algorithm 5 and section B.5.
+    """
+
+    batch: Any = "auto"  # int or "auto", checked below, as the next
+    rank: Any = "auto"
+    damping: Any = "auto"
+    step_scale: float | int = 0.5
+    ridge: str = "auto"
+    states_per_epoch: int = 1
+    problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
+    state_type: ClassVar[type] = SagaState
+    allows_zero_penalty: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_count_or_auto(self.batch, "batch")
+        check_count_or_auto(self.rank, "rank")
+        if self.damping != "auto":
+            as_positive(self.damping, "damping")
+        as_positive(self.step_scale, "step_scale")
+        as_count(self.states_per_epoch, "states_per_epoch")
+        if self.ridge not in RIDGES:
+            raise ValueError(f"ridge must be one of {', '.join(RIDGES)}, not {self.ridge!r}")
+
+    def check(self, problem: Any) -> None:
+        super().check(problem)
+        if self.ridge == "rows" and not _in_rows(problem):
+            raise ValueError(
+                "ridge='rows' needs distinct landmarks that are rows of the data, with their row "
+                "numbers and positive weights (NystromProblem.at gives them); use ridge='direct'"
+            )
+
+    def iterate(
+        self,
+        problem: NystromProblem,
+        state: State | None = None,
+        *,
+        rng: torch.Generator | None = None,
+    ) -> Iterator[SagaState]:
+        seed = state.seed if isinstance(state, SagaState) else drawn_seed(rng)
+        m, t = problem.K.shape[1], problem.targets.shape[1]
+        start = starting_coef(state, problem.targets.new_zeros(m, t).double())
+        work = _Work.build(self, problem, seed)
+        s = state if isinstance(state, SagaState) else work.begin(start, state)
+        yield s
+        while True:
+            s = work.next(s)
+            yield s
+
+    def batch_rows(self, n: int, fits: int) -> int:
+        """Return b for n rows, of which so many fit into the memory of a batch."""
+        return max(1, min(n, BATCH, fits)) if self.batch == "auto" else min(int(self.batch), n)
+
+    def sketch_rank(self, m: int) -> int:
+        """Return r for m landmarks."""
+        return min(m, min(max(m // 10, 100), 500) if self.rank == "auto" else int(self.rank))
+
+
+def _in_rows(problem: Problem) -> bool:
+    """Return whether each landmark is a row of its own, with a weight."""
+    index = problem.index if isinstance(problem, NystromProblem) else None
+    weights = problem.weights
+    if index is None or len(index.unique()) < len(index):
+        return False
+    return weights is None or bool((weights[index] > 0).all())
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What stays the same in all steps."""
+
+    solver: SketchySAGA
+    problem: NystromProblem
+    K: KernelOperator
+    ridge: _Ridge
+    sketch: Sketch
+    batches: Batches
+    omega: Tensor
+
+    @classmethod
+    def build(cls, solver: SketchySAGA, problem: NystromProblem, seed: int) -> _Work:
+        K = held_centers(problem.K)
+        n, m = K.shape
+        omega = relative_weights(problem)
+        omega = torch.ones(n, dtype=torch.float64) if omega is None else omega
+        K_mm = kept(replace(K, rows=K.cols), K.memory_bytes // 4)
+        rows = solver.ridge == "rows" or (
+            solver.ridge == "auto" and not isinstance(K_mm, KeptBlock) and _in_rows(problem)
+        )
+        ridge = _Ridge.build(problem, K_mm, omega, rows)
+        b = solver.batch_rows(n, K.memory_bytes // (4 * m * K.dtype.itemsize))
+        in_rows = float((ridge.entry.square() * omega[problem.index, None]).max()) if rows else 0.0
+        hessian = Hessian(K, omega, problem.targets, ridge.kept, problem.penalty, in_rows)
+        rng = torch.Generator().manual_seed(seed)
+        sketch = Sketch.build(
+            hessian, solver.sketch_rank(m), b, solver.damping, solver.step_scale, rng
+        )
+        return cls(
+            solver, problem, K, ridge, sketch, Batches(K.rows, b, seed, K.memory_bytes // 4), omega
+        )
+
+    def begin(self, coef: Tensor, state: State | None) -> SagaState:
+        y, n = self.problem.targets.double(), self.K.shape[0]
+        rhs = self.K.normal(None, self.omega, y) / n  # of the opposite sign
+        table, average = -self.omega[:, None] * y, rhs
+        if coef.any():
+            r = self.ridge.added_(self.K @ coef, coef, torch.arange(n)) - y
+            table = self.omega[:, None] * r
+            average = self.K.T @ table / n
+        average = self.ridge.added_transpose_(average * n, table, torch.arange(n)) / n
+        settings = {
+            **self.sketch.settings(),
+            "batch": self.batches.size,
+            "ridge_in_rows": int(self.ridge.at is not None),
+        }
+        return SagaState(
+            iteration=0 if state is None else state.iteration,
+            coef=coef,
+            metrics={"halvings": 0},
+            table=table,
+            average=average,
+            size=rhs.norm(dim=0),
+            least=float((table / self.omega[:, None].clamp(min=1e-300)).square().mean()),
+            safe=coef,
+            seed=self.batches.seed,
+            settings=settings,
+        )
+
+    def next(self, s: SagaState) -> SagaState:
+        """Return the state after the next stretch, or an earlier one with half the step."""
+        part = Stretch.after(s.iteration, len(self.batches), self.solver.states_per_epoch)
+        w, x, table, seen = s.coef.clone(), s.average.clone(), s.table.clone(), BatchErrors()
+        eta = self.sketch.step / 2**s.halvings
+        for index, rows in self.drawn(part):
+            self._step_(w, x, table, eta, index, rows, seen)
+        if not seen.mse <= WORSE * s.least or not bool(w.isfinite().all()):
+            logger.warning(
+                "SketchySAGA: the squared residual grew from %.2e to %.2e; the step is halved",
+                s.least,
+                seen.mse,
+            )
+            metrics = {**s.metrics, "epoch": part.done, "halvings": s.halvings + 1}
+            return replace(s, iteration=s.iteration + 1, metrics=metrics, halvings=s.halvings + 1)
+        gradient = (x + self.ridge.gradient(w)).norm(dim=0)
+        relative = gradient / torch.where(s.size > 0, s.size, 1.0)
+        metrics = {
+            "epoch": part.done,
+            "batch_mse": seen.mse,
+            "rel_residual": float(relative.max()),
+            "halvings": s.halvings,
+        }
+        return replace(
+            s,
+            iteration=s.iteration + 1,
+            coef=w,
+            metrics=metrics,
+            table=table,
+            average=x,
+            safe=s.coef,
+            least=min(s.least, seen.mse),
+        )
+
+    def drawn(self, part: Stretch) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield row numbers and rows of each batch: independent ones, where rows can be drawn."""
+        n, b = self.K.shape[0], self.batches.size
+        if b >= n or not self.K.rows.random_access:
+            yield from self.batches.epoch(part.epoch, part.start, part.stop)
+            return
+        for number in range(part.start, part.stop):
+            batch = part.epoch * len(self.batches) + number
+            rng = torch.Generator().manual_seed(self.batches.seed + EPOCH_STRIDE * (batch + 1))
+            index = torch.randint(n, (b,), generator=rng).unique()
+            yield index, self.K.rows.take(index)
+
+    def _step_(
+        self,
+        w: Tensor,
+        x: Tensor,
+        table: Tensor,
+        eta: float,
+        B: Tensor,
+        rows: Tensor,
+        seen: BatchErrors,
+    ) -> None:
+        K_Bm = kept(replace(self.K, rows=as_rows(rows)), self.K.memory_bytes // 2)
+        y = self.problem.targets[B].double()
+        r = self.ridge.added_(K_Bm @ w, w, B) - y
+        seen.add(r, y)
+        psi = self.omega[B, None] * r
+        change = psi - table[B]
+        aux = self.ridge.added_transpose_(K_Bm.T @ change, change, B)
+        g = x + aux / len(B) + self.ridge.gradient(w)
+        x += aux / self.K.shape[0]
+        table[B] = psi
+        w -= eta * (self.sketch.P @ g)
+
+
+@dataclass(frozen=True)
+class _Ridge:
+    """The term lambda K_mm w of the gradient: as it is, or in the rows that are landmarks.
+
+    Attributes
+    ----------
+    K_mm : KernelOperator or KeptBlock
+    penalty : float
+    at : Tensor of shape (n,), or None
+        The number of the landmark that a row is, -1 for others; None if the term is direct.
+    entry : Tensor of shape (m, 1)
+        c / omega of the landmarks.
+    constant : Tensor of shape (m, t)
+        c y of the landmarks over n.
+    """
+
+    K_mm: KernelOperator | KeptBlock
+    penalty: float
+    at: Tensor | None
+    entry: Tensor
+    constant: Tensor
+
+    @classmethod
+    def build(
+        cls, problem: NystromProblem, K_mm: KernelOperator | KeptBlock, omega: Tensor, rows: bool
+    ) -> _Ridge:
+        n, m = problem.K.shape
+        none = torch.empty(0, 0, dtype=torch.float64)
+        if not rows or problem.index is None:
+            return cls(K_mm, problem.penalty, None, none, none)
+        at = torch.full((n,), -1)
+        at[problem.index] = torch.arange(m)
+        c = n * problem.penalty / 2
+        entry = c / omega[problem.index, None]
+        return cls(
+            K_mm, problem.penalty, at, entry, c * problem.targets[problem.index].double() / n
+        )
+
+    @property
+    def kept(self) -> KeptBlock | None:
+        """The matrix, if it is there."""
+        return self.K_mm if isinstance(self.K_mm, KeptBlock) else None
+
+    def gradient(self, w: Tensor) -> Tensor:
+        """Return what is left beside the sum over rows, over n."""
+        if self.at is None:
+            return self.penalty * (self.K_mm @ w)
+        return self.constant - (self.penalty / 2) * (self.entry * w)
+
+    def added_(self, product: Tensor, w: Tensor, B: Tensor) -> Tensor:
+        """Add c / omega E_B w to K_Bm w."""
+        if self.at is not None:
+            place = self.at[B]
+            mine = place >= 0
+            product[mine] += (self.entry * w)[place[mine]]
+        return product
+
+    def added_transpose_(self, product: Tensor, v: Tensor, B: Tensor) -> Tensor:
+        """Add c / omega E_B' v to K_Bm' v."""
+        if self.at is not None:
+            place = self.at[B]
+            mine = place >= 0
+            product[place[mine]] += self.entry[place[mine]] * v[mine]
+        return product

@@ -1,0 +1,86 @@
+"""What solvers that stream mini-batches share: where in an epoch they are, and what they saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..operators import KernelOperator
+from ..problems import FullProblem, NystromProblem
+
+LEAST_BATCH = 128
+LARGEST_BATCH = 4096
+"""Rows of an automatic batch: below, calls cost more than numbers; above, nothing is saved."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The batches between two states.
+
+    Attributes
+    ----------
+    epoch : int
+    start, stop : int
+        Numbers of batches within the epoch.
+    done : float
+        Epochs after it.
+    """
+
+    epoch: int
+    start: int
+    stop: int
+    done: float
+
+    @classmethod
+    def after(cls, iteration: int, batches: int, per_epoch: int) -> Stretch:
+        """Return the stretch that follows a state, with so many batches and states per epoch."""
+        parts = min(per_epoch, batches)
+        epoch, part = divmod(iteration, parts)
+        start, stop = (-(-k * batches // parts) for k in (part, part + 1))
+        return cls(epoch, start, stop, (iteration + 1) / parts)
+
+
+class BatchErrors:
+    """The mean squared residual of batches, each at the time it was drawn, which costs nothing."""
+
+    def __init__(self) -> None:
+        self._squares: Tensor | None = None
+        self._targets: Tensor | None = None
+        self._rows = 0
+
+    def add(self, residual: Tensor, targets: Tensor) -> None:
+        """Count a batch: residuals and targets of shape (b, t)."""
+        squares = residual.double().square().sum(dim=0)
+        size = targets.double().square().sum(dim=0)
+        self._squares = squares if self._squares is None else self._squares + squares
+        self._targets = size if self._targets is None else self._targets + size
+        self._rows += len(residual)
+
+    @property
+    def mse(self) -> float:
+        """The mean over rows and targets."""
+        return 0.0 if self._squares is None else float(self._squares.mean() / self._rows)
+
+    @property
+    def relative(self) -> float:
+        """The residual relative to the targets, largest over the targets."""
+        if self._squares is None or self._targets is None:
+            return 0.0
+        return float(
+            (self._squares / torch.where(self._targets > 0, self._targets, 1)).sqrt().max()
+        )
+
+
+def held_centers(K: KernelOperator) -> KernelOperator:
+    """Return the operator with its columns in memory, dense: they are needed in each batch."""
+    Z = K.cols.take(torch.arange(K.shape[1]))
+    return K.against(Z.to_dense() if K.cols.sparse else Z)
+
+
+def relative_weights(problem: FullProblem | NystromProblem) -> Float[Tensor, " n"] | None:
+    """Return the observation weights relative to their mean, None if there are none."""
+    weights = problem.weights
+    return None if weights is None else weights.double() / weights.double().mean()

@@ -1,0 +1,421 @@
+"""EigenPro 1, 2, 3: identities of the preconditioner, projections, fixed points, and stability."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from gramian import kernels
+from gramian.data import as_rows, noise
+from gramian.operators import KernelOperator
+from gramian.preconditioners import EigenProFactor
+from gramian.problems import FullProblem, NystromProblem
+from gramian.solvers import (
+    PCG,
+    EigenPro1,
+    EigenPro2,
+    EigenPro3,
+    Falkon,
+    State,
+    max_iterations,
+    solve,
+    tolerance,
+)
+from gramian.solvers.projection import InexactProjection
+
+N, P = 120, 12
+
+
+def operator(dtype=torch.float64, kernel=None, n=N) -> KernelOperator:
+    rng = torch.Generator().manual_seed(0)
+    X = as_rows(torch.randn(n, 3, generator=rng, dtype=torch.float64).to(dtype))
+    return KernelOperator(kernel or kernels.Laplacian(2.0), X, X)
+
+
+def targets(K: KernelOperator) -> Tensor:
+    X = K.rows.take(torch.arange(K.shape[0])).double()
+    rng = torch.Generator().manual_seed(1)
+    noise = torch.randn(len(X), 2, generator=rng, dtype=torch.float64)
+    return (torch.stack([(2 * X[:, 0]).sin(), X[:, 1] ** 2], 1) + 0.2 * noise).to(K.dtype)
+
+
+def full(penalty: float = 0.0, **changes: Any) -> FullProblem:
+    K = operator(**changes)
+    return FullProblem(K, targets(K), penalty)
+
+
+def nystrom(penalty: float = 0.0, weights: Tensor | None = None, **changes: Any) -> NystromProblem:
+    K = operator(**changes)
+    return NystromProblem.at(K, torch.arange(P), targets(K), penalty, weights)
+
+
+def factor(K: KernelOperator, **settings: Any) -> EigenProFactor:
+    return EigenProFactor.build(K, rng=torch.Generator().manual_seed(0), **settings)
+
+
+def run(problem: Any, solver: Any, iterations: int, state: State | None = None) -> Any:
+    return solve(problem, solver, stop=[max_iterations(iterations)], state=state).state
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    return float((a - b).norm() / b.norm())
+
+
+def kernel_p(P: EigenProFactor, K: Tensor) -> Tensor:
+    """K^P, from the definition and the dense matrix."""
+    S = P.index
+    return K - K[:, S] @ P.vectors @ P.vectors.t() @ K[S]
+
+
+# --- the preconditioner --------------------------------------------------------------------------
+
+
+def test_with_all_rows_the_preconditioner_is_q():
+    K = operator()
+    P = factor(K, subsample=N, rank=12, exponent=1.0)
+    values, E = torch.linalg.eigh(K.dense())
+    values, E = values.flip(0), E.flip(1)
+    Q = E[:, :12] @ torch.diag(1 - values[12] / values[:12]) @ E[:, :12].t()
+    dense = K.dense()
+    back = torch.empty(N, dtype=torch.int64)
+    back[P.index] = torch.arange(N)
+    U = P.vectors[back]
+    assert relative(U @ U.t() @ dense, Q) < 1e-12
+    left = torch.linalg.eigvalsh(kernel_p(P, dense))
+    assert float(left[-1]) == pytest.approx(float(values[12]), rel=1e-12)
+    # (I - Q) K has the eigenvalue lambda_{q+1} in each flattened direction
+    assert float(left[-13]) == pytest.approx(float(values[12]), rel=1e-11)
+
+
+def test_what_is_measured_bounds_what_is_left_and_little_more():
+    K = operator(n=400)
+    for s in (400, 100):
+        P = factor(K, subsample=s)
+        largest = float(torch.linalg.eigvalsh(kernel_p(P, K.dense()))[-1]) / 400
+        assert 0.9 * largest < P.top < 3 * largest
+        assert float(kernel_p(P, K.dense()).diagonal().max()) <= 1.1 * P.beta
+
+
+def test_a_ridge_is_a_kernel_of_its_own():
+    K, ridge = operator(), 3.0
+    P = factor(K, subsample=N, rank=5, exponent=1.0, ridge=ridge)
+    A = K.dense() + ridge * torch.eye(N, dtype=torch.float64)
+    left = torch.linalg.eigvalsh(kernel_p(P, A))
+    assert float(left[-1]) == pytest.approx(float(torch.linalg.eigvalsh(A)[-6]), rel=1e-12)
+    part = factor(K, subsample=60, rank=5, exponent=1.0, ridge=ridge)
+    assert float(torch.linalg.eigvalsh(kernel_p(part, A))[0]) > 0  # still positive definite
+
+
+def test_rank_zero_is_plain_gradient_descent():
+    p = full()
+    K, y = p.K.dense(), p.targets
+    state = run(p, EigenPro2(rank=0, batch=N), 7)
+    coef = torch.zeros_like(y)
+    for _ in range(7):
+        coef -= state.settings["step"] * (K @ coef - y)
+    assert relative(state.coef, coef) < 1e-12
+
+
+# --- EigenPro 1 and 2 ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", [EigenPro1(), EigenPro2(), EigenPro2(subsample=50, batch=20)])
+def test_without_penalty_it_interpolates(solver):
+    p = full(kernel=kernels.Laplacian(0.5))
+    state = run(p, solver, 120)
+    assert relative(p.K @ state.coef, p.targets) < 1e-4
+    assert state.metrics["rel_residual"] < 1e-3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("solver", [EigenPro1(), EigenPro2(), EigenPro2(subsample=40, batch=30)])
+def test_with_a_penalty_the_fixed_point_is_that_of_pcg(solver, weighted):
+    p = full(penalty=3e-2)
+    if weighted:
+        weights = torch.linspace(0.3, 2, N, dtype=torch.float64)
+        p = FullProblem(p.K, p.targets, p.penalty, weights)
+    found = solve(p, solver, stop=[tolerance(1e-10), max_iterations(400)])
+    expected = solve(p, PCG(), stop=[tolerance(1e-13), max_iterations(500)]).state.coef
+    assert found.reason == "converged"
+    assert relative(found.state.coef, expected) < 1e-8
+
+
+def test_eigenpro2_on_all_rows_with_exponent_one_is_eigenpro1():
+    p = full(penalty=1e-3)
+    a = run(p, EigenPro1(rank=10, batch=40), 3)
+    b = run(p, EigenPro2(subsample=N, rank=10, batch=40, exponent=1.0), 3)
+    assert torch.equal(a.coef, b.coef)
+
+
+def test_float32_rows(dtype):
+    p = full(penalty=1e-1, dtype=dtype)
+    expected = solve(p.double(), PCG(), stop=[tolerance(1e-12), max_iterations(300)]).state.coef
+    state = run(p, EigenPro2(subsample=60, batch=60), 60)
+    assert state.coef.dtype == torch.float64
+    assert relative(state.coef, expected) < 20 * torch.finfo(dtype).eps ** 0.5
+
+
+# --- EigenPro 3 ----------------------------------------------------------------------------------
+
+
+def test_centers_that_are_the_data_with_exact_projection_are_eigenpro1():
+    p = full(kernel=kernels.Laplacian(0.7))
+    both = {"rank": 10, "batch": 40, "exponent": 1.0}
+    same = NystromProblem.at(p.K, torch.arange(N), p.targets, 0.0)
+    three = run(same, EigenPro3(subsample=N, projection="exact", average=False, **both), 4)
+    one = run(p, EigenPro1(rank=10, batch=40), 4)
+    assert relative(p.K @ three.coef, p.K @ one.coef) < 1e-9
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1e-3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("subsample", [N, 60])
+def test_fixed_point(penalty, weighted, subsample):
+    weights = torch.linspace(0.3, 2, N, dtype=torch.float64) if weighted else None
+    p = nystrom(penalty, weights)
+    solver = EigenPro3(subsample=subsample, rank=4, batch=N, average=False, projection="exact")
+    seed = next(solver.iterate(p)).seed
+    omega = None if weights is None else weights / weights.mean()
+    rng = torch.Generator().manual_seed(seed)
+    whole = operator()
+    P_ = EigenProFactor.build(whole, subsample=subsample, rank=4, weights=omega, rng=rng)
+    K = whole.dense()
+    KP = kernel_p(P_, K)[:P] * (torch.ones(N) if omega is None else omega)
+    expected = torch.linalg.solve(KP @ K[:, :P] + N * penalty * K[:P, :P], KP @ p.targets)
+    state = next(solver.iterate(p, State(0, expected)))
+    moved = run(p, solver, 3, state).coef
+    assert relative(K[:, :P] @ moved, K[:, :P] @ expected) < 1e-10
+    far = run(p, solver, 3, State(0, 2 * expected)).coef
+    assert relative(K[:, :P] @ far, K[:, :P] @ expected) < 0.7
+
+
+def test_lemma_6_with_all_rows():
+    p = nystrom()
+    solver = EigenPro3(subsample=N, exponent=1.0, rank=4, batch=N, average=False)
+    coef = run(p, solver, 500).coef
+    K = operator().dense()
+    values, E = torch.linalg.eigh(K)
+    D = torch.zeros(N, dtype=torch.float64)
+    D[-4:] = 1 - values[-5] / values[-4:]
+    left = torch.eye(N, dtype=torch.float64) - E @ torch.diag(D) @ E.t()
+    A = K[:P] @ left @ K[:, :P]
+    expected = torch.linalg.solve(A, K[:P] @ left @ p.targets)
+    assert relative(K[:, :P] @ coef, K[:, :P] @ expected) < 1e-8
+
+
+def test_rank_zero_is_least_squares():
+    p = nystrom()
+    K = operator().dense()[:, :P]
+    expected = torch.linalg.lstsq(K, p.targets).solution
+    solver = EigenPro3(rank=0, batch=N, average=False)
+    assert relative(K @ run(p, solver, 3, State(0, expected)).coef, K @ expected) < 1e-10
+    errors = [relative(K @ run(p, solver, k).coef, K @ expected) for k in (10, 100)]
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_inexact_projection_tends_to_the_exact_one():
+    p = nystrom(1e-3)
+    common = {"batch": 50, "rank": 4, "average": False}
+    exact = run(p, EigenPro3(projection="exact", **common), 3).coef
+    errors = [
+        relative(run(p, EigenPro3(projection="inexact", **settings, **common), 3).coef, exact)
+        for settings in (
+            {"projection_epochs": 1},
+            {"projection_epochs": 30, "projection_tol": 0},
+            {"projection_epochs": 300, "projection_tol": 0},
+        )
+    ]
+    assert errors[0] > 3 * errors[1]
+    assert errors[2] < 1e-6
+
+
+def test_a_projection_that_is_good_enough_ends():
+    K = operator()
+    P_ = factor(K, subsample=50)
+    h = 1e-6 * targets(K)  # the rule is relative
+    one, two, many = (
+        InexactProjection.build(K, P_, 30, epochs, tol, seed=0).solve(h, 1)
+        for epochs, tol in ((1, 0.0), (50, 0.99), (50, 0.0))
+    )
+    assert torch.equal(one, two)
+    assert relative(K @ many, h) < 0.1 * relative(K @ one, h)
+
+
+def test_delayed_with_one_batch_is_undelayed():
+    p = nystrom(1e-3)
+    common = {"batch": 40, "rank": 4}
+    delayed = run(p, EigenPro3(projection="delayed", delay=1, **common), 3)
+    inexact = run(p, EigenPro3(projection="inexact", projection_epochs=1, **common), 3)
+    assert torch.equal(delayed.coef, inexact.coef)
+
+
+def test_where_centers_are_the_data_delay_changes_nothing_but_rounding():
+    # the function that is projected is in the span already, so it does not matter when it is
+    K = operator(kernel=kernels.Laplacian(0.7))
+    p = NystromProblem.at(K, torch.arange(N), targets(K), 1e-3)
+    common = {"batch": 20, "rank": 4, "projection": "exact", "average": False}
+    now = run(p, EigenPro3(delay=1, **common), 2).coef
+    later = run(p, EigenPro3(delay=3, **common), 2).coef
+    assert relative(K @ later, K @ now) < 1e-10
+
+
+@pytest.mark.parametrize("projection", ["exact", "delayed"])
+def test_it_learns_with_any_projection(projection):
+    p = nystrom(1e-4, n=2000)
+    solver = EigenPro3(projection=projection, batch=100, subsample=500)
+    result = solve(p, solver, stop=[max_iterations(30)])
+    least = solve(p, Falkon(), stop=[tolerance(1e-10)]).state.coef
+    errors = [float((p.K @ c - p.targets).square().mean()) for c in (result.state.coef, least)]
+    assert errors[0] < 1.15 * errors[1]
+
+
+def test_the_mean_is_below_the_noise_floor():
+    p = nystrom(1e-3, n=600)
+    exact = run(p, EigenPro3(batch=600, rank=3, average=False), 150).coef
+    errors = [
+        relative(p.K @ run(p, EigenPro3(batch=20, rank=3, average=a), 12).coef, p.K @ exact)
+        for a in (True, False)
+    ]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_conjugate_gradient_goes_on_to_least_squares():
+    p = nystrom(1e-4)
+    coef = run(p, EigenPro3(batch=40), 20).coef
+    result = solve(p, Falkon(), state=State(0, coef), stop=[tolerance(1e-10), max_iterations(99)])
+    expected = solve(p, Falkon(), stop=[tolerance(1e-12), max_iterations(99)]).state.coef
+    assert relative(p.K @ result.state.coef, p.K @ expected) < 1e-7
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        EigenPro2(batch=20, subsample=50, states_per_epoch=3),
+        EigenPro3(batch=20, subsample=50, states_per_epoch=3),
+        EigenPro3(batch=20, delay=2, projection="delayed", augment=noise(0.1), states_per_epoch=2),
+    ],
+)
+def test_resuming_within_an_epoch_changes_nothing(solver):
+    p = full(1e-3) if isinstance(solver, EigenPro2) else nystrom(1e-3)
+    states = list(islice(solver.iterate(p, rng=torch.Generator().manual_seed(3)), 9))
+    again = list(islice(solver.iterate(p, states[4]), 5))
+    assert torch.equal(states[8].coef, again[4].coef)
+    assert states[8].metrics == again[4].metrics
+    assert states[solver.states_per_epoch].metrics["epoch"] == 1
+
+
+def test_the_augmentation_is_seen():
+    p, seen = nystrom(), []
+
+    def double(x: Tensor, y: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        seen.append(len(x))
+        return x, 2 * y
+
+    plain = run(p, EigenPro3(batch=40, subsample=50), 2).coef
+    doubled = run(p, EigenPro3(batch=40, subsample=50, augment=double), 2).coef
+    assert relative(doubled, 2 * plain) < 1e-9
+    assert sum(seen) == 2 * N + 2 * 50  # each row in each epoch; subsample and fresh sample
+
+
+def test_noise_is_different_in_each_epoch_and_the_same_again():
+    p, seen = nystrom(), []
+
+    def record(x: Tensor, y: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        x, y = noise(0.1)(x, y, rng)
+        seen.append(x)
+        return x, y
+
+    solver = EigenPro3(batch=N, subsample=50, augment=record)
+    run(p, solver, 2)
+    first, second = seen[-2:]
+    assert not torch.equal(first, second)
+    run(p, solver, 2)
+    assert torch.equal(first, seen[-2])
+
+
+# --- automatic settings --------------------------------------------------------------------------
+
+KERNELS = [
+    kernels.Gaussian(1.0),
+    kernels.Gaussian(5.0),
+    kernels.Laplacian(1.0),
+    kernels.Matern52(2.0),
+    kernels.Polynomial(degree=3, lengthscale=2.0),
+]
+
+
+def random_rows(case: int) -> Tensor:
+    """Clusters of very different sizes and widths in odd cases, a cloud with outliers in even."""
+    rng = torch.Generator().manual_seed(case)
+    n, d = 300 + 97 * (case % 5), (1, 2, 5, 20)[case % 4]
+    X = torch.randn(n, d, generator=rng, dtype=torch.float64)
+    if case % 2:
+        share = torch.rand(n, generator=rng)
+        which = (share > 0.7).long() + (share > 0.97).long()
+        X = X * torch.tensor([0.05, 1.0, 0.01])[which][:, None] + 5.0 * which[:, None]
+    else:
+        X[:3] *= 6
+    return X
+
+
+@pytest.mark.parametrize("case", range(20))
+def test_automatic_settings_do_not_diverge(case):
+    X = random_rows(case).to(torch.float32 if case % 3 == 0 else torch.float64)
+    rng = torch.Generator().manual_seed(99)
+    y = (X[:, :1] + 0.5 * torch.randn(len(X), 1, generator=rng)).tanh()
+    rows = as_rows(X)
+    K = KernelOperator(KERNELS[case % len(KERNELS)], rows, rows)
+    penalty = (0.0, 1e-6, 1e-2)[case % 3]
+    index = torch.randperm(len(X), generator=rng)[:60]
+    problems = [FullProblem(K, y, penalty), NystromProblem.at(K, index, y, penalty)]
+    # a small subsample, batches of all sizes, a rank up to its bound
+    for subsample, batch in ((100, "auto"), (100, 40), (50, len(X))):
+        for problem, kind in zip(problems, (EigenPro2, EigenPro3), strict=True):
+            result = solve(problem, kind(subsample, "auto", batch), stop=[max_iterations(6)])
+            errors = [row["batch_mse"] for row in result.history if "batch_mse" in row]
+            assert result.reason == "max_iterations"
+            assert errors[-1] <= 1.05 * errors[0]
+            assert errors[-1] <= 1.05 * float(y.square().mean())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: EigenPro2(subsample=0),
+            "subsample must be a whole number of at least 1 or 'auto'",
+        ),
+        (lambda: EigenPro2(rank=-1), "rank must be"),
+        (lambda: EigenPro2(batch="all"), "batch must be"),
+        (lambda: EigenPro2(exponent=1.5), "exponent must be above 0 and at most 1, not 1.5"),
+        (lambda: EigenPro2(step_scale=0), "step_scale must be positive and finite"),
+        (lambda: EigenPro2(states_per_epoch=0), "states_per_epoch must be a whole number"),
+        (lambda: EigenPro1(subsample=10), "EigenPro1 decomposes the matrix of all rows"),
+        (lambda: EigenPro3(projection="none"), "projection must be one of auto, delayed, inexact"),
+        (lambda: EigenPro3(delay=0), "delay must be a whole number of at least 1 or 'auto'"),
+        (lambda: EigenPro3(projection_epochs=0), "projection_epochs must be"),
+        (lambda: EigenPro3(projection_tol=1), "projection_tol must be at least 0 and below 1"),
+        (lambda: EigenPro3(augment="noise"), "augment must be a function of x, y and rng"),
+    ],
+)
+def test_settings_that_cannot_be(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("solver", [PCG(), Falkon()])
+def test_penalty_zero_is_refused_by_those_who_divide_by_it(solver):
+    problem = full() if isinstance(solver, PCG) else nystrom()
+    with pytest.raises(ValueError, match=r"needs a positive penalty, not 0.*eigenpro1, eigenpro2"):
+        solve(problem, solver)
+
+
+def test_too_many_rows_for_eigenpro1_are_refused():
+    X = as_rows(torch.zeros(20_001, 1))
+    p = FullProblem(KernelOperator(kernels.Gaussian(1.0), X, X), torch.zeros(20_001, 1), 0.0)
+    with pytest.raises(ValueError, match="20,001 rows and takes at most 20,000; use EigenPro2"):
+        solve(p, EigenPro1())

@@ -1,0 +1,180 @@
+"""SketchySAGA: full batches are gradient descent, gradients are unbiased, the fixed point."""
+
+from __future__ import annotations
+
+import logging
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from gramian import kernels
+from gramian.data import as_rows
+from gramian.operators import KernelOperator
+from gramian.problems import NystromProblem
+from gramian.solvers import (
+    Falkon,
+    SketchySAGA,
+    State,
+    max_iterations,
+    solve,
+    tolerance,
+)
+from gramian.solvers.sketchy_saga import _Work
+from gramian.solvers.streaming import BatchErrors
+
+N, M = 200, 15
+
+
+def problem(penalty=1e-2, weighted=False, dtype=torch.float64, kernel=None) -> NystromProblem:
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(N, 3, generator=rng, dtype=torch.float64)
+    y = torch.sin(2 * X[:, :2]) + 0.1 * torch.randn(N, 2, generator=rng, dtype=torch.float64)
+    rows = as_rows(X.to(dtype))
+    weights = torch.linspace(0.3, 2, N, dtype=torch.float64) if weighted else None
+    K = KernelOperator(kernel or kernels.Laplacian(2.0), rows, rows)
+    index = torch.randperm(N, generator=rng)[:M]
+    return NystromProblem.at(K, index, y.to(dtype), penalty, weights)
+
+
+def gradient(p: NystromProblem, w: Tensor) -> Tensor:
+    K, K_mm = p.K.dense(), p.K_mm.dense()
+    omega = torch.ones(N, dtype=torch.float64) if p.weights is None else p.weights
+    omega = (omega / omega.mean())[:, None]
+    return K.t() @ (omega * (K @ w - p.targets)) / N + p.penalty * K_mm @ w
+
+
+def states(p: NystromProblem, solver: SketchySAGA, count: int, state: Any = None, seed: int = 1):
+    rng = torch.Generator().manual_seed(seed)
+    return list(islice(solver.iterate(p, state, rng=rng), count))
+
+
+@pytest.mark.parametrize("ridge", ["direct", "rows"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_full_batches_are_preconditioned_gradient_descent(ridge, weighted):
+    p = problem(weighted=weighted)
+    solver = SketchySAGA(batch=N, rank=5, ridge=ridge)
+    found = states(p, solver, 6)
+    work = _Work.build(solver, p, found[0].seed)
+    w = torch.zeros(M, 2, dtype=torch.float64)
+    for state in found:
+        torch.testing.assert_close(state.coef, w, rtol=1e-10, atol=1e-12)
+        w = w - work.sketch.step * (work.sketch.P @ gradient(p, w))
+
+
+@pytest.mark.parametrize("ridge", ["direct", "rows"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradients_of_batches_are_unbiased(ridge, weighted):
+    p = problem(weighted=weighted)
+    solver = SketchySAGA(batch=50, rank=5, ridge=ridge)
+    later = states(p, solver, 4)[-1]
+    work = _Work.build(solver, p, later.seed)
+    total = torch.zeros_like(later.coef)
+    for B in torch.arange(N).view(-1, 50):  # batches that make up all rows
+        w, x, table = later.coef.clone(), later.average.clone(), later.table.clone()
+        work._step_(w, x, table, 1.0, B, p.K.rows.take(B), BatchErrors())
+        total += work.sketch.P.apply(later.coef - w) / 4
+    torch.testing.assert_close(total, gradient(p, later.coef), rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_fixed_point_is_that_of_falkon(weighted):
+    p = problem(weighted=weighted)
+    result = solve(p, SketchySAGA(batch=40), stop=[tolerance(1e-9), max_iterations(400)])
+    expected = solve(p, Falkon(), stop=[tolerance(1e-13), max_iterations(99)]).state.coef
+    assert result.reason == "converged"
+    assert float((result.state.coef - expected).norm() / expected.norm()) < 1e-6
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_fixed_point_is_the_same_with_the_ridge_in_rows(weighted):
+    p = problem(weighted=weighted)
+    expected = solve(p, Falkon(), stop=[tolerance(1e-14), max_iterations(99)]).state.coef
+    solver = SketchySAGA(batch=40, ridge="rows")
+    stayed = states(p, solver, 4, State(0, expected))[-1]
+    torch.testing.assert_close(stayed.coef, expected, rtol=1e-7, atol=1e-9)
+    away = states(p, solver, 40, State(0, 1.5 * expected))[-1]
+    assert float((away.coef - expected).norm()) < 0.3 * float((0.5 * expected).norm())
+
+
+def test_the_residual_is_that_of_the_normal_equations():
+    p = problem()
+    last = states(p, SketchySAGA(batch=50), 12)[-1]
+    size = (p.K.dense().t() @ p.targets / N).norm(dim=0)
+    true = float((gradient(p, last.coef).norm(dim=0) / size).max())
+    assert 0.2 * true < last.metrics["rel_residual"] < 5 * true
+
+
+def test_float32_rows(dtype):
+    p = problem(penalty=0.1, dtype=dtype)
+    last = states(p, SketchySAGA(batch=50), 60)[-1]
+    expected = solve(p.double(), Falkon(), stop=[tolerance(1e-12)]).state.coef
+    assert (
+        float((last.coef - expected).norm() / expected.norm()) < 3 * torch.finfo(dtype).eps ** 0.5
+    )
+
+
+def test_resuming_within_an_epoch_changes_nothing():
+    solver = SketchySAGA(batch=30, states_per_epoch=3)
+    whole = states(problem(), solver, 8)
+    rest = states(problem(), solver, 5, state=whole[3], seed=77)
+    assert torch.equal(rest[-1].coef, whole[-1].coef)
+    assert torch.equal(rest[-1].table, whole[-1].table)
+    assert whole[3].metrics["epoch"] == 1
+
+
+def test_a_step_that_is_too_long_is_halved_visibly(caplog):
+    solver = SketchySAGA(batch=40, step_scale=64.0)
+    with caplog.at_level(logging.WARNING, "gramian"):
+        result = solve(problem(), solver, stop=[max_iterations(60)])
+    halvings = result.history[-1]["halvings"]
+    assert 1 <= halvings <= 10
+    assert sum("the step is halved" in r.message for r in caplog.records) == halvings
+    assert result.reason == "max_iterations"
+    assert result.history[-1]["batch_mse"] < 0.8 * float(problem().targets.square().mean())
+    assert bool(result.state.coef.isfinite().all())
+
+
+@pytest.mark.parametrize("case", range(10))
+def test_automatic_settings_do_not_diverge(case):
+    rng = torch.Generator().manual_seed(case)
+    kernel = [kernels.Gaussian(1.0), kernels.Gaussian(6.0), kernels.Laplacian(1.0)][case % 3]
+    X = torch.randn(400, 1 + 3 * (case % 2), generator=rng)
+    X[:200] = X[:200] * 0.05 + 3 * (case % 2)
+    y = X[:, :1].sin() + 0.3 * torch.randn(400, 1, generator=rng)
+    rows = as_rows(X if case % 4 else X.double())
+    K = KernelOperator(kernel, rows, rows)
+    p = NystromProblem.at(K, torch.randperm(400, generator=rng)[:50], y, 10.0 ** -(case % 7))
+    result = solve(p, SketchySAGA(batch=(32, 100, 400)[case % 3]), stop=[max_iterations(10)])
+    assert result.reason == "max_iterations"
+    assert result.history[-1]["halvings"] == 0
+    errors = [row["batch_mse"] for row in result.history if "batch_mse" in row]
+    assert errors[-1] <= 1.15 * errors[0] <= 1.3 * float(y.square().mean())  # of other rows
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"batch": 0}, "batch must be a whole number of at least 1 or 'auto', not 0"),
+        ({"rank": 0}, "rank must be"),
+        ({"damping": -1.0}, "damping must be positive and finite"),
+        ({"step_scale": 0.0}, "step_scale must be positive and finite"),
+        ({"ridge": "none"}, "ridge must be one of auto, direct, rows, not 'none'"),
+        ({"states_per_epoch": 0}, "states_per_epoch must be"),
+    ],
+)
+def test_settings_that_cannot_be(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SketchySAGA(**settings)
+
+
+def test_the_ridge_cannot_be_in_rows_that_are_not_known():
+    p = problem()
+    without = NystromProblem(p.K, p.targets, p.penalty)
+    with pytest.raises(ValueError, match="ridge='rows' needs distinct landmarks that are rows"):
+        solve(without, SketchySAGA(ridge="rows"))
+    start = solve(without, SketchySAGA(), stop=[max_iterations(1)]).state
+    assert start.settings["ridge_in_rows"] == 0
+    assert solve(p, SketchySAGA(), stop=[max_iterations(1)], state=State(0, start.coef))
