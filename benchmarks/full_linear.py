@@ -167,13 +167,13 @@ def draw_float32(tables: Tables) -> None:
 
 
 NOTES = f"""\
-Linear: {ROWS:,} rows of 10 normal features, y = sign(X w), Gaussian lengthscale 1, ridge 0.1 (not per
-sample), float64, {BLOCKS} blocks; relative suboptimality |f(w) - f*| / |f*| of the dual, up to {PASSES}
-passes over all pairs or {GOAL:.0e}. The matrix is stored, so that only passes mean anything here.
+Linear: {ROWS:,} rows of 10 normal features, y = sign(X w), Gaussian lengthscale 1, ridge 0.1 (not
+per sample), float64, {BLOCKS} blocks; relative suboptimality |f(w) - f*| / |f*| of the dual, up to
+{PASSES} passes over all pairs or {GOAL:.0e}. The matrix is stored: only passes mean anything here.
 
 Float32: {ROWS:,} rows of nycflights, lengthscale the median distance; the residual of the float64
-system, relative, by passes. CG and PCG have the same preconditioner (randomly pivoted Cholesky, rank
-500); a product of all pairs counts half a pass, since each is evaluated once."""
+system, relative, by passes. CG and PCG have the same preconditioner (randomly pivoted Cholesky,
+rank 500); a product of all pairs counts half a pass, since each is evaluated once."""
 
 
 def main(options: argparse.Namespace) -> None:

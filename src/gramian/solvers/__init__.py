@@ -10,14 +10,6 @@ that knows about stopping, time, history, callbacks and divergence::
 A yielded state is all that is needed to go on exactly: ``solve(..., state=state)``. A plain
 ``State(0, coef)`` is a starting point instead.
 
-===========  ==========================================================
-direct    both                 factorisation in float64: the yardstick
-pcg       FullProblem          preconditioned conjugate gradient, K never stored
-askotch   FullProblem          accelerated block coordinate descent, memory of order n
-skotch    FullProblem          the same without momentum
-falkon    NystromProblem       conjugate gradient with FALKON's preconditioner
-========  ===================  ==========================================================
-=======
 ===========  ===============  ==============================================================
 name         problem          method
 ===========  ===============  ==============================================================
