@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,20 +16,33 @@ class StoredSquare(KernelOperator):
 
     @classmethod
     def of(cls, K: KernelOperator) -> StoredSquare:
-        stored = cls(K.kernel, K.rows, K.cols, K.engine, K.memory_bytes, K.meter)
-        object.__setattr__(stored, "matrix", K.dense())
-        return stored
+        return cls(K.kernel, K.rows, K.cols, K.engine, K.memory_bytes, K.meter)
+
+    @cached_property
+    def matrix(self) -> Tensor:
+        return self.dense()
+
+    @cached_property
+    def _wide(self) -> StoredSquare:
+        wide = super().double()
+        return self if wide is self else StoredSquare.of(wide)
+
+    def double(self) -> StoredSquare:
+        return self._wide
 
     def __matmul__(self, v: Any) -> Tensor:
-        matrix: Tensor = self.matrix  # type: ignore[attr-defined]
-        self.meter.evaluations += matrix.numel()
-        return (matrix @ v.to(matrix.dtype)).to(v.dtype)
+        self.meter.evaluations += self.matrix.numel()
+        return (self.matrix @ v.to(self.matrix.dtype)).to(v.dtype)
 
     def __getitem__(self, key: Any) -> Any:
         """Return some rows and columns, evaluated by the engine, or rows of the matrix."""
         if isinstance(key, tuple):
-            return super().__getitem__(key)
+            return KernelOperator.__getitem__(_plain(self), key)
         return _Rows(self, key)
+
+
+def _plain(K: KernelOperator) -> KernelOperator:
+    return KernelOperator(K.kernel, K.rows, K.cols, K.engine, K.memory_bytes, K.meter)
 
 
 class _Rows:
@@ -36,6 +50,6 @@ class _Rows:
         self.K, self.rows = K, rows
 
     def __matmul__(self, v: Tensor) -> Tensor:
-        matrix: Tensor = self.K.matrix  # type: ignore[attr-defined]
+        matrix = self.K.matrix
         self.K.meter.evaluations += len(self.rows) * len(matrix)
         return (torch.index_select(matrix, 0, self.rows) @ v.to(matrix.dtype)).to(v.dtype)
