@@ -94,10 +94,12 @@ class TilesOf final : public gramian::Tiles {
 
   void matvec(gramian::Rows rows, const void* v, long t, double* out) const override {
     Work work(*this, BLOCK_ROWS, t, 0);
+    const long chunk = chunk_columns();
+    Buffer<S> entries(BLOCK_ROWS * chunk);
     for (long i = rows.start; i < rows.stop; i += BLOCK_ROWS) {
       const long count = smaller(BLOCK_ROWS, rows.stop - i);
       load(work, rows.x, i, count);
-      multiply(work, i, count, static_cast<const S*>(v), t, nullptr, 0);
+      multiply<false>(work, i, count, static_cast<const S*>(v), t, entries, chunk);
       std::memcpy(out + (i - rows.start) * t, work.totals, sizeof(double) * size_t(count * t));
     }
   }
@@ -111,7 +113,7 @@ class TilesOf final : public gramian::Tiles {
     for (long i = rows.start; i < rows.stop; i += step) {
       const long count = smaller(step, rows.stop - i);
       load(work, rows.x, i, count);
-      multiply(work, i, count, static_cast<const S*>(v), t, entries, width_);
+      multiply<true>(work, i, count, static_cast<const S*>(v), t, entries, width_);
       residual(work, i, count, static_cast<const S*>(weights), static_cast<const S*>(targets), t);
       added.add(entries, width_, count, 0, width_, work.u);
       added.count(count);
@@ -231,24 +233,23 @@ class TilesOf final : public gramian::Tiles {
     method_.stored(s);
   }
 
-  // totals = K v for the loaded rows, and the entries, where they are wanted.
+  // totals = K v for the loaded rows. The entries are kept, all of them, or else one chunk of them
+  // after the other.
+  template <bool KEEP>
   void multiply(Work& work, long i, long count, const S* v, long t, S* entries, long ld) const {
     const long rows = round_up(count, MR), chunk = chunk_columns();
-    Buffer<S> room(entries == nullptr ? rows * chunk : 0);
     std::memset(work.totals, 0, sizeof(double) * size_t(rows * t));
     for (long j = 0, since = 0; j < width_; j += chunk) {
       const long size = smaller(chunk, width_ - j);
-      S* K = entries == nullptr ? (S*)room : entries + j;
-      const long K_ld = entries == nullptr ? chunk : ld;
-      const bool diagonal = shared_ && crosses(i, count, j, size);
-      if (v != nullptr && t == 1 && !diagonal) {
+      S* K = KEEP ? entries + j : entries;
+      if (v != nullptr && t == 1 && !crosses(i, count, j, size)) {
         Strip<S> s = strip_of(work, rows, j, size);
-        s.v = v + j, s.sums = work.sums, s.tile = K, s.ld = K_ld;
-        (entries == nullptr ? method_.summed : method_.both)(s);
+        s.v = v + j, s.sums = work.sums, s.tile = K, s.ld = ld;
+        (KEEP ? method_.both : method_.summed)(s);
       } else {
-        fill(work, rows, j, size, K, K_ld);
-        set_diagonal(i, count, j, size, K, K_ld);
-        if (v != nullptr) row_sums<V>(K, K_ld, rows, size, v + j, width_, work.sums, t);
+        fill(work, rows, j, size, K, ld);
+        set_diagonal(i, count, j, size, K, ld);
+        if (v != nullptr) row_sums<V>(K, ld, rows, size, v + j, width_, work.sums, t);
       }
       if ((since += size) >= COLUMNS || j + chunk >= width_) {
         flush(work, rows, t);
@@ -272,7 +273,7 @@ class TilesOf final : public gramian::Tiles {
   }
 
   bool crosses(long i, long rows, long j, long columns) const {
-    return i + offset_ < j + columns && i + rows + offset_ > j;
+    return shared_ && i + offset_ < j + columns && i + rows + offset_ > j;
   }
 
   void set_diagonal(long i, long rows, long j, long columns, S* K, long ld) const {

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from .engine import Engine, choose_engine
 from .kernel_operator import CostMeter, KernelOperator
+from .native_engine import NativeEngine
 from .torch_engine import TorchEngine
 
-__all__ = ["CostMeter", "Engine", "KernelOperator", "TorchEngine", "choose_engine"]
+__all__ = ["CostMeter", "Engine", "KernelOperator", "NativeEngine", "TorchEngine", "choose_engine"]

@@ -1,0 +1,156 @@
+"""Kernels as the compiled tiles take them: which, with what distances, in which precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ..kernels import Kernel, L1Laplacian, Radial
+from ..kernels._near import product_error, remaining_error
+from ..kernels._scaled import ScaledKernel
+from ..kernels.base import Scaled, kernels
+from .torch_engine import ROUNDING_LIMIT
+
+if TYPE_CHECKING:
+    from . import _native
+
+MODULE = "gramian.operators._native"
+
+FEW_FEATURES = 8
+"""Up to so many, differences cost little more than a product of rows."""
+
+FEW_LIMIT = 1e-6
+"""Largest error of a float32 entry that a product of rows may cause where features are few."""
+
+
+def is_built() -> bool:
+    """Return whether the compiled tiles came with this installation."""
+    return find_spec(MODULE) is not None
+
+
+def tiles() -> type[_native.Plan]:
+    """Return the class of the compiled tiles."""
+    plan: type[_native.Plan] = import_module(MODULE).Plan
+    return plan
+
+
+def instructions() -> list[str]:
+    """Return the instruction sets that this machine has tiles for, best first."""
+    names: list[str] = import_module(MODULE).instructions()
+    return names
+
+
+def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
+    """Return c and k of a kernel c k."""
+    factor = 1.0
+    while isinstance(kernel, Scaled):
+        factor, kernel = factor * kernel.factor, kernel.kernel
+    return factor, kernel
+
+
+def is_compiled(kernel: Kernel) -> bool:
+    """Return whether there are tiles of `kernel`, which is one of this package's own."""
+    if type(kernel).__module__.partition(".")[0] != __name__.partition(".")[0]:
+        return False
+    return kernels.name_of(kernel) in import_module(MODULE).kernels()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One kernel and the columns of a matrix, ready for the compiled tiles."""
+
+    plan: _native.Plan
+    dtype: torch.dtype
+    m: int
+
+    @classmethod
+    def build(
+        cls, kernel: Kernel, z: Tensor, dtype: torch.dtype, isa: str, diagonal: int | None
+    ) -> Compiled:
+        """Centre, scale and pack the columns; in float64 where float32 would lose digits.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no lengthscale yet, or one for another number of features.
+        """
+        if not isinstance(kernel, ScaledKernel):
+            raise TypeError(f"there are no compiled tiles of {kernel!r}")
+        z = z.detach().contiguous()
+        factor = kernel.scaled(torch.ones(1, z.shape[1], dtype=torch.float64))[0]
+        origin = z.mean(dim=0, dtype=torch.float64) if kernel.stationary else factor * 0
+        radial = isinstance(kernel, Radial)
+        reach = 0.0
+        if kernel.stationary:
+            reach = import_module(MODULE).reach(isa, z, origin, factor, radial)
+        difference, tile_dtype = distances(kernel, reach, z.shape[1], dtype)
+        plan = tiles()(
+            isa,
+            kernels.name_of(kernel),
+            *_parameters(kernel),
+            abs(kernel.scale) if isinstance(kernel, Radial) else 1.0,
+            difference,
+            tile_dtype == torch.float32,
+            z,
+            origin,
+            factor,
+            None if diagonal is None else kernel.diag(z).to(tile_dtype),
+            diagonal or 0,
+        )
+        return cls(plan, tile_dtype, len(z))
+
+    def columns(self, v: Tensor) -> Tensor:
+        """Return (m, t) as the tiles read it: (t, width), zero where there is no column."""
+        if v.shape[0] != self.m:
+            raise ValueError(f"v has {v.shape[0]} rows, but there are {self.m} columns")
+        packed = torch.zeros(v.shape[1], self.plan.width, dtype=self.dtype)
+        packed[:, : self.m] = v.detach().t()
+        return packed
+
+    def rowwise(self, values: Tensor | None) -> Tensor | None:
+        """Return numbers that go with the rows in the dtype of the tiles, row by row."""
+        return None if values is None else values.detach().to(self.dtype).contiguous()
+
+
+def distances(
+    kernel: Kernel, reach: float, d: int, dtype: torch.dtype
+) -> tuple[bool, torch.dtype]:
+    """Return whether distances come from differences, and in which dtype tiles are computed.
+
+    `reach` is the largest squared norm of a centred column in lengthscales; its l1 norm for the
+    l1 Laplacian. Only points near each other have large entries, and are as far out.
+
+    Distances from norms and a product are fastest and lose what cancels, see `Radial.rounding`.
+    Differences only lose what the coordinates were rounded by: no kernel here changes by more than
+    r does, so that an entry is off by eps times the norm at most.
+    """
+    eps = torch.finfo(dtype).eps
+    single = dtype == torch.float32
+    if isinstance(kernel, Radial) and _product_will_do(kernel, reach, d, eps):
+        return False, dtype
+    if isinstance(kernel, Radial | L1Laplacian):
+        norm = reach**0.5 if isinstance(kernel, Radial) else reach
+        if single and not eps * norm <= ROUNDING_LIMIT:
+            return distances(kernel, reach, d, torch.float64)
+        return True, dtype
+    return False, dtype
+
+
+def _product_will_do(kernel: Radial, reach: float, d: int, eps: float) -> bool:
+    error = product_error(eps, abs(kernel.scale) * reach, d)
+    if kernel.sharp:
+        return d > FEW_FEATURES and remaining_error(error) <= ROUNDING_LIMIT
+    limit = FEW_LIMIT if d <= FEW_FEATURES else ROUNDING_LIMIT
+    return error * kernel.slope <= limit * eps / torch.finfo(torch.float32).eps
+
+
+def _parameters(kernel: ScaledKernel) -> tuple[float, float]:
+    """Return what a kernel has beside the lengthscale: at most two numbers."""
+    values = [float(getattr(kernel, f.name)) for f in fields(kernel) if f.name != "lengthscale"]
+    first, second = values + [0.0] * (2 - len(values))
+    return first, second
