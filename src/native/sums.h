@@ -29,14 +29,18 @@ GRAMIAN_INLINE void in_groups(long t, Group group) {
   }
 }
 
+// Each part is summed from zero and then added: its digits do not drown in a sum that has grown.
+template <class V>
+GRAMIAN_INLINE void add(typename V::Scalar* to, typename V::R part) {
+  V::store(to, V::load(to) + part);
+}
+
 // sums[i, c] += K[i, :] v[c, :], lane by lane, for SUM_ROWS rows and N targets.
 template <class V, int N>
 GRAMIAN_INLINE void some_row_sums(const typename V::Scalar* K, long ld, long width,
                                   const typename V::Scalar* v, long v_ld, typename V::Scalar* sums,
                                   long t) {
-  typename V::R sum[SUM_ROWS][N];
-  GRAMIAN_UNROLL for (int i = 0; i < SUM_ROWS; i++)
-      GRAMIAN_UNROLL for (int c = 0; c < N; c++) sum[i][c] = V::load(sums + (i * t + c) * V::W);
+  typename V::R sum[SUM_ROWS][N] = {};
   for (long j = 0; j < width; j += V::W) {
     typename V::R column[N];
     GRAMIAN_UNROLL for (int c = 0; c < N; c++) column[c] = V::load(v + c * v_ld + j);
@@ -46,7 +50,7 @@ GRAMIAN_INLINE void some_row_sums(const typename V::Scalar* K, long ld, long wid
     }
   }
   GRAMIAN_UNROLL for (int i = 0; i < SUM_ROWS; i++)
-      GRAMIAN_UNROLL for (int c = 0; c < N; c++) V::store(sums + (i * t + c) * V::W, sum[i][c]);
+      GRAMIAN_UNROLL for (int c = 0; c < N; c++) add<V>(sums + (i * t + c) * V::W, sum[i][c]);
 }
 
 template <class V>
@@ -64,9 +68,7 @@ template <class V, int N, int M>
 GRAMIAN_INLINE void some_column_sums(const typename V::Scalar* K, long ld, long rows,
                                      const typename V::Scalar* u, long t, typename V::Scalar* out,
                                      long out_ld) {
-  typename V::R sum[N][M];
-  GRAMIAN_UNROLL for (int c = 0; c < N; c++)
-      GRAMIAN_UNROLL for (int q = 0; q < M; q++) sum[c][q] = V::load(out + c * out_ld + q * V::W);
+  typename V::R sum[N][M] = {};
   for (long i = 0; i < rows; i++) {
     typename V::R k[M];
     GRAMIAN_UNROLL for (int q = 0; q < M; q++) k[q] = V::load(K + i * ld + q * V::W);
@@ -76,7 +78,7 @@ GRAMIAN_INLINE void some_column_sums(const typename V::Scalar* K, long ld, long 
     }
   }
   GRAMIAN_UNROLL for (int c = 0; c < N; c++)
-      GRAMIAN_UNROLL for (int q = 0; q < M; q++) V::store(out + c * out_ld + q * V::W, sum[c][q]);
+      GRAMIAN_UNROLL for (int q = 0; q < M; q++) add<V>(out + c * out_ld + q * V::W, sum[c][q]);
 }
 
 template <class V>

@@ -222,14 +222,22 @@ def test_sums_over_many_columns(engine):
     assert relative(K @ v, A @ v.double()) <= SUM_ERROR
 
 
-@pytest.mark.parametrize(
-    "engine", [TorchEngine(tile_bytes=1 << 8, threads=1), *list(ENGINES.values())[1:]], ids=repr
-)
-def test_sums_of_many_blocks_are_not_added_in_float32(engine):
+def test_sums_of_many_blocks_are_not_added_in_float32():
     """Blocks of a sum that grows: float32 partial sums would lose the last digits."""
     n = 20_000
     x = torch.zeros(n, 1)
+    engine = TorchEngine(tile_bytes=1 << 8, threads=1)
     memory = engine.workspace_bytes(1, 1, 1, 4) + 500 * engine.row_bytes(1, 1, 4)
     K = KernelOperator(Laplacian(), x, torch.zeros(1, 1), engine, memory)
     u = torch.full((n, 1), 1 / 3)
     assert relative(K.T @ u, u.double().sum()[None, None]) <= 1e-7
+
+
+@pytest.mark.parametrize("n", [1000, 20_000, 500_000])
+def test_sums_of_equal_terms_lose_no_more_when_they_are_many(engine, n):
+    """Each float32 addition of a third rounds the same way: some hundred of them, and no more."""
+    x, u = torch.zeros(n, 1), torch.full((n, 1), 1 / 3)
+    K = KernelOperator(Laplacian(), x, torch.zeros(1, 1), engine)
+    expected = u.double().sum()[None, None]
+    assert relative(K.T @ u, expected) <= 1e-6
+    assert relative(K.normal(None, targets=-u), expected) <= 1e-6
