@@ -1,7 +1,7 @@
 // The verbs, built from strips: some rows against the panels of all columns.
 //
 // Entries and sums over a tile are in the dtype of the tiles; sums are added up in float64 after
-// COLUMNS columns or ROWS rows.
+// PANELS panels of columns or ROWS rows.
 #pragma once
 
 #include "pack.h"
@@ -13,7 +13,7 @@ constexpr long BLOCK_ROWS = 48;      // rows that share one read of the columns 
 constexpr long CHUNK = 96 * 1024;    // bytes of entries that are stored before they are used
 constexpr long STRIP = 1000 * 1000;  // bytes of entries in a strip of `normal`: half a core's cache
 constexpr long MOST_STRIP_ROWS = 96;
-constexpr long COLUMNS = 2048;
+constexpr long PANELS = 128;
 constexpr long ROWS = 1024;
 
 template <class S>
@@ -251,7 +251,7 @@ class TilesOf final : public gramian::Tiles {
         set_diagonal(i, count, j, size, K, ld);
         if (v != nullptr) row_sums<V>(K, ld, rows, size, v + j, width_, work.sums, t);
       }
-      if ((since += size) >= COLUMNS || j + chunk >= width_) {
+      if ((since += size) >= PANELS * NR<V> || j + chunk >= width_) {
         flush(work, rows, t);
         since = 0;
       }
