@@ -38,26 +38,29 @@ GRAMIAN_INLINE void coordinates(const In* x, long d, const double* origin, const
   for (long k = 0; k < d; k++) out[k] = S((double(x[k]) - origin[k]) * factor[k]);
 }
 
-// The sum of |x_k| or x_k^2, in eight parts that the compiler can do at once.
-template <class S>
-GRAMIAN_INLINE double norm(const S* x, long d, bool squares) {
+enum class Norm { squares, sum, absolute };
+
+// The sum of x_k^2, x_k or |x_k|, in eight parts that the compiler can do at once.
+template <Norm N, class S>
+GRAMIAN_INLINE double norm(const S* x, long d) {
+  auto term = [](double a) {
+    return N == Norm::squares ? a * a : N == Norm::sum ? a : __builtin_fabs(a);
+  };
   double part[8] = {};
   long k = 0;
   for (; k + 8 <= d; k += 8)
-    for (int l = 0; l < 8; l++) {
-      const double a = double(x[k + l]);
-      part[l] += squares ? a * a : (a < 0 ? -a : a);
-    }
-  for (; k < d; k++) part[0] += squares ? double(x[k]) * double(x[k]) : __builtin_fabs(x[k]);
+    for (int l = 0; l < 8; l++) part[l] += term(double(x[k + l]));
+  for (; k < d; k++) part[0] += term(double(x[k]));
   double sum = 0;
   for (double p : part) sum += p;
   return sum;
 }
 
-// Writes rows start to stop in panels of `side`, multiplied by `times`, and their norms.
+// Writes rows start to stop in panels of `side`, multiplied by `times`, and `norm_sign` times their
+// norms: of the squares, or just the sum.
 template <class S>
 void pack(gramian::Points points, long start, long stop, const double* origin, const double* factor,
-          long side, S times, double norm_sign, S* panels, S* norms) {
+          long side, S times, bool squares, double norm_sign, S* panels, S* norms) {
   const long d = points.d;
   Buffer<S> row(d);
   for (long i = 0; i < stop - start; i++) {
@@ -66,7 +69,8 @@ void pack(gramian::Points points, long start, long stop, const double* origin, c
       coordinates(static_cast<const float*>(points.data) + at, d, origin, factor, (S*)row);
     else
       coordinates(static_cast<const double*>(points.data) + at, d, origin, factor, (S*)row);
-    norms[i] = S(norm_sign * norm((const S*)row, d, true));
+    const double size = squares ? norm<Norm::squares, S>(row, d) : norm<Norm::sum, S>(row, d);
+    norms[i] = S(norm_sign * size);
     S* to = panels + i / side * side * d + i % side;
     for (long k = 0; k < d; k++) to[k * side] = row[k] * times;
   }
@@ -89,7 +93,8 @@ inline double reach(gramian::Points points, const double* origin, const double* 
     else
       coordinates(static_cast<const double*>(points.data) + at, points.d, origin, factor,
                   (double*)row);
-    const double size = norm((const double*)row, points.d, squares);
+    const double size = squares ? norm<Norm::squares, double>(row, points.d)
+                                : norm<Norm::absolute, double>(row, points.d);
     top = size > top ? size : top;
   }
   return top;

@@ -96,7 +96,7 @@ struct L1Laplacian {  // is handed minus the sum of absolute differences
   static constexpr bool sharp = false;
   template <class V>
   static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
-    return V::exp2(s);
+    return V::exp2(V::at_most(s, V::all(0)));
   }
 };
 

@@ -16,14 +16,16 @@ constexpr int NR = NV * V::W;
 
 constexpr int AHEAD = 12;  // features by which columns are fetched before they are needed
 
-// How s comes about. Both products are |x|^2 + |z|^2 - 2 x z; the norms are added first, which
+// How s comes about. With a product, |x - z|^2 is |x|^2 + |z|^2 - 2 x z, and the l1 distance is
+// the sum of 2 max(x, z) - x - z. The terms of one row or column, its norm, are added first, which
 // saves an addition, or last, which saves digits where there are many features.
 enum class Distance { product, long_product, difference };
 
 constexpr long LONG = 32;  // features from which on norms are added last
 
 // Rows and columns as the tiles want them. Panels of MR rows, of NR columns: for each feature the
-// coordinates of all of them. Columns are multiplied by -2 sign where s is a product.
+// coordinates of all of them. Columns are multiplied by -2 sign where s is a product, and rows and
+// columns by 2 where it is a sum of 2 max(x, z).
 template <class S>
 struct Strip {
   const S *x, *x_norms;
@@ -74,7 +76,7 @@ GRAMIAN_INLINE void recompute_near(Sums<V>& s, const Strip<typename V::Scalar>& 
 template <class V, class K, Distance D>
 GRAMIAN_INLINE typename V::R term(typename V::R sum, typename V::R x, typename V::R z) {
   if constexpr (K::form == Form::l1) {
-    return sum - V::abs(x - z);
+    return D == Distance::difference ? sum - V::abs(x - z) : sum - V::at_least(x, z);
   } else if constexpr (K::form == Form::radial && D == Distance::difference) {
     const auto t = x - z;
     return K::sign > 0 ? sum + t * t : sum - t * t;
@@ -90,7 +92,7 @@ GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename 
                          const typename V::Scalar* v, typename V::Scalar* sums) {
   using R = typename V::R;
   constexpr int W = V::W;
-  constexpr bool product = K::form == Form::radial && D != Distance::difference;
+  constexpr bool product = K::form != Form::inner && D != Distance::difference;
   constexpr bool norms_first = product && D == Distance::product;
   Sums<V> s;
   GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {

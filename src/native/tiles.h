@@ -23,8 +23,8 @@ using StripFunction = void (*)(const Strip<S>&);
 template <class S>
 struct Method {
   StripFunction<S> stored, summed, both;
-  S column_times;     // by which the coordinates of columns are multiplied
-  double norm_sign;   // and norms; zero where there are none
+  S row_times, column_times;  // by which coordinates are multiplied
+  double norm_sign;           // and norms; zero where there are none
   double unit;
   bool radial;
 };
@@ -32,21 +32,23 @@ struct Method {
 template <class V, class K, Distance D>
 Method<typename V::Scalar> method_with() {
   using S = typename V::Scalar;
-  const bool product = K::form == Form::radial && D != Distance::difference;
+  constexpr bool radial = K::form == Form::radial;
+  constexpr bool product = K::form != Form::inner && D != Distance::difference;
   return {strip<V, K, D, true, false>,
           strip<V, K, D, false, true>,
           strip<V, K, D, true, true>,
-          product ? S(-2 * K::sign) : S(1),
-          product ? double(K::sign) : 0.0,
-          K::form == Form::radial ? __builtin_sqrt(K::unit) : K::unit,
-          K::form == Form::radial};
+          product && !radial ? S(2) : S(1),
+          !product ? S(1) : radial ? S(-2 * K::sign) : S(2),
+          !product ? 0.0 : radial ? double(K::sign) : 1.0,
+          radial ? __builtin_sqrt(K::unit) : K::unit,
+          radial};
 }
 
 template <class V, class K>
 Method<typename V::Scalar> method_of(K, bool difference, long d) {
-  if constexpr (K::form == Form::l1) return method_with<V, K, Distance::difference>();
-  if constexpr (K::form == Form::inner) return method_with<V, K, Distance::product>();
-  if constexpr (K::form == Form::radial) {
+  if constexpr (K::form == Form::inner) {
+    return method_with<V, K, Distance::product>();
+  } else {
     if (difference) return method_with<V, K, Distance::difference>();
     if (d < LONG) return method_with<V, K, Distance::product>();
     return method_with<V, K, Distance::long_product>();
@@ -86,7 +88,8 @@ class TilesOf final : public gramian::Tiles {
       factor_[k] = request.factor[k] * unit;
     }
     if (shared_) std::memcpy(diagonal_, request.diagonal, sizeof(S) * size_t(m_));
-    pack<S>(z, 0, m_, origin_, factor_, NR<V>, method.column_times, method.norm_sign, z_, z_norms_);
+    pack<S>(z, 0, m_, origin_, factor_, NR<V>, method.column_times, method.radial,
+            method.norm_sign, z_, z_norms_);
   }
 
   long width() const override { return width_; }
@@ -214,7 +217,7 @@ class TilesOf final : public gramian::Tiles {
   }
 
   void load(Work& work, gramian::Points x, long start, long count) const {
-    pack<S>(x, start, start + count, origin_, factor_, MR, S(1),
+    pack<S>(x, start, start + count, origin_, factor_, MR, method_.row_times, method_.radial,
             method_.norm_sign, work.x, work.x_norms);
   }
 

@@ -125,28 +125,33 @@ def distances(
     `reach` is the largest squared norm of a centred column in lengthscales; its l1 norm for the
     l1 Laplacian. Only points near each other have large entries, and are as far out.
 
-    Distances from norms and a product are fastest and lose what cancels, see `Radial.rounding`.
+    Distances from norms and a product (a sum of maxima, for the l1 distance) are fastest and
+    lose what cancels, see `Radial.rounding`.
     Differences only lose what the coordinates were rounded by: no kernel here changes by more than
     r does, so that an entry is off by eps times the norm at most.
     """
-    eps = torch.finfo(dtype).eps
-    single = dtype == torch.float32
-    if isinstance(kernel, Radial) and _product_will_do(kernel, reach, d, eps):
+    if not isinstance(kernel, Radial | L1Laplacian):
         return False, dtype
-    if isinstance(kernel, Radial | L1Laplacian):
-        norm = reach**0.5 if isinstance(kernel, Radial) else reach
-        if single and not eps * norm <= ROUNDING_LIMIT:
-            return distances(kernel, reach, d, torch.float64)
-        return True, dtype
-    return False, dtype
+    eps = torch.finfo(dtype).eps
+    if _product_will_do(kernel, reach, d, eps):
+        return False, dtype
+    norm = reach**0.5 if isinstance(kernel, Radial) else reach
+    if dtype == torch.float32 and not eps * norm <= ROUNDING_LIMIT:
+        return distances(kernel, reach, d, torch.float64)
+    return True, dtype
 
 
-def _product_will_do(kernel: Radial, reach: float, d: int, eps: float) -> bool:
-    error = product_error(eps, abs(kernel.scale) * reach, d)
-    if kernel.sharp:
-        return d > FEW_FEATURES and remaining_error(error) <= ROUNDING_LIMIT
-    limit = FEW_LIMIT if d <= FEW_FEATURES else ROUNDING_LIMIT
-    return error * kernel.slope <= limit * eps / torch.finfo(torch.float32).eps
+def _product_will_do(kernel: Radial | L1Laplacian, reach: float, d: int, eps: float) -> bool:
+    few = d <= FEW_FEATURES
+    if isinstance(kernel, L1Laplacian):
+        error = product_error(eps, 2 * reach, d)
+    else:
+        error = product_error(eps, abs(kernel.scale) * reach, d)
+        if kernel.sharp:
+            return not few and remaining_error(error) <= ROUNDING_LIMIT
+        error *= kernel.slope
+    limit = FEW_LIMIT if few else ROUNDING_LIMIT
+    return error <= limit * eps / torch.finfo(torch.float32).eps
 
 
 def _parameters(kernel: ScaledKernel) -> tuple[float, float]:
