@@ -2,6 +2,8 @@
 // of a matrix, and the verbs of what it returns work on ranges of its rows, in one thread.
 #pragma once
 
+#include <vector>
+
 namespace gramian {
 
 struct Points {  // n rows of d features, one after the other
@@ -30,9 +32,8 @@ struct Rows {
 // which the tiles are computed.
 class Tiles {
  public:
-  virtual ~Tiles();  // in module.cpp, and with it the table of this class
+  virtual ~Tiles();  // in isa.cpp, and with it the table of this class
   virtual long width() const = 0;  // the columns, rounded up to whole panels
-  virtual long strip() const = 0;  // rows of a strip of `normal` and `symmetric`
   // out (stop - start, t) = K v, for v as (t, width), zero where there is no column
   virtual void matvec(Rows, const void* v, long t, double* out) const = 0;
   // out (t, m) = K' W (K v - y), for y (n, t) and w (n) if they are not null, nor v
@@ -54,5 +55,8 @@ struct Isa {
 };
 
 extern const Isa avx512, avx2, portable;
+
+// Those that this machine has, best first.
+std::vector<const Isa*> present();
 
 }  // namespace gramian

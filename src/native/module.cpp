@@ -20,8 +20,6 @@
 namespace nb = nanobind;
 using gramian::Isa;
 
-gramian::Tiles::~Tiles() = default;
-
 namespace {
 
 using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
@@ -51,22 +49,8 @@ class FlushDenormals {
 #endif
 };
 
-std::vector<const Isa*> present() {
-  std::vector<const Isa*> found;
-#if defined(GRAMIAN_X86)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-    found.push_back(&gramian::avx512);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    found.push_back(&gramian::avx2);
-#endif
-  found.push_back(&gramian::portable);
-  return found;
-}
-
 const Isa& instructions(const std::string& name) {
-  for (const Isa* isa : present())
+  for (const Isa* isa : gramian::present())
     if (name == "best" || name == isa->name) return *isa;
   throw std::invalid_argument("this machine has no instructions called '" + name + "'");
 }
@@ -106,7 +90,6 @@ class Plan {
   }
 
   long width() const { return tiles_->width(); }
-  long strip() const { return tiles_->strip(); }
 
   void matvec(const Array& x, long start, long stop, const Array& v, const Array& out) const {
     const gramian::Rows rows = range(x, start, stop);
@@ -178,7 +161,7 @@ class Plan {
 
 std::vector<std::string> isa_names() {
   std::vector<std::string> names;
-  for (const Isa* isa : present()) names.emplace_back(isa->name);
+  for (const Isa* isa : gramian::present()) names.emplace_back(isa->name);
   return names;
 }
 
@@ -212,7 +195,6 @@ NB_MODULE(_native, m) {
            nb::arg("scale"), nb::arg("difference"), nb::arg("single"), nb::arg("z"),
            nb::arg("origin"), nb::arg("factor"), nb::arg("diagonal").none(), nb::arg("offset"))
       .def_prop_ro("width", &Plan::width)
-      .def_prop_ro("strip", &Plan::strip)
       .def("matvec", &Plan::matvec)
       .def("normal", &Plan::normal, nb::arg("x"), nb::arg("start"), nb::arg("stop"),
            nb::arg("v").none(), nb::arg("weights").none(), nb::arg("targets").none(),

@@ -93,7 +93,6 @@ class TilesOf final : public gramian::Tiles {
   }
 
   long width() const override { return width_; }
-  long strip() const override { return strip_rows(); }
 
   void matvec(gramian::Rows rows, const void* v, long t, double* out) const override {
     Work work(*this, BLOCK_ROWS, t, 0);

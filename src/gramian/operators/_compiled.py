@@ -40,8 +40,11 @@ def tiles() -> type[_native.Plan]:
 
 
 def instructions() -> list[str]:
-    """Return the instruction sets that this machine has tiles for, best first."""
-    names: list[str] = import_module(MODULE).instructions()
+    """Return the instruction sets for which there are tiles on this machine, best first.
+
+    None where the compiled tiles are not installed.
+    """
+    names: list[str] = import_module(MODULE).instructions() if is_built() else []
     return names
 
 
@@ -117,9 +120,7 @@ class Compiled:
         return None if values is None else values.detach().to(self.dtype).contiguous()
 
 
-def distances(
-    kernel: Kernel, reach: float, d: int, dtype: torch.dtype
-) -> tuple[bool, torch.dtype]:
+def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple[bool, torch.dtype]:
     """Return whether distances come from differences, and in which dtype tiles are computed.
 
     `reach` is the largest squared norm of a centred column in lengthscales; its l1 norm for the

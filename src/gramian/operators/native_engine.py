@@ -47,7 +47,7 @@ class NativeEngine(Engine):
     Squared distances come from norms and a product, or from differences where that costs little
     or the product would lose digits; where float32 cannot keep entries right to 6e-6, the tiles
     are computed in float64. Sums run in the dtype of the tiles over some thousand columns or 1,024
-    rows, and in float64 beyond. Results are the same, bit for bit, in each run with as many threads.
+    rows, and in float64 beyond. Each run with as many threads gives the same bits.
 
     There are tiles for all kernels that gramian ships and positive multiples of them. For sums and
     products of kernels, for kernels registered elsewhere and for sparse rows, `covers` is False
