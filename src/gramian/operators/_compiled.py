@@ -133,16 +133,20 @@ def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple
     """
     if not isinstance(kernel, Radial | L1Laplacian):
         return False, dtype
-    eps = torch.finfo(dtype).eps
-    if _product_will_do(kernel, reach, d, eps):
-        return False, dtype
     norm = reach**0.5 if isinstance(kernel, Radial) else reach
-    if dtype == torch.float32 and not eps * norm <= ROUNDING_LIMIT:
-        return distances(kernel, reach, d, torch.float64)
-    return True, dtype
+    for tile in (dtype, torch.float64):
+        eps = torch.finfo(tile).eps
+        if _product_will_do(kernel, reach, d, eps, torch.finfo(dtype).eps):
+            return False, tile
+        if eps * norm <= ROUNDING_LIMIT:
+            return True, tile
+    return True, torch.float64
 
 
-def _product_will_do(kernel: Radial | L1Laplacian, reach: float, d: int, eps: float) -> bool:
+def _product_will_do(
+    kernel: Radial | L1Laplacian, reach: float, d: int, eps: float, entry_eps: float
+) -> bool:
+    """Return whether a product of precision `eps` is good for entries that have `entry_eps`."""
     few = d <= FEW_FEATURES
     if isinstance(kernel, L1Laplacian):
         error = product_error(eps, 2 * reach, d)
@@ -152,7 +156,7 @@ def _product_will_do(kernel: Radial | L1Laplacian, reach: float, d: int, eps: fl
             return not few and remaining_error(error) <= ROUNDING_LIMIT
         error *= kernel.slope
     limit = FEW_LIMIT if few else ROUNDING_LIMIT
-    return error <= limit * eps / torch.finfo(torch.float32).eps
+    return error <= limit * entry_eps / torch.finfo(torch.float32).eps
 
 
 def _parameters(kernel: ScaledKernel) -> tuple[float, float]:
