@@ -1,5 +1,5 @@
-// What an instruction set offers to the Python module: `make` prepares one kernel and the columns
-// of a matrix, and the verbs of what it returns work on ranges of its rows, in one thread.
+// What an instruction set offers to the Python module: `make` prepares one kernel and room for the
+// columns of a matrix; the verbs of what it returns work on ranges of its rows, in one thread.
 #pragma once
 
 #include <vector>
@@ -34,6 +34,8 @@ class Tiles {
  public:
   virtual ~Tiles();  // in isa.cpp, and with it the table of this class
   virtual long width() const = 0;  // the columns, rounded up to whole panels
+  // All columns must be packed before anything is multiplied; `start` is a multiple of 48.
+  virtual void pack_columns(Points z, long start, long stop) = 0;
   // out (stop - start, t) = K v, for v as (t, width), zero where there is no column
   virtual void matvec(Rows, const void* v, long t, double* out) const = 0;
   // out (t, m) = K' W (K v - y), for y (n, t) and w (n) if they are not null, nor v

@@ -91,6 +91,14 @@ class Plan {
 
   long width() const { return tiles_->width(); }
 
+  void pack(const Array& z, long start, long stop) {
+    const gramian::Rows columns = range(z, start, stop);
+    expect(columns.x.n == m_ && start % 48 == 0, "start", "a multiple of 48");
+    nb::gil_scoped_release released;
+    FlushDenormals flush;
+    tiles_->pack_columns(columns.x, start, stop);
+  }
+
   void matvec(const Array& x, long start, long stop, const Array& v, const Array& out) const {
     const gramian::Rows rows = range(x, start, stop);
     const long t = long(v.shape(0));
@@ -185,20 +193,23 @@ double reach(const std::string& isa, const Array& x, const Vectors& origin, cons
 }  // namespace
 
 NB_MODULE(_native, m) {
-  m.def("instructions", isa_names);
-  m.def("kernels", kernel_names);
-  m.def("reach", reach);
-  nb::class_<Plan>(m, "Plan")
+  m.doc() = "Compiled tiles of kernel matrices; see gramian.operators.NativeEngine.";
+  m.def("instructions", isa_names, "Return the instruction sets that this machine has, best first.");
+  m.def("kernels", kernel_names, "Return the names of the kernels that have tiles.");
+  m.def("reach", reach, "Return the largest squared norm, or l1 norm, of scaled rows.");
+  nb::class_<Plan>(m, "Plan", "One kernel and the columns of a matrix, on one instruction set.")
       .def(nb::init<const std::string&, const std::string&, double, double, double, bool, bool,
                     const Array&, const Vectors&, const Vectors&, const Given&, long>(),
            nb::arg("instructions"), nb::arg("kernel"), nb::arg("first"), nb::arg("second"),
            nb::arg("scale"), nb::arg("difference"), nb::arg("single"), nb::arg("z"),
            nb::arg("origin"), nb::arg("factor"), nb::arg("diagonal").none(), nb::arg("offset"))
-      .def_prop_ro("width", &Plan::width)
-      .def("matvec", &Plan::matvec)
+      .def_prop_ro("width", &Plan::width, "The columns, rounded up to whole panels.")
+      .def("pack", &Plan::pack, "Centre, scale and store columns start to stop.")
+      .def("matvec", &Plan::matvec, "Write K v of rows start to stop to `out`.")
       .def("normal", &Plan::normal, nb::arg("x"), nb::arg("start"), nb::arg("stop"),
            nb::arg("v").none(), nb::arg("weights").none(), nb::arg("targets").none(),
-           nb::arg("out"))
-      .def("symmetric", &Plan::symmetric)
-      .def("block", &Plan::block);
+           nb::arg("out"),
+           "Write K' W (K v - y) of rows start to stop to `out`.")
+      .def("symmetric", &Plan::symmetric, "Add to `out` what some strips of the upper triangle give of K v.")
+      .def("block", &Plan::block, "Write rows start to stop of K to `out`.");
 }

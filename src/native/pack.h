@@ -9,14 +9,17 @@
 
 namespace {
 
+enum class Start { zero, unset };
+
 template <class T>
 class Buffer {
  public:
-  explicit Buffer(long size) {
+  explicit Buffer(long size, Start start = Start::zero) {
+    const size_t bytes = sizeof(T) * size_t(size > 0 ? size : 1);
     void* p = nullptr;
-    if (posix_memalign(&p, 64, sizeof(T) * size_t(size > 0 ? size : 1))) throw std::bad_alloc();
+    if (posix_memalign(&p, 64, bytes)) throw std::bad_alloc();
     data_ = static_cast<T*>(p);
-    std::memset(p, 0, sizeof(T) * size_t(size > 0 ? size : 1));
+    if (start == Start::zero) std::memset(p, 0, bytes);
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -30,6 +33,8 @@ class Buffer {
 constexpr long round_up(long n, long step) { return (n + step - 1) / step * step; }
 constexpr long smaller(long a, long b) { return a < b ? a : b; }
 constexpr long larger(long a, long b) { return a > b ? a : b; }
+
+constexpr long BLOCK_ROWS = 48;  // rows that share one read of the columns; no panel is wider
 
 // Coordinates of a row, subtracted and scaled in float64 and rounded once.
 template <class S, class In>
@@ -56,28 +61,52 @@ GRAMIAN_INLINE double norm(const S* x, long d) {
   return sum;
 }
 
-// Writes rows start to stop in panels of `side`, multiplied by `times`, and `norm_sign` times their
-// norms: of the squares, or just the sum.
+// How coordinates are stored: `side` rows to a panel, multiplied by `times`, and with them
+// `norm_sign` times their norms: of the squares, or just the sum.
+template <class S>
+struct Layout {
+  long side;
+  S times;
+  bool squares;
+  double norm_sign;
+};
+
+// Writes the panel of a few rows, some features after the others, so that it stays in the cache.
+template <class S, class In>
+void pack_panel(const In* x, long rows, long d, const double* origin, const double* factor,
+                Layout<S> layout, S* panel, S* norms) {
+  constexpr long SOME = 64;
+  const long side = layout.side;
+  S some[SOME];
+  double sizes[BLOCK_ROWS] = {};
+  for (long start = 0; start < d; start += SOME) {
+    const long count = smaller(SOME, d - start);
+    S* to = panel + start * side;
+    for (long i = 0; i < rows; i++) {
+      coordinates(x + i * d + start, count, origin + start, factor + start, some);
+      sizes[i] += layout.squares ? norm<Norm::squares, S>(some, count)
+                                 : norm<Norm::sum, S>(some, count);
+      for (long k = 0; k < count; k++) to[k * side + i] = some[k] * layout.times;
+    }
+    for (long i = rows; i < side; i++)
+      for (long k = 0; k < count; k++) to[k * side + i] = 0;
+  }
+  for (long i = 0; i < side; i++) norms[i] = S(layout.norm_sign * sizes[i]);
+}
+
 template <class S>
 void pack(gramian::Points points, long start, long stop, const double* origin, const double* factor,
-          long side, S times, bool squares, double norm_sign, S* panels, S* norms) {
+          Layout<S> layout, S* panels, S* norms) {
   const long d = points.d;
-  Buffer<S> row(d);
-  for (long i = 0; i < stop - start; i++) {
-    const long at = (start + i) * d;
+  for (long i = start; i < stop; i += layout.side) {
+    const long rows = smaller(layout.side, stop - i);
+    S *panel = panels + (i - start) * d, *sizes = norms + (i - start);
     if (points.single)
-      coordinates(static_cast<const float*>(points.data) + at, d, origin, factor, (S*)row);
+      pack_panel(static_cast<const float*>(points.data) + i * d, rows, d, origin, factor, layout,
+                 panel, sizes);
     else
-      coordinates(static_cast<const double*>(points.data) + at, d, origin, factor, (S*)row);
-    const double size = squares ? norm<Norm::squares, S>(row, d) : norm<Norm::sum, S>(row, d);
-    norms[i] = S(norm_sign * size);
-    S* to = panels + i / side * side * d + i % side;
-    for (long k = 0; k < d; k++) to[k * side] = row[k] * times;
-  }
-  for (long i = stop - start; i % side != 0; i++) {
-    norms[i] = 0;
-    S* to = panels + i / side * side * d + i % side;
-    for (long k = 0; k < d; k++) to[k * side] = 0;
+      pack_panel(static_cast<const double*>(points.data) + i * d, rows, d, origin, factor, layout,
+                 panel, sizes);
   }
 }
 

@@ -51,6 +51,7 @@ std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at,
                                  factor.data(), diagonal.data(), -3};
   const gramian::Points rows{x.data(), single, at.n, at.d}, columns{z.data(), single, at.m, at.d};
   gramian::Tiles* tiles = isa.make(request, columns);
+  tiles->pack_columns(columns, 0, at.m);
   const long width = tiles->width();
   std::vector<S> v(size_t(at.t * width), S(0)), K(size_t(at.n * at.m));
   const auto values = numbers<S>(at.t * at.m, 5);

@@ -9,7 +9,6 @@
 
 namespace {
 
-constexpr long BLOCK_ROWS = 48;      // rows that share one read of the columns in `matvec`
 constexpr long CHUNK = 96 * 1024;    // bytes of entries that are stored before they are used
 constexpr long STRIP = 1000 * 1000;  // bytes of entries in a strip of `normal`: half a core's cache
 constexpr long MOST_STRIP_ROWS = 96;
@@ -79,8 +78,8 @@ class TilesOf final : public gramian::Tiles {
         offset_(request.offset),
         origin_(z.d),
         factor_(z.d),
-        z_(width_ * z.d),
-        z_norms_(width_),
+        z_(width_ * z.d, Start::unset),
+        z_norms_(width_, Start::unset),
         diagonal_(shared_ ? z.n : 0) {
     const double unit = method.unit * (method.radial ? __builtin_sqrt(request.scale) : 1.0);
     for (long k = 0; k < d_; k++) {
@@ -88,8 +87,12 @@ class TilesOf final : public gramian::Tiles {
       factor_[k] = request.factor[k] * unit;
     }
     if (shared_) std::memcpy(diagonal_, request.diagonal, sizeof(S) * size_t(m_));
-    pack<S>(z, 0, m_, origin_, factor_, NR<V>, method.column_times, method.radial,
-            method.norm_sign, z_, z_norms_);
+  }
+
+  void pack_columns(gramian::Points z, long start, long stop) override {
+    static_assert(BLOCK_ROWS % NR<V> == 0, "a block starts with a panel");
+    const Layout<S> layout{NR<V>, method_.column_times, method_.radial, method_.norm_sign};
+    pack<S>(z, start, stop, origin_, factor_, layout, z_ + start * d_, z_norms_ + start);
   }
 
   long width() const override { return width_; }
@@ -97,7 +100,7 @@ class TilesOf final : public gramian::Tiles {
   void matvec(gramian::Rows rows, const void* v, long t, double* out) const override {
     Work work(*this, BLOCK_ROWS, t, 0);
     const long chunk = chunk_columns();
-    Buffer<S> entries(BLOCK_ROWS * chunk);
+    Buffer<S> entries(BLOCK_ROWS * chunk, Start::unset);
     for (long i = rows.start; i < rows.stop; i += BLOCK_ROWS) {
       const long count = smaller(BLOCK_ROWS, rows.stop - i);
       load(work, rows.x, i, count);
@@ -110,7 +113,7 @@ class TilesOf final : public gramian::Tiles {
               double* out) const override {
     const long step = strip_rows();
     Work work(*this, step, t, t);
-    Buffer<S> entries(step * width_);
+    Buffer<S> entries(step * width_, Start::unset);
     Added added(*this, t, out);
     for (long i = rows.start; i < rows.stop; i += step) {
       const long count = smaller(step, rows.stop - i);
@@ -130,7 +133,7 @@ class TilesOf final : public gramian::Tiles {
     static_assert(side % NR<V> == 0 && side % MR == 0, "strips start with a panel");
     const long chunk = chunk_columns();
     Work work(*this, side, t, t);
-    Buffer<S> entries(side * chunk);
+    Buffer<S> entries(side * chunk, Start::unset);
     Added added(*this, t, out);
     for (long i = first * side; i < m_; i += step * side) {
       const long count = smaller(side, m_ - i), rows = round_up(count, MR);
@@ -157,7 +160,7 @@ class TilesOf final : public gramian::Tiles {
   void block(gramian::Rows rows, void* out) const override {
     Work work(*this, BLOCK_ROWS, 0, 0);
     const long chunk = chunk_columns();
-    Buffer<S> entries(BLOCK_ROWS * chunk);
+    Buffer<S> entries(BLOCK_ROWS * chunk, Start::unset);
     for (long i = rows.start; i < rows.stop; i += BLOCK_ROWS) {
       const long count = smaller(BLOCK_ROWS, rows.stop - i);
       load(work, rows.x, i, count);
@@ -216,8 +219,8 @@ class TilesOf final : public gramian::Tiles {
   }
 
   void load(Work& work, gramian::Points x, long start, long count) const {
-    pack<S>(x, start, start + count, origin_, factor_, MR, method_.row_times, method_.radial,
-            method_.norm_sign, work.x, work.x_norms);
+    const Layout<S> layout{MR, method_.row_times, method_.radial, method_.norm_sign};
+    pack<S>(x, start, start + count, origin_, factor_, layout, work.x, work.x_norms);
   }
 
   Strip<S> strip_of(const Work& work, long rows, long j, long size) const {

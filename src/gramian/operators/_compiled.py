@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,12 +15,21 @@ from ..kernels import Kernel, L1Laplacian, Radial
 from ..kernels._near import product_error, remaining_error
 from ..kernels._scaled import ScaledKernel
 from ..kernels.base import Scaled, kernels
-from .torch_engine import ROUNDING_LIMIT
+from ._workers import run
+from .torch_engine import PARTS_PER_THREAD, ROUNDING_LIMIT, bounds_of
 
 if TYPE_CHECKING:
     from . import _native
 
+T = TypeVar("T")
+
 MODULE = "gramian.operators._native"
+
+BLOCK = 48
+"""Columns are packed in whole blocks of so many, whatever the instruction set."""
+
+PART_NUMBERS = 1 << 16
+"""Coordinates that a worker packs at least: fewer are not worth waking it."""
 
 FEW_FEATURES = 8
 """Up to so many, differences cost little more than a product of rows."""
@@ -63,6 +73,23 @@ def is_compiled(kernel: Kernel) -> bool:
     return kernels.name_of(kernel) in import_module(MODULE).kernels()
 
 
+def _in_parts(function: Callable[[int, int], T], z: Tensor, threads: int) -> list[T]:
+    """Return ``function(start, stop)`` for ranges of the rows of `z`, of whole blocks."""
+    blocks, least = -(-len(z) // BLOCK), max(PART_NUMBERS // (BLOCK * z.shape[1]), 1)
+    parts = [
+        (i * BLOCK, min(j * BLOCK, len(z)))
+        for i, j in bounds_of(blocks, least, threads * PARTS_PER_THREAD)
+    ]
+    if len(parts) == 1:
+        return [function(*parts[0])]
+    return list(run(threads, lambda part: function(*part), parts))
+
+
+def _reach(isa: str, z: Tensor, origin: Tensor, factor: Tensor, squares: bool) -> float:
+    value: float = import_module(MODULE).reach(isa, z, origin, factor, squares)
+    return value
+
+
 @dataclass(frozen=True)
 class Compiled:
     """One kernel and the columns of a matrix, ready for the compiled tiles."""
@@ -73,7 +100,13 @@ class Compiled:
 
     @classmethod
     def build(
-        cls, kernel: Kernel, z: Tensor, dtype: torch.dtype, isa: str, diagonal: int | None
+        cls,
+        kernel: Kernel,
+        z: Tensor,
+        dtype: torch.dtype,
+        isa: str,
+        threads: int,
+        diagonal: int | None,
     ) -> Compiled:
         """Centre, scale and pack the columns; in float64 where float32 would lose digits.
 
@@ -86,26 +119,29 @@ class Compiled:
             raise TypeError(f"there are no compiled tiles of {kernel!r}")
         z = z.detach().contiguous()
         factor = kernel.scaled(torch.ones(1, z.shape[1], dtype=torch.float64))[0]
-        origin = z.mean(dim=0, dtype=torch.float64) if kernel.stationary else factor * 0
-        radial = isinstance(kernel, Radial)
+        origin = z.mean(dim=0).double() if kernel.stationary else factor * 0
         reach = 0.0
         if kernel.stationary:
-            reach = import_module(MODULE).reach(isa, z, origin, factor, radial)
-        difference, tile_dtype = distances(kernel, reach, z.shape[1], dtype)
+            squares = isinstance(kernel, Radial)
+            reach = max(
+                _in_parts(lambda i, j: _reach(isa, z[i:j], origin, factor, squares), z, threads)
+            )
+        difference, tile = distances(kernel, reach, z.shape[1], dtype)
         plan = tiles()(
             isa,
             kernels.name_of(kernel),
             *_parameters(kernel),
             abs(kernel.scale) if isinstance(kernel, Radial) else 1.0,
             difference,
-            tile_dtype == torch.float32,
+            tile == torch.float32,
             z,
             origin,
             factor,
-            None if diagonal is None else kernel.diag(z).to(tile_dtype),
+            None if diagonal is None else kernel.diag(z).to(tile),
             diagonal or 0,
         )
-        return cls(plan, tile_dtype, len(z))
+        _in_parts(lambda i, j: plan.pack(z, i, j), z, threads)
+        return cls(plan, tile, len(z))
 
     def columns(self, v: Tensor) -> Tensor:
         """Return (m, t) as the tiles read it: (t, width), zero where there is no column."""
@@ -127,9 +163,9 @@ def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple
     l1 Laplacian. Only points near each other have large entries, and are as far out.
 
     Distances from norms and a product (a sum of maxima, for the l1 distance) are fastest and
-    lose what cancels, see `Radial.rounding`.
-    Differences only lose what the coordinates were rounded by: no kernel here changes by more than
-    r does, so that an entry is off by eps times the norm at most.
+    lose what cancels, see `Radial.rounding`. Differences only lose what the coordinates were
+    rounded by: no kernel here changes by more than r does, so that an entry is off by eps times
+    the norm at most.
     """
     if not isinstance(kernel, Radial | L1Laplacian):
         return False, dtype

@@ -202,7 +202,9 @@ class NativeEngine(Engine):
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Compiled]:
         factor, plain = unscaled(kernel)
-        return factor, Compiled.build(plain, z, x.dtype, self.instructions, diagonal)
+        return factor, Compiled.build(
+            plain, z, x.dtype, self.instructions, self._threads(), diagonal
+        )
 
     def _over_rows(self, part: Callable[[int, int], None], n: int) -> None:
         bounds = bounds_of(n, MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
