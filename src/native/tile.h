@@ -6,11 +6,10 @@
 namespace {
 
 #if defined(__AVX512F__) || defined(__aarch64__)
-constexpr int MR = 8;  // 32 registers: 24 sums, 3 columns, 1 row and a few constants
+constexpr int MR = 8, NV = 3;  // 32 registers: 24 sums, 3 columns, 1 row and a few constants
 #else
-constexpr int MR = 4;  // 16 registers: 12 sums, 3 columns, 1 row
+constexpr int MR = 6, NV = 2;  // 16 registers: 12 sums, 2 columns, 1 row and what is added
 #endif
-constexpr int NV = 3;
 template <class V>
 constexpr int NR = NV * V::W;
 
@@ -107,7 +106,7 @@ GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename 
     R column[NV];
     GRAMIAN_UNROLL for (int q = 0; q < NV; q++) {
       column[q] = V::load(z_k + q * W);
-      __builtin_prefetch(z_k + AHEAD * NR<V> + q * W);
+      if (q * VECTOR_BYTES % 64 == 0) __builtin_prefetch(z_k + AHEAD * NR<V> + q * W);
     }
     GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
       const R row = V::all(x_k[i]);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr long CHUNK = 96 * 1024;    // bytes of entries that are stored before they are used
 constexpr long STRIP = 1000 * 1000;  // bytes of entries in a strip of `normal`: half a core's cache
-constexpr long MOST_STRIP_ROWS = 96;
+constexpr long MOST_STRIP_ROWS = 2 * BLOCK_ROWS;
 constexpr long PANELS = 128;
 constexpr long ROWS = 1024;
 
@@ -210,8 +210,8 @@ class TilesOf final : public gramian::Tiles {
   };
 
   long strip_rows() const {
-    const long fitting = STRIP / (width_ * long(sizeof(S)) + 1) / 8 * 8;
-    return larger(8, smaller(MOST_STRIP_ROWS, fitting));
+    const long fitting = STRIP / (width_ * long(sizeof(S))) / MR * MR;
+    return larger(MR, smaller(MOST_STRIP_ROWS, fitting));
   }
 
   long chunk_columns() const {
