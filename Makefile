@@ -8,11 +8,13 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo test lint format bench clean
+.PHONY: help $(VENV) demo test test-torch sanitize lint format bench clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
 	@echo "make test     run the test suite       (make test ARGS='-k falkon' for a part of it)"
+	@echo "make test-torch   the same for an installation without compiled tiles"
+	@echo "make sanitize     run the compiled tiles under ASan and UBSan (needs a C++ compiler, CMake)"
 	@echo "make lint     ruff, mypy, import-linter"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make bench    run the benchmarks"
@@ -22,7 +24,7 @@ $(VENV): $(STAMP)
 
 # torch comes first: it is the one large download, and everything else is resolved around it.
 # A lone `pip install` keeps what is there when the pins have not changed.
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt $(wildcard src/native/*)
 	@command -v $(PYTHON) >/dev/null || { \
 	  echo "make: $(PYTHON) not found; install Python 3.11 or newer, or set PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -38,6 +40,23 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest -n logical --maxprocesses 8 $(ARGS)
+
+# What an installation without a C++ compiler has, beside the one that has compiled tiles: its own
+# gramian, the other packages of $(VENV). These tests look at engines; most others use either.
+PURE := build/pure
+test-torch: $(STAMP)
+	@test -x $(PURE)/bin/pip || $(PYTHON) -m venv $(PURE)
+	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > $$($(PURE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/others.pth
+	@GRAMIAN_NATIVE=0 $(PURE)/bin/python -m pip --disable-pip-version-check --quiet \
+	  install --no-deps --force-reinstall .
+	@$(PURE)/bin/python -m pytest -n logical --maxprocesses 8 \
+	  tests/contracts/test_engine.py tests/contracts/test_operator.py tests/cli/test_commands.py $(ARGS)
+
+sanitize:
+	@cmake -S src/native -B build/sanitize -DGRAMIAN_SANITIZE=ON >/dev/null
+	@cmake --build build/sanitize --parallel
+	@build/sanitize/sanitize
 
 lint: $(STAMP)
 	$(BIN)/ruff check

@@ -9,6 +9,7 @@ from .common import DATA
 
 NAMES = {
     "engine": "kernel evaluations per second, against plain torch (about 20 minutes)",
+    "native": "the compiled tiles against torch tiles and scikit-learn (about 6 minutes)",
     "settings": "lengthscale and penalty of three real data sets, on held-out rows (about an hour)",
     "regression": "test error and seconds on these, against scikit-learn (about an hour)",
     "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",

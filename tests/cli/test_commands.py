@@ -14,6 +14,7 @@ import torch
 
 import gramian
 from gramian import kernels, solvers
+from gramian.operators import compiled_tiles
 
 COMMANDS = ("fit", "predict", "evaluate", "plan", "info", "convert")
 
@@ -42,6 +43,8 @@ def test_info_about_this_installation(report):
     assert said["version"] == gramian.__version__
     assert said["torch"] == torch.__version__
     assert "torch:cpu" in said["engines"]
+    assert ("native" in said["engines"]) == bool(compiled_tiles())
+    assert said["compiled_tiles"] == compiled_tiles() or "not installed" in said["compiled_tiles"]
     assert said["kernels"] == list(kernels.names())
     assert said["solvers"] == list(solvers.names())
 

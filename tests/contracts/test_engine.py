@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,15 +16,24 @@ from torch import Tensor
 from gramian import kernels
 from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
-from gramian.operators import Engine, TorchEngine, choose_engine
+from gramian.operators import Engine, NativeEngine, TorchEngine, choose_engine
+from gramian.operators._compiled import instructions, is_built
 
 KERNELS = [kernels.make(name, lengthscale=1.7) for name in kernels.names()]
 KERNELS += [Gaussian(1.3) + Linear(2.0), 2.5 * Laplacian(1.5) * L1Laplacian(3.0)]
 
-ENGINES = {
+NATIVE = {f"native {name}": name for name in instructions()}
+"""The instruction sets of this machine, where the compiled tiles are installed."""
+
+ENGINES: dict[str, Engine] = {
     "default": TorchEngine(),
     "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
     "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
+} | {name: NativeEngine(threads=2, instructions=isa) for name, isa in NATIVE.items()}
+
+THREADED = {"torch": lambda threads: TorchEngine(tile_bytes=1 << 13, threads=threads)} | {
+    name: lambda threads, isa=isa: NativeEngine(threads=threads, instructions=isa)
+    for name, isa in NATIVE.items()
 }
 
 SHAPES = [  # rows, columns, features, targets
@@ -41,6 +51,12 @@ def name(kernel: Kernel) -> str:
 
 @pytest.fixture(params=ENGINES.values(), ids=ENGINES.keys())
 def engine(request) -> Engine:
+    return request.param
+
+
+@pytest.fixture(params=THREADED.values(), ids=THREADED.keys())
+def threaded(request) -> Callable[[int | None], Engine]:
+    """Return a function that makes an engine with so many threads."""
     return request.param
 
 
@@ -121,7 +137,16 @@ def test_normal_with_weights_and_targets(engine, use_v, use_weights, use_targets
 @pytest.mark.parametrize("m", [4096, 4097, 9001])
 @pytest.mark.parametrize("tile_bytes", [1 << 16, 1 << 22])
 def test_more_columns_than_a_tile_has(m, tile_bytes, dtype, rng, tol):
-    engine, kernel = TorchEngine(tile_bytes=tile_bytes), Gaussian()
+    many_columns(TorchEngine(tile_bytes=tile_bytes), m, dtype, rng, tol)
+
+
+@pytest.mark.parametrize("m", [2047, 2049, 9001])
+def test_more_columns_than_are_summed_in_the_dtype_of_the_tiles(engine, m, dtype, rng, tol):
+    many_columns(engine, m, dtype, rng, tol)
+
+
+def many_columns(engine, m, dtype, rng, tol):
+    kernel = Gaussian()
     x, z, v = draw(rng, (37, 3), (m, 3), (m, 2), dtype=dtype)
     K, v64 = exact(kernel, x, z), v.double()
     close(engine.block(kernel, x, z).double(), K, torch.ones_like(K), tol(dtype, 50))
@@ -175,8 +200,7 @@ def strided(x: Tensor) -> Tensor:
 
 
 @each_kernel
-def test_inputs_need_not_be_contiguous(kernel, dtype, rng, tol):
-    engine = ENGINES["small tiles"]
+def test_inputs_need_not_be_contiguous(engine, kernel, dtype, rng, tol):
     x, z, v, y = draw(rng, (23, 3), (17, 3), (17, 2), (23, 2), dtype=dtype)
     w = torch.rand(23, generator=rng, dtype=dtype)
     x2, z2, v2, y2, w2 = strided(x), strided(z), strided(v), strided(y), strided(w[:, None])[:, 0]
@@ -191,8 +215,7 @@ def test_inputs_need_not_be_contiguous(kernel, dtype, rng, tol):
 
 
 @each_kernel
-def test_inputs_are_left_alone(kernel, dtype, rng):
-    engine = ENGINES["default"]
+def test_inputs_are_left_alone(engine, kernel, dtype, rng):
     given = draw(rng, (9, 3), (7, 3), (7, 2), (9, 2), (9,), dtype=dtype)
     before = [u.clone() for u in given]
     x, z, v, y, w = given
@@ -244,21 +267,22 @@ def products(engine: Engine, rng: torch.Generator, dtype=torch.float32) -> list[
         engine.block(kernel, x, z),
         engine.matvec(kernel, x, z, v),
         engine.normal(kernel, x, z, v, targets=y),
+        engine.symmetric(kernel, x, y),
     ]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_each_run_gives_the_same_bits(threads, dtype, rng):
-    engine = TorchEngine(tile_bytes=1 << 13, threads=threads)
+def test_each_run_gives_the_same_bits(threaded, threads, dtype, rng):
+    engine = threaded(threads)
     first = products(engine, rng, dtype)
     for _ in range(2):
         assert all(map(torch.equal, products(engine, rng, dtype), first))
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_the_number_of_threads_changes_no_more_than_rounding(threads, dtype, rng, tol):
-    few = products(TorchEngine(tile_bytes=1 << 13, threads=1), rng, dtype)
-    many = products(TorchEngine(tile_bytes=1 << 13, threads=threads), rng, dtype)
+def test_the_number_of_threads_changes_no_more_than_rounding(threaded, threads, dtype, rng, tol):
+    few = products(threaded(1), rng, dtype)
+    many = products(threaded(threads), rng, dtype)
     for a, b in zip(few, many, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=tol(dtype, 50) * float(a.abs().max()))
 
@@ -268,28 +292,29 @@ def flushes_denormals() -> bool:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_settings_of_the_caller_are_as_before(threads, rng):
+def test_settings_of_the_caller_are_as_before(threaded, threads, rng):
     before = torch.get_num_threads()
     try:
         for count in (1, 2, 3):
             torch.set_num_threads(count)
-            products(TorchEngine(tile_bytes=1 << 13, threads=threads), rng)
+            products(threaded(threads), rng)
             assert torch.get_num_threads() == count
             assert not flushes_denormals()
     finally:
         torch.set_num_threads(before)
 
 
-def test_settings_are_as_before_after_an_error(rng):
+def test_settings_are_as_before_after_an_error(threaded, rng):
     before = torch.get_num_threads()
     x, z, v = draw(rng, (50, 3), (20, 3), (19, 1))  # v is too short
     with pytest.raises((RuntimeError, ValueError)):
-        TorchEngine(tile_bytes=1 << 8).normal(Gaussian(), x, z, v)
+        threaded(2).normal(Gaussian(), x, z, v)
     assert torch.get_num_threads() == before
+    assert not flushes_denormals()
 
 
-def test_callers_at_once_get_right_answers_and_their_settings_back(rng):
-    engine = TorchEngine(tile_bytes=1 << 14)
+def test_callers_at_once_get_right_answers_and_their_settings_back(threaded, rng):
+    engine = threaded(None)
     expected, before = products(engine, rng), torch.get_num_threads()
     barrier = threading.Barrier(3)
     seen: list[tuple[bool, int, int]] = []
@@ -317,8 +342,8 @@ def in_child(queue, engine: Engine) -> None:
     queue.put([result.double().sum().item() for result in results])
 
 
-def test_works_in_a_forked_child(rng):
-    engine = TorchEngine(tile_bytes=1 << 13, threads=2)
+def test_works_in_a_forked_child(threaded, rng):
+    engine = threaded(2)
     expected = [result.double().sum().item() for result in products(engine, rng)]
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
@@ -367,9 +392,37 @@ def test_workspace_grows_with_everything(tile_bytes):
     assert engine.row_bytes(5, 2, 4) >= 5 * 4
 
 
-@pytest.mark.parametrize("spec", ["auto", "torch", "torch:cpu"])
+def test_the_compiled_engine_says_what_it_needs_to_work(threaded):
+    base = {"m": 100, "d": 5, "t": 2, "itemsize": 4}
+    for threads in (1, 2):
+        engine, more = threaded(threads), threaded(threads + 1)
+        for key in base:
+            larger = engine.workspace_bytes(**base | {key: 2 * base[key]})
+            assert larger >= engine.workspace_bytes(**base) > 100 * 5 * 4
+        assert more.workspace_bytes(**base) > engine.workspace_bytes(**base)
+        assert engine.row_bytes(5, 2, 4) >= 5 * 4
+
+
+@pytest.mark.parametrize("spec", ["torch", "torch:cpu"])
 def test_choose_engine_on_the_cpu(spec, dtype):
     assert choose_engine(spec, dtype=dtype) == TorchEngine()
+
+
+def test_the_compiled_engine_is_chosen_where_it_is_installed(dtype):
+    assert choose_engine("auto", dtype=dtype) == (NativeEngine() if is_built() else TorchEngine())
+
+
+def test_the_compiled_engine_is_not_replaced_where_it_is_missing(dtype, monkeypatch):
+    monkeypatch.setattr("gramian.operators._compiled.MODULE", "gramian.operators._not_there")
+    assert choose_engine("auto", dtype=dtype) == TorchEngine()
+    with pytest.raises(ValueError, match=r"'native' needs the compiled tiles.*pip install"):
+        choose_engine("native", dtype=dtype)
+
+
+def test_instructions_that_the_machine_lacks_are_refused():
+    message = "no tiles for instructions='abacus'; it has" if NATIVE else "needs the compiled tiles"
+    with pytest.raises(ValueError, match=message):
+        NativeEngine(instructions="abacus")
 
 
 def test_choose_engine_gives_an_engine_back(dtype):
@@ -382,7 +435,7 @@ def test_choose_engine_gives_an_engine_back(dtype):
     "spec", ["fast", "", "torch:", "torch:tpu", "cuda", "torch:cudax", "TORCH"]
 )
 def test_choose_engine_refuses_unknown_names(spec):
-    with pytest.raises(ValueError, match=f"unknown engine '{spec}'; known: auto, torch"):
+    with pytest.raises(ValueError, match=f"unknown engine '{spec}'; known: auto, torch, native"):
         choose_engine(spec, dtype=torch.float32)
 
 

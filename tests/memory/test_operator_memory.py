@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from gramian.operators import compiled_tiles
+
 MIB = 1 << 20
 
 BUDGET = 64 * MIB
@@ -20,10 +22,11 @@ SCRIPT = """
 import json, pathlib, resource, sys
 import torch
 from gramian.kernels import Gaussian, Laplacian, Matern52
-from gramian.operators import KernelOperator, TorchEngine
+from gramian import operators
+from gramian.operators import KernelOperator
 
 n, m, d, t = 80_000, 1_500, 40, 2
-engine = TorchEngine(threads=2)
+engine = getattr(operators, sys.argv[2])(threads=2)
 
 def peak():
     status = pathlib.Path("/proc/self/status")
@@ -68,11 +71,14 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def growth() -> dict[str, int]:
+ENGINES = ["TorchEngine", *(["NativeEngine"] if compiled_tiles() else [])]
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def growth(request) -> dict[str, int]:
     """Return by how many bytes each case raised the peak of its process."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT, str(BUDGET)],
+        [sys.executable, "-W", "error", "-c", SCRIPT, str(BUDGET), request.param],
         capture_output=True,
         text=True,
         check=False,

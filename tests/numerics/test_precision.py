@@ -12,10 +12,14 @@ from torch import Tensor
 
 from gramian import kernels
 from gramian.kernels import Gaussian, Kernel, Laplacian
-from gramian.operators import KernelOperator, TorchEngine
+from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine
+from gramian.operators._compiled import instructions
 
 ENTRY_ERROR = 1e-5
 """What the engine promises for float32 entries of kernels with k(x, x) = 1, whatever the data."""
+
+ENGINES: dict[str, Engine] = {"torch": TorchEngine()}
+ENGINES |= {f"native {isa}": NativeEngine(instructions=isa) for isa in instructions()}
 
 NAMES = [name for name in kernels.names() if name not in ("linear", "polynomial")]
 
@@ -118,6 +122,11 @@ def data(request) -> Callable[[int], tuple[Tensor, Tensor]]:
     return request.param
 
 
+@pytest.fixture(params=ENGINES.values(), ids=ENGINES.keys())
+def engine(request) -> Engine:
+    return request.param
+
+
 def with_lengthscale(name: str, width: float, d: int) -> Kernel:
     """Return the kernel whose lengthscale is `width` typical distances in `d` features."""
     return kernels.make(name, lengthscale=width * (d if name == "l1_laplacian" else d**0.5))
@@ -125,11 +134,11 @@ def with_lengthscale(name: str, width: float, d: int) -> Kernel:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("d", [1, 4, 90])
-def test_entries_in_float32(data, name, d):
+def test_entries_in_float32(engine, data, name, d):
     x, z = (points.float() for points in data(d))
     for width in (0.05, 0.4, 1.0, 3.0, 10.0):  # wide: one large feature among many, in d = 90
         kernel = with_lengthscale(name, width, d)
-        K = TorchEngine().block(kernel, x, z)
+        K = engine.block(kernel, x, z)
         assert K.dtype == torch.float32
         assert bool(torch.isfinite(K).all())
         # the same float32 points: only what is done with them can go wrong
@@ -138,10 +147,10 @@ def test_entries_in_float32(data, name, d):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("d", [1, 4, 90])
-def test_entries_in_float64(data, name, d):
+def test_entries_in_float64(engine, data, name, d):
     x, z = data(d)
     kernel = with_lengthscale(name, 1.0, d)
-    K = TorchEngine().block(kernel, x, z)
+    K = engine.block(kernel, x, z)
     # points 500 lengthscales from the mean leave 1e-10 of r^2; under a kink that would be 1e-5 of
     # r, but pairs nearer than 1e-3 are recomputed, so that 1e-7 is left
     assert np.abs(K.numpy() - exact(kernel, x, z)).max() <= 1e-7
@@ -158,16 +167,16 @@ def test_the_reference_evaluation_is_as_good(data, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_entries_that_underflow(name, dtype):
+def test_entries_that_underflow(engine, name, dtype):
     """Far points: entries are zero for all purposes, and no numbers that are none."""
     distance = torch.tensor([[0.0], [5.0], [30.0], [88.0], [1e3], [1e5], [1e15]], dtype=dtype)
     kernel = kernels.make(name)
-    K = TorchEngine(threads=1).block(kernel, distance, distance[:1])
+    K = engine.block(kernel, distance, distance[:1])
     assert bool(torch.isfinite(K).all())
     assert bool((K >= 0).all())
     np.testing.assert_allclose(K.numpy(), exact(kernel, distance, distance[:1]), atol=ENTRY_ERROR)
     v = torch.ones(1, 1, dtype=dtype)
-    assert bool(torch.isfinite(TorchEngine().matvec(kernel, distance, distance[:1], v)).all())
+    assert bool(torch.isfinite(engine.matvec(kernel, distance, distance[:1], v)).all())
 
 
 # --- sums ----------------------------------------------------------------------------------------
@@ -187,11 +196,10 @@ def test_a_plain_float32_sum_would_not_do():
 
 
 @pytest.mark.parametrize("block", [None, 4999], ids=["one block", "blocks"])
-def test_sums_over_many_rows(block):
+def test_sums_over_many_rows(engine, block):
     """K' u and K' K v in float32, over 100,000 rows: all terms positive, nothing cancels."""
     n, m = 100_000, 7
     x, z = normal(n, 3).float(), normal(m, 3, seed=1).float()
-    engine = TorchEngine()
     memory = 1 << 30
     if block is not None:
         memory = engine.workspace_bytes(m, 3, 2, 4) + block * engine.row_bytes(3, 2, 4)
@@ -204,10 +212,10 @@ def test_sums_over_many_rows(block):
     assert relative(K.normal(v), A.T @ (A @ v.double())) <= SUM_ERROR
 
 
-def test_sums_over_many_columns():
+def test_sums_over_many_columns(engine):
     n, m = 5, 200_000
     x, z = normal(n, 3).float(), normal(m, 3, seed=1).float()
-    K = KernelOperator(Gaussian(2.0), x, z)
+    K = KernelOperator(Gaussian(2.0), x, z, engine)
     v = torch.rand(m, 2, generator=torch.Generator().manual_seed(2))
     A = torch.from_numpy(exact(K.kernel, x, z))
     assert relative(K @ v, A @ v.double()) <= SUM_ERROR
@@ -222,3 +230,14 @@ def test_sums_of_many_blocks_are_not_added_in_float32():
     K = KernelOperator(Laplacian(), x, torch.zeros(1, 1), engine, memory)
     u = torch.full((n, 1), 1 / 3)
     assert relative(K.T @ u, u.double().sum()[None, None]) <= 1e-7
+
+
+@pytest.mark.parametrize("n", [1000, 20_000, 500_000])
+@pytest.mark.parametrize("engine", list(ENGINES.values())[1:], ids=list(ENGINES)[1:])
+def test_sums_of_equal_terms_lose_no_more_when_they_are_many(engine, n):
+    """Each float32 addition of a third rounds the same way: some hundred follow each other."""
+    x, u = torch.zeros(n, 1), torch.full((n, 1), 1 / 3)
+    K = KernelOperator(Laplacian(), x, torch.zeros(1, 1), engine)
+    expected = u.double().sum()[None, None]
+    assert relative(K.T @ u, expected) <= 1e-6
+    assert relative(K.normal(None, targets=-u), expected) <= 1e-6

@@ -10,6 +10,7 @@ import torch
 from .. import __version__, kernels, landmarks, solvers
 from ..estimators.plan import machine_memory
 from ..model import KernelModel
+from ..operators import compiled_tiles
 from .report import Report
 
 
@@ -20,11 +21,13 @@ def info(model: Path | None) -> Report:
 
 def _about_here() -> Report:
     cuda = [f"torch:cuda:{i}" for i in range(torch.cuda.device_count())]
+    tiles = compiled_tiles()
     return {
         "version": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "engines": ["torch:cpu", *cuda],
+        "engines": [*(["native"] if tiles else []), "torch:cpu", *cuda],
+        "compiled_tiles": tiles or "not installed: no C++ compiler was found, or GRAMIAN_NATIVE=0",
         "threads": torch.get_num_threads(),
         "memory_bytes": machine_memory(),
         "kernels": kernels.names(),

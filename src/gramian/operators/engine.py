@@ -75,8 +75,9 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
     Parameters
     ----------
     spec : str or Engine, default="auto"
-        ``"auto"`` and ``"torch"``: torch on the CPU. ``"torch:cuda"``, ``"torch:cuda:1"``: torch
-        on that device. An engine is returned as it is.
+        ``"native"``: compiled tiles on the CPU. ``"torch"``: torch on the CPU. ``"torch:cuda"``,
+        ``"torch:cuda:1"``: torch on that device. ``"auto"``: native if it is installed, torch on
+        the CPU if not. An engine is returned as it is.
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
 
@@ -86,17 +87,23 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
         If there is no such engine, it cannot run on this machine, or not with this dtype. An
         engine asked for by name is never replaced by another one.
     """
-    from .torch_engine import TorchEngine  # engines import this module for their base class
+    from ._compiled import is_built  # engines import this module for their base class
+    from .native_engine import NativeEngine
+    from .torch_engine import TorchEngine
 
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
     if isinstance(spec, Engine):
         return spec
+    if spec == "native" or (spec == "auto" and is_built()):
+        return NativeEngine()
     if spec in ("auto", "torch"):
         return TorchEngine()
     name, _, device = str(spec).partition(":")
     if name != "torch" or device.split(":")[0] not in ("cpu", "cuda"):
-        raise ValueError(f"unknown engine {spec!r}; known: auto, torch, torch:cpu, torch:cuda[:i]")
+        raise ValueError(
+            f"unknown engine {spec!r}; known: auto, torch, native, torch:cpu, torch:cuda[:i]"
+        )
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ValueError(
             f"engine={spec!r} needs a CUDA device and a CUDA build of torch; this torch sees no "

@@ -208,8 +208,7 @@ class TorchEngine(Engine):
         self, part: Callable[[tuple[int, int]], Tensor | None], n: int, rows: int
     ) -> Iterator[Tensor]:
         threads = self._threads()
-        count = max(min(threads * PARTS_PER_THREAD, n // rows), 1)
-        bounds = [(n * i // count, n * (i + 1) // count) for i in range(count)]
+        bounds = bounds_of(n, rows, threads * PARTS_PER_THREAD)
         if self.device != "cpu":
             return map(part, bounds)  # type: ignore[arg-type]
         return run(threads, part, bounds)  # type: ignore[arg-type]
@@ -303,6 +302,12 @@ def _prepare_side(
         for out, part in zip(whole, parts, strict=True):
             out[i:i_end] = part
     return whole
+
+
+def bounds_of(n: int, rows: int, most: int) -> list[tuple[int, int]]:
+    """Return `most` ranges of n rows, nearly equal; fewer, so that each has `rows` at least."""
+    count = max(min(most, n // rows), 1)
+    return [(n * i // count, n * (i + 1) // count) for i in range(count)]
 
 
 def _matrix(buffer: Tensor, rows: int, cols: int) -> Tensor:

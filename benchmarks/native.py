@@ -1,0 +1,180 @@
+"""Kernel evaluations per second of the compiled tiles, against torch tiles and scikit-learn."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from sklearn.metrics import pairwise
+from torch import Tensor
+
+from gramian import kernels
+from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
+
+from .common import interleaved, markdown, write
+from .engine import CHUNK, Case, M, exact
+
+ROWS = {1: 40_000, 4: 40_000, 18: 20_000, 90: 10_000, 784: 4_000}
+FMA_PER_SECOND = 7.1e9
+STUDY = {4: 6.92, 18: 3.07, 90: 0.86, 784: 0.099}
+NOTES = f"""\
+Pairs per second, in 10^9, of one product with n x {M:,} kernel entries; x and z normal, lengthscale
+sqrt(d). `one core`: n {M:,} / CPU seconds with one thread. `two cores`: n {M:,} / wall seconds with
+two. Contenders take turns in one process; least of the rounds.
+
+- native: `NativeEngine`; torch: `TorchEngine`, both through `KernelOperator`.
+- sklearn: `sklearn.metrics.pairwise`, {CHUNK:,} rows at a time, and `@`.
+- study: float32 rates of the hand-written tiles that the compiled ones were modelled on, on an
+  idle machine of the same kind.
+- limit: what {FMA_PER_SECOND:.2g} vector operations per second allow (two a cycle, measured on an
+  idle machine of the same kind), with d + 11 + t of them for 16 pairs in float32, d + 17 + t for 8
+  in float64, and t more in `normal`; the fraction of it that native reaches.
+
+`error` is the relative distance (Frobenius norm) to the product in float64 from differences; in the
+table of entries it is the largest error of any of them."""
+
+PAIRWISE: dict[str, Callable[[Any, Any, float], Any]] = {
+    "gaussian": lambda x, z, s: pairwise.rbf_kernel(x, z, gamma=0.5 / s**2),
+    "l1_laplacian": lambda x, z, s: pairwise.laplacian_kernel(x, z, gamma=1 / s),
+}
+
+
+def ours(case: Case, engine: Engine) -> Tensor:
+    K = KernelOperator(case.kernel, case.x, case.z, engine)
+    return K.normal(case.v, targets=case.y) if case.normal else K @ case.v
+
+
+def sklearn(case: Case, kernel: str) -> Tensor:
+    x, z, v, y = (a.numpy() for a in (case.x, case.z, case.v, case.y))
+    out = []
+    for i in range(0, len(x), CHUNK):
+        K = PAIRWISE[kernel](x[i : i + CHUNK], z, case.lengthscale)
+        u = K @ v
+        out.append(torch.from_numpy(K.T @ (u - y[i : i + CHUNK]) if case.normal else u))
+    return sum(out[1:], out[0]) if case.normal else torch.cat(out)
+
+
+def rates(case: Case, rounds: int, kernel: str = "", isa: str = "best") -> dict[str, float]:
+    """Measure one case; with scikit-learn, if it has the `kernel` of that name."""
+    row: dict[str, float] = {}
+    for threads, what in ((1, "one core"), (2, "two cores")):
+        engines = {"native": NativeEngine(threads, isa), "torch": TorchEngine(threads=threads)}
+        works: dict[str, Callable[[], Any]] = {
+            name: lambda engine=engine: ours(case, engine) for name, engine in engines.items()
+        }
+        if kernel in PAIRWISE and threads == 1:
+            works["sklearn"] = lambda: sklearn(case, kernel)
+        for name, seconds in interleaved(works, rounds=rounds, slow=("sklearn",)).items():
+            spent = seconds.cpu if threads == 1 else seconds.wall
+            row[f"{name}, {what}"] = case.pairs / spent / 1e9
+        row[f"native / torch, {what}"] = row[f"native, {what}"] / row[f"torch, {what}"]
+    return row
+
+
+def limit(case: Case) -> float:
+    """Return 10^9 pairs per second that the arithmetic units of one core allow."""
+    lanes, profile = (16, 11) if case.x.dtype == torch.float32 else (8, 17)
+    d, t = case.x.shape[1], case.v.shape[1]
+    return FMA_PER_SECOND * lanes / (d + profile + t * (1 + case.normal)) / 1e9
+
+
+def gaussian_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[dict[str, Any]]:
+    table = []
+    for normal in (False, True):
+        for dtype in (torch.float32, torch.float64):
+            for t in (1, 10):
+                for d in dims:
+                    case = Case.draw(ROWS[d] // scale, d, t, dtype, normal)
+                    measured = rates(case, rounds, "gaussian")
+                    first = t == 1 and not normal and dtype == torch.float32
+                    row = {
+                        "product": "normal" if normal else "matvec",
+                        "dtype": str(dtype).removeprefix("torch."),
+                        "t": t,
+                        "d": d,
+                        **measured,
+                        "study": STUDY.get(d) if first else None,
+                        "of the limit": measured["native, one core"] / limit(case),
+                        "error": error(case),
+                    }
+                    table.append(shown(row))
+    return table
+
+
+def error(case: Case) -> float:
+    few = Case(case.x[:500], case.z, case.v, case.y[:500], case.kernel, case.lengthscale, False)
+    truth = exact(few)
+    return float((ours(few, NativeEngine(1)).double() - truth).norm() / truth.norm())
+
+
+def kernel_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[dict[str, Any]]:
+    table = []
+    for name in kernels.names():
+        if name in ("gaussian", "matern12", "linear"):
+            continue
+        for d in dims:
+            case = Case.draw(ROWS[d] // scale, d, 1, torch.float32, False, kernel=name)
+            if name == "l1_laplacian":
+                case.lengthscale = float(d)
+                case.kernel = kernels.make(name, lengthscale=case.lengthscale)
+            table.append(shown({"kernel": name, "d": d, **rates(case, rounds, name)}))
+    return table
+
+
+def instruction_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[dict[str, Any]]:
+    table = []
+    for isa in compiled_tiles():
+        for d in dims:
+            case = Case.draw(ROWS[d] // scale, d, 1, torch.float32, True)
+            table.append(shown({"instructions": isa, "d": d, **rates(case, rounds, isa=isa)}))
+    return table
+
+
+def entry_table(n: int) -> list[dict[str, Any]]:
+    """Measure the largest error of a float32 entry on data that float32 has trouble with."""
+    table = []
+    for what in ("normal", "offset 10,000", "near-duplicates", "one far row", "lengthscale / 100"):
+        for d in (4, 90):
+            x = torch.randn(n, d, generator=torch.Generator().manual_seed(0))
+            z = x[: n // 4] + (1e-3 if what == "near-duplicates" else 0.5)
+            if what == "offset 10,000":
+                x, z = x + 1e4, z + 1e4
+            if what == "one far row":
+                z[0] = 1e3
+            scale = math.sqrt(d) / (100 if what.startswith("lengthscale") else 1)
+            row: dict[str, Any] = {"rows": what, "d": d}
+            for name in ("gaussian", "laplacian", "matern52"):
+                kernel = kernels.make(name, lengthscale=scale)
+                truth = kernel(x.double(), z.double())
+                for engine in (NativeEngine(1), TorchEngine(threads=1)):
+                    who = type(engine).__name__.removesuffix("Engine").lower()
+                    worst = (engine.block(kernel, x, z).double() - truth).abs().max()
+                    row[f"{name}, {who}"] = f"{float(worst):.1e}"
+            table.append(shown(row))
+    return table
+
+
+def shown(row: dict[str, Any]) -> dict[str, Any]:
+    print("  ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{v}" for k, v in row.items()))
+    return row
+
+
+def main(options: argparse.Namespace) -> None:
+    if not compiled_tiles():
+        print("skipped: the compiled tiles are not installed (see `gramian info`)")
+        return
+    rounds, scale = (2, 4) if options.quick else (7, 1)
+    torch.set_num_threads(1)
+    tables = {
+        "Gaussian": gaussian_table((4, 18) if options.quick else tuple(ROWS), rounds, scale),
+        "Other kernels: matvec, float32, t = 1": kernel_table((4, 18, 90), rounds, scale),
+        "Instruction sets: normal, float32, t = 1": instruction_table((4, 18, 90), rounds, scale),
+        "Largest error of an entry, float32": entry_table(2000),
+    }
+    if options.quick:
+        print(*(markdown(table) for table in tables.values()), sep="\n\n")
+    else:
+        write("native", tables, NOTES)

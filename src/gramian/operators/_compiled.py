@@ -1,0 +1,202 @@
+"""Kernels as the compiled tiles take them: which, with what distances, in which precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+from torch import Tensor
+
+from ..kernels import Kernel, L1Laplacian, Radial
+from ..kernels._near import product_error, remaining_error
+from ..kernels._scaled import ScaledKernel
+from ..kernels.base import Scaled, kernels
+from ._workers import run
+from .torch_engine import PARTS_PER_THREAD, ROUNDING_LIMIT, bounds_of
+
+if TYPE_CHECKING:
+    from . import _native
+
+T = TypeVar("T")
+
+MODULE = "gramian.operators._native"
+
+BLOCK = 48
+"""Columns are packed in whole blocks of so many, whatever the instruction set."""
+
+PART_NUMBERS = 1 << 16
+"""Coordinates that a worker packs at least: fewer are not worth waking it."""
+
+FEW_FEATURES = 8
+"""Up to so many, differences cost little more than a product of rows."""
+
+FEW_LIMIT = 1e-6
+"""Largest error of a float32 entry that a product of rows may cause where features are few."""
+
+
+def is_built() -> bool:
+    """Return whether the compiled tiles came with this installation."""
+    return find_spec(MODULE) is not None
+
+
+def tiles() -> type[_native.Plan]:
+    """Return the class of the compiled tiles."""
+    plan: type[_native.Plan] = import_module(MODULE).Plan
+    return plan
+
+
+def instructions() -> list[str]:
+    """Return the instruction sets for which there are tiles on this machine, best first.
+
+    None where the compiled tiles are not installed.
+    """
+    names: list[str] = import_module(MODULE).instructions() if is_built() else []
+    return names
+
+
+def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
+    """Return c and k of a kernel c k."""
+    factor = 1.0
+    while isinstance(kernel, Scaled):
+        factor, kernel = factor * kernel.factor, kernel.kernel
+    return factor, kernel
+
+
+def is_compiled(kernel: Kernel) -> bool:
+    """Return whether there are tiles of `kernel`, which is one of this package's own."""
+    if type(kernel).__module__.partition(".")[0] != __name__.partition(".")[0]:
+        return False
+    return kernels.name_of(kernel) in import_module(MODULE).kernels()
+
+
+def _in_parts(function: Callable[[int, int], T], z: Tensor, threads: int) -> list[T]:
+    """Return ``function(start, stop)`` for ranges of the rows of `z`, of whole blocks."""
+    blocks, least = -(-len(z) // BLOCK), max(PART_NUMBERS // (BLOCK * z.shape[1]), 1)
+    parts = [
+        (i * BLOCK, min(j * BLOCK, len(z)))
+        for i, j in bounds_of(blocks, least, threads * PARTS_PER_THREAD)
+    ]
+    if len(parts) == 1:
+        return [function(*parts[0])]
+    return list(run(threads, lambda part: function(*part), parts))
+
+
+def _reach(isa: str, z: Tensor, origin: Tensor, factor: Tensor, squares: bool) -> float:
+    value: float = import_module(MODULE).reach(isa, z, origin, factor, squares)
+    return value
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One kernel and the columns of a matrix, ready for the compiled tiles."""
+
+    plan: _native.Plan
+    dtype: torch.dtype
+    m: int
+
+    @classmethod
+    def build(
+        cls,
+        kernel: Kernel,
+        z: Tensor,
+        dtype: torch.dtype,
+        isa: str,
+        threads: int,
+        diagonal: int | None,
+    ) -> Compiled:
+        """Centre, scale and pack the columns; in float64 where float32 would lose digits.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no lengthscale yet, or one for another number of features.
+        """
+        if not isinstance(kernel, ScaledKernel):
+            raise TypeError(f"there are no compiled tiles of {kernel!r}")
+        z = z.detach().contiguous()
+        factor = kernel.scaled(torch.ones(1, z.shape[1], dtype=torch.float64))[0]
+        origin = z.mean(dim=0).double() if kernel.stationary else factor * 0
+        reach = 0.0
+        if kernel.stationary:
+            squares = isinstance(kernel, Radial)
+            reach = max(
+                _in_parts(lambda i, j: _reach(isa, z[i:j], origin, factor, squares), z, threads)
+            )
+        difference, tile = distances(kernel, reach, z.shape[1], dtype)
+        plan = tiles()(
+            isa,
+            kernels.name_of(kernel),
+            *_parameters(kernel),
+            abs(kernel.scale) if isinstance(kernel, Radial) else 1.0,
+            difference,
+            tile == torch.float32,
+            z,
+            origin,
+            factor,
+            None if diagonal is None else kernel.diag(z).to(tile),
+            diagonal or 0,
+        )
+        _in_parts(lambda i, j: plan.pack(z, i, j), z, threads)
+        return cls(plan, tile, len(z))
+
+    def columns(self, v: Tensor) -> Tensor:
+        """Return (m, t) as the tiles read it: (t, width), zero where there is no column."""
+        if v.shape[0] != self.m:
+            raise ValueError(f"v has {v.shape[0]} rows, but there are {self.m} columns")
+        packed = torch.zeros(v.shape[1], self.plan.width, dtype=self.dtype)
+        packed[:, : self.m] = v.detach().t()
+        return packed
+
+    def rowwise(self, values: Tensor | None) -> Tensor | None:
+        """Return numbers that go with the rows in the dtype of the tiles, row by row."""
+        return None if values is None else values.detach().to(self.dtype).contiguous()
+
+
+def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple[bool, torch.dtype]:
+    """Return whether distances come from differences, and in which dtype tiles are computed.
+
+    `reach` is the largest squared norm of a centred column in lengthscales; its l1 norm for the
+    l1 Laplacian. Only points near each other have large entries, and are as far out.
+
+    Distances from norms and a product (a sum of maxima, for the l1 distance) are fastest and
+    lose what cancels, see `Radial.rounding`. Differences only lose what the coordinates were
+    rounded by: no kernel here changes by more than r does, so that an entry is off by eps times
+    the norm at most.
+    """
+    if not isinstance(kernel, Radial | L1Laplacian):
+        return False, dtype
+    norm = reach**0.5 if isinstance(kernel, Radial) else reach
+    for tile in (dtype, torch.float64):
+        eps = torch.finfo(tile).eps
+        if _product_will_do(kernel, reach, d, eps, torch.finfo(dtype).eps):
+            return False, tile
+        if eps * norm <= ROUNDING_LIMIT:
+            return True, tile
+    return True, torch.float64
+
+
+def _product_will_do(
+    kernel: Radial | L1Laplacian, reach: float, d: int, eps: float, entry_eps: float
+) -> bool:
+    """Return whether a product of precision `eps` is good for entries that have `entry_eps`."""
+    few = d <= FEW_FEATURES
+    if isinstance(kernel, L1Laplacian):
+        error = product_error(eps, 2 * reach, d)
+    else:
+        error = product_error(eps, abs(kernel.scale) * reach, d)
+        if kernel.sharp:
+            return not few and remaining_error(error) <= ROUNDING_LIMIT
+        error *= kernel.slope
+    limit = FEW_LIMIT if few else ROUNDING_LIMIT
+    return error <= limit * entry_eps / torch.finfo(torch.float32).eps
+
+
+def _parameters(kernel: ScaledKernel) -> tuple[float, float]:
+    """Return what a kernel has beside the lengthscale: at most two numbers."""
+    values = [float(getattr(kernel, f.name)) for f in fields(kernel) if f.name != "lengthscale"]
+    first, second = values + [0.0] * (2 - len(values))
+    return first, second

@@ -1,0 +1,40 @@
+from torch import Tensor
+
+def instructions() -> list[str]: ...
+def kernels() -> list[str]: ...
+def reach(
+    instructions: str, x: Tensor, origin: Tensor, factor: Tensor, squares: bool, /
+) -> float: ...
+
+class Plan:
+    def __init__(
+        self,
+        instructions: str,
+        kernel: str,
+        first: float,
+        second: float,
+        scale: float,
+        difference: bool,
+        single: bool,
+        z: Tensor,
+        origin: Tensor,
+        factor: Tensor,
+        diagonal: Tensor | None,
+        offset: int,
+    ) -> None: ...
+    @property
+    def width(self) -> int: ...
+    def pack(self, z: Tensor, start: int, stop: int, /) -> None: ...
+    def matvec(self, x: Tensor, start: int, stop: int, v: Tensor, out: Tensor, /) -> None: ...
+    def normal(
+        self,
+        x: Tensor,
+        start: int,
+        stop: int,
+        v: Tensor | None,
+        weights: Tensor | None,
+        targets: Tensor | None,
+        out: Tensor,
+    ) -> None: ...
+    def symmetric(self, x: Tensor, first: int, step: int, v: Tensor, out: Tensor, /) -> None: ...
+    def block(self, x: Tensor, start: int, stop: int, out: Tensor, /) -> None: ...

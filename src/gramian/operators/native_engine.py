@@ -1,0 +1,212 @@
+"""NativeEngine: compiled tiles for the CPU, fused from distance to sum."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import is_sparse
+from ..kernels import Kernel
+from ._compiled import Compiled, instructions, is_built, is_compiled, unscaled
+from ._workers import default_threads, run
+from .engine import Engine
+from .torch_engine import PARTS_PER_THREAD, TorchEngine, bounds_of, sum_of
+
+logger = logging.getLogger("gramian")
+
+MIN_PART_ROWS = 48
+"""Rows that share one read of the columns: fewer would be slower."""
+
+STRIP_ROWS = 96
+"""Rows of a strip of `normal` at most."""
+
+PART_SUM_BYTES = 1 << 22
+"""A sum over rows, for all columns, of which there may be several per thread."""
+
+MISSING = (
+    "engine='native' needs the compiled tiles, which are not part of this installation: install a "
+    "C++ compiler (GCC or Clang), unset GRAMIAN_NATIVE, and install gramian again from source with "
+    "`pip install --force-reinstall --no-deps .`; or use engine='auto'"
+)
+
+
+@dataclass(frozen=True)
+class NativeEngine(Engine):
+    """Compiled tiles that compute distance, profile and sum in registers, for this CPU.
+
+    A tile of 8 rows by 48 columns (AVX-512, float32) never leaves the registers in `matvec`; in
+    `normal` a strip of rows stays in the cache until its second use. One file of machine code has
+    tiles for AVX-512, for AVX2 with FMA, and for what every machine of its kind has; the best is
+    chosen when the program runs. Rows are centred by the mean of `z` in float64 and rounded once.
+
+    Squared distances come from norms and a product, or from differences where that costs little
+    or the product would lose digits; where float32 cannot keep entries right to 6e-6, the tiles
+    are computed in float64. Sums run in the dtype of the tiles over some thousand columns or 1,024
+    rows, and in float64 beyond. Each run with as many threads gives the same bits.
+
+    There are tiles for all kernels that gramian ships and positive multiples of them. For sums and
+    products of kernels, for kernels registered elsewhere and for sparse rows, `covers` is False
+    and this engine hands the whole call to `TorchEngine`, with as many threads.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Workers; as many as torch would use if None.
+    instructions : str, default="best"
+        ``"avx512"``, ``"avx2"``, ``"portable"``, or the best of those that the machine has.
+
+    Raises
+    ------
+    ValueError
+        If the compiled tiles are not installed, or the machine lacks these instructions.
+    """
+
+    threads: int | None = None
+    instructions: str = "best"
+
+    def __post_init__(self) -> None:
+        if not is_built():
+            raise ValueError(MISSING)
+        if self.instructions not in ("best", *instructions()):
+            raise ValueError(
+                f"this machine has no tiles for instructions={self.instructions!r}; it has those "
+                f"for {', '.join(instructions())}, of which 'best' is the first"
+            )
+
+    def covers(self, kernel: Kernel, x: Tensor) -> bool:
+        """Return whether there are compiled tiles for this kernel and these rows."""
+        return not is_sparse(x) and is_compiled(unscaled(kernel)[1])
+
+    def matvec(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"],
+        *,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "b t"]:
+        if self._passes_on(kernel, x, z):
+            return self._torch.matvec(kernel, x, z, v, diagonal=diagonal)
+        factor, tiles = self._compiled(kernel, x, z, diagonal)
+        rows, columns = x.detach().contiguous(), tiles.columns(v)
+        out = torch.empty(len(x), v.shape[1], dtype=torch.float64)
+
+        def part(start: int, stop: int) -> None:
+            tiles.plan.matvec(rows, start, stop, columns, out[start:stop])
+
+        self._over_rows(part, len(x))
+        return out.mul_(factor)
+
+    def normal(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"] | None,
+        *,
+        weights: Float[Tensor, " b"] | None = None,
+        targets: Float[Tensor, "b t"] | None = None,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "m t"]:
+        like = targets if v is None else v
+        if like is None or self._passes_on(kernel, x, z):
+            return self._torch.normal(
+                kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
+            )
+        factor, tiles = self._compiled(kernel, x, z, diagonal)
+        columns = None if v is None else tiles.columns(v * factor)
+        rows, w, y = x.detach().contiguous(), tiles.rowwise(weights), tiles.rowwise(targets)
+
+        def part(bounds: tuple[int, int]) -> Tensor:
+            out = torch.zeros(like.shape[1], len(z), dtype=torch.float64)
+            tiles.plan.normal(rows, *bounds, columns, w, y, out)
+            return out
+
+        parts = self._parts_per_thread(like.shape[1] * len(z))
+        bounds = bounds_of(len(x), MIN_PART_ROWS, parts * self._threads())
+        return sum_of(run(self._threads(), part, bounds)).t().mul_(factor)
+
+    def symmetric(
+        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
+    ) -> Float[Tensor, "n t"]:
+        if self._passes_on(kernel, x, x):
+            return self._torch.symmetric(kernel, x, v)
+        factor, tiles = self._compiled(kernel, x, x, 0)
+        rows, columns = x.detach().contiguous(), tiles.columns(v)
+        workers = min(self._threads(), len(x))
+
+        def part(worker: int) -> Tensor:
+            out = torch.zeros(v.shape[1], len(x), dtype=torch.float64)
+            tiles.plan.symmetric(rows, worker, workers, columns, out)
+            return out
+
+        return sum_of(run(self._threads(), part, range(workers))).t().mul_(factor)
+
+    def block(
+        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
+    ) -> Float[Tensor, "b m"]:
+        if self._passes_on(kernel, x, z):
+            return self._torch.block(kernel, x, z, diagonal=diagonal)
+        factor, tiles = self._compiled(kernel, x, z, diagonal)
+        rows, out = x.detach().contiguous(), torch.empty(len(x), len(z), dtype=x.dtype)
+
+        def part(start: int, stop: int) -> None:
+            if tiles.dtype == out.dtype:
+                tiles.plan.block(rows, start, stop, out[start:stop])
+                return
+            entries = torch.empty(MIN_PART_ROWS, len(z), dtype=tiles.dtype)
+            for i in range(start, stop, MIN_PART_ROWS):
+                some = entries[: min(stop - i, MIN_PART_ROWS)]
+                tiles.plan.block(rows, i, i + len(some), some)
+                out[i : i + len(some)] = some
+
+        self._over_rows(part, len(x))
+        return out if factor == 1.0 else out.mul_(factor)
+
+    def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
+        threads, width = self._threads(), m + MIN_PART_ROWS
+        columns = width * (2 * d + t + 2) * 8 + m * d * itemsize
+        strip = 8 * width * 8 + (1 << 20) + STRIP_ROWS * (d + 10 * t + 2) * 8
+        sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
+        compiled = threads * strip + columns + sums
+        return max(compiled, self._torch.workspace_bytes(m, d, t, itemsize))
+
+    def row_bytes(self, d: int, t: int, itemsize: int) -> int:
+        return self._torch.row_bytes(d, t, itemsize)
+
+    @property
+    def _torch(self) -> TorchEngine:
+        return TorchEngine(threads=self.threads)
+
+    def _threads(self) -> int:
+        return self.threads or default_threads()
+
+    def _parts_per_thread(self, numbers: int) -> int:
+        return PARTS_PER_THREAD if numbers * 8 <= PART_SUM_BYTES else 1
+
+    def _passes_on(self, kernel: Kernel, x: Tensor, z: Tensor) -> bool:
+        if len(z) == 0 or len(x) == 0:
+            return True
+        covered = self.covers(kernel, x)
+        if not covered:
+            logger.debug("torch tiles instead of compiled ones for %r, %s", kernel, x.layout)
+        return not covered
+
+    def _compiled(
+        self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
+    ) -> tuple[float, Compiled]:
+        factor, plain = unscaled(kernel)
+        return factor, Compiled.build(
+            plain, z, x.dtype, self.instructions, self._threads(), diagonal
+        )
+
+    def _over_rows(self, part: Callable[[int, int], None], n: int) -> None:
+        bounds = bounds_of(n, MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
+        for _ in run(self._threads(), lambda each: part(*each), bounds):
+            pass

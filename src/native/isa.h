@@ -1,0 +1,64 @@
+// What an instruction set offers to the Python module: `make` prepares one kernel and room for the
+// columns of a matrix; the verbs of what it returns work on ranges of its rows, in one thread.
+#pragma once
+
+#include <vector>
+
+namespace gramian {
+
+struct Points {  // n rows of d features, one after the other
+  const void* data;
+  bool single;  // float32, or else float64
+  long n, d;
+};
+
+struct Request {
+  const char* kernel;
+  double first, second;  // parameters beside the lengthscale
+  double scale;          // of a radial kernel
+  bool difference;       // squared distances from differences, or else from norms and a product
+  bool single;           // compute in float32, or else in float64
+  const double *origin, *factor;  // coordinates are (x - origin) * factor, for each feature
+  const void* diagonal;           // of the dtype of the tiles; or null: no row is a column
+  long offset;                    // row i is column i + offset
+};
+
+struct Rows {
+  Points x;
+  long start, stop;
+};
+
+// K of some rows and all columns. Vectors have t columns; all but the sums are of the dtype in
+// which the tiles are computed.
+class Tiles {
+ public:
+  virtual ~Tiles();  // in isa.cpp, and with it the table of this class
+  virtual long width() const = 0;  // the columns, rounded up to whole panels
+  // All columns must be packed before anything is multiplied; `start` is a multiple of 48.
+  virtual void pack_columns(Points z, long start, long stop) = 0;
+  // out (stop - start, t) = K v, for v as (t, width), zero where there is no column
+  virtual void matvec(Rows, const void* v, long t, double* out) const = 0;
+  // out (t, m) = K' W (K v - y), for y (n, t) and w (n) if they are not null, nor v
+  virtual void normal(Rows, const void* v, const void* weights, const void* targets, long t,
+                      double* out) const = 0;
+  // out (t, m) += the part of K v that strips first, first + step, ... of the upper triangle give
+  virtual void symmetric(Points x, long first, long step, const void* v, long t,
+                         double* out) const = 0;
+  // out (stop - start, m) = K
+  virtual void block(Rows, void* out) const = 0;
+};
+
+struct Isa {
+  const char* name;
+  Tiles* (*make)(const Request&, Points z);  // null if there is no such kernel
+  // The largest sum over the features of the coordinates squared, or of their absolute values.
+  double (*reach)(Points, const double* origin, const double* factor, bool squares);
+  void (*kernels)(void* list, void (*add)(void* list, const char* name));
+};
+
+extern const Isa avx512, avx2, portable;
+
+// Those that this machine has, best first.
+std::vector<const Isa*> present();
+
+}  // namespace gramian

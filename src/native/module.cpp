@@ -1,0 +1,215 @@
+// The Python module gramian.operators._native: checks what it is given and hands it on.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "isa.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace nb = nanobind;
+using gramian::Isa;
+
+namespace {
+
+using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
+using Vectors = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Given = std::optional<Array>;
+
+// Lets what is too small be zero in this thread, as kernel entries of far points are: arithmetic
+// with denormal numbers is 20 to 40 times slower.
+class FlushDenormals {
+#if defined(__x86_64__)
+ public:
+  FlushDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
+  ~FlushDenormals() { _mm_setcsr(before_); }
+
+ private:
+  unsigned before_;
+#elif defined(__aarch64__)
+ public:
+  FlushDenormals() {
+    asm volatile("mrs %0, fpcr" : "=r"(before_));
+    asm volatile("msr fpcr, %0" ::"r"(before_ | (1ul << 24)));
+  }
+  ~FlushDenormals() { asm volatile("msr fpcr, %0" ::"r"(before_)); }
+
+ private:
+  unsigned long before_;
+#endif
+};
+
+const Isa& instructions(const std::string& name) {
+  for (const Isa* isa : gramian::present())
+    if (name == "best" || name == isa->name) return *isa;
+  throw std::invalid_argument("this machine has no instructions called '" + name + "'");
+}
+
+bool is(nb::dlpack::dtype dtype, int bits) {
+  return dtype == (bits == 32 ? nb::dtype<float>() : nb::dtype<double>());
+}
+
+void expect(bool right, const char* name, const char* expected) {
+  if (!right) throw std::invalid_argument(std::string(name) + " must be " + expected);
+}
+
+gramian::Points points(const Array& x, const char* name) {
+  expect(x.ndim() == 2 && (is(x.dtype(), 32) || is(x.dtype(), 64)), name,
+         "a matrix of float32 or float64");
+  return {x.data(), is(x.dtype(), 32), long(x.shape(0)), long(x.shape(1))};
+}
+
+class Plan {
+ public:
+  Plan(const std::string& isa, const std::string& kernel, double first, double second, double scale,
+       bool difference, bool single, const Array& z, const Vectors& origin, const Vectors& factor,
+       const Given& diagonal, long offset)
+      : single_(single), m_(long(z.shape(0))) {
+    const gramian::Points columns = points(z, "z");
+    d_ = columns.d;
+    expect(m_ > 0 && d_ > 0, "z", "a matrix with rows and features");
+    expect(long(origin.shape(0)) == d_ && long(factor.shape(0)) == d_, "origin and factor",
+           "one number per feature");
+    const void* values = vector(diagonal, "diagonal", m_, 1);
+    const gramian::Request request{kernel.c_str(), first,         second,        scale,
+                                   difference,     single,        origin.data(), factor.data(),
+                                   values,         offset};
+    nb::gil_scoped_release released;
+    tiles_.reset(instructions(isa).make(request, columns));
+    if (!tiles_) throw std::invalid_argument("there is no kernel called '" + kernel + "'");
+  }
+
+  long width() const { return tiles_->width(); }
+
+  void pack(const Array& z, long start, long stop) {
+    const gramian::Rows columns = range(z, start, stop);
+    expect(columns.x.n == m_ && start % 48 == 0, "start", "a multiple of 48");
+    nb::gil_scoped_release released;
+    FlushDenormals flush;
+    tiles_->pack_columns(columns.x, start, stop);
+  }
+
+  void matvec(const Array& x, long start, long stop, const Array& v, const Array& out) const {
+    const gramian::Rows rows = range(x, start, stop);
+    const long t = long(v.shape(0));
+    const void* columns = vector(v, "v", t, width());
+    double* sums = result(out, stop - start, t);
+    nb::gil_scoped_release released;
+    FlushDenormals flush;
+    tiles_->matvec(rows, columns, t, sums);
+  }
+
+  void normal(const Array& x, long start, long stop, const Given& v, const Given& weights,
+              const Given& targets, const Array& out) const {
+    const gramian::Rows rows = range(x, start, stop);
+    const long t = long(out.shape(0));
+    const void* columns = vector(v, "v", t, width());
+    const void* w = vector(weights, "weights", rows.x.n, 1);
+    const void* y = vector(targets, "targets", rows.x.n, t);
+    double* sums = result(out, t, m_);
+    nb::gil_scoped_release released;
+    FlushDenormals flush;
+    tiles_->normal(rows, columns, w, y, t, sums);
+  }
+
+  void symmetric(const Array& x, long first, long step, const Array& v, const Array& out) const {
+    const gramian::Rows rows = range(x, 0, m_);
+    const long t = long(v.shape(0));
+    const void* columns = vector(v, "v", t, width());
+    double* sums = result(out, t, m_);
+    expect(rows.x.n == m_ && first >= 0 && step > 0, "x", "the columns");
+    nb::gil_scoped_release released;
+    FlushDenormals flush;
+    tiles_->symmetric(rows.x, first, step, columns, t, sums);
+  }
+
+  void block(const Array& x, long start, long stop, const Array& out) const {
+    const gramian::Rows rows = range(x, start, stop);
+    void* entries = const_cast<void*>(vector(out, "out", stop - start, m_));
+    nb::gil_scoped_release released;
+    FlushDenormals flush;
+    tiles_->block(rows, entries);
+  }
+
+ private:
+  gramian::Rows range(const Array& x, long start, long stop) const {
+    const gramian::Points rows = points(x, "x");
+    expect(rows.d == d_, "x", "a matrix with as many features as z");
+    expect(0 <= start && start <= stop && stop <= rows.n, "start and stop", "a range of rows of x");
+    return {rows, start, stop};
+  }
+
+  // The numbers of a contiguous array in the dtype of the tiles, of which there are n * t.
+  const void* vector(const Given& given, const char* name, long n, long t) const {
+    if (!given) return nullptr;
+    expect(is(given->dtype(), single_ ? 32 : 64), name, "of the dtype of the tiles");
+    expect(long(given->size()) == n * t, name, "as long as x or z");
+    return given->data();
+  }
+
+  double* result(const Array& out, long n, long t) const {
+    expect(is(out.dtype(), 64) && long(out.size()) == n * t, "out", "float64, of the right shape");
+    return static_cast<double*>(out.data());
+  }
+
+  bool single_;
+  long m_, d_ = 0;
+  std::unique_ptr<gramian::Tiles> tiles_;
+};
+
+std::vector<std::string> isa_names() {
+  std::vector<std::string> names;
+  for (const Isa* isa : gramian::present()) names.emplace_back(isa->name);
+  return names;
+}
+
+std::vector<std::string> kernel_names() {
+  std::vector<std::string> names;
+  gramian::portable.kernels(&names, [](void* list, const char* name) {
+    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+  });
+  return names;
+}
+
+double reach(const std::string& isa, const Array& x, const Vectors& origin, const Vectors& factor,
+             bool squares) {
+  const gramian::Points rows = points(x, "x");
+  expect(long(origin.shape(0)) == rows.d && long(factor.shape(0)) == rows.d, "origin and factor",
+         "one number per feature");
+  nb::gil_scoped_release released;
+  return instructions(isa).reach(rows, origin.data(), factor.data(), squares);
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "Compiled tiles of kernel matrices; see gramian.operators.NativeEngine.";
+  m.def("instructions", isa_names, "Return the instruction sets that this machine has, best first.");
+  m.def("kernels", kernel_names, "Return the names of the kernels that have tiles.");
+  m.def("reach", reach, "Return the largest squared norm, or l1 norm, of scaled rows.");
+  nb::class_<Plan>(m, "Plan", "One kernel and the columns of a matrix, on one instruction set.")
+      .def(nb::init<const std::string&, const std::string&, double, double, double, bool, bool,
+                    const Array&, const Vectors&, const Vectors&, const Given&, long>(),
+           nb::arg("instructions"), nb::arg("kernel"), nb::arg("first"), nb::arg("second"),
+           nb::arg("scale"), nb::arg("difference"), nb::arg("single"), nb::arg("z"),
+           nb::arg("origin"), nb::arg("factor"), nb::arg("diagonal").none(), nb::arg("offset"))
+      .def_prop_ro("width", &Plan::width, "The columns, rounded up to whole panels.")
+      .def("pack", &Plan::pack, "Centre, scale and store columns start to stop.")
+      .def("matvec", &Plan::matvec, "Write K v of rows start to stop to `out`.")
+      .def("normal", &Plan::normal, nb::arg("x"), nb::arg("start"), nb::arg("stop"),
+           nb::arg("v").none(), nb::arg("weights").none(), nb::arg("targets").none(),
+           nb::arg("out"),
+           "Write K' W (K v - y) of rows start to stop to `out`.")
+      .def("symmetric", &Plan::symmetric, "Add to `out` what some strips of the upper triangle give of K v.")
+      .def("block", &Plan::block, "Write rows start to stop of K to `out`.");
+}

@@ -1,0 +1,145 @@
+// The kernels. To add one of the distance: a struct here, and a line in `with_profile`.
+//
+// A radial profile is a function of s = unit scale |x - z|^2 / lengthscale^2, with the `scale` of
+// the Python class; the `unit` brings s into the form that costs least here. With sign = -1 it is
+// handed -s. Its coordinates are multiplied by the root of unit scale once, when rows are packed.
+#pragma once
+
+#include "vector.h"
+
+namespace {
+
+enum class Form { radial, l1, inner };
+
+// Parameters of a kernel beside the lengthscale, in the order of the fields of its Python class.
+template <class S>
+struct Parameters {
+  S first, second;
+};
+
+constexpr double LOG2_E = 1.4426950408889634074;
+
+struct Gaussian {
+  static constexpr Form form = Form::radial;
+  static constexpr double unit = LOG2_E;
+  static constexpr int sign = -1;
+  static constexpr bool sharp = false;
+  template <class V>
+  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+    return V::exp2(V::at_most(s, V::all(0)));
+  }
+};
+
+// sqrt(s), between 0 and where exp(-sqrt(s)) has underflowed.
+template <class V>
+GRAMIAN_INLINE typename V::R root(typename V::R s) {
+  using S = typename V::Scalar;
+  const S deepest = sizeof(S) == 4 ? S(2e4) : S(2e6);
+  return V::sqrt(V::at_most(V::at_least(s, V::all(0)), V::all(deepest)));
+}
+
+struct Laplacian {
+  static constexpr Form form = Form::radial;
+  static constexpr double unit = LOG2_E * LOG2_E;
+  static constexpr int sign = 1;
+  static constexpr bool sharp = true;
+  template <class V>
+  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+    return V::exp2(-root<V>(s));
+  }
+};
+
+struct Matern32 {
+  static constexpr Form form = Form::radial;
+  static constexpr double unit = 1;
+  static constexpr int sign = 1;
+  static constexpr bool sharp = false;
+  template <class V>
+  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+    using S = typename V::Scalar;
+    const auto u = root<V>(s);
+    return (u + V::all(1)) * V::exp2(u * V::all(S(-LOG2_E)));
+  }
+};
+
+struct Matern52 {
+  static constexpr Form form = Form::radial;
+  static constexpr double unit = 1;
+  static constexpr int sign = 1;
+  static constexpr bool sharp = false;
+  template <class V>
+  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+    using S = typename V::Scalar;
+    const auto u = root<V>(s);
+    return (u * u * V::all(S(1. / 3)) + u + V::all(1)) * V::exp2(u * V::all(S(-LOG2_E)));
+  }
+};
+
+struct RationalQuadratic {
+  static constexpr Form form = Form::radial;
+  static constexpr double unit = 1;
+  static constexpr int sign = 1;
+  static constexpr bool sharp = false;
+  template <class V>
+  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar> given) {
+    using S = typename V::Scalar;
+    s = V::at_most(V::at_least(s, V::all(0)), V::all(std::numeric_limits<S>::max()));
+    if (given.first == 1) return V::all(1) / (V::all(1) + s);
+    return V::exp2(V::log1p(s) * V::all(S(-LOG2_E) * given.first));
+  }
+};
+
+struct L1Laplacian {  // is handed minus the sum of absolute differences
+  static constexpr Form form = Form::l1;
+  static constexpr double unit = LOG2_E;
+  static constexpr int sign = -1;
+  static constexpr bool sharp = false;
+  template <class V>
+  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+    return V::exp2(V::at_most(s, V::all(0)));
+  }
+};
+
+struct Linear {  // this and the next are handed the inner product
+  static constexpr Form form = Form::inner;
+  static constexpr double unit = 1;
+  static constexpr int sign = 1;
+  static constexpr bool sharp = false;
+  template <class V>
+  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+    return s;
+  }
+};
+
+struct Polynomial {
+  static constexpr Form form = Form::inner;
+  static constexpr double unit = 1;
+  static constexpr int sign = 1;
+  static constexpr bool sharp = false;
+  template <class V>
+  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar> given) {
+    auto power = s + V::all(given.second), result = V::all(1);
+    for (long degree = long(given.first);;) {
+      if (degree & 1) result = result * power;
+      degree >>= 1;
+      if (degree == 0) return result;
+      power = power * power;
+    }
+  }
+};
+
+// Calls visit(name, profile{}) for each kernel there is.
+template <class Visitor>
+void with_profile(Visitor visit) {
+  visit("gaussian", Gaussian{});
+  visit("laplacian", Laplacian{});
+  visit("matern12", Laplacian{});
+  visit("matern32", Matern32{});
+  visit("matern52", Matern52{});
+  visit("rational_quadratic", RationalQuadratic{});
+  visit("l1_laplacian", L1Laplacian{});
+  visit("linear", Linear{});
+  visit("polynomial", Polynomial{});
+}
+
+}  // namespace

@@ -1,0 +1,117 @@
+// Runs each verb of each kernel on small odd shapes, in arrays that end where the data ends: to be
+// built with sanitizers. Compares the instruction sets, and products with the blocks they are of.
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "isa.h"
+
+namespace {
+
+int failures = 0;
+
+template <class S>
+std::vector<S> numbers(long n, unsigned seed) {
+  std::vector<S> out(static_cast<size_t>(n));
+  for (S& value : out) {
+    seed = seed * 1664525u + 1013904223u;
+    value = S(double(seed >> 8) / (1 << 24) - 0.5);
+  }
+  return out;
+}
+
+void compare(const std::vector<double>& a, const std::vector<double>& b, double bound,
+             const std::string& what) {
+  double size = 1e-300, error = 0;
+  for (size_t i = 0; i < a.size(); i++) {
+    size = std::fmax(size, std::fabs(b[i]));
+    error = std::fmax(error, std::fabs(a[i] - b[i]));
+  }
+  if (error <= bound * size) return;
+  failures++;
+  std::printf("%s: error %.2g\n", what.c_str(), error / size);
+}
+
+struct Shape {
+  long n, m, d, t;
+};
+
+// All verbs; what they give, one after the other.
+template <class S>
+std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at, bool difference,
+                          const std::string& what) {
+  constexpr bool single = sizeof(S) == 4;
+  const double tolerance = single ? 1e-4 : 1e-11;
+  const auto x = numbers<S>(at.n * at.d, 1), z = numbers<S>(at.m * at.d, 2);
+  const auto y = numbers<S>(at.n * at.t, 3), w = numbers<S>(at.n, 4);
+  const std::vector<double> origin(size_t(at.d), 0.01), factor(size_t(at.d), 0.5);
+  const std::vector<S> diagonal(size_t(at.m), S(1));
+  const gramian::Request request{kernel, 2,          1,      0.5, difference, single, origin.data(),
+                                 factor.data(), diagonal.data(), -3};
+  const gramian::Points rows{x.data(), single, at.n, at.d}, columns{z.data(), single, at.m, at.d};
+  gramian::Tiles* tiles = isa.make(request, columns);
+  tiles->pack_columns(columns, 0, at.m);
+  const long width = tiles->width();
+  std::vector<S> v(size_t(at.t * width), S(0)), K(size_t(at.n * at.m));
+  const auto values = numbers<S>(at.t * at.m, 5);
+  for (long c = 0; c < at.t; c++)
+    for (long j = 0; j < at.m; j++) v[size_t(c * width + j)] = values[size_t(c * at.m + j)];
+
+  tiles->block({rows, 0, at.n}, K.data());
+  std::vector<double> product(size_t(at.n * at.t)), expected(product.size());
+  tiles->matvec({rows, 0, at.n}, v.data(), at.t, product.data());
+  for (long i = 0; i < at.n; i++)
+    for (long c = 0; c < at.t; c++)
+      for (long j = 0; j < at.m; j++)
+        expected[size_t(i * at.t + c)] +=
+            double(K[size_t(i * at.m + j)]) * double(v[size_t(c * width + j)]);
+  compare(product, expected, tolerance, what + " matvec");
+
+  std::vector<double> normal(size_t(at.t * at.m)), sum(normal.size());
+  tiles->normal({rows, 0, at.n}, v.data(), w.data(), y.data(), at.t, normal.data());
+  for (long i = 0; i < at.n; i++)
+    for (long c = 0; c < at.t; c++) {
+      const double u = (expected[size_t(i * at.t + c)] - double(y[size_t(i * at.t + c)])) *
+                       double(w[size_t(i)]);
+      for (long j = 0; j < at.m; j++)
+        sum[size_t(c * at.m + j)] += double(K[size_t(i * at.m + j)]) * u;
+    }
+  compare(normal, sum, tolerance, what + " normal");
+
+  std::vector<double> half(normal.size());
+  for (long strip = 0; strip < 2; strip++) tiles->symmetric(columns, strip, 2, v.data(), at.t, half.data());
+  delete tiles;
+
+  product.insert(product.end(), normal.begin(), normal.end());
+  product.insert(product.end(), half.begin(), half.end());
+  return product;
+}
+
+}  // namespace
+
+int main() {
+  std::vector<std::string> kernels;
+  gramian::portable.kernels(&kernels, [](void* list, const char* name) {
+    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+  });
+  const Shape shapes[] = {{1, 1, 1, 1},   {7, 50, 3, 1},   {53, 29, 2, 7},
+                          {101, 131, 5, 3}, {49, 600, 40, 1}, {3, 97, 2000, 2}};
+  int cases = 0;
+  for (const auto& kernel : kernels)
+    for (const Shape& at : shapes)
+      for (bool difference : {false, true}) {
+        std::vector<double> first32, first64;
+        for (const gramian::Isa* isa : gramian::present()) {
+          const std::string what = kernel + " " + isa->name + " d=" + std::to_string(at.d);
+          const auto f32 = verbs<float>(*isa, kernel.c_str(), at, difference, what + " float32");
+          const auto f64 = verbs<double>(*isa, kernel.c_str(), at, difference, what + " float64");
+          if (first32.empty()) first32 = f32, first64 = f64;
+          compare(f32, first32, 1e-3, what + " float32 against the first");
+          compare(f64, first64, 1e-10, what + " float64 against the first");
+          cases++;
+        }
+      }
+  std::printf("%d cases, %d failures\n", cases, failures);
+  return failures != 0;
+}

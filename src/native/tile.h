@@ -1,0 +1,146 @@
+// A tile of the kernel matrix: MR rows by NR columns that are computed in registers.
+#pragma once
+
+#include "profile.h"
+
+namespace {
+
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int MR = 8, NV = 3;  // 32 registers: 24 sums, 3 columns, 1 row and a few constants
+#else
+constexpr int MR = 6, NV = 2;  // 16 registers: 12 sums, 2 columns, 1 row and what is added
+#endif
+template <class V>
+constexpr int NR = NV * V::W;
+
+constexpr int AHEAD = 12;  // features by which columns are fetched before they are needed
+
+// How s comes about. With a product, |x - z|^2 is |x|^2 + |z|^2 - 2 x z, and the l1 distance is
+// the sum of 2 max(x, z) - x - z. The terms of one row or column, its norm, are added first, which
+// saves an addition, or last, which saves digits where there are many features.
+enum class Distance { product, long_product, difference };
+
+constexpr long LONG = 32;  // features from which on norms are added last
+
+// Rows and columns as the tiles want them. Panels of MR rows, of NR columns: for each feature the
+// coordinates of all of them. Columns are multiplied by -2 sign where s is a product, and rows and
+// columns by 2 where it is a sum of 2 max(x, z).
+template <class S>
+struct Strip {
+  const S *x, *x_norms;
+  const S *z, *z_norms;
+  long d, rows, panels;  // rows: a multiple of MR
+  S near;                // pairs with s < near |x|^2 are recomputed from differences
+  Parameters<S> given;
+  S* tile;  // rows by `ld` entries, where they are stored
+  long ld;
+  const S* v;  // panels * NR numbers
+  S* sums;     // rows * W: the sums of K v, lane by lane
+};
+
+template <class V>
+using Sums = typename V::R[MR][NV];
+
+// Replaces row i of s by squared differences, which do not cancel.
+template <class V>
+__attribute__((noinline)) void recompute(typename V::Scalar* s, const typename V::Scalar* x,
+                                         const typename V::Scalar* z, long d) {
+  using S = typename V::Scalar;
+  typename V::R sum[NV] = {};
+  for (long k = 0; k < d; k++)
+    for (int q = 0; q < NV; q++) {
+      const auto t = V::all(x[k * MR]) + V::all(S(0.5)) * V::load(z + k * NR<V> + q * V::W);
+      sum[q] += t * t;
+    }
+  for (int q = 0; q < NV; q++) V::store(s + q * V::W, sum[q]);
+}
+
+template <class V>
+GRAMIAN_INLINE void recompute_near(Sums<V>& s, const Strip<typename V::Scalar>& strip,
+                                   const typename V::Scalar* x, const typename V::Scalar* x_norms,
+                                   const typename V::Scalar* z) {
+  using S = typename V::Scalar;
+  GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
+    const auto reach = V::all(strip.near * x_norms[i]);
+    bool any = false;
+    GRAMIAN_UNROLL for (int q = 0; q < NV; q++) any |= V::any_below(s[i][q], reach);
+    if (__builtin_expect(any, 0)) {
+      S row[NR<V>];
+      recompute<V>(row, x + i, z, strip.d);
+      GRAMIAN_UNROLL for (int q = 0; q < NV; q++) s[i][q] = V::load(row + q * V::W);
+    }
+  }
+}
+
+template <class V, class K, Distance D>
+GRAMIAN_INLINE typename V::R term(typename V::R sum, typename V::R x, typename V::R z) {
+  if constexpr (K::form == Form::l1) {
+    return D == Distance::difference ? sum - V::abs(x - z) : sum - V::at_least(x, z);
+  } else if constexpr (K::form == Form::radial && D == Distance::difference) {
+    const auto t = x - z;
+    return K::sign > 0 ? sum + t * t : sum - t * t;
+  } else {
+    return sum + x * z;
+  }
+}
+
+template <class V, class K, Distance D, bool STORE, bool SUM>
+GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename V::Scalar* x,
+                         const typename V::Scalar* x_norms, const typename V::Scalar* z,
+                         const typename V::Scalar* z_norms, typename V::Scalar* out,
+                         const typename V::Scalar* v, typename V::Scalar* sums) {
+  using R = typename V::R;
+  constexpr int W = V::W;
+  constexpr bool product = K::form != Form::inner && D != Distance::difference;
+  constexpr bool norms_first = product && D == Distance::product;
+  Sums<V> s;
+  GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
+    GRAMIAN_UNROLL for (int q = 0; q < NV; q++) {
+      const R start = norms_first ? V::load(z_norms + q * W) : R{};
+      s[i][q] = term<V, K, D>(start, V::all(x[i]), V::load(z + q * W));
+    }
+  }
+#pragma GCC unroll 2
+  for (long k = 1; k < strip.d; k++) {
+    const auto *x_k = x + k * MR, *z_k = z + k * NR<V>;
+    R column[NV];
+    GRAMIAN_UNROLL for (int q = 0; q < NV; q++) {
+      column[q] = V::load(z_k + q * W);
+      if (q * VECTOR_BYTES % 64 == 0) __builtin_prefetch(z_k + AHEAD * NR<V> + q * W);
+    }
+    GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
+      const R row = V::all(x_k[i]);
+      GRAMIAN_UNROLL for (int q = 0; q < NV; q++) s[i][q] = term<V, K, D>(s[i][q], row, column[q]);
+    }
+  }
+  if constexpr (product) {
+    GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
+      const R norm = V::all(x_norms[i]);
+      GRAMIAN_UNROLL for (int q = 0; q < NV; q++)
+          s[i][q] += norms_first ? norm : norm + V::load(z_norms + q * W);
+    }
+    if constexpr (K::sharp) recompute_near<V>(s, strip, x, x_norms, z);
+  }
+  GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
+    R sum{};
+    GRAMIAN_UNROLL for (int q = 0; q < NV; q++) {
+      const R k = K::template value<V>(s[i][q], strip.given);
+      if constexpr (STORE) V::store(out + i * strip.ld + q * W, k);
+      if constexpr (SUM) sum = q == 0 ? k * V::load(v) : sum + k * V::load(v + q * W);
+    }
+    if constexpr (SUM) V::store(sums + i * W, V::load(sums + i * W) + sum);
+  }
+}
+
+template <class V, class K, Distance D, bool STORE, bool SUM>
+void strip(const Strip<typename V::Scalar>& s) {
+  for (long p = 0; p < s.panels; p++) {
+    const long column = p * NR<V>;
+    for (long i = 0; i < s.rows; i += MR)
+      tile<V, K, D, STORE, SUM>(s, s.x + i * s.d, s.x_norms + i, s.z + column * s.d,
+                                s.z_norms + column, STORE ? s.tile + i * s.ld + column : nullptr,
+                                SUM ? s.v + column : nullptr, SUM ? s.sums + i * V::W : nullptr);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,214 @@
+"""The compiled tiles against float64, for shapes, kernels and layouts drawn at random."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from gramian import KernelRidge, kernels
+from gramian.data import SparseRows
+from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
+from gramian.operators import NativeEngine, TorchEngine, compiled_tiles
+from gramian.operators._compiled import distances
+
+pytestmark = pytest.mark.skipif(not compiled_tiles(), reason="the compiled tiles are not installed")
+
+ENTRY = {torch.float32: 1e-5, torch.float64: 1e-7}
+"""What an entry may be off by, relative to sqrt(k(x, x) k(z, z)): see test_precision.py."""
+
+SUM = {torch.float32: 5e-6, torch.float64: 1e-13}
+"""What a sum of terms may be off by beside them, relative to the sum of their sizes."""
+
+
+@pytest.fixture(params=compiled_tiles())
+def isa(request) -> str:
+    return request.param
+
+
+class Draw:
+    """A problem drawn at random: kernel, rows, columns, vectors, in odd layouts."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random = np.random.default_rng(seed)
+        self.dtype = (torch.float32, torch.float64)[seed % 2]
+        self.n, self.m = (int(random.choice([1, 2, 7, 8, 47, 49, 130, 411])) for _ in range(2))
+        self.d = int(random.choice([1, 2, 3, 8, 9, 31, 32, 33, 90, 300, 2000]))
+        self.t = int(random.choice([1, 2, 3, 4, 5, 6, 9, 16, 23, 64]))
+        self.kernel = self._kernel()
+        offset = float(random.choice([0.0, 0.0, 3.0, 1e3]))
+        if isinstance(self.kernel, Linear | kernels.Polynomial):
+            offset = 0.0
+        self.x, self.z = self.rows(self.n, offset), self.rows(self.m, offset)
+        near = min(self.n, self.m) // 2
+        self.z[:near] = self.x[:near] + 1e-4 * self.rows(near, 0.0)
+        self.v, self.y = self.rows(self.m, 0.0, self.t), self.rows(self.n, 0.0, self.t)
+        self.weights = self.rows(self.n, 0.0, 1)[:, 0].abs()
+        self.diagonal = int(random.integers(-self.n, self.m)) if random.random() < 0.5 else None
+
+    def _kernel(self) -> Kernel:
+        name = str(self.random.choice(kernels.names()))
+        typical = self.d if name == "l1_laplacian" else self.d**0.5
+        scale = typical * float(self.random.choice([0.3, 1.0, 4.0]))
+        each = tuple(scale * self.random.uniform(0.5, 2.0, self.d))
+        kernel = kernels.make(name, lengthscale=each if self.random.random() < 0.4 else scale)
+        if name == "rational_quadratic":
+            alpha = float(self.random.choice([0.3, 1.0, 50.0]))
+            kernel = RationalQuadratic(kernel.lengthscale, alpha=alpha)
+        return 2.5 * kernel if self.random.random() < 0.3 else kernel
+
+    def rows(self, n: int, offset: float, d: int | None = None) -> Tensor:
+        values = torch.from_numpy(self.random.standard_normal((n, d or self.d)) + offset)
+        values = values.to(self.dtype)
+        layout = self.random.integers(3)
+        if layout == 0:
+            return values
+        return values.t().contiguous().t() if layout == 1 else torch.stack([values] * 2, 2)[..., 1]
+
+    def matrix(self) -> Tensor:
+        K = self.kernel(self.x.double(), self.z.double())
+        if self.diagonal is not None:
+            i = torch.arange(self.n)
+            inside = (i + self.diagonal >= 0) & (i + self.diagonal < self.m)
+            j = i[inside] + self.diagonal
+            K[i[inside], j] = self.kernel.diag(self.z.double())[j]
+        return K
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_fuzz(seed, isa):
+    case, engine = Draw(seed), NativeEngine(threads=1 + seed % 3, instructions=isa)
+    kernel, x, z, v = case.kernel, case.x, case.z, case.v
+    K, v64, y64 = case.matrix(), v.double(), case.y.double()
+    B = kernel.diag(x.double()).outer(kernel.diag(z.double())).sqrt()
+    entry, total = ENTRY[case.dtype], SUM[case.dtype]
+
+    block = engine.block(kernel, x, z, diagonal=case.diagonal).double()
+    assert float(((block - K).abs() / B).max()) <= entry
+    product = engine.matvec(kernel, x, z, v, diagonal=case.diagonal)
+    close(product, block @ v64, B @ v64.abs(), total)
+    normal = engine.normal(
+        kernel, x, z, v, weights=case.weights, targets=case.y, diagonal=case.diagonal
+    )
+    w = case.weights.double()[:, None]
+    size = B @ v64.abs() + y64.abs()
+    close(normal, block.T @ (w * (block @ v64 - y64)), B.T @ (w * size), 3 * total)
+    square = engine.block(kernel, z, z, diagonal=0).double()
+    B = kernel.diag(z.double()).outer(kernel.diag(z.double())).sqrt()
+    # the two triangles of a block differ by the rounding of one entry; the product uses one of them
+    close(engine.symmetric(kernel, z, v), square @ v64, B @ v64.abs(), total + entry)
+
+
+def close(actual: Tensor, expected: Tensor, size: Tensor, precision: float) -> None:
+    assert actual.shape == expected.shape
+    assert float(((actual - expected).abs() / size.clamp(min=1e-30)).max()) <= precision
+
+
+def test_the_instruction_sets_agree_with_torch(isa, dtype, rng):
+    x, z = (
+        torch.randn(300, 40, generator=rng, dtype=dtype),
+        torch.randn(70, 40, generator=rng).to(dtype),
+    )
+    for name in kernels.names():
+        kernel = kernels.make(name, lengthscale=6.0)
+        mine = NativeEngine(instructions=isa).block(kernel, x, z)
+        theirs = TorchEngine().block(kernel, x, z)
+        torch.testing.assert_close(
+            mine, theirs, rtol=1e3 * torch.finfo(dtype).eps, atol=ENTRY[dtype] / 10
+        )
+
+
+def test_denormal_entries_are_as_fast_to_zero_as_others(isa, dtype):
+    """Entries next to the smallest normal number are zero, or it, and products stay finite."""
+    x = torch.linspace(0, 60, 500, dtype=dtype)[:, None]
+    for kernel in (Gaussian(), Laplacian(0.5), L1Laplacian(0.4)):
+        engine = NativeEngine(instructions=isa)
+        K = engine.block(kernel, x, x)
+        smallest = torch.finfo(dtype).tiny
+        assert bool(((smallest / 2 >= K) | (smallest <= K)).all())
+        assert bool(torch.isfinite(engine.matvec(kernel, x, x, x)).all())
+
+
+# --- what is computed how ------------------------------------------------------------------------
+
+
+def test_products_of_rows_are_used_where_they_keep_the_digits():
+    f32, f64 = torch.float32, torch.float64
+    assert distances(Gaussian(), 2.0, 4, f32) == (False, f32)
+    assert distances(Gaussian(), 50.0, 4, f32) == (True, f32)
+    assert distances(Gaussian(), 2.0, 90, f32) == (False, f32)
+    assert distances(Gaussian(), 1e3, 90, f32) == (True, f32)
+    assert distances(Gaussian(), 1e4, 90, f32) == (False, f64)
+    assert distances(Laplacian(), 2.0, 90, f32) == (False, f32)
+    assert distances(Laplacian(), 2.0, 4, f32) == (True, f32)
+    assert distances(L1Laplacian(), 0.5, 90, f32) == (False, f32)
+    assert distances(L1Laplacian(), 40.0, 90, f32) == (True, f32)
+    assert distances(L1Laplacian(), 1e3, 90, f32)[1] == f64
+    assert distances(Linear(), 1e9, 90, f32) == (False, f32)
+    for reach in (float("inf"), 1e300):
+        assert distances(Gaussian(), reach, 90, f32) == (True, f64)
+
+
+def test_what_has_no_compiled_tiles_is_handed_to_torch(dtype, rng):
+    engine = NativeEngine(threads=1)
+    x, v = (
+        torch.randn(30, 3, generator=rng, dtype=dtype),
+        torch.randn(30, 2, generator=rng).to(dtype),
+    )
+    csr = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(30))
+    for kernel in (Gaussian() + Linear(), Gaussian() * Laplacian()):
+        assert not engine.covers(kernel, x)
+        assert torch.equal(
+            engine.matvec(kernel, x, x, v), TorchEngine(threads=1).matvec(kernel, x, x, v)
+        )
+    for name in kernels.names():
+        assert engine.covers(2.0 * (3.0 * kernels.make(name)), x)
+        assert not engine.covers(kernels.make(name), csr)
+
+
+def test_a_kernel_of_another_package_is_not_taken_for_one_of_ours():
+    class Other(Gaussian):
+        pass
+
+    Other.__module__ = "other"
+    assert not NativeEngine().covers(Other(), torch.zeros(1, 1))
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian("median"), Gaussian((1.0, 2.0))], ids=["median", "two"]
+)
+def test_a_kernel_that_does_not_fit_is_refused(kernel):
+    with pytest.raises(
+        ValueError, match=r"has no value yet|has 2 lengthscales but the rows have 3"
+    ):
+        NativeEngine().block(kernel, torch.zeros(4, 3), torch.zeros(5, 3))
+
+
+# --- two at once ---------------------------------------------------------------------------------
+
+
+def test_two_fits_at_once_give_what_each_gives_alone():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((1500, 6)).astype(np.float32)
+    y = np.sin(X.sum(axis=1))
+    scales = (1.5, 3.0)
+
+    def fit(lengthscale: float) -> np.ndarray:
+        model = KernelRidge(
+            landmarks=200, lengthscale=lengthscale, engine=NativeEngine(threads=2), random_state=0
+        )
+        return model.fit(X, y).predict(X)
+
+    alone = [fit(scale) for scale in scales]
+    together: dict[float, np.ndarray] = {}
+    threads = [threading.Thread(target=lambda s=s: together.update({s: fit(s)})) for s in scales]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for scale, expected in zip(scales, alone, strict=True):
+        np.testing.assert_allclose(together[scale], expected, rtol=0, atol=1e-4)
