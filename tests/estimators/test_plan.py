@@ -43,6 +43,9 @@ class TestFields:
 
     def test_all_rows_are_too_many_to_factorise(self):
         assert KernelRidge().plan(np.zeros((10_001, 1), np.float32)).solver == "pcg"
+        assert KernelRidge().plan(np.zeros((400_001, 1), np.float32)).solver == "askotch"
+        tight = KernelRidge(memory_limit="150MB").plan(np.zeros((200_000, 1), np.float32))
+        assert tight.solver == "askotch"  # no room for 100 columns
 
     @pytest.mark.parametrize("settings", [{}, {"landmarks": 30}, {"solver": "pcg"}])
     def test_numbers_are_positive_and_the_text_names_them(self, settings):

@@ -22,7 +22,7 @@ from sklearn.linear_model import Ridge
 from gramian import KernelModel, KernelRidge, kernels
 from gramian.data import as_rows
 from gramian.landmarks import RecursiveRLS, Uniform
-from gramian.solvers import PCG, Direct, Falkon
+from gramian.solvers import PCG, ASkotch, Direct, Falkon
 
 N, D = 80, 3
 NAMES = ["first", "second", "third"]
@@ -232,6 +232,14 @@ class TestKernels:
             error = Y - est.fit(X, Y).predict(X)
             assert (error**2).sum() < (Y**2).sum()  # better than the zero function
             assert type(est.kernel_) is type(kernels.make(name))
+
+
+class TestIterations:
+    def test_those_of_block_methods_are_counted_by_passes(self):
+        with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+            est = KernelRidge(solver=ASkotch(block=len(X) // 4), max_iter=3, tol=0.0).fit(X, Y)
+        assert est.n_iter_ == 12
+        assert est.history_[-1]["passes"] == pytest.approx(3)
 
 
 class TestLandmarks:

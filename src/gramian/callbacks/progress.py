@@ -77,10 +77,10 @@ class ProgressBar:
         return {"total": self.total, "description": self.description, "_progress": None}
 
     def __call__(self, problem: Problem, state: State) -> None:
-        """Move the bar to the iteration of the state."""
+        """Move the bar to the iteration of the state, or the pass where that is a part of one."""
         if self._progress is not None:
-            text = _text(state.metrics)
-            self._progress.update(self._task, completed=state.iteration, metrics=text)
+            done = state.metrics.get("passes", state.iteration)
+            self._progress.update(self._task, completed=done, metrics=_text(state.metrics))
 
 
 def _text(metrics: dict[str, int | float]) -> str:

@@ -120,7 +120,7 @@ class KernelRidgeBase(RowsEstimator):
         result = solve(
             problem,
             begin.solver,
-            stop=self._stop(),
+            stop=self._stop(begin.solver, len(data.targets)),
             callbacks=callbacks,
             state=self._restored(callbacks, problem, solver) or begin.state,
             rng=for_solver,
@@ -188,7 +188,9 @@ class KernelRidgeBase(RowsEstimator):
 
         # with a number of landmarks the path goes on until it is no use
         smallest = math.inf if selector.m is None else SMALLEST
-        task = penalty_path.Search(K, problem, solver, self._stop(), folds, coded, smallest)
+        task = penalty_path.Search(
+            K, problem, solver, self._stop(solver, n), folds, coded, smallest
+        )
         best, path = penalty_path.search(task, levels)
         if best.row is path[-1]:
             penalty_path.warn_of_the_end(best)
@@ -203,8 +205,9 @@ class KernelRidgeBase(RowsEstimator):
             return K
         return replace(K, memory_bytes=split_memory(self._limit(), solver, replace(size, m=m)))
 
-    def _stop(self) -> list[solvers.Stop]:
-        return [tolerance(float(self.tol)), max_iterations(self.max_iter)]
+    def _stop(self, solver: Solver[Any, Any], n: int) -> list[solvers.Stop]:
+        most = math.ceil(self.max_iter * solver.iterations_per_pass(n))
+        return [tolerance(float(self.tol)), max_iterations(most)]
 
     def _landmarks(self, K: KernelOperator, rng: torch.Generator) -> Landmarks | None:
         if self._warm() and self.landmarks is not None:

@@ -23,6 +23,12 @@ from .plan import Size, dense_bytes, least_blocks
 DIRECT_ROWS = 10_000
 """Rows up to which solver="auto" factorises the full kernel matrix."""
 
+PCG_ROWS = 400_000
+"""Rows up to which it takes PCG: an iteration is 8e10 kernel evaluations there, about 20 s."""
+
+LEAST_RANK = 100
+"""Columns that the preconditioner of PCG must have room for."""
+
 
 def check_settings(estimator: Any) -> None:
     """Raise ValueError for a number that cannot be used, before any work."""
@@ -87,17 +93,28 @@ def kernel(given: Any, lengthscale: Any) -> Kernel:
 
 
 def solver(given: Any, size: Size, limit: int | None) -> Solver[Any, Any]:
-    """Return the solver; "auto": Falkon with landmarks; without, Direct if it fits, or PCG."""
+    """Return the solver; "auto": Falkon with landmarks; without, see `full_solver`."""
     if isinstance(given, Solver):
         return given
     pcg = solvers.PCG() if limit is None else solvers.PCG(memory_bytes=limit // 4)
-    if given != "auto":
-        return pcg if given == "pcg" else solvers.make(str(given))
-    if not size.full:
-        return solvers.Falkon()
+    if given == "auto":
+        return full_solver(size, limit, pcg) if size.full else solvers.Falkon()
+    return pcg if given == "pcg" else solvers.make(str(given))
+
+
+def full_solver(size: Size, limit: int | None, pcg: solvers.PCG) -> Solver[Any, Any]:
+    """Return the solver for all rows as centers: Direct, PCG or ASkotch.
+
+    Direct up to 10,000 rows if it fits. Then PCG, whose error after a few iterations ASkotch
+    needs many passes to reach, as long as an iteration is a matter of seconds, up to 400,000
+    rows, and its preconditioner has 100 columns in a quarter of the memory. Else ASkotch, which is
+    far on its way when PCG ends its first iteration, if rows can be read in any order.
+    """
     need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
-    fits = limit is None or need <= limit
-    return solvers.Direct() if size.n <= DIRECT_ROWS and fits else pcg
+    if size.n <= DIRECT_ROWS and (limit is None or need <= limit):
+        return solvers.Direct()
+    few = pcg.most(size.n) < min(LEAST_RANK, size.n)
+    return solvers.ASkotch() if size.pairs_once and (few or size.n > PCG_ROWS) else pcg
 
 
 def selector(given: Any, n: int, sequential: bool = False) -> Selector | Tensor | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Callable
@@ -166,7 +167,7 @@ def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ig
         return n * n if size.full else n * m + m * m
     if isinstance(solver, ASkotch):
         b = solver.block_rows(n)
-        return iterations * (n * b + b * b)
+        return math.ceil(iterations * solver.iterations_per_pass(n)) * (n * b + b * b)
     if isinstance(solver, PCG):
         product = n * (n + 1) // 2 if size.pairs_once else n * n
         return iterations * product + n * solver.most(n)
@@ -186,7 +187,7 @@ def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
     if isinstance(solver, ASkotch):
         b = solver.block_rows(size.n)
         each = b**3 / 3 if solver.solver_for(b) == "exact" else 4.0 * b * b * solver.rank
-        return ASSUMED_ITERATIONS * each
+        return ASSUMED_ITERATIONS * solver.iterations_per_pass(size.n) * each
     if isinstance(solver, EigenPro2 | EigenPro3):
         return 4 * float(_subsample(solver, size.n)) ** 3 / 3
     return m**3 if isinstance(solver, Falkon) else 0.0

@@ -43,9 +43,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         One of `gramian.solvers.names`: ``"direct"``, ``"pcg"``, ``"askotch"``, ``"eigenpro2"`` (all
         rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object.
         ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if it fits in memory,
-        else pcg.
+        pcg up to 400,000 if 100 columns of n numbers fit into a quarter of it, else askotch.
     max_iter : int, default=100
-        Iterations of an iterative solver.
+        Iterations of an iterative solver; of askotch passes over all pairs, n / b iterations each.
     tol : float, default=1e-6
         Residual relative to the right-hand side, largest over the targets, at which it stops.
     engine : str or Engine, default="auto"

@@ -171,6 +171,9 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         """Return b for n rows."""
         return min(n, max(n // 100, LEAST_BLOCK) if self.block == "auto" else int(self.block))
 
+    def iterations_per_pass(self, n: int) -> float:
+        return n / self.block_rows(n)
+
     def block_bytes(self, n: int) -> int:
         """Return the memory for a block of n rows, its factor and copies of that, in float64."""
         b = self.block_rows(n)
@@ -240,7 +243,11 @@ class _Run:
         return ASkotchState(
             iteration=s.iteration + 1,
             coef=coef,
-            metrics={"rel_residual": residual, "restarts": s.restarts + restart},
+            metrics={
+                "rel_residual": residual,
+                "passes": (s.iteration + 1) * self.rule.blocks.b / self.rule.blocks.n,
+                "restarts": s.restarts + restart,
+            },
             ahead=coef if restart else ahead,
             momentum=coef if restart else momentum,
             recent=recent[:0] if restart else recent,

@@ -103,6 +103,10 @@ class Solver(ABC, Generic[P, S]):
                 f"that is stopped early: {known}"
             )
 
+    def iterations_per_pass(self, n: int) -> float:
+        """Return how many iterations evaluate about as many pairs as n rows have: one, mostly."""
+        return 1.0
+
     def check(self, problem: P) -> None:
         """Raise ValueError if this solver cannot solve the problem, before any work."""
         self.check_type(type(problem))
