@@ -76,8 +76,9 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
     ----------
     spec : str or Engine, default="auto"
         ``"native"``: compiled tiles on the CPU. ``"torch"``: torch on the CPU. ``"torch:cuda"``,
-        ``"torch:cuda:1"``: torch on that device. ``"auto"``: native if it is installed, torch on
-        the CPU if not. An engine is returned as it is.
+        ``"torch:cuda:1"``: torch on that device. ``"auto"``: native if it is installed and this
+        machine has AVX2 or AVX-512, torch on the CPU if not: the portable tiles are slower than
+        torch. An engine is returned as it is.
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
 
@@ -87,7 +88,7 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
         If there is no such engine, it cannot run on this machine, or not with this dtype. An
         engine asked for by name is never replaced by another one.
     """
-    from ._compiled import is_built  # engines import this module for their base class
+    from ._compiled import instructions  # engines import this module for their base class
     from .native_engine import NativeEngine
     from .torch_engine import TorchEngine
 
@@ -95,7 +96,7 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
         raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
     if isinstance(spec, Engine):
         return spec
-    if spec == "native" or (spec == "auto" and is_built()):
+    if spec == "native" or (spec == "auto" and not {"avx512", "avx2"}.isdisjoint(instructions())):
         return NativeEngine()
     if spec in ("auto", "torch"):
         return TorchEngine()
