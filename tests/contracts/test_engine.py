@@ -17,7 +17,7 @@ from gramian import kernels
 from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
 from gramian.operators import Engine, NativeEngine, TorchEngine, choose_engine
-from gramian.operators._compiled import instructions, is_built
+from gramian.operators._compiled import instructions
 
 KERNELS = [kernels.make(name, lengthscale=1.7) for name in kernels.names()]
 KERNELS += [Gaussian(1.3) + Linear(2.0), 2.5 * Laplacian(1.5) * L1Laplacian(3.0)]
@@ -409,7 +409,13 @@ def test_choose_engine_on_the_cpu(spec, dtype):
 
 
 def test_the_compiled_engine_is_chosen_where_it_is_installed(dtype):
-    assert choose_engine("auto", dtype=dtype) == (NativeEngine() if is_built() else TorchEngine())
+    fast = bool(instructions()) and instructions()[0] != "portable"
+    assert choose_engine("auto", dtype=dtype) == (NativeEngine() if fast else TorchEngine())
+
+
+def test_auto_leaves_portable_tiles_aside(monkeypatch):
+    monkeypatch.setattr("gramian.operators._compiled.instructions", lambda: ["portable"])
+    assert choose_engine("auto", dtype=torch.float32) == TorchEngine()
 
 
 def test_the_compiled_engine_is_not_replaced_where_it_is_missing(dtype, monkeypatch):
