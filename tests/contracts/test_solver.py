@@ -116,7 +116,8 @@ def problem_of(
     return NystromProblem.at(K, torch.arange(M), targets, PENALTY, weights)
 
 
-def converged(problem: Any, name: str, *, tol: float = 1e-12) -> Tensor:
+def converged(problem: Any, name: str) -> Tensor:
+    tol = 1e-12 if problem.K.dtype == torch.float64 else 1e-6
     result = solve(problem, solvers.make(name), stop=[tolerance(tol), max_iterations(300)])
     return result.state.coef
 

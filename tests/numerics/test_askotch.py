@@ -95,7 +95,7 @@ def test_fixed_point_without_a_preconditioner(solver, blocks):
 def test_float32_rows_are_stable(blocks, block_solver):
     p = problem(penalty=1e-2, dtype=torch.float32)
     solver = ASkotch(block=60, rank=30, blocks=blocks, block_solver=block_solver)
-    result = solve(p, solver, stop=[max_iterations(600)])
+    result = solve(p, solver, stop=[tolerance(1e-7), max_iterations(600)])
     assert error(result.state.coef, p) < 1e-4
 
 
@@ -166,7 +166,7 @@ def test_the_constant_of_a_block_bounds_its_curvature(solver):
 def test_acceleration_saves_iterations_at_a_small_penalty():
     def iterations(accelerated: bool) -> int:
         solver = ASkotch(40, rank=20, accelerated=accelerated, block_solver="nystrom")
-        stop = [tolerance(1e-3), max_iterations(2000)]
+        stop = [tolerance(1e-2), max_iterations(1000)]
         return solve(problem(penalty=1e-4), solver, stop=stop).state.iteration
 
     assert 2 * iterations(True) < iterations(False)
