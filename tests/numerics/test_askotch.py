@@ -12,7 +12,7 @@ from gramian import kernels
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
-from gramian.solvers import ASkotch, Skotch, max_iterations, solve, tolerance
+from gramian.solvers import ASkotch, Skotch, State, max_iterations, solve, tolerance
 from gramian.solvers.blocks import Blocks
 from gramian.solvers.fixed_blocks import FixedBlocks
 
@@ -197,6 +197,14 @@ def test_resuming_changes_nothing(blocks, block_solver):
     assert rest[-1].iteration == whole[-1].iteration == 11
     for name in ("coef", "ahead", "momentum", "recent", "smoothness"):
         assert torch.equal(getattr(rest[-1], name), getattr(whole[-1], name))
+
+
+def test_a_plain_state_is_a_start_whatever_its_iteration():
+    p = problem()
+    first = State(1000, states(ASkotch(60, rank=30), p, 10)[-1].coef)
+    after = states(ASkotch(60, rank=30), p, 3, state=first)
+    assert [s.iteration for s in after] == [1000, 1001, 1002]
+    assert after[-1].convexity > 0.1  # the mean over two blocks, not over a thousand
 
 
 def test_momentum_that_does_harm_starts_again():

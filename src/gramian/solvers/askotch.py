@@ -222,7 +222,8 @@ class _Run:
     def step(self, s: ASkotchState) -> ASkotchState:
         B = self.rule.draw(s.iteration, s.smoothness)
         g = self.rule.blocks.gradient(B.index, s.ahead)
-        mean = s.convexity + (B.curvature - s.convexity) / (s.iteration + 1)
+        share = 1 / (s.iteration + 1) if s.convexity else 1.0
+        mean = s.convexity + share * (B.curvature - s.convexity)
         mu = mean * DOUBT**s.restarts if self.given is None else self.given
         d = (B.P @ g) / B.L
         moved = self.rule.moved(s.ahead, s.momentum, B, d, s.smoothness, mu)
