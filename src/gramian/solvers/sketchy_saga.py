@@ -17,6 +17,7 @@ from ..data import EPOCH_STRIDE, Batches, as_rows
 from ..operators import KeptBlock, KernelOperator, kept
 from ..problems import NystromProblem, Problem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .saga_ridge import Ridge
 from .saga_sketch import Hessian, Sketch
 from .streaming import BatchErrors, Stretch, held_centers, relative_weights
 
@@ -47,8 +48,6 @@ class SagaState(State):
         The least mean squared residual of a stretch so far.
     halvings : int
         How often the step was halved.
-    safe : Tensor of shape (m, t)
-        Coefficients at the start of the last stretch that went well, to go back to.
     seed : int
     settings : dict of str to float
         What was chosen: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
@@ -59,7 +58,6 @@ class SagaState(State):
     size: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
     least: float = math.inf
     halvings: int = 0
-    safe: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
     seed: int = 0
     settings: dict[str, int | float] = field(default_factory=dict)
 
@@ -201,7 +199,7 @@ class _Work:
     solver: SketchySAGA
     problem: NystromProblem
     K: KernelOperator
-    ridge: _Ridge
+    ridge: Ridge
     sketch: Sketch
     batches: Batches
     omega: Tensor
@@ -216,7 +214,7 @@ class _Work:
         rows = solver.ridge == "rows" or (
             solver.ridge == "auto" and not isinstance(K_mm, KeptBlock) and _in_rows(problem)
         )
-        ridge = _Ridge.build(problem, K_mm, omega, rows)
+        ridge = Ridge.build(problem, K_mm, omega, rows)
         b = solver.batch_rows(n, K.memory_bytes // (4 * m * K.dtype.itemsize))
         in_rows = float((ridge.entry.square() * omega[problem.index, None]).max()) if rows else 0.0
         hessian = Hessian(K, omega, problem.targets, ridge.kept, problem.penalty, in_rows)
@@ -250,7 +248,6 @@ class _Work:
             average=average,
             size=rhs.norm(dim=0),
             least=float((table / self.omega[:, None].clamp(min=1e-300)).square().mean()),
-            safe=coef,
             seed=self.batches.seed,
             settings=settings,
         )
@@ -285,7 +282,6 @@ class _Work:
             metrics=metrics,
             table=table,
             average=x,
-            safe=s.coef,
             least=min(s.least, seen.mse),
         )
 
@@ -322,69 +318,3 @@ class _Work:
         x += aux / self.K.shape[0]
         table[B] = psi
         w -= eta * (self.sketch.P @ g)
-
-
-@dataclass(frozen=True)
-class _Ridge:
-    """The term lambda K_mm w of the gradient: as it is, or in the rows that are landmarks.
-
-    Attributes
-    ----------
-    K_mm : KernelOperator or KeptBlock
-    penalty : float
-    at : Tensor of shape (n,), or None
-        The number of the landmark that a row is, -1 for others; None if the term is direct.
-    entry : Tensor of shape (m, 1)
-        c / omega of the landmarks.
-    constant : Tensor of shape (m, t)
-        c y of the landmarks over n.
-    """
-
-    K_mm: KernelOperator | KeptBlock
-    penalty: float
-    at: Tensor | None
-    entry: Tensor
-    constant: Tensor
-
-    @classmethod
-    def build(
-        cls, problem: NystromProblem, K_mm: KernelOperator | KeptBlock, omega: Tensor, rows: bool
-    ) -> _Ridge:
-        n, m = problem.K.shape
-        none = torch.empty(0, 0, dtype=torch.float64)
-        if not rows or problem.index is None:
-            return cls(K_mm, problem.penalty, None, none, none)
-        at = torch.full((n,), -1)
-        at[problem.index] = torch.arange(m)
-        c = n * problem.penalty / 2
-        entry = c / omega[problem.index, None]
-        return cls(
-            K_mm, problem.penalty, at, entry, c * problem.targets[problem.index].double() / n
-        )
-
-    @property
-    def kept(self) -> KeptBlock | None:
-        """The matrix, if it is there."""
-        return self.K_mm if isinstance(self.K_mm, KeptBlock) else None
-
-    def gradient(self, w: Tensor) -> Tensor:
-        """Return what is left beside the sum over rows, over n."""
-        if self.at is None:
-            return self.penalty * (self.K_mm @ w)
-        return self.constant - (self.penalty / 2) * (self.entry * w)
-
-    def added_(self, product: Tensor, w: Tensor, B: Tensor) -> Tensor:
-        """Add c / omega E_B w to K_Bm w."""
-        if self.at is not None:
-            place = self.at[B]
-            mine = place >= 0
-            product[mine] += (self.entry * w)[place[mine]]
-        return product
-
-    def added_transpose_(self, product: Tensor, v: Tensor, B: Tensor) -> Tensor:
-        """Add c / omega E_B' v to K_Bm' v."""
-        if self.at is not None:
-            place = self.at[B]
-            mine = place >= 0
-            product[place[mine]] += self.entry[place[mine]] * v[mine]
-        return product
