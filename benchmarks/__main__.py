@@ -20,6 +20,8 @@ NAMES = {
     "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
     "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
     "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 40 minutes)",
+    "large_models": "EigenPro 3: accuracy by rows, centers and virtual rows (about half an hour)",
+    "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
     "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
 }
 ON_REQUEST = (
@@ -29,6 +31,8 @@ ON_REQUEST = (
     "full_linear",
     "full_krr",
     "full_ablations",
+    "large_models",
+    "large_steps",
     "newcomer",
 )
 
