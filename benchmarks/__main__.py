@@ -20,8 +20,10 @@ NAMES = {
     "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
     "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
     "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 40 minutes)",
-    "large_models": "EigenPro 3: accuracy by rows, centers and virtual rows (about half an hour)",
+    "large_models": "EigenPro 3: accuracy by rows and centers (about 10 minutes)",
+    "large_rivals": "EigenPro 3 and SketchySAGA beside FALKON (about half an hour)",
     "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
+    "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
     "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
 }
 ON_REQUEST = (
@@ -32,7 +34,9 @@ ON_REQUEST = (
     "full_krr",
     "full_ablations",
     "large_models",
+    "large_rivals",
     "large_steps",
+    "large_virtual",
     "newcomer",
 )
 

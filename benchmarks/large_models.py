@@ -1,4 +1,4 @@
-"""EigenPro 3 on fashion-MNIST: accuracy against rows and centers, and virtual rows from noise."""
+"""EigenPro 3 on fashion-MNIST: accuracy against training rows and against centers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,30 +14,22 @@ import torch
 from torch import Tensor
 
 from gramian import kernels
-from gramian.data import as_rows, noise
+from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, NystromProblem, Problem
 from gramian.solvers import EigenPro2, EigenPro3
 
 from . import plots
-from .common import ROOT, data_set, memory
-from .contenders import alone, start_memory
+from .common import ROOT, data_set
 from .downstream import BANDWIDTH, pixels
 from .resumed import Tables
 from .sets import Split
 
 PLOTS = ROOT / "docs" / "plots"
 SCALING, BASELINE = "Rows and centers", "EigenPro 2 on the centers"
-SIGMA, VIRTUAL, STREAM = "Noise, on held-out images", "Virtual rows", "Stream"
 ROWS = (2000, 5000, 10_000, 20_000, 60_000)
 CENTERS = (500, 1000, 2000, 5000)
 MOST_EPOCHS, LEAST_EPOCHS, VISITS = 10, 3, 100_000
-SIGMAS = (0.0, 0.05, 0.1, 0.2, 0.3)
-TUNED = (2000, 40_000)
-"""Images and virtual rows with which the noise is chosen."""
-
-RUNS = ((2000, 2_000_000), (10_000, 300_000))
-"""Images, all of them centers, and virtual rows."""
 
 Row = dict[str, Any]
 
@@ -114,55 +105,6 @@ def scaling(tables: Tables, images: Images) -> None:
         tables.add(SCALING, row | {"epochs": epochs(n), "CPU s": seconds})
 
 
-# --- virtual rows ----------------------------------------------------------------------------
-
-
-def chosen_noise(tables: Tables, images: Images, quick: bool) -> float:
-    """Return the deviation that is best on held-out images."""
-    count, virtual = (300, 1200) if quick else TUNED
-    apart = images.held_out(len(images.X) // 12)
-    problem = apart.problem(count, count)
-    for sigma in SIGMAS:
-        if not tables.has(SIGMA, sigma=sigma):
-            _, coef = after(problem, EigenPro3(augment=noise(sigma)), virtual // count)
-            row = {"sigma": sigma, "images": count, "virtual rows": virtual}
-            tables.add(SIGMA, row | {"held-out accuracy": apart.accuracy(problem, coef)})
-    return float(max(tables[SIGMA], key=lambda row: row["held-out accuracy"])["sigma"])
-
-
-def stream(path: Path, p: int, virtual: int, sigma: float, looks: int) -> list[Row]:
-    """Return accuracy and memory along a run in which each image comes anew with each epoch."""
-    torch.set_num_threads(1)
-    images = Images.of(pixels(path))
-    problem = images.problem(p, p)
-    passes, rows, before = virtual // p, [], start_memory()
-    due = np.unique(np.geomspace(1, passes, looks).round().astype(int))
-    solver = EigenPro3(augment=noise(sigma) if sigma else None)
-    for epoch, (seconds, coef) in zip(range(1, passes + 1), trained(problem, solver), strict=False):
-        if epoch in due:
-            held, peak = memory("RSS"), memory("HWM")
-            row = {"seen": epoch * p, "accuracy": images.accuracy(problem, coef)}
-            row |= {"CPU s": seconds, "MB": held / 1e6, "peak MB": peak / 1e6}
-            rows.append(row | {"MB at start": before / 1e6})
-            print(p, sigma, row, flush=True)
-    return rows
-
-
-def virtual_rows(tables: Tables, path: Path, sigma: float) -> None:
-    for (p, virtual), deviation in itertools.product(RUNS, (0.0, sigma)):
-        # without noise the rows are the same in each epoch, and a tenth of them is enough
-        seen = virtual if deviation else min(virtual, 20 * p)
-        if tables.has(VIRTUAL, images=p, sigma=deviation):
-            continue
-        rows = alone(stream, path, p, seen, deviation, 12)
-        about = {"images": p, "sigma": deviation}
-        tables.rows[STREAM] += [about | row for row in rows]
-        last, first = rows[-1], rows[min(2, len(rows) - 1)]
-        row = about | {"seen": last["seen"], "accuracy": last["accuracy"], "CPU s": last["CPU s"]}
-        row |= {"rows per CPU s": last["seen"] / last["CPU s"], "MB early": first["MB"]}
-        tables.add(VIRTUAL, row | {"MB at end": last["MB"], "peak MB": last["peak MB"]})
-
-
 # --- all of it -------------------------------------------------------------------------------
 
 
@@ -184,21 +126,6 @@ def draw_scaling(tables: Tables) -> None:
     plots.save(figure, PLOTS / "large_scaling.png")
 
 
-def draw_stream(tables: Tables) -> None:
-    figure, (left, right) = plots.subplots(1, 2, width=9, height=3.3)
-    runs = list(dict.fromkeys((r["images"], r["sigma"]) for r in tables[STREAM]))
-    for colour, (p, sigma) in zip(plots.COLOURS.values(), runs, strict=False):
-        mine = [r for r in tables[STREAM] if (r["images"], r["sigma"]) == (p, sigma)]
-        seen = [r["seen"] for r in mine]
-        style = {"color": colour, "label": f"{p:,} images, sigma = {sigma:g}"}
-        left.semilogx(seen, [r["accuracy"] for r in mine], "o-", **style)
-        right.semilogx(seen, [r["MB"] for r in mine], "o-", **style)
-    left.set(xlabel="rows seen", ylabel="test accuracy, %")
-    right.set(xlabel="rows seen", ylabel="resident MB", ylim=(0, None))
-    left.legend()
-    plots.save(figure, PLOTS / "large_virtual.png")
-
-
 NOTES = f"""\
 fashion-MNIST, pixels between 0 and 1, float32; Laplacian kernel, lengthscale {BANDWIDTH:.0f}, no
 penalty. One thread; CPU seconds, setup included, and accuracy in percent of right test labels at
@@ -206,24 +133,14 @@ the end of the run.
 
 - {SCALING}: `EigenPro3()`; centers are the first p of n training images in random order; epochs:
   {VISITS:,} / n, between {LEAST_EPOCHS} and {MOST_EPOCHS} (paper: 50).
-- {BASELINE}: `EigenPro2()`, rows and centers the same p images.
-- {SIGMA}: `EigenPro3(augment=noise(sigma))`, {TUNED[0]:,} images, all of them centers, told are
-  5,000 other training images. The best is taken for the next table.
-- Virtual rows: centers are the images, rows the images with fresh noise in each epoch (sigma 0: the
-  images as they are, 20 epochs). Each run in a process of its own; MB: resident set, data and
-  libraries included, at the third look and at the end."""
+- {BASELINE}: `EigenPro2()`, rows and centers the same p images."""
 
 
 def main(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     if (path := data_set(options.data, "fashion_mnist")) is None:
         return
-    titles = (SCALING, BASELINE, SIGMA, VIRTUAL, STREAM)
-    tables = Tables("large_models", titles, NOTES, options, hidden=(STREAM,))
-    images = Images.of(pixels(path, 3000 if options.quick else None))
-    sigma = chosen_noise(tables, images, options.quick)
-    scaling(tables, images)
+    tables = Tables("large_models", (SCALING, BASELINE), NOTES, options)
+    scaling(tables, Images.of(pixels(path, 3000 if options.quick else None)))
     if not options.quick:
         draw_scaling(tables)
-        virtual_rows(tables, path, sigma)
-        draw_stream(tables)
