@@ -201,7 +201,8 @@ One thread, float32 rows. CPU seconds are the process's own: other work on the m
 the wall time only.
 
 - Automatic step: {PROBLEMS} random problems, each with `EigenPro2` (n centers) and `EigenPro3`
-  (n / 5 centers), subsample of {SUBSAMPLE} rows, and with the automatic step times {", ".join(f"{s:g}" for s in SCALES)}.
+  (n / 5 centers), a subsample of {SUBSAMPLE} rows, and with the automatic step times
+  {", ".join(f"{s:g}" for s in SCALES)}.
   Error: distance from the noiseless function on 500 fresh rows, relative to that function.
   Epochs: until the error is within 2 % of the least that the automatic step reaches in {EPOCHS}
   epochs, looked at {PER_EPOCH} times per epoch; best: of all steps. An epoch costs the same with
