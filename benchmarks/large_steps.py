@@ -206,7 +206,8 @@ the wall time only.
   {", ".join(f"{s:g}" for s in SCALES)}.
   Error: distance from the noiseless function on 500 fresh rows, relative to that function.
   Epochs: until the error is within 2 % of the least that the automatic step reaches in {EPOCHS}
-  epochs (half of the way to it, if 2 % above is more than that), looked at {PER_EPOCH} times per epoch; best: of all steps. An epoch costs the same with
+  epochs (half of the way to it, if 2 % above is more than that), looked at {PER_EPOCH} times
+  per epoch; best: of all steps. An epoch costs the same with
   each, so that this is the ratio of seconds, too. Diverged: error above 3 times the least plus
   that of zero.
 - Cost per epoch: `EigenPro3` on {ROWS:,} rows of nycflights, Gaussian kernel, setup left out,
