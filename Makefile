@@ -42,7 +42,7 @@ test: $(STAMP)
 	@$(BIN)/python -m pytest -n logical --maxprocesses 8 $(ARGS)
 
 # What an installation without a C++ compiler has, beside the one that has compiled tiles: its own
-# gramian, the other packages of $(VENV). These tests look at engines; most others use either.
+# gramian, the other packages of $(VENV). These tests look at engines and use the one that is there.
 PURE := build/pure
 test-torch: $(STAMP)
 	@test -x $(PURE)/bin/pip || $(PYTHON) -m venv $(PURE)
@@ -51,7 +51,7 @@ test-torch: $(STAMP)
 	@GRAMIAN_NATIVE=0 $(PURE)/bin/python -m pip --disable-pip-version-check --quiet \
 	  install --no-deps --force-reinstall .
 	@$(PURE)/bin/python -m pytest -n logical --maxprocesses 8 \
-	  tests/contracts/test_engine.py tests/contracts/test_operator.py tests/cli/test_commands.py $(ARGS)
+	  tests/contracts/test_operator.py tests/cli/test_commands.py tests/test_model.py $(ARGS)
 
 sanitize:
 	@cmake -S src/native -B build/sanitize -DGRAMIAN_SANITIZE=ON >/dev/null

@@ -22,6 +22,10 @@ NAMES = {
     "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
     "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 40 minutes)",
     "full_memory": "half a million centers in a gigabyte, by the clock (about 15 minutes)",
+    "large_models": "EigenPro 3: accuracy by rows and centers (about 10 minutes)",
+    "large_rivals": "EigenPro 3 and SketchySAGA beside FALKON (about half an hour)",
+    "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
+    "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
     "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
 }
 ON_REQUEST = (
@@ -32,6 +36,10 @@ ON_REQUEST = (
     "full_krr",
     "full_ablations",
     "full_memory",
+    "large_models",
+    "large_rivals",
+    "large_steps",
+    "large_virtual",
     "newcomer",
 )
 

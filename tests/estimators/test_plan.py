@@ -17,7 +17,7 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import ArrayRows
 from gramian.estimators import plan as plans
 from gramian.estimators.plan import machine_memory
-from gramian.solvers import PCG, Falkon
+from gramian.solvers import PCG, EigenPro3, Falkon
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 3))
@@ -185,6 +185,16 @@ class TestMemoryLimit:
         expected = est.predict(X)
         est.set_params(memory_limit="60MB")
         np.testing.assert_allclose(est.predict(X), expected, rtol=1e-9)
+
+    def test_flattened_directions_are_at_most_a_tenth_of_the_subsample(self):
+        x = np.zeros((4000, 3), np.float32)  # a subsample of 2,000: 200 directions, not 300
+        plans = [
+            KernelRidge(landmarks=3000, solver=EigenPro3(rank=rank)).plan(x)
+            for rank in ("auto", 200, 300)
+        ]
+        auto, same, more = (plan.memory_bytes for plan in plans)
+        assert auto == same
+        assert more - same == 16 * 3000 * 100
 
     def test_refused_before_anything_is_read(self):
         class Unread(ArrayRows):

@@ -28,6 +28,7 @@ from ..solvers import (
     SketchySAGA,
     Solver,
 )
+from ..solvers.eigenpro3 import PER_DIRECTION
 
 ASSUMED_ITERATIONS = 20
 """Iterations of an iterative solver that a plan reckons with, as in the FALKON paper."""
@@ -135,7 +136,15 @@ def _streaming_bytes(solver: EigenPro2 | EigenPro3 | SketchySAGA, size: Size) ->
     if isinstance(solver, EigenPro2):
         return sample
     exact = 8 * m * m if solver.projection == "exact" else 0
-    return sample + exact + 16 * m * (size.d + max(1, m // 10))
+    return sample + exact + 16 * m * (size.d + _flattened(solver, n, m))
+
+
+def _flattened(solver: EigenPro3, n: int, m: int) -> int:
+    """Return the directions that EigenPro 3 flattens at most, see `EigenProFactor`."""
+    if solver.rank != "auto":
+        return int(solver.rank)
+    s = _subsample(solver, n)
+    return min(max(1, m // PER_DIRECTION), s if s == n else s // 10)
 
 
 def _subsample(solver: EigenPro2 | EigenPro3, n: int) -> int:

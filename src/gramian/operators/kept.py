@@ -39,7 +39,7 @@ class KeptBlock:
     def __getitem__(self, key: Any) -> KeptBlock:
         """Return rows, or rows and columns, given by tensors of numbers."""
         if isinstance(key, tuple):
-            return KeptBlock(self.entries[key[0]][:, key[1]])
+            return KeptBlock(self.entries[key[0][:, None], key[1]])
         return KeptBlock(self.entries[key])
 
     def __matmul__(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
