@@ -20,7 +20,7 @@ NAMES = {
     "nystrom": "error of Nystrom approximations against landmarks and seconds (about 40 minutes)",
     "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
     "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
-    "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 40 minutes)",
+    "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 20 minutes)",
     "full_memory": "half a million centers in a gigabyte, by the clock (about 15 minutes)",
     "large_models": "EigenPro 3: accuracy by rows and centers (about 10 minutes)",
     "large_rivals": "EigenPro 3 and SketchySAGA beside FALKON (about half an hour)",

@@ -27,7 +27,7 @@ from .sets import Split, load, median_distance
 from .stored import StoredSquare
 
 FOLDER = ROOT / "docs" / "plots"
-ROWS, PASSES, LOOKS = 10_000, 100, 25
+ROWS, PASSES, LOOKS = 10_000, 50, 20
 RANKS = (10, 50, 100, 200, 500)
 BLOCKS = (200, 500, 1000, 2000, 5000)
 SUMMARY, CURVES = "Summary", "Curves"
@@ -94,7 +94,7 @@ def measure(tables: Tables, name: str, found: Task) -> None:
             continue
         points = curve(problem, at_test, y_test, solver)
         row: Row = {"set": name, "question": question, "variant": variant}
-        for passes in (10, 30, 100):
+        for passes in (10, 25, 50):
             seen = [p for p in points if p["passes"] <= 1.05 * passes]
             row[f"residual, {passes} passes"] = f"{seen[-1]['residual']:.1e}" if seen else ""
         row |= {"test RMSE": points[-1]["error"], "CPU s beside products": points[-1]["seconds"]}
