@@ -27,9 +27,9 @@ from .sets import Split, load, median_distance
 from .stored import StoredSquare
 
 FOLDER = ROOT / "docs" / "plots"
-ROWS, PASSES, LOOKS = 10_000, 50, 20
-RANKS = (10, 50, 100, 200, 500)
-BLOCKS = (200, 500, 1000, 2000, 5000)
+ROWS, PASSES, LOOKS = 5_000, 50, 20
+RANKS = (10, 50, 100, 200, 400)
+BLOCKS = (100, 250, 500, 1000, 2500)
 SUMMARY, CURVES = "Summary", "Curves"
 Row = dict[str, Any]
 Task = tuple[FullProblem, KernelOperator, np.ndarray]
