@@ -36,6 +36,9 @@ LEAST_WINDOW = 20
 DOUBT = 0.3
 """Factor by which the estimated convexity is believed less after each new start."""
 
+HORIZON = 6
+"""Passes of the horizon of the momentum at the start: it grows by one with each pass."""
+
 RULES: dict[str, type[FreshBlocks | FixedBlocks]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
 
 
@@ -100,7 +103,8 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         Strong convexity of the objective in the metric of L P, between 0 and 1. "auto": the mean,
         over the blocks so far, of the least curvature :math:`\delta / (L (\delta + \lambda_r))`
         that a step can meet, where :math:`\delta` is the ridge and :math:`\lambda_r` the last
-        eigenvalue of P.
+        eigenvalue of P; at least :math:`(6 / (6 + k))^2` after k passes, since momentum for a
+        convexity c looks :math:`1 / \sqrt{c}` passes back, and has none to look at yet.
 
     Notes
     -----
@@ -224,7 +228,9 @@ class _Run:
         g = self.rule.blocks.gradient(B.index, s.ahead)
         share = 1 / (s.iteration + 1) if s.convexity else 1.0
         mean = s.convexity + share * (B.curvature - s.convexity)
-        mu = mean * DOUBT**s.restarts if self.given is None else self.given
+        passes = s.iteration * self.rule.blocks.b / self.rule.blocks.n
+        mu = max(mean * DOUBT**s.restarts, (HORIZON / (HORIZON + passes)) ** 2)
+        mu = mu if self.given is None else self.given
         d = (B.P @ g) / B.L
         moved = self.rule.moved(s.ahead, s.momentum, B, d, s.smoothness, mu)
         return self.after(s, moved, g, mean)

@@ -37,6 +37,7 @@ class Ridge:
     def build(
         cls, problem: NystromProblem, K_mm: KernelOperator | KeptBlock, omega: Tensor, rows: bool
     ) -> Ridge:
+        """Return the term of a problem, in the rows if asked for."""
         n, m = problem.K.shape
         none = torch.empty(0, 0, dtype=torch.float64)
         if not rows or problem.index is None:
