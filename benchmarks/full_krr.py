@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import torch
 
 from gramian import kernels
@@ -89,8 +90,6 @@ def task(case: Case, path: Path, quick: bool) -> Task:
 
 def molecules(path: Path) -> Split:
     """Return 30,000 molecules to learn from and the rest, fingerprints standardised."""
-    import pyarrow.parquet as pq
-
     table = pq.read_table(path)
     names = [name for name in table.column_names if name.startswith("fp")]
     X = np.stack([table[name].to_numpy().astype(np.float32) for name in names], axis=1)
@@ -248,7 +247,7 @@ def main(options: argparse.Namespace) -> None:
         if (path := data_set(options.data, case.name)) is None:
             return
         if options.quick:
-            case = Case(case.name, case.kernel, case.penalty, 3, case.metric)
+            case = replace(case, seconds=3)
         measure(tables, task(case, path, options.quick))
     if not options.quick:
         draw(tables)

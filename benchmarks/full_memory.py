@@ -11,6 +11,10 @@ import numpy as np
 import torch
 
 from gramian import KernelRidge
+from gramian.data import as_rows
+from gramian.kernels import Gaussian
+from gramian.operators import KernelOperator
+from gramian.problems import FullProblem
 from gramian.solvers import PCG, ASkotch
 
 from .common import forget_peak, memory
@@ -68,10 +72,6 @@ def askotch(n: int, minutes: tuple[float, ...]) -> list[Row]:
 
 def pcg(n: int) -> Row:
     """Return the seconds of the preconditioner and of the first iteration."""
-    from gramian.data import as_rows
-    from gramian.kernels import Gaussian
-    from gramian.operators import KernelOperator
-    from gramian.problems import FullProblem
 
     X, y = smooth(n, 0)
     rows = as_rows(X)

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .model import KernelModel
-from .operators import KernelOperator
+from .operators import KernelOperator, largest_diagonal
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class FullProblem(_Ridge):
         if self.K.dtype == torch.float64:
             return False
         error = torch.finfo(self.K.dtype).eps * math.sqrt(self.K.shape[0])
-        return float(self.ridge.min()) < 10 * error * float(self.K.diag().max())
+        return float(self.ridge.min()) < 10 * error * largest_diagonal(self.K)
 
     def model(self, coef: Float[Tensor, "n t"]) -> KernelModel:
         """Return the function with coefficients `coef`."""

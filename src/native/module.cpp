@@ -194,7 +194,8 @@ double reach(const std::string& isa, const Array& x, const Vectors& origin, cons
 
 NB_MODULE(_native, m) {
   m.doc() = "Compiled tiles of kernel matrices; see gramian.operators.NativeEngine.";
-  m.def("instructions", isa_names, "Return the instruction sets that this machine has, best first.");
+  m.def("instructions", isa_names,
+        "Return the instruction sets that this machine has, best first.");
   m.def("kernels", kernel_names, "Return the names of the kernels that have tiles.");
   m.def("reach", reach, "Return the largest squared norm, or l1 norm, of scaled rows.");
   nb::class_<Plan>(m, "Plan", "One kernel and the columns of a matrix, on one instruction set.")
@@ -210,6 +211,7 @@ NB_MODULE(_native, m) {
            nb::arg("v").none(), nb::arg("weights").none(), nb::arg("targets").none(),
            nb::arg("out"),
            "Write K' W (K v - y) of rows start to stop to `out`.")
-      .def("symmetric", &Plan::symmetric, "Add to `out` what some strips of the upper triangle give of K v.")
+      .def("symmetric", &Plan::symmetric,
+           "Add to `out` what some strips of the upper triangle give of K v.")
       .def("block", &Plan::block, "Write rows start to stop of K to `out`.");
 }

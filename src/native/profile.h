@@ -19,13 +19,18 @@ struct Parameters {
 
 constexpr double LOG2_E = 1.4426950408889634074;
 
-struct Gaussian {
+struct Profile {  // what a kernel has unless it says otherwise
   static constexpr Form form = Form::radial;
+  static constexpr double unit = 1;
+  static constexpr int sign = 1;
+  static constexpr bool sharp = false;  // as `sharp` of the Python class
+};
+
+struct Gaussian : Profile {
   static constexpr double unit = LOG2_E;
   static constexpr int sign = -1;
-  static constexpr bool sharp = false;
-  template <class V>
-  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     return V::exp2(V::at_most(s, V::all(0)));
   }
 };
@@ -38,86 +43,62 @@ GRAMIAN_INLINE typename V::R root(typename V::R s) {
   return V::sqrt(V::at_most(V::at_least(s, V::all(0)), V::all(deepest)));
 }
 
-struct Laplacian {
-  static constexpr Form form = Form::radial;
+struct Laplacian : Profile {
   static constexpr double unit = LOG2_E * LOG2_E;
-  static constexpr int sign = 1;
   static constexpr bool sharp = true;
-  template <class V>
-  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     return V::exp2(-root<V>(s));
   }
 };
 
-struct Matern32 {
-  static constexpr Form form = Form::radial;
-  static constexpr double unit = 1;
-  static constexpr int sign = 1;
-  static constexpr bool sharp = false;
-  template <class V>
-  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
-    using S = typename V::Scalar;
+struct Matern32 : Profile {
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     const auto u = root<V>(s);
     return (u + V::all(1)) * V::exp2(u * V::all(S(-LOG2_E)));
   }
 };
 
-struct Matern52 {
-  static constexpr Form form = Form::radial;
-  static constexpr double unit = 1;
-  static constexpr int sign = 1;
-  static constexpr bool sharp = false;
-  template <class V>
-  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
-    using S = typename V::Scalar;
+struct Matern52 : Profile {
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     const auto u = root<V>(s);
     return (u * u * V::all(S(1. / 3)) + u + V::all(1)) * V::exp2(u * V::all(S(-LOG2_E)));
   }
 };
 
-struct RationalQuadratic {
-  static constexpr Form form = Form::radial;
-  static constexpr double unit = 1;
-  static constexpr int sign = 1;
-  static constexpr bool sharp = false;
-  template <class V>
-  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar> given) {
-    using S = typename V::Scalar;
+struct RationalQuadratic : Profile {
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S> given) {
     s = V::at_most(V::at_least(s, V::all(0)), V::all(std::numeric_limits<S>::max()));
     if (given.first == 1) return V::all(1) / (V::all(1) + s);
     return V::exp2(V::log1p(s) * V::all(S(-LOG2_E) * given.first));
   }
 };
 
-struct L1Laplacian {  // is handed minus the sum of absolute differences
+struct L1Laplacian : Profile {  // is handed minus the sum of absolute differences
   static constexpr Form form = Form::l1;
   static constexpr double unit = LOG2_E;
   static constexpr int sign = -1;
-  static constexpr bool sharp = false;
-  template <class V>
-  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     return V::exp2(V::at_most(s, V::all(0)));
   }
 };
 
-struct Linear {  // this and the next are handed the inner product
+struct Linear : Profile {  // this and the next are handed the inner product
   static constexpr Form form = Form::inner;
-  static constexpr double unit = 1;
-  static constexpr int sign = 1;
-  static constexpr bool sharp = false;
-  template <class V>
-  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar>) {
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     return s;
   }
 };
 
-struct Polynomial {
+struct Polynomial : Profile {
   static constexpr Form form = Form::inner;
-  static constexpr double unit = 1;
-  static constexpr int sign = 1;
-  static constexpr bool sharp = false;
-  template <class V>
-  static GRAMIAN_INLINE typename V::R value(typename V::R s, Parameters<typename V::Scalar> given) {
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S> given) {
     auto power = s + V::all(given.second), result = V::all(1);
     for (long degree = long(given.first);;) {
       if (degree & 1) result = result * power;

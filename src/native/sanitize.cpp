@@ -80,7 +80,8 @@ std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at,
   compare(normal, sum, tolerance, what + " normal");
 
   std::vector<double> half(normal.size());
-  for (long strip = 0; strip < 2; strip++) tiles->symmetric(columns, strip, 2, v.data(), at.t, half.data());
+  for (long strip = 0; strip < 2; strip++)
+    tiles->symmetric(columns, strip, 2, v.data(), at.t, half.data());
   delete tiles;
 
   product.insert(product.end(), normal.begin(), normal.end());

@@ -264,7 +264,8 @@ class TilesOf final : public gramian::Tiles {
   }
 
   void flush(Work& work, long rows, long t) const {
-    for (long k = 0; k < rows * t; k++) work.totals[k] += double(V::sum(V::load(work.sums + k * V::W)));
+    for (long k = 0; k < rows * t; k++)
+      work.totals[k] += double(V::sum(V::load(work.sums + k * V::W)));
     std::memset(work.sums, 0, sizeof(S) * size_t(rows * t * V::W));
   }
 

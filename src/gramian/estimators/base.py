@@ -35,7 +35,7 @@ from .plan import (
     evaluations,
     split_memory,
 )
-from .shared import RowsEstimator, given_points
+from .shared import RowsEstimator, as_numpy, given_points, squeezed
 
 logger = logging.getLogger("gramian")
 
@@ -127,8 +127,8 @@ class KernelRidgeBase(RowsEstimator):
         )
         self._warn(result, solver)
         self.model_ = replace(problem.model(result.state.coef), **model_parts)
-        self.dual_coef_ = _squeezed(result.state.coef)
-        self.landmark_index_ = _numpy(None if begin.landmarks is None else begin.landmarks.index)
+        self.dual_coef_ = squeezed(result.state.coef)
+        self.landmark_index_ = as_numpy(None if begin.landmarks is None else begin.landmarks.index)
         self.n_iter_ = max(result.state.iteration, 1)
         self.penalty_, self.path_ = begin.penalty, begin.path
         self.stop_reason_ = result.reason
@@ -369,12 +369,3 @@ def _are_rows(points: Tensor, rows: RowSource, index: Tensor) -> bool:
 def _same_choice(a: Any, b: Any) -> bool:
     comparable = all(isinstance(v, numbers.Integral | str | Selector) for v in (a, b))
     return a is b or (comparable and a == b)
-
-
-def _squeezed(coef: Tensor) -> np.ndarray:
-    array = coef.numpy()
-    return array[:, 0] if array.shape[1] == 1 else array
-
-
-def _numpy(index: Tensor | None) -> np.ndarray | None:
-    return None if index is None else index.numpy()

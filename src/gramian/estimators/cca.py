@@ -15,8 +15,8 @@ from .._checks import as_count, as_positive
 from ..approximations import Moments, NystromMap
 from ..data import RowSource
 from . import choices, inputs
-from .features import NystromEstimator, as_numpy, component_count
-from .shared import resolved
+from .features import NystromEstimator, component_count
+from .shared import as_numpy, resolved
 
 
 class KernelCCA(NystromEstimator):

@@ -121,11 +121,6 @@ def chosen_landmarks(
     return selector.select(K, rng=rng)
 
 
-def as_numpy(index: Tensor | None) -> np.ndarray | None:
-    """Return row numbers as an array."""
-    return None if index is None else index.numpy()
-
-
 def component_count(asked: Any, available: int, what: str) -> int:
     """Return how many components there will be: as many as asked for, if there are as many."""
     if asked is None:

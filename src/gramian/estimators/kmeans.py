@@ -14,8 +14,9 @@ from torch import Tensor
 from .._checks import as_count
 from ..data import RowSource, as_rows
 from . import inputs
-from .features import NystromEstimator, as_numpy
+from .features import NystromEstimator
 from .lloyd import Lloyd, squared_distances
+from .shared import as_numpy
 
 
 class KernelKMeans(ClusterMixin, NystromEstimator):

@@ -8,7 +8,8 @@ import numpy as np
 
 from .._checks import as_count
 from . import inputs
-from .features import NystromEstimator, as_numpy
+from .features import NystromEstimator
+from .shared import as_numpy
 
 DEFAULT_SIZE = 100
 """Landmarks if nobody says how many, as in scikit-learn's Nystroem."""

@@ -16,6 +16,7 @@ from ..problems import NystromProblem
 from ..solvers import Solver, State, max_iterations, solve
 from . import choices, inputs
 from .plan import split_memory
+from .shared import as_numpy, squeezed
 
 
 def streams(estimator: Any) -> bool:
@@ -73,11 +74,10 @@ def one_pass(estimator: Any, data: Any, **model_parts: Any) -> None:
     estimator.model_ = replace(
         replace(problem, K=problem.K.against(centers)).model(result.state.coef), **model_parts
     )
-    coef = result.state.coef.numpy()
-    estimator.dual_coef_ = coef[:, 0] if coef.shape[1] == 1 else coef
+    estimator.dual_coef_ = squeezed(result.state.coef)
     if before is None:
-        index = None if problem.index is None else problem.index.numpy()
-        estimator.landmark_index_, estimator._landmarks_chosen = index, estimator.landmarks
+        estimator.landmark_index_ = as_numpy(problem.index)
+        estimator._landmarks_chosen = estimator.landmarks
     estimator.n_iter_ = result.state.iteration
     estimator.penalty_, estimator.path_ = penalty, None
     estimator.stop_reason_ = result.reason

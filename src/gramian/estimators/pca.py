@@ -15,9 +15,9 @@ from .._checks import as_count, as_positive
 from ..approximations import Moments, NystromMap, largest_first
 from ..data import RowSource, as_rows
 from . import choices, inputs
-from .features import NystromEstimator, as_numpy, component_count
+from .features import NystromEstimator, component_count
 from .preimage import PreImage
-from .shared import resolved
+from .shared import as_numpy, resolved
 
 
 class KernelPCA(NystromEstimator):

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
@@ -73,3 +74,14 @@ def given_points(points: Tensor, K: KernelOperator) -> Landmarks:
             f"the landmarks have {points.shape[1]} features, but X has {K.rows.shape[1]}"
         )
     return Landmarks(points.to(K.dtype), torch.ones(len(points), dtype=torch.float64))
+
+
+def as_numpy(index: Tensor | None) -> np.ndarray | None:
+    """Return row numbers as an array."""
+    return None if index is None else index.numpy()
+
+
+def squeezed(coef: Tensor) -> np.ndarray:
+    """Return coefficients as an array, (m,) for one target."""
+    array = coef.numpy()
+    return array[:, 0] if array.shape[1] == 1 else array

@@ -12,11 +12,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import as_positive
-from ..operators import KernelOperator
+from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
 from ._selecting import CANDIDATES, FEW, Level, LeverageSelector, of_size
 from .base import capped, selectors
-from .leverage import Dictionary, Scorer, largest_diagonal
+from .leverage import Dictionary, Scorer
 
 SMALLEST = 1e-13
 """Penalty, relative to the largest k(x, x), at which a search for m rows gives up: rounding."""

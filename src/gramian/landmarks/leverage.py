@@ -18,7 +18,7 @@ from torch import Tensor
 from .. import _linalg as la
 from .._spectrum import Spectrum
 from ..data import Cast, RowSource, as_rows
-from ..operators import KernelOperator
+from ..operators import KernelOperator, diagonal
 from .base import Landmarks
 
 
@@ -111,9 +111,9 @@ class Scorer:
             for part, strip in rows.against(self.points).strips():
                 x = torch.linalg.solve_triangular(self.factor, strip, upper=True, left=False)
                 explained[part] = x.square_().sum(dim=1)
-        diagonal = _diagonal(K, rows.rows)
-        bound = (diagonal / self.shift).clamp(max=1.0)
-        return torch.minimum(((diagonal - explained) / self.shift).clamp(min=0.0), bound)
+        own = diagonal(K, rows.rows)
+        bound = (own / self.shift).clamp(max=1.0)
+        return torch.minimum(((own - explained) / self.shift).clamp(min=0.0), bound)
 
 
 def own_scores(
@@ -154,26 +154,6 @@ def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
             jitter = max(10 * jitter, la.EPS * float(A.diagonal().sum()) or la.EPS)
         else:
             return R
-
-
-def _diagonal(K: KernelOperator, rows: RowSource) -> Float[Tensor, " r"]:
-    if K.kernel.stationary:
-        return torch.full((rows.shape[0],), _first_diagonal(K), dtype=torch.float64)
-    size = max(1, K.memory_bytes // (64 * rows.shape[1]))
-    return rows.map(lambda block: K.kernel.diag(block.double()), size=size)
-
-
-def _first_diagonal(K: KernelOperator) -> float:
-    return float(K.kernel.diag(K.rows.take(torch.zeros(1, dtype=torch.int64)).double())[0])
-
-
-def largest_diagonal(K: KernelOperator) -> float:
-    """Return kappa², the largest k(x_i, x_i), and one for a kernel that is zero at all rows.
-
-    A pass over the rows unless k is stationary.
-    """
-    largest = _first_diagonal(K) if K.kernel.stationary else float(_diagonal(K, K.rows).max())
-    return largest or 1.0
 
 
 def spectrum(K: KernelOperator, dictionary: Dictionary) -> Spectrum:

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from .._checks import as_count
-from ..operators import KernelOperator
+from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
 from ._selecting import Level, LeverageSelector
 from .base import selectors
-from .leverage import Dictionary, largest_diagonal, own_scores, spectrum
+from .leverage import Dictionary, own_scores, spectrum
 
 
 @selectors.register("squeak")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 
 from .._checks import as_count
-from ..operators import KernelOperator
+from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
 from ._selecting import Level, LeverageSelector, independent, of_size
 from .base import selectors
-from .leverage import Dictionary, Scorer, largest_diagonal, spectrum
+from .leverage import Dictionary, Scorer, spectrum
 
 
 @selectors.register("two_pass")

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from .._sparse import is_sparse, slice_rows
 from ..data import RowSource
-from ..operators import KernelOperator
+from ..operators import KernelOperator, largest_diagonal
 from .base import Landmarks, SizeOrPenalty, capped, selectors
-from .leverage import largest_diagonal
 
 
 @selectors.register("uniform")

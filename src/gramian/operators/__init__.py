@@ -21,6 +21,7 @@ its operator: the number of kernel evaluations, which is a cost that no hardware
 from __future__ import annotations
 
 from ._compiled import instructions as compiled_tiles
+from .diagonal import diagonal, largest_diagonal
 from .engine import Engine, choose_engine
 from .kept import KeptBlock, kept
 from .kernel_operator import CostMeter, KernelOperator
@@ -36,5 +37,7 @@ __all__ = [
     "TorchEngine",
     "choose_engine",
     "compiled_tiles",
+    "diagonal",
     "kept",
+    "largest_diagonal",
 ]

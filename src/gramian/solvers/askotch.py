@@ -15,7 +15,7 @@ from torch import Tensor
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
-from .blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, Blocks
+from .blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, BlockRule, Blocks
 from .fixed_blocks import FixedBlocks
 from .fresh_blocks import FreshBlocks
 
@@ -39,7 +39,7 @@ DOUBT = 0.3
 HORIZON = 6
 """Passes of the horizon of the momentum at the start: it grows by one with each pass."""
 
-RULES: dict[str, type[FreshBlocks | FixedBlocks]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
+RULES: dict[str, type[BlockRule]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
 
 
 @dataclass
@@ -116,11 +116,12 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
 
     Departures: the paper takes N penalty for the strong convexity, which changes with the units of
     K (give ``convexity`` that number to do so). On six problems (n = 2,000, penalties 1e-2 to
-    1e-6, three block sizes and ranks) the automatic one was within a factor of three of the best
-    of a grid. If the residual grows to four times the least one, momentum starts again from the
-    last coefficients (from zero if it is ten thousand times that of zero) with 0.3 of that
-    convexity, and kernel entries are float64 from there on, as they are from the start if the
-    penalty is below what float32 can tell (`FullProblem.coarse`). The history counts `restarts`.
+    1e-6, three block sizes and ranks, Nystrom blocks, from long runs) the estimate was within a
+    factor of three of the best of a grid. If the residual grows to four times the least one,
+    momentum starts again from the last coefficients (from zero if it is ten thousand times that
+    of zero) with 0.3 of that convexity, and kernel entries are float64 from there on, as they are
+    from the start if the penalty is below what float32 can tell (`FullProblem.coarse`). The
+    history counts `restarts`.
 
     References
     ----------
@@ -206,7 +207,7 @@ class Skotch(ASkotch):
 class _Run:
     """The loop around a rule: a block, its step, and what both say of the progress."""
 
-    rule: FreshBlocks | FixedBlocks
+    rule: BlockRule
     given: float | None
 
     def start(self, state: State | None, seed: int) -> ASkotchState:
@@ -228,12 +229,18 @@ class _Run:
         g = self.rule.blocks.gradient(B.index, s.ahead)
         share = 1 / (s.iteration + 1) if s.convexity else 1.0
         mean = s.convexity + share * (B.curvature - s.convexity)
-        passes = s.iteration * self.rule.blocks.b / self.rule.blocks.n
-        mu = max(mean * DOUBT**s.restarts, (HORIZON / (HORIZON + passes)) ** 2)
-        mu = mu if self.given is None else self.given
+        mu = self.convexity(mean, s) if self.given is None else self.given
         d = (B.P @ g) / B.L
         moved = self.rule.moved(s.ahead, s.momentum, B, d, s.smoothness, mu)
         return self.after(s, moved, g, mean)
+
+    def passes(self, iteration: int) -> float:
+        """Return how often all pairs have been looked at after an iteration."""
+        return iteration * self.rule.blocks.b / self.rule.blocks.n
+
+    def convexity(self, mean: float, s: ASkotchState) -> float:
+        """Return what is taken for the strong convexity, from the estimate of the blocks."""
+        return max(mean * DOUBT**s.restarts, (HORIZON / (HORIZON + self.passes(s.iteration))) ** 2)
 
     def after(self, s: ASkotchState, moved: Any, g: Tensor, convexity: float) -> ASkotchState:
         coef, ahead, momentum = moved
@@ -252,7 +259,7 @@ class _Run:
             coef=coef,
             metrics={
                 "rel_residual": residual,
-                "passes": (s.iteration + 1) * self.rule.blocks.b / self.rule.blocks.n,
+                "passes": self.passes(s.iteration + 1),
                 "restarts": s.restarts + restart,
             },
             ahead=coef if restart else ahead,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +90,47 @@ class Blocks:
         """Return K_Bn w + D_B w_B - y_B. Cost: n b kernel evaluations."""
         product = self.problem.K[index] @ w
         return product + self.ridge(index) * w[index] - self.problem.rhs[index].double()
+
+
+@dataclass(frozen=True)
+class BlockRule(ABC):
+    """How blocks are chosen and what carries the momentum.
+
+    Attributes
+    ----------
+    blocks : Blocks
+    seed : int
+        With the number of the iteration it gives the block.
+    accelerated : bool
+    """
+
+    blocks: Blocks
+    seed: int
+    accelerated: bool
+
+    @abstractmethod
+    def smoothness(self) -> Float[Tensor, " B"]:
+        """Return the constants L of all blocks, to be kept; empty if blocks are not fixed."""
+
+    @abstractmethod
+    def draw(self, iteration: int, smoothness: Float[Tensor, " B"]) -> Block:
+        """Return the block of an iteration."""
+
+    @abstractmethod
+    def moved(
+        self,
+        w: Float[Tensor, "n t"],
+        z: Float[Tensor, "n t"],
+        B: Block,
+        d: Float[Tensor, "b t"],
+        smoothness: Float[Tensor, " B"],
+        mu: float,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the coefficients, where the next gradient is taken, and the momentum."""
+
+    def generator(self, number: int) -> torch.Generator:
+        """Return the generator that belongs to a number."""
+        return torch.Generator().manual_seed(self.seed + 7919 * (number + 1))
 
 
 def _nystrom(index: Tensor, H: Tensor, ridge: Tensor, rank: int, rng: torch.Generator) -> Block:

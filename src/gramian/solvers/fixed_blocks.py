@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .blocks import Block, Blocks
-from .fresh_blocks import generator
+from .blocks import Block, BlockRule
 
 BETA = 0.0
 """Of the norms in which smoothness and convexity are measured; the paper's theory has 1."""
@@ -20,11 +19,11 @@ ALPHA = (1 - BETA) / 2
 """Power of L in the probability of a block."""
 
 APART = 1 << 40
-"""Between the seed of the iterations and that of the preconditioners."""
+"""Between the numbers of the iterations and those of the preconditioners."""
 
 
 @dataclass(frozen=True)
-class FixedBlocks:
+class FixedBlocks(BlockRule):
     r"""Algorithm 1 (without momentum: 4) of the paper of `ASkotch`: NU_ACDM over fixed blocks.
 
     Block B has the probability :math:`p_B = L_B^\alpha / S`, :math:`S = \sum_B L_B^\alpha`. With
@@ -33,8 +32,6 @@ class FixedBlocks:
 
     .. math:: x = w - I_B d, \quad z \leftarrow \frac{z + \gamma \mu w - I_B\, \gamma v /
         (p_B L_B^\beta)}{1 + \gamma \mu}, \quad w = \tau z + (1 - \tau) x
-
-    Attributes are those of `FreshBlocks`.
 
     Notes
     -----
@@ -46,29 +43,23 @@ class FixedBlocks:
     blocks, n = 240 and penalty 1e-3 the best of a grid was 1/30 of the undivided one.
     """
 
-    blocks: Blocks
-    seed: int
-    accelerated: bool
-
     @cached_property
     def partition(self) -> tuple[Tensor, ...]:
         """The blocks: rows of each, of nearly equal numbers."""
-        rows = torch.randperm(self.blocks.n, generator=generator(self.seed, -1))
+        rows = torch.randperm(self.blocks.n, generator=self.generator(-1))
         count = math.ceil(self.blocks.n / self.blocks.b)
         return tuple(part.sort().values for part in torch.tensor_split(rows, count))
 
     def smoothness(self) -> Float[Tensor, " B"]:
-        """Return L of each block."""
         found = [self.block(number).L for number in range(len(self.partition))]
         return torch.tensor(found, dtype=torch.float64)
 
     def block(self, number: int) -> Block:
         """Return a block with its P, the same each time."""
-        return self.blocks.build(self.partition[number], generator(self.seed + APART, number))
+        return self.blocks.build(self.partition[number], self.generator(number + APART))
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
-        """Return the block of an iteration."""
-        rng = generator(self.seed, iteration)
+        rng = self.generator(iteration)
         return self.block(int(torch.multinomial(smoothness**ALPHA, 1, generator=rng)))
 
     def moved(

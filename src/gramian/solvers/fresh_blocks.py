@@ -9,11 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .blocks import Block, Blocks
+from .blocks import Block, BlockRule
 
 
 @dataclass(frozen=True)
-class FreshBlocks:
+class FreshBlocks(BlockRule):
     r"""The momentum of ASkotch over b rows drawn without replacement in each iteration.
 
     .. math:: W = Y - I_B d, \quad V \leftarrow \beta V + (1 - \beta) Y - \gamma I_B d, \quad
@@ -23,29 +23,16 @@ class FreshBlocks:
     1 / (1 + \gamma \nu)`, :math:`\nu = n / b`, and the strong convexity over :math:`\nu` for
     :math:`\mu`. Without momentum W = V = Y.
 
-    Attributes
-    ----------
-    blocks : Blocks
-    seed : int
-        With the number of the iteration it gives the block.
-    accelerated : bool
-
     Notes
     -----
     Source: the later versions of the paper of `ASkotch`, as its authors' code has them.
     """
 
-    blocks: Blocks
-    seed: int
-    accelerated: bool
-
     def smoothness(self) -> Float[Tensor, " B"]:
-        """Return the constants L of fixed blocks: there are none."""
         return torch.empty(0, dtype=torch.float64)
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
-        """Return the block of an iteration."""
-        rng = generator(self.seed, iteration)
+        rng = self.generator(iteration)
         rows = torch.randperm(self.blocks.n, generator=rng)[: self.blocks.b].sort().values
         return self.blocks.build(rows, rng)
 
@@ -68,8 +55,3 @@ class FreshBlocks:
         alpha = 1 / (1 + gamma * nu)
         V = torch.lerp(Y, V, beta).index_add_(0, B.index, d, alpha=-gamma)
         return W, torch.lerp(W, V, alpha), V
-
-
-def generator(seed: int, number: int) -> torch.Generator:
-    """Return the generator that belongs to a number."""
-    return torch.Generator().manual_seed(seed + 7919 * (number + 1))

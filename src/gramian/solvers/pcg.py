@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -102,20 +102,12 @@ class PCG(Solver[FullProblem, PCGState]):
         rng: torch.Generator | None = None,
     ) -> Iterator[PCGState]:
         seed = state.seed if isinstance(state, PCGState) else drawn_seed(rng)
+        wide = isinstance(state, PCGState) and state.wide
         coarse = problem.coarse
         P = self.build(problem.double() if coarse else problem, torch.Generator().manual_seed(seed))
-        wide = (isinstance(state, PCGState) and state.wide) or coarse
-        wide = wide or problem.K.dtype == torch.float64
-        while not wide:
-            for s in _states(problem, state, P, seed, wide):
-                wide = isinstance(state, PCGState) and _no_gain(state, s)
-                state = s
-                if wide:
-                    logger.info("K in float32 is too coarse for this penalty: float64 from here")
-                    state = State(s.iteration, s.coef, s.metrics)
-                    break
-                yield s
-        yield from _states(problem.double(), state, P, seed, wide)
+        if not (wide or coarse or problem.K.dtype == torch.float64):
+            state = yield from _while_it_gains(problem, state, P, seed)
+        yield from _states(problem.double(), state, P, seed)
 
     def build(self, problem: FullProblem, rng: torch.Generator) -> LowRankInverse | None:
         """Return the preconditioner, None for "none"."""
@@ -147,11 +139,24 @@ class PCG(Solver[FullProblem, PCGState]):
         return 40 if self.preconditioner == "nystrom" else 8
 
 
+def _while_it_gains(
+    problem: FullProblem, state: State | None, P: LowRankInverse | None, seed: int
+) -> Generator[PCGState, None, State | None]:
+    """Yield the states with float32 products; return where they gain nothing any more."""
+    for s in _states(problem, state, P, seed):
+        if isinstance(state, PCGState) and _no_gain(state, s):
+            logger.info("K in float32 is too coarse for this penalty: float64 from here")
+            return State(s.iteration, s.coef, s.metrics)
+        state = s
+        yield s
+    return state
+
+
 def _states(
-    problem: FullProblem, state: State | None, P: LowRankInverse | None, seed: int, wide: bool
+    problem: FullProblem, state: State | None, P: LowRankInverse | None, seed: int
 ) -> Iterator[PCGState]:
     """Yield the states of conjugate gradient with products in the dtype of the rows."""
-    exact = problem.double()
+    exact, wide = problem.double(), problem.K.dtype == torch.float64
 
     def residual(x: Tensor) -> Tensor:
         return exact.rhs - exact.apply(x)
@@ -161,7 +166,7 @@ def _states(
         problem.rhs.to(problem.K.dtype),
         state=state,
         precondition=None if P is None else lambda r: P @ r,
-        exact_residual=None if problem.K.dtype == torch.float64 else residual,
+        exact_residual=None if wide else residual,
     ):
         metrics = {**cg.metrics, "wide": int(wide)}
         known = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}

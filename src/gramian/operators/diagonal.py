@@ -1,0 +1,31 @@
+"""The diagonal of a kernel matrix, without a pass over the rows where the kernel is stationary."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import RowSource
+from .kernel_operator import KernelOperator
+
+
+def diagonal(K: KernelOperator, rows: RowSource) -> Float[Tensor, " r"]:
+    """Return k(x, x) of some rows with the kernel of an operator, in float64."""
+    if K.kernel.stationary:
+        return torch.full((rows.shape[0],), _first(K), dtype=torch.float64)
+    size = max(1, K.memory_bytes // (64 * rows.shape[1]))
+    return rows.map(lambda block: K.kernel.diag(block.double()), size=size)
+
+
+def largest_diagonal(K: KernelOperator) -> float:
+    """Return kappa², the largest k(x_i, x_i), and one for a kernel that is zero at all rows.
+
+    A pass over the rows unless k is stationary.
+    """
+    largest = _first(K) if K.kernel.stationary else float(diagonal(K, K.rows).max())
+    return largest or 1.0
+
+
+def _first(K: KernelOperator) -> float:
+    return float(K.kernel.diag(K.rows.take(torch.zeros(1, dtype=torch.int64)).double())[0])
