@@ -112,6 +112,11 @@ class TestRefusals:
         torch.testing.assert_close(named.predict(frame), model().predict(NEW))
         torch.testing.assert_close(model().predict(frame), model().predict(NEW))
 
+    def test_a_memory_that_is_no_size(self):
+        torch.testing.assert_close(model().predict(NEW, memory_bytes="1MB"), model().predict(NEW))
+        with pytest.raises(ValueError, match="memory_bytes='much' is not a size"):
+            model().predict(NEW, memory_bytes="much")
+
     def test_centers_and_coefficients_of_different_number(self):
         with pytest.raises(ValueError, match="7 centers but 6 coefficients"):
             model(coef=normal(M - 1, T))

@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ._atomic import write_tensors
+from ._checks import as_bytes
 from .data import RowSource, Standardizer, as_rows
 from .kernels import Kernel, from_dict
 from .operators import Engine, KernelOperator
@@ -65,7 +66,7 @@ class KernelModel:
             )
 
     def predict(
-        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int = 1 << 30
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Float[Tensor, "n t"]:
         """Return f of each row.
 
@@ -74,7 +75,8 @@ class KernelModel:
         X : RowSource, or anything `as_rows` takes
             n rows of d features, not standardised.
         engine : str or Engine, default="auto"
-        memory_bytes : int, default=2**30
+        memory_bytes : int or str, default=2**30
+            For blocks, as a number or like "500MB".
 
         Returns
         -------
@@ -84,14 +86,16 @@ class KernelModel:
         Raises
         ------
         ValueError
-            If the number or the names of the features are not those of training.
+            If the number or the names of the features are not those of training, or
+            `memory_bytes` is no size.
 
         Notes
         -----
         Cost: n m kernel evaluations.
         """
         rows = self.prepared(as_rows(X))
-        K = KernelOperator(self.kernel, rows, self.centers, engine, memory_bytes)
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        K = KernelOperator(self.kernel, rows, self.centers, engine, memory)
         values = K @ self.coef.double()
         if self.target_scale is not None:
             values *= self.target_scale

@@ -65,7 +65,8 @@ def leverage_scores(
         See `KernelRidge`.
     oversampling : float, default=10
         Rows of the dictionary per effective dimension. With 10 nearly all scores are within a
-        third of the exact ones, with 3 within a factor of two.
+        third of the exact ones, with 3 within a factor of two. Without effect on "exact" and
+        "uniform", which takes 1 / penalty rows.
     engine : str or Engine, default="auto"
     memory_limit : int or str, optional
         For blocks of rows, 1 GiB if not given; for "exact" for the matrix of 8 n² bytes, 8 GB if
@@ -148,7 +149,7 @@ def _selector(method: str | Selector, penalty: float, oversampling: int | float)
     """Return the selector that makes the dictionary; None for exact scores."""
     if isinstance(method, Selector):
         return method
-    name = METHODS.get(method)
+    name = METHODS.get(str(method))
     if name is None:
         raise ValueError(
             f"method={method!r} gives no leverage scores; these do: {', '.join(METHODS)}, or a "
