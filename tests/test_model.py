@@ -113,7 +113,7 @@ class TestRefusals:
         torch.testing.assert_close(model().predict(frame), model().predict(NEW))
 
     def test_a_memory_that_is_no_size(self):
-        torch.testing.assert_close(model().predict(NEW, memory_bytes="1MB"), model().predict(NEW))
+        torch.testing.assert_close(model().predict(NEW, memory_bytes="1GB"), model().predict(NEW))
         with pytest.raises(ValueError, match="memory_bytes='much' is not a size"):
             model().predict(NEW, memory_bytes="much")
 
