@@ -10,6 +10,7 @@ from .common import DATA
 NAMES = {
     "engine": "kernel evaluations per second, against plain torch (about 20 minutes)",
     "native": "the compiled tiles against torch tiles and scikit-learn (about 6 minutes)",
+    "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
     "settings": "lengthscale and penalty of three real data sets, on held-out rows (about an hour)",
     "regression": "test error and seconds on these, against scikit-learn (about an hour)",
     "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",
@@ -29,6 +30,7 @@ NAMES = {
     "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
 }
 ON_REQUEST = (
+    "parts",
     "settings",
     "falkon_bless",
     "downstream",
