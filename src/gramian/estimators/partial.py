@@ -11,12 +11,14 @@ from sklearn.utils import check_array, check_consistent_length
 
 from .. import solvers
 from ..data import RowSource
+from ..kernels import Kernel
+from ..model import KernelModel
 from ..operators import KernelOperator
-from ..problems import NystromProblem
-from ..solvers import Solver, State, max_iterations, solve
+from ..problems import NystromProblem, Problem
+from ..solvers import Result, Solver, State, max_iterations, solve
 from . import choices, inputs
-from .plan import split_memory
-from .shared import as_numpy, squeezed
+from .plan import Size, split_memory
+from .shared import as_numpy
 
 
 def streams(estimator: Any) -> bool:
@@ -46,44 +48,63 @@ def one_pass(estimator: Any, data: Any, **model_parts: Any) -> None:
     choices.check_settings(estimator)
     if isinstance(estimator.penalty, str):
         raise ValueError("partial_fit needs a penalty that is a number, not 'auto'")
-    for_kernel, for_landmarks, for_solver = inputs.generators(estimator.random_state, 3)
-    rows, t = data.rows, data.targets.shape[1]
     before = getattr(estimator, "model_", None)
-    if before is not None and before.coef.shape[1] != t:
-        raise ValueError(
-            f"the targets have {t} columns, but the first call had {before.coef.shape[1]}"
-        )
-    solver, size = estimator._chosen(rows, t)
-    kernel = estimator.kernel_ if before else estimator._resolved_kernel(rows, for_kernel)
-    m = size.m if before is None else len(before.centers)
-    memory = split_memory(estimator._limit(), solver, replace(size, m=m))
-    K = KernelOperator(kernel, rows, rows, estimator.engine, memory)
-    penalty, done = float(estimator.penalty), 0
+    for_kernel, for_landmarks, for_solver = inputs.generators(estimator.random_state, 3)
+    solver, size = estimator._chosen(data.rows, data.targets.shape[1])
     if before is None:
-        problem = estimator._problem(K, data, estimator._landmarks(K, for_landmarks), penalty)
-        state = None
+        kernel = estimator._resolved_kernel(data.rows, for_kernel)
+        K = _operator(estimator, data.rows, kernel, solver, size)
+        landmarks = estimator._landmarks(K, for_landmarks)
+        problem, state = estimator._problem(K, data, landmarks, float(estimator.penalty)), None
     else:
-        done = estimator.n_iter_
-        problem = NystromProblem(K.against(before.centers), data.targets, penalty, data.weights)
-        state = State(done, before.coef)
-    # a whole epoch, however many states that has
-    last = done + getattr(solver, "states_per_epoch", 1)
-    result = solve(problem, solver, stop=[max_iterations(last)], state=state, rng=for_solver)
+        size = replace(size, m=len(before.centers))
+        K = _operator(estimator, data.rows, estimator.kernel_, solver, size)
+        problem, state = _next_problem(estimator, K, data), State(estimator.n_iter_, before.coef)
+    earlier = [] if before is None else estimator.history_
+    result = _next_epoch(solver, problem, state, earlier, for_solver)
     estimator._warn(replace(result, reason=_quiet(result.reason)), solver)
-    centers = problem.K.cols.take(torch.arange(problem.K.shape[1]))
-    estimator.model_ = replace(
-        replace(problem, K=problem.K.against(centers)).model(result.state.coef), **model_parts
-    )
-    estimator.dual_coef_ = squeezed(result.state.coef)
+    estimator._adopt(_model(problem, result, model_parts), result, solver, K)
+    estimator.penalty_, estimator.path_ = problem.penalty, None
     if before is None:
         estimator.landmark_index_ = as_numpy(problem.index)
         estimator._landmarks_chosen = estimator.landmarks
-    estimator.n_iter_ = result.state.iteration
-    estimator.penalty_, estimator.path_ = penalty, None
-    estimator.stop_reason_ = result.reason
-    estimator.history_ = getattr(estimator, "history_", [])[:] + result.history[state is not None :]
-    estimator.solver_, estimator.engine_, estimator.kernel_ = solver, K.engine, kernel
-    estimator.solver_settings_ = dict(getattr(result.state, "settings", {}))
+
+
+def _operator(estimator: Any, rows: RowSource, kernel: Kernel, solver: Any, size: Size) -> Any:
+    memory = split_memory(estimator._limit(), solver, size)
+    return KernelOperator(kernel, rows, rows, estimator.engine, memory)
+
+
+def _next_problem(estimator: Any, K: KernelOperator, data: Any) -> NystromProblem:
+    """Return the problem of more rows with the centers of the first call."""
+    before, t = estimator.model_, data.targets.shape[1]
+    if before.coef.shape[1] != t:
+        raise ValueError(
+            f"the targets have {t} columns, but the first call had {before.coef.shape[1]}"
+        )
+    centers = K.against(before.centers)
+    return NystromProblem(centers, data.targets, float(estimator.penalty), data.weights)
+
+
+def _next_epoch(
+    solver: Any,
+    problem: Any,
+    state: State | None,
+    earlier: list[dict[str, Any]],
+    rng: torch.Generator,
+) -> Result:
+    """Return the result of a whole epoch, however many states that has; its history goes on."""
+    done = 0 if state is None else state.iteration
+    last = done + getattr(solver, "states_per_epoch", 1)
+    result = solve(problem, solver, stop=[max_iterations(last)], state=state, rng=rng)
+    return replace(result, history=earlier + result.history[state is not None :])
+
+
+def _model(problem: Problem, result: Result, parts: dict[str, Any]) -> KernelModel:
+    """Return a model that holds its centers, not the rows they come from."""
+    centers = problem.K.cols.take(torch.arange(problem.K.shape[1]))
+    there = replace(problem, K=problem.K.against(centers))
+    return replace(there.model(result.state.coef), **parts)
 
 
 def _quiet(reason: str) -> str:

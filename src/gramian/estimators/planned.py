@@ -1,0 +1,124 @@
+"""Planned: which solver a fit will take and what it will need, before anything is computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from .. import solvers
+from .._checks import as_count
+from ..data import RowSource, as_rows
+from ..operators import KernelOperator, choose_engine
+from ..problems import FullProblem, NystromProblem
+from ..solvers import Solver
+from . import choices, penalty_path
+from .plan import (
+    ASSUMED_ITERATIONS,
+    Plan,
+    Size,
+    calibrated_seconds,
+    dense_bytes,
+    evaluations,
+    split_memory,
+)
+from .shared import RowsEstimator
+
+
+class Planned(RowsEstimator):
+    """An estimator that knows the size of a fit beforehand and refuses what does not fit."""
+
+    penalty: Any
+    landmarks: Any
+    cv: Any
+    solver: Any
+    max_iter: Any
+    engine: Any
+
+    def plan(self, X: Any, *, targets: int = 1) -> Plan:
+        """Say what a fit will need, before anything is computed.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        targets : int, default=1
+            Number of targets: outputs of a regression, classes of a classifier beyond two.
+
+        Returns
+        -------
+        Plan
+            Solver, landmarks, peak memory, kernel evaluations and seconds on this machine.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit in ``memory_limit``; the message says what would. If the number of
+            landmarks is not known before they are selected, as with ``Bless(penalty=1e-6)``.
+
+        Notes
+        -----
+        ``penalty="auto"``: kernel evaluations and seconds are an estimate for the whole path, if
+        it does not end early: that the number of landmarks grows with the inverse of the square
+        root of the penalty. Memory is for the last level.
+
+        Takes about half a second, to measure the speed of this machine.
+        """
+        choices.check_settings(self)
+        rows = as_rows(X)
+        choices.require_count(self.landmarks, rows.shape[0])
+        solver, size = self._chosen(rows, as_count(targets, "targets"))
+        dense = dense_bytes(solver, size)
+        blocks = split_memory(self._limit(), solver, size)
+        count = min(self.max_iter, ASSUMED_ITERATIONS)
+        iterations = 1 if isinstance(solver, solvers.Direct) else count
+        rng = torch.Generator().manual_seed(0)
+        kernel = choices.kernel(self.kernel, self.lengthscale)
+        kernel = kernel.resolve(torch.randn(50, rows.shape[1], generator=rng))
+        engine = choose_engine(self.engine, dtype=rows.dtype)
+        used = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
+        used += engine.row_bytes(size.d, size.t, size.itemsize) * min(size.n, 1 << 16)
+        return Plan(
+            solver=solvers.name_of(solver),
+            landmarks=None if size.full else size.m,
+            memory_bytes=dense + min(blocks, used),
+            kernel_evaluations=evaluations(solver, size, iterations),
+            seconds=calibrated_seconds(solver, size, iterations, kernel, engine, rows.dtype),
+            iterations=iterations,
+        )
+
+    def check_memory(self, X: Any, *, targets: int = 1) -> None:
+        """Refuse what does not fit in ``memory_limit``, without reading or measuring anything.
+
+        Parameters are those of `plan`, which refuses the same and says what is needed; a fit does
+        so once it has looked for missing values.
+
+        Raises
+        ------
+        ValueError
+            The message says what would fit.
+        """
+        choices.check_settings(self)
+        split_memory(self._limit(), *self._chosen(as_rows(X), as_count(targets, "targets")))
+
+    def _chosen(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], Size]:
+        n, d = rows.shape
+        selector = choices.selector(self.landmarks, n, not rows.random_access)
+        # a selector that is given a penalty says how many once it has selected: see _within_limit
+        m = n if selector is None else choices.count(selector, n) or 1
+        fits = penalty_path.fits(self.cv) if isinstance(self.penalty, str) else 0.0
+        once = rows.random_access and not rows.sparse
+        size = Size(n, d, targets, m, rows.dtype.itemsize, selector is None, fits, once)
+        solver = choices.solver(self.solver, size, self._limit())
+        solver.check_type(FullProblem if size.full else NystromProblem)
+        if not isinstance(self.penalty, str):
+            solver.check_penalty(self.penalty)
+        return solver, size
+
+    def _within_limit(
+        self, K: KernelOperator, solver: Solver[Any, Any], size: Size, m: int
+    ) -> KernelOperator:
+        """Return the operator with the memory that more landmarks than were foreseen leave it."""
+        if m <= size.m:
+            return K
+        return replace(K, memory_bytes=split_memory(self._limit(), solver, replace(size, m=m)))
