@@ -202,9 +202,10 @@ def draw(tables: Tables) -> None:
                     axis.loglog(*zip(*points, strict=True), ".-", color=colour, label=run["method"])
             axis.set(xlabel="CPU seconds" if x == "seconds" else "kernel evaluations")
             axis.set(ylabel=case.metric if y == "error" else "relative residual")
+            plots.plain_numbers(axis)
         row[0].set_title(f"{case.name}, n = {runs[0]['n']:,}")
         row[0].legend(fontsize=6)
-    figure.savefig(PLOT)
+    plots.save(figure, PLOT)
 
 
 # --- each pair once --------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogFormatter, NullFormatter
 
 COLOURS = {
     "uniform": "#7f7f7f",
@@ -60,6 +61,13 @@ def subplots(rows: int, columns: int, *, width: float, height: float) -> Any:
     mpl.use("Agg")
     mpl.rcParams.update(PLAIN)
     return plt.subplots(rows, columns, figsize=(width, height), layout="constrained")
+
+
+def plain_numbers(axis: Any) -> None:
+    """Write the numbers of a log-log plot without powers, few along x."""
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def label_ends(axis: Any, ends: list[tuple[float, float, str, str]], gap: float = 0.045) -> None:
