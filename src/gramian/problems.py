@@ -169,7 +169,7 @@ class NystromProblem(_Ridge):
         landmark_weight: Float[Tensor, " m"] | None = None,
     ) -> NystromProblem:
         """Return the problem whose landmarks are rows `index` of an (n, n) operator."""
-        points = K.rows.take(index)
+        points = K.points(index)
         weight = torch.ones(len(index)) if landmark_weight is None else landmark_weight
         if weights is not None:
             weight = weight * (weights[index] / weights.mean())

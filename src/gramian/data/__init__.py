@@ -29,7 +29,8 @@ array: never write to it.
 Sources can be wrapped: `Standardized` scales the features on the way (a `Standardizer` finds mean
 and scale in one pass), `Subset`, `Without` and `Select` pick rows and columns, `Cast` changes the
 type. `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip` change
-them. `check_finite` looks for missing values. For the command line, `open_rows`, `read_targets`,
+them. `gathered` takes rows into memory, or into a file that is mapped if they are too many.
+`check_finite` looks for missing values. For the command line, `open_rows`, `read_targets`,
 `feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
 small real data sets that ship with the package.
 
@@ -43,6 +44,7 @@ from .base import RowSource
 from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_finite
 from .convert import convert
+from .mapped import gathered, scratch, stored
 from .parquet import ParquetRows
 from .parts import Select, Subset
 from .rows import as_rows
@@ -75,11 +77,14 @@ __all__ = [
     "convert",
     "crop_flip",
     "feature_columns",
+    "gathered",
     "mixup",
     "noise",
     "open_rows",
     "read_targets",
     "sample_path",
+    "scratch",
+    "stored",
     "table_schema",
     "write_table",
 ]

@@ -115,7 +115,7 @@ def chosen_landmarks(
         return given_points(selector, K)
     if selector is None:
         index = torch.arange(n)
-        return Landmarks(K.rows.take(index), torch.ones(n, dtype=torch.float64), index)
+        return Landmarks(K.points(index), torch.ones(n, dtype=torch.float64), index)
     if isinstance(given, str) and m is not None:
         selector = replace(selector, m=m)  # type: ignore[type-var]
     return selector.select(K, rng=rng)

@@ -29,6 +29,7 @@ from ..solvers import (
     Solver,
 )
 from ..solvers.eigenpro3 import PER_DIRECTION
+from ..solvers.projection import projection_for
 
 ASSUMED_ITERATIONS = 20
 """Iterations of an iterative solver that a plan reckons with, as in the FALKON paper."""
@@ -165,7 +166,7 @@ def _streaming_evaluations(
     s = _subsample(solver, n)
     if isinstance(solver, EigenPro2):
         return iterations * (n * n + n * s) + 2 * s * s
-    delayed = solver.projection_for(m, BLOCKS) == "delayed"
+    delayed = projection_for(solver.projection, m, BLOCKS) == "delayed"
     return iterations * (n * (m + s) + 2 * n * m * delayed) + 2 * s * s + m * (m + s)
 
 

@@ -87,7 +87,7 @@ def landmarks_of(K: KernelOperator, level: Level) -> Landmarks:
     """Return the rows of a dictionary as landmarks."""
     n, m = K.shape[0], len(level.dictionary)
     info = {"effective_dimension": level.effective_dimension, "coverage": m / n}
-    return level.dictionary.landmarks(K.rows, level.penalty, info)
+    return level.dictionary.landmarks(K, level.penalty, info)
 
 
 def independent(

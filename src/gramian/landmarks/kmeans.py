@@ -13,7 +13,7 @@ from torch import Tensor
 from .._checks import as_count, as_positive
 from .._sparse import is_sparse, squared_norms
 from .._spectrum import Spectrum
-from ..data import RowSource
+from ..data import RowSource, as_rows, gathered
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, capped, selectors
 from .bless import effective_dimension_estimate
@@ -81,6 +81,7 @@ class KMeans(SizeOrPenalty):
         weight = clusters.sizes * (len(points) / n)
         penalty = self.penalty or self._penalty(K, points, weight)
         info = {"coverage": len(points) / n, "inertia": clusters.inertia}
+        points = gathered(as_rows(points), torch.arange(len(points)), K.memory_bytes)
         return Landmarks(points, weight, None, info, penalty)
 
     def _size(self, K: KernelOperator, rng: torch.Generator) -> int:

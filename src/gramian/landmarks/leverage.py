@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._spectrum import Spectrum
-from ..data import Cast, RowSource, as_rows
+from ..data import Cast, as_rows
 from ..operators import KernelOperator, diagonal
 from .base import Landmarks
 
@@ -59,10 +59,10 @@ class Dictionary:
     def __len__(self) -> int:
         return len(self.index)
 
-    def landmarks(self, rows: RowSource, penalty: float, info: Mapping[str, float]) -> Landmarks:
+    def landmarks(self, K: KernelOperator, penalty: float, info: Mapping[str, float]) -> Landmarks:
         """Return the rows as landmarks of the same weight, up to the factor that makes it one."""
-        n, m = rows.shape[0], len(self)
-        return Landmarks(rows.take(self.index), m / (n * self.copies), self.index, info, penalty)
+        n, m = K.shape[0], len(self)
+        return Landmarks(K.points(self.index), m / (n * self.copies), self.index, info, penalty)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class RPCholesky(SizeOrPenalty):
         index = filled(found, 1 if m is None or self.tol else m, cells, rng)
         weight = cells.weights(index) if self.weights == "voronoi" else torch.ones(len(index))
         penalty = self.penalty or max(found.residual_trace, ROUNDING * found.trace) / n
-        return Landmarks(K.rows.take(index), weight.double(), index, info(found, index), penalty)
+        return Landmarks(K.points(index), weight.double(), index, info(found, index), penalty)
 
 
 def info(found: PartialCholesky, index: Tensor) -> dict[str, float]:

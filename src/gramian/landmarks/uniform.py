@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ import torch
 from torch import Tensor
 
 from .._sparse import is_sparse, slice_rows
-from ..data import RowSource
 from ..operators import KernelOperator, largest_diagonal
 from .base import Landmarks, SizeOrPenalty, capped, selectors
 
@@ -36,20 +36,23 @@ class Uniform(SizeOrPenalty):
 
     Notes
     -----
-    Cost: reading m rows, one pass for a sequential source; no kernel evaluations.
+    Cost: reading m rows, one pass for a sequential source, and another if rows repeat; no kernel
+    evaluations. Memory: the m rows, mapped from a file if they exceed the budget of K.
     """
 
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         n = K.shape[0]
         kappa2 = largest_diagonal(K)
         wanted = self.m or min(n, math.ceil(kappa2 / (self.penalty or 1.0)))
-        index, points, times = _first_distinct(K.rows, capped(wanted, n), rng)
+        index, points, times = _first_distinct(K, capped(wanted, n), rng)
         seen = float(times.sum())
         weight = times * (len(times) / seen)
         return Landmarks(points, weight, index, {"coverage": seen / n}, kappa2 / len(index))
 
 
-def _first_distinct(rows: RowSource, m: int, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def _first_distinct(
+    K: KernelOperator, m: int, rng: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
     """Take rows in a random order until m are distinct, or there are no more.
 
     Returns
@@ -59,17 +62,15 @@ def _first_distinct(rows: RowSource, m: int, rng: torch.Generator) -> tuple[Tens
     """
     times: dict[bytes, int] = {}
     index: list[Tensor] = []
-    points: list[Tensor] = []
-    for candidates in _candidates(rows.shape[0], m, rng):
-        drawn = rows.take(candidates)
+    for candidates in _candidates(K.shape[0], m, rng):
+        drawn = K.points(candidates)
         new = torch.tensor(_unseen(drawn, times, m), dtype=torch.int64)
         index.append(candidates[new])
-        points.append(drawn if rows.sparse else drawn[new])
         if len(times) == m:
             break
     chosen = torch.cat(index)
-    values = rows.take(chosen) if rows.sparse else torch.cat(points)
-    return chosen, values, torch.tensor(list(times.values()), dtype=torch.float64)
+    points = drawn if torch.equal(chosen, candidates) else K.points(chosen)
+    return chosen, points, torch.tensor(list(times.values()), dtype=torch.float64)
 
 
 def _unseen(points: Tensor, times: dict[bytes, int], limit: int) -> list[int]:
@@ -86,11 +87,17 @@ def _unseen(points: Tensor, times: dict[bytes, int], limit: int) -> list[int]:
 
 
 def _key(row: Tensor) -> bytes:
-    """Return the same bytes for equal rows: -0.0 is 0.0, and so is an entry that is not stored."""
+    """Return the same digest for equal rows: -0.0 is 0.0, as is an entry that is not stored."""
     if is_sparse(row):
         stored = row.values() != 0
-        return bytes(row.col_indices()[stored].numpy()) + bytes(row.values()[stored].numpy())
-    return bytes((row + 0.0).numpy())
+        values = row.values()[stored].numpy()
+        return _digest(bytes(row.col_indices()[stored].numpy()) + bytes(values))
+    return _digest(bytes((row + 0.0).numpy()))
+
+
+def _digest(row: bytes) -> bytes:
+    """Return 16 bytes: the rows themselves might take more than there is."""
+    return hashlib.blake2b(row, digest_size=16).digest()
 
 
 def _candidates(n: int, m: int, rng: torch.Generator) -> Iterator[Tensor]:

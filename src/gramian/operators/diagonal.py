@@ -18,14 +18,19 @@ def diagonal(K: KernelOperator, rows: RowSource) -> Float[Tensor, " r"]:
     return rows.map(lambda block: K.kernel.diag(block.double()), size=size)
 
 
-def largest_diagonal(K: KernelOperator) -> float:
-    """Return kappa², the largest k(x_i, x_i), and one for a kernel that is zero at all rows.
+def largest_diagonal(K: KernelOperator, weights: Float[Tensor, " n"] | None = None) -> float:
+    """Return kappa², the largest w_i k(x_i, x_i), and one for a kernel that is zero at all rows.
 
     A pass over the rows unless k is stationary.
     """
-    largest = _first(K) if K.kernel.stationary else float(diagonal(K, K.rows).max())
+    if K.kernel.stationary:
+        largest = _first(K) * (1.0 if weights is None else float(weights.max()))
+    else:
+        values = diagonal(K, K.rows)
+        largest = float((values if weights is None else values * weights).max())
     return largest or 1.0
 
 
 def _first(K: KernelOperator) -> float:
-    return float(K.kernel.diag(K.rows.take(torch.zeros(1, dtype=torch.int64)).double())[0])
+    _, block = next(iter(K.rows.blocks(1)))  # `take` would pass over all of a sequential source
+    return float(K.kernel.diag(block.double())[0])

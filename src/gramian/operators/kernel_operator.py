@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._sparse import cast, is_sparse
-from ..data import ArrayRows, Cast, RowSource, Subset, as_rows
+from ..data import ArrayRows, Cast, RowSource, Subset, as_rows, gathered
 from ..kernels import Kernel
 from .budget import LARGEST_BLOCK, Budget
 from .engine import Engine, choose_engine
@@ -152,7 +152,8 @@ class KernelOperator:
 
         Notes
         -----
-        Cost: n m kernel evaluations, each made once. The m columns are held in memory.
+        Cost: n m kernel evaluations, each made once. The m columns are held in memory; without `v`
+        as many as fit, and a pass over the rows for each part of them.
         """
         v = None if v is None else _floating(v)
         like = v if v is not None else targets
@@ -161,6 +162,9 @@ class KernelOperator:
         n, m = self.shape
         for name, vector, rows in (("v", v, m), ("weights", weights, n), ("targets", targets, n)):
             self._check_rows(name, vector, rows)
+        if v is None and not self._budget(like.shape[1]).holds(m):
+            u = like.double() if weights is None else weights.double()[:, None] * like
+            return -(self.T @ u)
         self._count()
         z, given = self._hold(self.cols, like.shape[1]), (weights is not None, targets is not None)
 
@@ -204,12 +208,22 @@ class KernelOperator:
     def dense(self) -> Float[Tensor, "n m"]:
         """Return the matrix. Cost: n m kernel evaluations, and n m numbers beside the budget."""
         self._count()
-        z = self._hold(self.cols, 1)
+        n, m = self.shape
+        if self._budget(1).holds(m):
+            return self._against_columns(self._hold(self.cols, 1), 0)
+        out = torch.empty(n, m, dtype=self.dtype)
+        for part, block in self.cols.blocks(self._budget(1).held(m)):
+            out[:, part] = self._against_columns(_dense(self._cast(block)), part.start)
+        return out
+
+    def _against_columns(self, z: Tensor, first: int) -> Float[Tensor, "n k"]:
+        """Return the columns whose rows are z, the first of which has the number `first`."""
 
         def one(block: Tensor, *at: Tensor) -> Tensor:
-            return self.engine.block(self.kernel, self._cast(block), z, diagonal=_start(*at))
+            start = int(at[0][0]) - first if at else None
+            return self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
 
-        size = self._budget(1).streamed(self.shape[1], result=z.shape[0] * z.itemsize)
+        size = self._budget(1).streamed(z.shape[0], result=z.shape[0] * z.itemsize)
         return self.rows.map(one, *self._row_numbers(), size=size)
 
     def strips(self) -> Iterator[tuple[slice, Float[Tensor, "b m"]]]:
@@ -220,6 +234,10 @@ class KernelOperator:
         for rows, block in self.rows.blocks(size):
             start = rows.start if self._same else None
             yield rows, self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
+
+    def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
+        return gathered(self.rows, index, self.memory_bytes)
 
     def _check_rows(self, name: str, vector: Tensor | None, rows: int) -> None:
         if vector is not None and vector.shape[0] != rows:

@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import _linalg as la
-from ..data import ArrayRows, RowSource, as_rows
+from ..data import RowSource, as_rows
 from ..lowrank import SAFETY, largest_eigenvalue
-from ..operators import KernelOperator
+from ..operators import KernelOperator, largest_diagonal
 
 MOST = 1000
 """Eigenpairs at most, if their number is automatic."""
@@ -131,7 +131,7 @@ class EigenProFactor:
         order = torch.randperm(n, generator=rng)
         sample = _Sample.take(K, order[:s], weights, change)
         fresh = sample if s == n else _Sample.take(K, order[n - s :], weights, change)
-        beta = _largest_diagonal(K, sample, weights) + float(ridge) or 1.0
+        beta = largest_diagonal(K, weights) + float(ridge)
         most = min(s - 1, _most(s, n, most) if rank is None else rank)
         H = sample.against(sample).double().dense() * sample.outer(sample).double()
         la.require_finite(H)
@@ -264,11 +264,3 @@ class _Left:
         start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng)
         value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.t() @ v), start)
         return max(value, 0.0) / len(self.G)
-
-
-def _largest_diagonal(K: KernelOperator, sample: _Sample, weights: Tensor | None) -> float:
-    if K.kernel.stationary and isinstance(sample.rows, ArrayRows):
-        one = K.kernel.diag(sample.rows.take(torch.zeros(1, dtype=torch.int64)))
-        return float(one[0]) * (1.0 if weights is None else float(weights.max()))
-    diagonal = K.rows.map(K.kernel.diag, size=1 << 14).double()
-    return float((diagonal if weights is None else diagonal * weights).max())

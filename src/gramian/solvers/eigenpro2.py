@@ -3,75 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import as_count, as_positive, check_count_or_auto
 from ..data import Shuffle
 from ..operators import KeptBlock, KernelOperator
 from ..preconditioners import EigenProFactor
 from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
-from .streaming import LARGEST_BATCH, LEAST_BATCH, BatchErrors, Stretch, relative_weights
-
-
-@dataclass
-class EigenProState(State):
-    """Coefficients, and what it takes to go on.
-
-    Attributes
-    ----------
-    seed : int
-        From which, with the number of the iteration, each batch is drawn.
-    settings : dict of str to float
-        What was chosen: subsample, rank, tail, top, beta, batch, step.
-    """
-
-    seed: int = 0
-    settings: dict[str, int | float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class EigenProSettings:
-    """The parameters that EigenPro 1, 2 and 3 have in common; each says what they mean."""
-
-    subsample: Any = "auto"  # int or "auto", checked below, as the next three
-    rank: Any = "auto"
-    batch: Any = "auto"
-    exponent: float | int = 0.95
-    step_scale: float | int = 1.0
-    states_per_epoch: int = 1
-
-    def __post_init__(self) -> None:
-        check_count_or_auto(self.subsample, "subsample")
-        check_count_or_auto(self.batch, "batch")
-        if not (isinstance(self.rank, int) and self.rank == 0):
-            check_count_or_auto(self.rank, "rank")
-        as_positive(self.step_scale, "step_scale")
-        as_count(self.states_per_epoch, "states_per_epoch")
-        if not 0 < self.exponent <= 1:
-            raise ValueError(f"exponent must be above 0 and at most 1, not {self.exponent!r}")
-
-    def factor(self, K: KernelOperator, rng: torch.Generator, **data: Any) -> EigenProFactor:
-        """Return the preconditioner for the rows of an operator."""
-        return EigenProFactor.build(
-            K,
-            subsample=None if self.subsample == "auto" else self.subsample,
-            rank=None if self.rank == "auto" else self.rank,
-            exponent=self.exponent,
-            rng=rng,
-            **data,
-        )
-
-    def batch_rows(self, P: EigenProFactor, n: int, decay: float = 0.0) -> int:
-        """Return m: a quarter of the critical batch if it is automatic."""
-        if self.batch != "auto":
-            return min(int(self.batch), n)
-        return min(max(P.batch(decay), LEAST_BATCH), LARGEST_BATCH, n)
+from .eigenpro_settings import EigenProSettings, EigenProState
+from .streaming import BatchErrors, Stretch, relative_weights
 
 
 @solvers.register("eigenpro2")

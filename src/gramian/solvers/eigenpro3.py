@@ -10,20 +10,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import as_count, check_count_or_auto
-from ..data import EPOCH_STRIDE, Augmentation, Batches, as_rows
+from .._checks import check_count_or_auto
+from ..data import Batches, as_rows
 from ..operators import KernelOperator, kept
 from ..preconditioners import EigenProFactor
 from ..problems import NystromProblem
+from .augmenting import augmented, changed_rows
 from .base import Solver, State, drawn_seed, solvers, starting_coef
-from .eigenpro2 import EigenPro2, EigenProSettings, EigenProState
-from .projection import ExactProjection, InexactProjection, Projection
+from .eigenpro_settings import EigenProSettings, EigenProState
+from .projection import PROJECTIONS, Projection, chosen_projection, projection_for
 from .streaming import BatchErrors, Stretch, held_centers, relative_weights
-
-PROJECTIONS = ("auto", "delayed", "inexact", "exact")
-
-MOST_EXACT = 10_000
-"""Centers up to which an automatic projection is exact, if their matrix fits."""
+from .temporary import Temporary
 
 PER_DIRECTION = 10
 """Centers per flattened direction at least: beyond, the weights in the fixed point do harm."""
@@ -150,11 +147,11 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         if self.augment is not None and problem.K.rows.sparse:
             raise ValueError("augment changes dense rows, and these are sparse; pass dense rows")
 
-    def projection_for(self, p: int, memory_bytes: int) -> str:
-        """Return the projection for p centers."""
-        if self.projection != "auto":
-            return self.projection
-        return "exact" if p <= MOST_EXACT and 8 * p * p <= memory_bytes // 4 else "delayed"
+    def delay_for(self, kind: str, p: int, m: int) -> int:
+        """Return T for a kind of projection, p centers and batches of m rows."""
+        if self.delay != "auto":
+            return int(self.delay)
+        return max(1, p // m) if kind == "delayed" else 1
 
     def iterate(
         self,
@@ -198,14 +195,21 @@ class _Training:
         K, rng = held_centers(problem.K), torch.Generator().manual_seed(seed)
         (n, p), lam = K.shape, problem.penalty
         omega = relative_weights(problem)
-        change = _changed(solver.augment, problem, rng)
+        change = changed_rows(solver.augment, problem.targets.shape[1], rng)
         most = max(1, p // PER_DIRECTION)
         P = solver.factor(K, rng, weights=omega, change=change, most=most)
         fits = max(1, K.memory_bytes // (4 * p * K.dtype.itemsize))
         m = min(solver.batch_rows(P, n, lam), fits)
-        solver = replace(solver, projection=solver.projection_for(p, K.memory_bytes))
-        delay = _delay(solver, p, m)
-        projection, about = _projection(solver, replace(K, rows=K.cols), seed, rng)
+        kind = projection_for(solver.projection, p, K.memory_bytes)
+        delay = solver.delay_for(kind, p, m)
+        projection, about = chosen_projection(
+            replace(K, rows=K.cols),
+            kind,
+            solver.projection_epochs,
+            solver.projection_tol,
+            seed,
+            rng,
+        )
         eta = solver.step_scale * P.step(m, lam)
         K_SZ = replace(K, rows=P.points)
         batches = Batches(K.rows, m, seed, K.memory_bytes // 4)
@@ -239,14 +243,6 @@ class _Training:
             count=walk.count,
         )
 
-    def changed(self, number: int, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the rows and targets of a batch, augmented."""
-        augment: Augmentation | None = self.solver.augment
-        if augment is None:
-            return x, y
-        rng = torch.Generator().manual_seed(self.batches.seed + EPOCH_STRIDE * (number + 1))
-        return augment(x, y, rng)
-
 
 class _Walk:
     """The steps of one stretch: the function with its temporary centers, and the mean."""
@@ -255,90 +251,37 @@ class _Walk:
         self.training = training
         self.coef, self.mean, self.count = coef, mean, count
         self.seen = BatchErrors()
+        T = training
+        most = min(T.delay - 1, len(T.batches)) * T.batches.size
+        self.temporary = Temporary(T.K, T.P, coef.shape[1], most)
         self.key = 0
-        self._forget()
-
-    def _forget(self) -> None:
-        self.pending = 0
-        self.h = torch.zeros_like(self.coef)
-        self.points: list[Tensor] = []
-        self.temporary: list[Tensor] = []
-        self.at_subsample = self.coef.new_zeros(len(self.training.P.index), self.coef.shape[1])
 
     def step(self, number: int, index: Tensor, x: Tensor) -> None:
         """Take a step with a batch, and project if it is time."""
-        T = self.training
-        x, y = T.changed(number, x, T.problem.targets[index])
+        T, f = self.training, self.temporary
+        x, y = augmented(T.solver.augment, x, T.problem.targets[index], T.batches.seed, number)
         rows = as_rows(x)
         K_BZ = kept(replace(T.K, rows=rows), T.K.memory_bytes // 2)
         K_BS = kept(replace(T.K, rows=rows, cols=T.P.points), T.K.memory_bytes // 4)
-        r = K_BZ @ self.coef + K_BS @ self.at_subsample - y.double()
-        if self.points:
-            r += replace(T.K, rows=rows, cols=as_rows(_stacked(self.points))) @ torch.cat(
-                self.temporary
-            )
+        r = K_BZ @ self.coef + f.values(rows, K_BS) - y.double()
         self.seen.add(r, y)
         g = r if T.omega is None else T.omega[index, None] * r
-        small = T.P.vectors.t() @ (K_BS.T @ g)
-        self._decay(1 - T.eta * len(x) * T.problem.penalty)
-        self.h -= T.eta * (K_BZ.T @ g - T.K_ZS_U @ small)
-        self.pending, self.key = self.pending + 1, number
-        if self.pending == T.delay:
+        U_g = T.P.vectors.t() @ (K_BS.T @ g)
+        decay = 1 - T.eta * len(x) * T.problem.penalty
+        self.coef *= decay
+        f.decay_(decay)
+        f.add_(-T.eta * (K_BZ.T @ g - T.K_ZS_U @ U_g))
+        self.key = number
+        if f.steps < T.delay and f.holds(len(x)):
+            f.keep_(x, -T.eta * g, T.eta * U_g)
+        else:
             self.project()
-            return
-        self.at_subsample += T.eta * (T.P.vectors @ small)
-        self.points.append(x)
-        self.temporary.append(-T.eta * g)
-
-    def _decay(self, factor: float) -> None:
-        if factor != 1:
-            for part in (self.coef, self.h, self.at_subsample, *self.temporary):
-                part *= factor
 
     def project(self) -> None:
         """Replace temporary centers by the projection of their function, and take the mean."""
-        if not self.pending:
+        if not self.temporary.steps:
             return
-        self.coef = self.coef + self.training.projection.solve(self.h, self.key)
-        self._forget()
+        self.coef = self.coef + self.training.projection.solve(self.temporary.h, self.key)
+        self.temporary.clear()
         self.count += 1
         self.mean = torch.lerp(self.mean, self.coef, (TAIL + 1) / (self.count + TAIL))
-
-
-def _stacked(points: list[Tensor]) -> Tensor:
-    return torch.cat([x.to_dense() if x.layout != torch.strided else x for x in points])
-
-
-def _changed(augment: Augmentation | None, problem: NystromProblem, rng: torch.Generator) -> Any:
-    """Return what augmentation does to rows alone, or None."""
-    if augment is None:
-        return None
-    t = problem.targets.shape[1]
-    return lambda x: augment(x, x.new_zeros(len(x), t), rng)[0]
-
-
-def _delay(solver: EigenPro3, p: int, m: int) -> int:
-    if solver.delay != "auto":
-        return int(solver.delay)
-    return max(1, p // m) if solver.projection == "delayed" else 1
-
-
-def _projection(
-    solver: EigenPro3, K_ZZ: KernelOperator, seed: int, rng: torch.Generator
-) -> tuple[Projection, dict[str, int | float]]:
-    """Return the projection, and what was chosen for it."""
-    if solver.projection == "exact":
-        return ExactProjection.build(K_ZZ), {}
-    epochs = solver.projection_epochs
-    if epochs == "auto":
-        epochs = 1 if solver.projection == "delayed" else 2
-    settings = EigenPro2()
-    P = settings.factor(K_ZZ, rng)
-    m = settings.batch_rows(P, K_ZZ.shape[0])
-    about: dict[str, int | float] = {
-        "center_subsample": len(P.index), "center_rank": P.rank, "center_batch": m,
-    }  # fmt: skip
-    tol = float(solver.projection_tol)
-    return InexactProjection.build(
-        K_ZZ, P, m, as_count(epochs, "epochs"), tol, seed, settings.step_scale
-    ), about

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from .. import _linalg as la
+from .._checks import as_count
 from ..data import EPOCH_STRIDE, Shuffle
 from ..operators import KernelOperator, kept
 from ..preconditioners import EigenProFactor, cholesky_with_jitter_
-from .eigenpro2 import Descent
+from .eigenpro2 import Descent, EigenPro2
 from .streaming import BatchErrors
+
+PROJECTIONS = ("auto", "delayed", "inexact", "exact")
+
+MOST_EXACT = 10_000
+"""Centers up to which an automatic projection is exact, if their matrix fits."""
 
 
 class Projection(ABC):
@@ -95,3 +102,33 @@ class InexactProjection(Projection):
             if seen.relative <= self.tol:
                 break
         return theta
+
+
+def projection_for(given: str, p: int, memory_bytes: int) -> str:
+    """Return the kind of projection that `given` means for p centers."""
+    if given != "auto":
+        return given
+    return "exact" if p <= MOST_EXACT and 8 * p * p <= memory_bytes // 4 else "delayed"
+
+
+def chosen_projection(
+    K_ZZ: KernelOperator,
+    kind: str,
+    epochs: Any,
+    tol: float | int,
+    seed: int,
+    rng: torch.Generator,
+) -> tuple[Projection, dict[str, int | float]]:
+    """Return a projection of some kind, and what was chosen for it; see `EigenPro3`."""
+    if kind == "exact":
+        return ExactProjection.build(K_ZZ), {}
+    if epochs == "auto":
+        epochs = 1 if kind == "delayed" else 2
+    settings = EigenPro2()
+    P = settings.factor(K_ZZ, rng)
+    m = settings.batch_rows(P, K_ZZ.shape[0])
+    about: dict[str, int | float] = {
+        "center_subsample": len(P.index), "center_rank": P.rank, "center_batch": m,
+    }  # fmt: skip
+    epochs = as_count(epochs, "epochs")
+    return InexactProjection.build(K_ZZ, P, m, epochs, float(tol), seed, settings.step_scale), about

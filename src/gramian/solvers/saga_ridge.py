@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from ..operators import KeptBlock, KernelOperator
+from ..operators import KeptBlock, KernelOperator, kept
 from ..problems import NystromProblem
+
+RIDGES = ("auto", "direct", "rows")
+
+
+def in_rows(problem: NystromProblem) -> bool:
+    """Return whether each landmark is a row of its own, with a weight."""
+    index, weights = problem.index, problem.weights
+    if index is None or len(index.unique()) < len(index):
+        return False
+    return weights is None or bool((weights[index] > 0).all())
 
 
 @dataclass(frozen=True)
@@ -34,13 +44,16 @@ class Ridge:
     constant: Tensor
 
     @classmethod
-    def build(
-        cls, problem: NystromProblem, K_mm: KernelOperator | KeptBlock, omega: Tensor, rows: bool
-    ) -> Ridge:
-        """Return the term of a problem, in the rows if asked for."""
-        n, m = problem.K.shape
+    def build(cls, problem: NystromProblem, K: KernelOperator, omega: Tensor, kind: str) -> Ridge:
+        """Return the term of a problem as `SketchySAGA` is asked for it; K is that of the problem.
+
+        K_mm is kept if it fits into a quarter of the memory.
+        """
+        n, m = K.shape
+        K_mm = kept(replace(K, rows=K.cols), K.memory_bytes // 4)
         none = torch.empty(0, 0, dtype=torch.float64)
-        if not rows or problem.index is None:
+        direct = kind == "direct" or (kind == "auto" and isinstance(K_mm, KeptBlock))
+        if direct or problem.index is None or not in_rows(problem):
             return cls(K_mm, problem.penalty, None, none, none)
         at = torch.full((n,), -1)
         at[problem.index] = torch.arange(m)
@@ -54,6 +67,12 @@ class Ridge:
     def kept(self) -> KeptBlock | None:
         """The matrix, if it is there."""
         return self.K_mm if isinstance(self.K_mm, KeptBlock) else None
+
+    def largest(self, problem: NystromProblem, omega: Tensor) -> float:
+        """Return the largest c² / omega that is added to a row, 0 if the term is direct."""
+        if self.at is None:
+            return 0.0
+        return float((self.entry.square() * omega[problem.index, None]).max())
 
     def gradient(self, w: Tensor) -> Tensor:
         """Return what is left beside the sum over rows, over n."""

@@ -13,17 +13,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
-from ..data import EPOCH_STRIDE, Batches, as_rows
-from ..operators import KeptBlock, KernelOperator, kept
-from ..problems import NystromProblem, Problem
+from ..data import Batches, as_rows
+from ..operators import KernelOperator, kept
+from ..problems import NystromProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
-from .saga_ridge import Ridge
+from .saga_ridge import RIDGES, Ridge, in_rows
 from .saga_sketch import Hessian, Sketch
-from .streaming import BatchErrors, Stretch, held_centers, relative_weights
+from .streaming import BatchErrors, Stretch, drawn_batches, held_centers, relative_weights
 
 logger = logging.getLogger("gramian")
-
-RIDGES = ("auto", "direct", "rows")
 
 BATCH = 512
 """Rows of an automatic batch; the paper takes 256 to 65,536."""
@@ -151,7 +149,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
 
     def check(self, problem: Any) -> None:
         super().check(problem)
-        if self.ridge == "rows" and not _in_rows(problem):
+        if self.ridge == "rows" and not in_rows(problem):
             raise ValueError(
                 "ridge='rows' needs distinct landmarks that are rows of the data, with their row "
                 "numbers and positive weights (NystromProblem.at gives them); use ridge='direct'"
@@ -183,15 +181,6 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         return min(m, min(max(m // 10, 100), 500) if self.rank == "auto" else int(self.rank))
 
 
-def _in_rows(problem: Problem) -> bool:
-    """Return whether each landmark is a row of its own, with a weight."""
-    index = problem.index if isinstance(problem, NystromProblem) else None
-    weights = problem.weights
-    if index is None or len(index.unique()) < len(index):
-        return False
-    return weights is None or bool((weights[index] > 0).all())
-
-
 @dataclass(frozen=True)
 class _Work:
     """What stays the same in all steps."""
@@ -210,14 +199,11 @@ class _Work:
         n, m = K.shape
         omega = relative_weights(problem)
         omega = torch.ones(n, dtype=torch.float64) if omega is None else omega
-        K_mm = kept(replace(K, rows=K.cols), K.memory_bytes // 4)
-        rows = solver.ridge == "rows" or (
-            solver.ridge == "auto" and not isinstance(K_mm, KeptBlock) and _in_rows(problem)
-        )
-        ridge = Ridge.build(problem, K_mm, omega, rows)
+        ridge = Ridge.build(problem, K, omega, solver.ridge)
         b = solver.batch_rows(n, K.memory_bytes // (4 * m * K.dtype.itemsize))
-        in_rows = float((ridge.entry.square() * omega[problem.index, None]).max()) if rows else 0.0
-        hessian = Hessian(K, omega, problem.targets, ridge.kept, problem.penalty, in_rows)
+        hessian = Hessian(
+            K, omega, problem.targets, ridge.kept, problem.penalty, ridge.largest(problem, omega)
+        )
         rng = torch.Generator().manual_seed(seed)
         sketch = Sketch.build(
             hessian, solver.sketch_rank(m), b, solver.damping, solver.step_scale, rng
@@ -257,7 +243,7 @@ class _Work:
         part = Stretch.after(s.iteration, len(self.batches), self.solver.states_per_epoch)
         w, x, table, seen = s.coef.clone(), s.average.clone(), s.table.clone(), BatchErrors()
         eta = self.sketch.step / 2**s.halvings
-        for index, rows in self.drawn(part):
+        for index, rows in drawn_batches(self.batches, part):
             self._step_(w, x, table, eta, index, rows, seen)
         if not seen.mse <= WORSE * s.least or not bool(w.isfinite().all()):
             logger.warning(
@@ -284,18 +270,6 @@ class _Work:
             average=x,
             least=min(s.least, seen.mse),
         )
-
-    def drawn(self, part: Stretch) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield row numbers and rows of each batch: independent ones, where rows can be drawn."""
-        n, b = self.K.shape[0], self.batches.size
-        if b >= n or not self.K.rows.random_access:
-            yield from self.batches.epoch(part.epoch, part.start, part.stop)
-            return
-        for number in range(part.start, part.stop):
-            batch = part.epoch * len(self.batches) + number
-            rng = torch.Generator().manual_seed(self.batches.seed + EPOCH_STRIDE * (batch + 1))
-            index = torch.randint(n, (b,), generator=rng).unique()
-            yield index, self.K.rows.take(index)
 
     def _step_(
         self,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..data import EPOCH_STRIDE, ArrayRows, Batches, gathered
 from ..operators import KernelOperator
 from ..problems import FullProblem, NystromProblem
 
@@ -43,6 +45,22 @@ class Stretch:
         return cls(epoch, start, stop, (iteration + 1) / parts)
 
 
+def drawn_batches(batches: Batches, part: Stretch) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield row numbers and rows of batches drawn independently, where rows can be drawn.
+
+    If they cannot, or if a batch is all rows: of those of a shuffled pass.
+    """
+    n, b = batches.rows.shape[0], batches.size
+    if b >= n or not batches.rows.random_access:
+        yield from batches.epoch(part.epoch, part.start, part.stop)
+        return
+    for number in range(part.start, part.stop):
+        batch = part.epoch * len(batches) + number
+        rng = torch.Generator().manual_seed(batches.seed + EPOCH_STRIDE * (batch + 1))
+        index = torch.randint(n, (b,), generator=rng).unique()
+        yield index, batches.rows.take(index)
+
+
 class BatchErrors:
     """The mean squared residual of batches, each at the time it was drawn, which costs nothing."""
 
@@ -75,9 +93,13 @@ class BatchErrors:
 
 
 def held_centers(K: KernelOperator) -> KernelOperator:
-    """Return the operator with its columns in memory, dense: they are needed in each batch."""
-    Z = K.cols.take(torch.arange(K.shape[1]))
-    return K.against(Z.to_dense() if K.cols.sparse else Z)
+    """Return the operator with its columns dense and at hand: they are needed in each batch.
+
+    They are in memory or, if they exceed the budget, in a file that is mapped.
+    """
+    if isinstance(K.cols, ArrayRows):
+        return K
+    return K.against(gathered(K.cols, torch.arange(K.shape[1]), K.memory_bytes, dense=True))
 
 
 def relative_weights(problem: FullProblem | NystromProblem) -> Float[Tensor, " n"] | None:

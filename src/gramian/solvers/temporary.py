@@ -1,0 +1,86 @@
+"""Temporary centers: the steps that EigenPro 3 has taken since its last projection."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import RowSource, scratch
+from ..operators import KeptBlock, KernelOperator
+from ..preconditioners import EigenProFactor
+
+
+class Temporary:
+    """The function k(., X_tmp) a + k(., S) b that waits for a projection, and its values h on Z.
+
+    Parameters
+    ----------
+    K : KernelOperator of shape (n, p)
+        Of any rows, against the centers Z.
+    P : EigenProFactor
+    t : int
+        Targets.
+    rows : int
+        Temporary centers at most: in a temporary file, if they exceed the budget of K.
+
+    Attributes
+    ----------
+    h : Tensor of shape (p, t)
+    steps : int
+        Batches since the last projection.
+    """
+
+    def __init__(self, K: KernelOperator, P: EigenProFactor, t: int, rows: int) -> None:
+        self._K, self._P = K, P
+        self._points = scratch((rows, K.rows.shape[1]), K.rows.dtype, K.memory_bytes)
+        self._a = torch.empty(rows, t, dtype=torch.float64)
+        self._b = torch.zeros(len(P.index), t, dtype=torch.float64)
+        self.h = torch.zeros(K.shape[1], t, dtype=torch.float64)
+        self._used, self.steps = 0, 0
+
+    def clear(self) -> None:
+        """Forget all: it has been projected."""
+        self._used, self.steps = 0, 0
+        self._b.zero_()
+        self.h.zero_()
+
+    def values(self, rows: RowSource, K_BS: KernelOperator | KeptBlock) -> Float[Tensor, "b t"]:
+        """Return its values at the rows of a batch, given their kernel with the subsample."""
+        found = K_BS @ self._b
+        if self._used:
+            K = KernelOperator(
+                self._K.kernel,
+                rows,
+                self._points[: self._used],
+                self._K.engine,
+                self._K.memory_bytes,
+                self._K.meter,
+            )
+            found += K @ self._a[: self._used]
+        return found
+
+    def decay_(self, factor: float) -> None:
+        """Multiply it by a factor, in place."""
+        if factor != 1:
+            for part in (self._a[: self._used], self._b, self.h):
+                part *= factor
+
+    def add_(self, h: Float[Tensor, "p t"]) -> None:
+        """Add what a step changes on the centers."""
+        self.h += h
+        self.steps += 1
+
+    def holds(self, rows: int) -> bool:
+        """Return whether there is room for the rows of a batch."""
+        return self._used + rows <= len(self._points)
+
+    def keep_(
+        self, x: Float[Tensor, "b d"], a: Float[Tensor, "b t"], b: Float[Tensor, "q t"]
+    ) -> None:
+        """Keep the rows of a batch with their coefficients, and add U b to those of S."""
+        part = slice(self._used, self._used + len(x))
+        self._points[part] = x if x.layout == torch.strided else x.to_dense()
+        self._a[part] = a
+        self._used = part.stop
+        self._b += self._P.vectors @ b
