@@ -16,12 +16,15 @@ from torch import Tensor
 
 from ._atomic import write_tensors
 from ._checks import as_bytes
-from .data import RowSource, Standardizer, as_rows
+from .data import ArrayRows, RowSource, Standardizer, as_rows, gathered
 from .kernels import Kernel, from_dict
 from .operators import Engine, KernelOperator
 
 FORMAT = 1
 """Version of the file format. A reader refuses a newer one."""
+
+CENTER_BYTES = 1 << 28
+"""Centers of another source than an array are copied to be saved: to a file if they are more."""
 
 Label = str | int | float | bool
 
@@ -192,7 +195,9 @@ class KernelModel:
 
 
 def _center_tensors(centers: RowSource) -> dict[str, Tensor]:
-    z = centers.take(torch.arange(centers.shape[0]))
+    if isinstance(centers, ArrayRows):
+        return {"centers": next(centers.blocks(len(centers)))[1]}  # a view, mapped or not
+    z = gathered(centers, torch.arange(len(centers)), CENTER_BYTES)
     if not centers.sparse:
         return {"centers": z}
     return {

@@ -26,7 +26,7 @@ from ..solvers import Solver, State, max_iterations, solve, tolerance
 from . import choices, held_back, inputs, penalty_path
 from .plan import Size, split_memory
 from .planned import Planned
-from .shared import as_numpy, given_points, squeezed
+from .shared import as_numpy, given_points, kept_in_file, squeezed
 from .warm import WarmStarted
 
 
@@ -78,6 +78,7 @@ class KernelRidgeBase(WarmStarted, Planned):
         memory_limit: Any = None,
         callbacks: Any = (),
         warm_start: Any = False,
+        centers_file: Any = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -92,6 +93,7 @@ class KernelRidgeBase(WarmStarted, Planned):
         self.memory_limit = memory_limit
         self.callbacks = callbacks
         self.warm_start = warm_start
+        self.centers_file = centers_file
         self.random_state = random_state
 
     # --- fitting -------------------------------------------------------------------------------
@@ -105,7 +107,8 @@ class KernelRidgeBase(WarmStarted, Planned):
         kernel = self._resolved_kernel(data.rows, for_kernel)
         K = KernelOperator(kernel, data.rows, data.rows, self.engine, memory)
         begin = self._begin(K, data, solver, size, for_landmarks, for_folds)
-        problem = self._problem(begin.K, data, begin.landmarks, begin.penalty)
+        chosen = kept_in_file(begin.landmarks, self.centers_file)
+        problem = self._problem(begin.K, data, chosen, begin.penalty)
         callbacks = [self._bound(callback, encode) for callback in self.callbacks]
         result = solve(
             problem,
@@ -187,10 +190,10 @@ class KernelRidgeBase(WarmStarted, Planned):
 
     def _landmarks(self, K: KernelOperator, rng: torch.Generator) -> Landmarks | None:
         if self._warm() and self.landmarks is not None:
-            return self._last_landmarks(K.rows)
+            return self._last_landmarks(K)
         sequential = not K.rows.random_access
         selector = choices.selector(self.landmarks, K.shape[0], sequential)
-        if isinstance(selector, Tensor):
+        if isinstance(selector, RowSource):
             return given_points(selector, K)
         return None if selector is None else selector.select(K, rng=rng)
 

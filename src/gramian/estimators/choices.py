@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from .. import kernels, landmarks, solvers
 from .._checks import as_count
-from ..data import as_rows, check_finite
+from ..data import RowSource, as_rows
 from ..kernels import Kernel
 from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform
 from ..landmarks.base import selectors
@@ -25,6 +24,9 @@ DIRECT_ROWS = 10_000
 
 PCG_ROWS = 400_000
 """Rows up to which it takes PCG: an iteration is 8e10 kernel evaluations there."""
+
+FILES = (".npy", ".parquet", ".pq")
+"""How the names of files end that hold landmarks."""
 
 LEAST_RANK = 100
 """Columns that the preconditioner of PCG must have room for."""
@@ -121,7 +123,7 @@ def full_solver(size: Size, limit: int | None, pcg: solvers.PCG) -> Solver[Any, 
     return solvers.ASkotch() if size.pairs_once and (few or size.n > PCG_ROWS) else pcg
 
 
-def selector(given: Any, n: int, sequential: bool = False) -> Selector | Tensor | None:
+def selector(given: Any, n: int, sequential: bool = False) -> Selector | RowSource | None:
     """Return what ``landmarks`` means for n rows: a selector, points, or None for all rows.
 
     "auto" is the accelerated recursion for rows with random access, uniform for others, over which
@@ -133,7 +135,7 @@ def selector(given: Any, n: int, sequential: bool = False) -> Selector | Tensor 
     """
     if given is None or isinstance(given, Selector):
         return given
-    if isinstance(given, str):
+    if isinstance(given, str) and not given.endswith(FILES):
         m = automatic_landmarks(n)
         if given != "auto":
             return landmarks.make(given, m=m)
@@ -143,9 +145,9 @@ def selector(given: Any, n: int, sequential: bool = False) -> Selector | Tensor 
     return _points(given)
 
 
-def count(chosen: Selector | Tensor, n: int) -> int | None:
+def count(chosen: Selector | RowSource, n: int) -> int | None:
     """Return how many of n rows a selector will choose at most; None if that depends on them."""
-    if isinstance(chosen, Tensor):
+    if isinstance(chosen, RowSource):
         return chosen.shape[0]
     m = getattr(chosen, "m", None)
     return None if m is None else min(int(m), n)
@@ -169,15 +171,15 @@ def automatic_landmarks(n: int) -> int:
     return min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
 
 
-def _points(given: Any) -> Tensor:
+def _points(given: Any) -> RowSource:
+    if isinstance(given, str | Path | RowSource):
+        return as_rows(given)
     if isinstance(given, bool | float) or np.ndim(given) != 2:
         raise ValueError(
             f"landmarks={given!r} is none of: None, a whole number, 'auto', the name of a "
-            "selector, a selector, an array of shape (m, d)"
+            "selector, a selector, an array of shape (m, d), a .npy or .parquet file"
         )
-    rows = as_rows(given)
-    check_finite(rows, "landmarks")
-    return rows.take(torch.arange(len(rows)))
+    return as_rows(given)
 
 
 def _is_integer(value: Any) -> bool:

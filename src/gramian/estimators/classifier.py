@@ -31,7 +31,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         As in `KernelRidge`. With ``penalty="auto"`` held-back rows have the same share of each
         class, to one row, and penalties are compared by the share of rows in a wrong class, and
         where that is the same by the squared error of the codes.
-    callbacks, warm_start, random_state
+    callbacks, warm_start, centers_file, random_state
         As in `KernelRidge`. A `Validate` callback takes labels.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
@@ -78,6 +78,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         memory_limit: Any = None,
         callbacks: Any = (),
         warm_start: Any = False,
+        centers_file: Any = None,
         random_state: Any = None,
         class_weight: Any = None,
     ) -> None:
@@ -94,6 +95,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
             memory_limit=memory_limit,
             callbacks=callbacks,
             warm_start=warm_start,
+            centers_file=centers_file,
             random_state=random_state,
         )
         self.class_weight = class_weight

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from .._checks import as_count, readable_bytes
 from ..approximations import FeatureMap, NystromMap
@@ -111,7 +110,7 @@ def chosen_landmarks(
     """Return the landmarks that `given` means; a name means m of them, or as many as it says."""
     n = K.shape[0]
     selector = choices.selector(given, n, sequential=not K.rows.random_access)
-    if isinstance(selector, Tensor):
+    if isinstance(selector, RowSource):
         return given_points(selector, K)
     if selector is None:
         index = torch.arange(n)

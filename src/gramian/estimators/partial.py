@@ -6,19 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.utils import check_array, check_consistent_length
 
 from .. import solvers
 from ..data import RowSource
 from ..kernels import Kernel
-from ..model import KernelModel
 from ..operators import KernelOperator
-from ..problems import NystromProblem, Problem
+from ..problems import NystromProblem
 from ..solvers import Result, Solver, State, max_iterations, solve
 from . import choices, inputs
 from .plan import Size, split_memory
-from .shared import as_numpy
+from .shared import as_numpy, kept_in_file
 
 
 def streams(estimator: Any) -> bool:
@@ -54,7 +52,8 @@ def one_pass(estimator: Any, data: Any, **model_parts: Any) -> None:
     if before is None:
         kernel = estimator._resolved_kernel(data.rows, for_kernel)
         K = _operator(estimator, data.rows, kernel, solver, size)
-        landmarks = estimator._landmarks(K, for_landmarks)
+        chosen = estimator._landmarks(K, for_landmarks)
+        landmarks = kept_in_file(chosen, estimator.centers_file)
         problem, state = estimator._problem(K, data, landmarks, float(estimator.penalty)), None
     else:
         size = replace(size, m=len(before.centers))
@@ -63,7 +62,8 @@ def one_pass(estimator: Any, data: Any, **model_parts: Any) -> None:
     earlier = [] if before is None else estimator.history_
     result = _next_epoch(solver, problem, state, earlier, for_solver)
     estimator._warn(replace(result, reason=_quiet(result.reason)), solver)
-    estimator._adopt(_model(problem, result, model_parts), result, solver, K)
+    model = replace(problem.model(result.state.coef), **model_parts)
+    estimator._adopt(model, result, solver, K)
     estimator.penalty_, estimator.path_ = problem.penalty, None
     if before is None:
         estimator.landmark_index_ = as_numpy(problem.index)
@@ -98,13 +98,6 @@ def _next_epoch(
     last = done + getattr(solver, "states_per_epoch", 1)
     result = solve(problem, solver, stop=[max_iterations(last)], state=state, rng=rng)
     return replace(result, history=earlier + result.history[state is not None :])
-
-
-def _model(problem: Problem, result: Result, parts: dict[str, Any]) -> KernelModel:
-    """Return a model that holds its centers, not the rows they come from."""
-    centers = problem.K.cols.take(torch.arange(problem.K.shape[1]))
-    there = replace(problem, K=problem.K.against(centers))
-    return replace(there.model(result.state.coef), **parts)
 
 
 def _quiet(reason: str) -> str:

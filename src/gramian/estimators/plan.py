@@ -111,8 +111,8 @@ def least_blocks(size: Size) -> int:
     return LEAST_BLOCKS + 64 * size.d * size.itemsize
 
 
-def dense_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
-    """Return the memory for factors and vectors of a solver."""
+def dense_bytes(solver: Solver, size: Size, mapped: bool = False) -> int:  # type: ignore[type-arg]
+    """Return the memory for factors and vectors of a solver, with its centers or without."""
     n, m, t = size.n, size.m, size.t
     vectors = 8 * t * (6 * m + (8 * n if size.full else n))
     if isinstance(solver, Direct):
@@ -123,21 +123,29 @@ def dense_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
     if isinstance(solver, ASkotch):
         return vectors + solver.block_bytes(n)
     if isinstance(solver, EigenPro2 | EigenPro3 | SketchySAGA):
-        return vectors + _streaming_bytes(solver, size)
+        centers = 0 if mapped else _center_bytes(solver, size)
+        return vectors + centers + _streaming_bytes(solver, size)
     return vectors + (solver.factor_bytes(n) if isinstance(solver, PCG) else 0)
+
+
+def _center_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
+    """Return what the centers of a streaming solver take, and those that are temporary."""
+    if size.full:
+        return 0
+    return (2 if isinstance(solver, EigenPro3) else 1) * size.m * size.d * size.itemsize
 
 
 def _streaming_bytes(solver: EigenPro2 | EigenPro3 | SketchySAGA, size: Size) -> int:
     """Return what is kept beside vectors; what is chosen to fit is in the memory for blocks."""
     n, m = size.n, size.m
     if isinstance(solver, SketchySAGA):
-        return 16 * n * size.t + 24 * m * solver.sketch_rank(m) + 16 * m * size.d
+        return 16 * n * size.t + 24 * m * solver.sketch_rank(m)
     given = solver.subsample != "auto" or isinstance(solver, EigenPro1)
     sample = BYTES_PER_PAIR * _subsample(solver, n) ** 2 if given else 0
     if isinstance(solver, EigenPro2):
         return sample
     exact = 8 * m * m if solver.projection == "exact" else 0
-    return sample + exact + 16 * m * (size.d + _flattened(solver, n, m))
+    return sample + exact + 16 * m * _flattened(solver, n, m)
 
 
 def _flattened(solver: EigenPro3, n: int, m: int) -> int:
@@ -251,7 +259,15 @@ def _container_limits() -> list[int]:
 
 
 def split_memory(limit: int | None, solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
-    """Return the bytes left for blocks of rows.
+    """Return the bytes left for blocks of rows; ValueError as in `divided`."""
+    return divided(limit, solver, size)[1]
+
+
+def divided(limit: int | None, solver: Solver, size: Size) -> tuple[int, int]:  # type: ignore[type-arg]
+    """Return the bytes for what a solver keeps, and those left for blocks of rows.
+
+    Centers of a streaming solver that take more than the blocks are in a file, see
+    `KernelOperator.points`, and do not count.
 
     Raises
     ------
@@ -263,9 +279,12 @@ def split_memory(limit: int | None, solver: Solver, size: Size) -> int:  # type:
         what = f"this machine has {readable_bytes(limit)}"
     else:
         what = f"memory_limit is {readable_bytes(limit)}"
-    dense, least = dense_bytes(solver, size), least_blocks(size)
-    if dense + least <= limit:
-        return int(max(least, min(BLOCKS, (limit - dense) // 2)))
+    least, points = least_blocks(size), size.m * size.d * size.itemsize
+    for mapped in (False, True):
+        dense = dense_bytes(solver, size, mapped)
+        blocks = int(max(least, min(BLOCKS, (limit - dense) // 2)))
+        if dense + least <= limit and (points > blocks or not mapped):
+            return dense, blocks
     count = f"{size.n:,} rows" if size.full else f"{size.m:,} landmarks"
     raise ValueError(
         f"{count} need {readable_bytes(dense + least)}, but {what}; "

@@ -19,7 +19,7 @@ from .plan import (
     Plan,
     Size,
     calibrated_seconds,
-    dense_bytes,
+    divided,
     evaluations,
     split_memory,
 )
@@ -68,8 +68,7 @@ class Planned(RowsEstimator):
         rows = as_rows(X)
         choices.require_count(self.landmarks, rows.shape[0])
         solver, size = self._chosen(rows, as_count(targets, "targets"))
-        dense = dense_bytes(solver, size)
-        blocks = split_memory(self._limit(), solver, size)
+        dense, blocks = divided(self._limit(), solver, size)
         count = min(self.max_iter, ASSUMED_ITERATIONS)
         iterations = 1 if isinstance(solver, solvers.Direct) else count
         rng = torch.Generator().manual_seed(0)

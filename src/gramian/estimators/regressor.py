@@ -31,11 +31,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
         are stopped early, like ``"eigenpro2"``. ``"auto"``: chosen with
         the landmarks from the path of penalties of `Bless` or `BlessR`, see the notes.
-    landmarks : None, int, "auto", array of shape (m, d) or Selector, default=None
+    landmarks : None, int, "auto", array of shape (m, d), path or Selector, default=None
         The centers. None: all rows. A number: so many random distinct rows. The name of a
         selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
         ``"auto"``: as many, chosen by the accelerated recursion of `RecursiveRLS`, or at random
-        where rows can only be read in order. More than there are rows: a warning, then all.
+        where rows can only be read in order. More than there are rows: a warning, then all. A path:
+        the points in a ``.npy`` or Parquet file.
     cv : None or int, default=None
         For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
         back to compare penalties. A number: so many shuffled folds, each held back once.
@@ -57,6 +58,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         See `gramian.callbacks`.
     warm_start : bool, default=False
         Whether `fit` starts from the landmarks and coefficients of the last fit.
+    centers_file : str, Path or None, default=None
+        A ``.npy`` file for the landmarks, which are then mapped from there, and stay there. None:
+        they are in memory; or, if they take more than the memory for blocks (half of what is left
+        beside factors, at most 1 GiB), in a temporary file that goes with the model, in the folder
+        that ``TMPDIR`` names.
     random_state : int, RandomState or None, default=None
         For random landmarks, the median heuristic and random solvers.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from .._checks import as_bytes
-from ..data import RowSource
+from ..data import Cast, RowSource, as_rows, check_finite, gathered, stored
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..operators import KernelOperator
@@ -67,13 +68,29 @@ def resolved(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str = 
     return kernel.resolve(sample.to_dense() if rows.sparse else sample)
 
 
-def given_points(points: Tensor, K: KernelOperator) -> Landmarks:
-    """Return points that the user has chosen as landmarks."""
+def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
+    """Return points that the user has chosen as landmarks: mapped, if they exceed the budget."""
     if points.shape[1] != K.rows.shape[1]:
         raise ValueError(
             f"the landmarks have {points.shape[1]} features, but X has {K.rows.shape[1]}"
         )
-    return Landmarks(points.to(K.dtype), torch.ones(len(points), dtype=torch.float64))
+    check_finite(points, "landmarks")
+    alike = points if points.dtype == K.dtype else Cast(points, K.dtype)
+    m = len(points)
+    taken = gathered(alike, torch.arange(m), K.memory_bytes)
+    return Landmarks(taken, torch.ones(m, dtype=torch.float64))
+
+
+def kept_in_file(chosen: Landmarks | None, path: Any) -> Landmarks | None:
+    """Return landmarks mapped from the file that they were asked to be kept in, if any."""
+    if path is None:
+        return chosen
+    if chosen is None:
+        raise ValueError(
+            f"centers_file={str(path)!r} keeps landmarks, and landmarks=None has all rows as "
+            "centers; give landmarks, or leave centers_file out"
+        )
+    return replace(chosen, points=stored(as_rows(chosen.points), path))
 
 
 def as_numpy(index: Tensor | None) -> np.ndarray | None:

@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from ..callbacks import Checkpoint
-from ..data import RowSource
+from ..data import RowSource, gathered
 from ..landmarks import Landmarks, Selector
 from ..model import KernelModel
+from ..operators import KernelOperator
 from ..problems import Problem
 from ..solvers import State
 
@@ -51,12 +52,12 @@ class WarmStarted(BaseEstimator):
             and _same_choice(self.landmarks, self._landmarks_chosen)
         )
 
-    def _last_landmarks(self, rows: RowSource) -> Landmarks:
+    def _last_landmarks(self, K: KernelOperator) -> Landmarks:
         """Return those of the last fit, with their row numbers if these are the same rows."""
         m = len(self.model_.centers)
-        points = self.model_.centers.take(torch.arange(m))
+        points = gathered(self.model_.centers, torch.arange(m), K.memory_bytes)
         index = None if self.landmark_index_ is None else torch.from_numpy(self.landmark_index_)
-        if index is not None and not _are_rows(points, rows, index):
+        if index is not None and not _are_rows(points, K.rows, index):
             index = None
         return Landmarks(points, torch.ones(m, dtype=torch.float64), index)
 

@@ -39,8 +39,9 @@ from .base import Callback, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .direct import Direct
 from .eigenpro1 import EigenPro1
-from .eigenpro2 import EigenPro2, EigenProState
+from .eigenpro2 import EigenPro2
 from .eigenpro3 import EigenPro3, EigenPro3State
+from .eigenpro_settings import EigenProState
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
 from .sketchy_saga import SagaState, SketchySAGA

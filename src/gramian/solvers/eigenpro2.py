@@ -46,7 +46,8 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
     exponent : float, default=0.95
         a of `EigenProFactor`.
     step_scale : float, default=1
-        Multiplies the automatic step, :math:`\eta = 1 / (\beta + (m - 1) \lambda_{top})`.
+        Multiplies the automatic step, :math:`\eta = 1.5 / (\beta + (m - 1) \lambda_{top})`; see
+        `EigenProFactor.step`.
     states_per_epoch : int, default=1
         More of them let time limits and callbacks act within an epoch.
 
@@ -61,8 +62,7 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
     ``batch_mse`` and ``rel_residual`` in the history are those of the batches, each at the time
     it was drawn.
 
-    Departures: top eigenvalue and step as in the notes of `EigenProFactor`; the code of [1]_ takes
-    up to twice this step, which is the limit of stability.
+    Departures: top eigenvalue and step as in the notes of `EigenProFactor`.
 
     References
     ----------

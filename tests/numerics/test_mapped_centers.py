@@ -1,0 +1,249 @@
+"""Centers beyond the memory budget: in a file that is mapped, with the same results."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from gramian import KernelRidge, kernels
+from gramian.data import ArrayRows, as_rows, gathered, mapped, scratch, stored
+from gramian.estimators import plan as plans
+from gramian.landmarks import KMeans, Uniform
+from gramian.model import KernelModel
+from gramian.operators import KernelOperator, TorchEngine
+from gramian.problems import NystromProblem
+from gramian.solvers import EigenPro3, SketchySAGA, State, max_iterations, solve
+
+N, M, D = 40, 24, 400
+TINY = M * D * 8 - 1
+"""Bytes that hold all but one number of the centers."""
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D))
+Y = np.sin(2 * X[:, :1])
+
+
+def is_mapped(points: torch.Tensor) -> bool:
+    """Whether the memory of a tensor is that of a file."""
+    at = points.data_ptr()
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, *_, inode = line.split(maxsplit=5)[:5]
+        first, last = (int(x, 16) for x in span.split("-"))
+        if first <= at < last:
+            return inode != "0"
+    return False
+
+
+def operator(memory_bytes: int, dtype=torch.float64) -> KernelOperator:
+    rows = as_rows(torch.from_numpy(X).to(dtype))
+    engine = TorchEngine(tile_bytes=1 << 10, threads=1)
+    return KernelOperator(kernels.Gaussian(20.0), rows, rows, engine, memory_bytes)
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_rows_are_gathered_in_the_order_asked_for(tmp_path, sequential):
+    rows = as_rows(X)
+    if sequential:
+        columns = {str(j): X[:, j] for j in range(D)}
+        pq.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=70)
+        rows = as_rows(tmp_path / "x.parquet")
+    index = torch.randperm(N, generator=torch.Generator().manual_seed(0))[:M]
+    held, at = (gathered(rows, index, size) for size in (TINY + 1, TINY))
+    assert torch.equal(held, at)
+    assert torch.equal(at, torch.from_numpy(X)[index])
+    if sys.platform == "linux":
+        assert [is_mapped(held), is_mapped(at)] == [False, True]
+
+
+def test_sparse_rows_become_dense_if_asked_for():
+    import scipy.sparse
+
+    dense = np.where(abs(X) > 1, X, 0)
+    rows = as_rows(scipy.sparse.csr_array(dense))
+    assert gathered(rows, torch.arange(M), 1).layout == torch.sparse_csr
+    assert torch.equal(gathered(rows, torch.arange(M), 1, dense=True), torch.from_numpy(dense[:M]))
+
+
+def test_no_file_is_left_and_a_full_disk_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kept = scratch((M, D), torch.float32, 0)
+    kept[:] = 1.0
+    assert os.listdir(tmp_path) == []  # it never had a name
+    assert float(kept.sum()) == M * D
+
+    def full(size: int) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(mapped, "bytes", full, raising=False)
+    with pytest.raises(OSError, match=r"No space left on device\. Set TMPDIR"):
+        scratch((M, D), torch.float32, 0)
+
+
+def test_a_file_that_was_named_stays(tmp_path):
+    path = tmp_path / "centers.npy"
+    first = stored(as_rows(X[:M]), path)
+    second = stored(as_rows(X[M:]), path)
+    assert torch.equal(first, torch.from_numpy(X[:M]))  # who maps the old file keeps it
+    assert torch.equal(second, torch.from_numpy(np.load(path)))
+    assert os.listdir(tmp_path) == ["centers.npy"]
+    with pytest.raises(ValueError, match=r"stored in a \.npy file, not"):
+        stored(as_rows(X), tmp_path / "centers.bin")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("same", [False, True])
+def test_a_matrix_and_a_product_without_all_columns_in_memory(dtype, same):
+    large, small = operator(1 << 30, dtype), operator(200_000, dtype)
+    assert not small._budget(1).holds(N)
+    if not same:
+        large, small = (K.against(K.rows.take(torch.arange(0, N, 2))) for K in (large, small))
+    eps = torch.finfo(dtype).eps
+    assert torch.allclose(large.dense(), small.dense(), atol=40 * eps)
+    v = torch.from_numpy(Y).to(dtype)
+    w = torch.linspace(0, 2, N, dtype=torch.float64)
+    expected = large.normal(None, w, v)
+    assert torch.allclose(small.normal(None, w, v), expected, atol=N * eps * float(v.abs().max()))
+    if same:
+        assert torch.equal(small.dense().diagonal(), torch.ones(N, dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    "selector", [Uniform(M), KMeans(M, iterations=1)], ids=["uniform", "kmeans"]
+)
+def test_selectors_give_mapped_points(selector):
+    held, at = (
+        selector.select(operator(size), rng=torch.Generator().manual_seed(0)).points
+        for size in (1 << 30, TINY)
+    )
+    assert held.shape == at.shape
+    if isinstance(selector, Uniform):  # k-means starts from as many rows as fit
+        assert torch.equal(held, at)
+    if sys.platform == "linux":
+        assert [is_mapped(held), is_mapped(at)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        EigenPro3(projection="exact", batch=20, subsample=20, rank=2),
+        EigenPro3(projection="delayed", batch=20, subsample=20, rank=2, delay=2),
+        SketchySAGA(batch=20, rank=5, damping=0.1, ridge="rows"),
+    ],
+    ids=["exact", "delayed", "saga"],
+)
+def test_the_same_coefficients_as_in_memory(solver):
+    """The budget holds neither the centers of a product nor the temporary ones."""
+    coefs = []
+    for size in (1 << 30, TINY):
+        K = operator(size)
+        problem = NystromProblem.at(K, torch.arange(M), torch.from_numpy(Y), 1e-4)
+        if size == TINY and sys.platform == "linux":
+            assert is_mapped(next(problem.K.cols.blocks(M))[1])
+            assert not problem.K._budget(1).holds(M)
+        start = State(0, torch.full((M, 1), 0.01, dtype=torch.float64))
+        found = solve(problem, solver, stop=[max_iterations(1)], state=start)
+        coefs.append(found.state.coef)
+    assert torch.allclose(*coefs, rtol=1e-8, atol=1e-10)
+
+
+def estimator(**settings):
+    how = {"lengthscale": 20.0, "penalty": 1e-4, "solver": "eigenpro3", "max_iter": 2}
+    return KernelRidge(**(how | {"landmarks": M, "random_state": 0} | settings))
+
+
+def test_an_estimator_keeps_them_where_it_is_told(tmp_path):
+    path = tmp_path / "centers.npy"
+    est = estimator(centers_file=path).fit(X, Y[:, 0])
+    plain = estimator().fit(X, Y[:, 0])
+    assert np.array_equal(est.dual_coef_, plain.dual_coef_)
+    assert np.array_equal(np.load(path), X[est.landmark_index_])
+    for given in (path, str(path), np.load(path)):
+        again = estimator(landmarks=given).fit(X, Y[:, 0])
+        assert np.allclose(again.dual_coef_, est.dual_coef_, rtol=1e-12)
+    est.set_params(warm_start=True).fit(X, Y[:, 0])  # reads the file that it replaces
+    assert np.array_equal(np.load(path), X[est.landmark_index_])
+    with pytest.raises(ValueError, match="leave centers_file out"):
+        estimator(landmarks=None, solver="pcg", centers_file=path).fit(X, Y[:, 0])
+
+
+def test_landmarks_from_a_file_are_looked_at(tmp_path):
+    bad = X[:M].copy()
+    bad[3, 2] = np.nan
+    np.save(tmp_path / "bad.npy", bad)
+    with pytest.raises(ValueError, match="landmarks contains 1 NaN"):
+        estimator(landmarks=tmp_path / "bad.npy").fit(X, Y[:, 0])
+    with pytest.raises(FileNotFoundError, match=r"no\.npy"):
+        estimator(landmarks=tmp_path / "no.npy").fit(X, Y[:, 0])
+
+
+def test_a_plan_counts_centers_that_are_in_memory_only():
+    solver = EigenPro3(rank=5)
+    size = plans.Size(10_000_000, 1000, 1, 1_000_000, 4, full=False)
+    in_memory, without = (plans.dense_bytes(solver, size, mapped) for mapped in (False, True))
+    assert in_memory - without == 2 * 4 * 10**9
+    assert plans.divided(1 << 40, solver, size)[0] == in_memory
+    dense, blocks = plans.divided(3 << 30, solver, size)
+    assert dense == without
+    assert dense + blocks <= 3 << 30
+    assert size.m * size.d * size.itemsize > blocks  # so that they are mapped
+    with pytest.raises(ValueError, match="1,000,000 landmarks need"):
+        plans.divided(3 << 29, solver, replace(size, t=100))
+
+
+SCRIPT = """
+import json, pathlib, sys
+import numpy as np, torch
+from gramian.data import ArrayRows, gathered, scratch
+from gramian.kernels import Gaussian
+from gramian.model import KernelModel
+
+def anonymous():
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) * 1024
+
+KernelModel(Gaussian(1.0), torch.ones(2, 2), torch.ones(2, 1)).save(sys.argv[1])
+KernelModel.load(sys.argv[1]).predict(torch.ones(3, 2))
+base = anonymous()
+points = scratch((100_000, 200), torch.float32, 0)
+points[:] = 1.0
+model = KernelModel(Gaussian(1.0), points, torch.ones(100_000, 1))
+model.save(sys.argv[1])
+model = KernelModel.load(sys.argv[1])
+print(json.dumps([anonymous() - base, list(model.centers.shape)]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads its memory from /proc")
+def test_a_saved_model_is_streamed_from_and_to_its_file(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "model")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    grown, shape = json.loads(done.stdout)
+    assert shape == [100_000, 200]
+    assert grown < 20 << 20  # of 80 MB
+
+
+def test_saved_files_are_those_of_the_library(tmp_path):
+    model = KernelModel(kernels.Gaussian(1.0), ArrayRows(X[:M, ::2]), torch.from_numpy(Y[:M]))
+    model.save(tmp_path / "model")
+    read = load_file(tmp_path / "model")
+    assert torch.equal(read["centers"], torch.from_numpy(X[:M, ::2].copy()))
+    assert torch.equal(read["coef"], model.coef)
+    again = KernelModel.load(tmp_path / "model")
+    assert torch.equal(again.predict(X[:, ::2]), model.predict(X[:, ::2]))
