@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -16,10 +17,15 @@ from ..preconditioners import LowRankInverse
 SKETCH_ROWS = 1000
 """Rows of the sketch at least; the paper's square root of n is fewer below a million."""
 
-GRID = 8
-"""Dampings that are tried, a tenth apart, from the largest eigenvalue down."""
+GRID = 10
+"""Dampings at most that are tried, a tenth apart, from the largest eigenvalue down."""
 
-PROBE_STEPS = 30
+GROWTH = 7.0
+"""How much the smoothness may grow for a tenth of the damping."""
+
+WAIT = 2
+"""Epochs: the smoothness is at most the number of their steps."""
+
 ROWS_AT_ONCE = 256
 BATCHES = 3
 """Batches over which the smoothness is the largest."""
@@ -33,7 +39,8 @@ class Hessian:
     ----------
     K : KernelOperator of shape (n, m)
     omega : Tensor of shape (n,)
-    targets : Tensor of shape (n, t)
+    landmark_weight : Tensor of shape (m,)
+        As in `NystromProblem`.
     K_mm : KeptBlock, or None
         Left out if there is none.
     penalty : float
@@ -43,50 +50,51 @@ class Hessian:
 
     K: KernelOperator
     omega: Tensor
-    targets: Tensor
+    landmark_weight: Tensor
     K_mm: KeptBlock | None
     penalty: float
     entry: float = 0.0
 
     def sample(self, rows: int, rng: torch.Generator) -> Sampled:
         """Return the Hessian of some random rows."""
-        n = self.K.shape[0]
-        index = torch.randperm(n, generator=rng)[: min(rows, n)].sort().values
+        index = _some(self.K.shape[0], rows, rng)
+        return self._at(self.K.rows.take(index), self.omega[index])
+
+    def sample_with_landmarks(self, rows: int, rng: torch.Generator) -> Sampled:
+        """Return that of some rows and as many landmarks, each with the weight it stands for.
+
+        Where a landmark is far from all others, few rows see it but that of its own, and a batch
+        with this row is the worst of all for a preconditioner that has not seen it.
+        """
+        index, chosen = (_some(count, rows, rng) for count in self.K.shape)
+        points, Z = self.K.rows.take(index), self.K.cols.take(chosen)
+        both = torch.cat([points.to_dense() if self.K.rows.sparse else points, Z.to(points.dtype)])
+        return self._at(both, torch.cat([self.omega[index], self.landmark_weight[chosen]]))
+
+    def _at(self, points: Tensor, omega: Tensor) -> Sampled:
         K = KernelOperator(
             self.K.kernel,
-            as_rows(self.K.rows.take(index)),
+            as_rows(points),
             self.K.cols,
             self.K.engine,
             self.K.memory_bytes,
             self.K.meter,
         )
-        block = kept(K, self.K.memory_bytes // 2)
-        return Sampled(self, block, self.omega[index, None], self.targets[index].double())
+        return Sampled(self, kept(K, self.K.memory_bytes // 2), omega[:, None])
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """The Hessian and the gradient of some rows."""
+    """The Hessian of some rows."""
 
     whole: Hessian
     K: KernelOperator | KeptBlock
     omega: Tensor
-    y: Tensor
 
     def product(self, v: Tensor) -> Tensor:
         """Return H v in float64."""
         total = self.K.T @ (self.omega * (self.K @ v.double())) / len(self.omega)
         return total + self._ridge(v.double())
-
-    def gradient(self, w: Tensor) -> Tensor:
-        """Return the gradient at w."""
-        residual = self.K @ w - self.y
-        return self.K.T @ (self.omega * residual) / len(self.omega) + self._ridge(w)
-
-    def error(self, w: Tensor) -> float:
-        """Return the objective at w, up to a constant factor."""
-        square = float((self.omega * (self.K @ w - self.y).square()).mean(dim=0).sum())
-        return square + float((w * self._ridge(w)).sum())
 
     def trace(self, rng: torch.Generator) -> float:
         """Return an estimate of the trace, by one random vector of signs [Hutchinson]."""
@@ -138,16 +146,20 @@ class Sketch:
     ) -> Sketch:
         """Sketch the Hessian and choose the damping; see `SketchySAGA`."""
         n, m = H.K.shape
-        first = H.sample(max(math.isqrt(n), SKETCH_ROWS, 2 * rank), rng)
+        first = H.sample_with_landmarks(max(math.isqrt(n), SKETCH_ROWS, 2 * rank), rng)
         # float64: with a small damping, P⁻¹ loses the digits of Lambda_1 / rho
         low = randomized_nystrom(first.product, m, rank, first.trace(rng), rng=rng)
         batches = [H.sample(batch, rng) for _ in range(1 if batch >= n else BATCHES)]
         probe = H.sample(max(4 * batch, SKETCH_ROWS), rng)
         start = torch.randn(m, 1, dtype=torch.float64, generator=rng)
+
+        def at(rho: float) -> Sketch:
+            return cls._at(low, rho, batches, probe, float(scale), start)
+
+        if damping != "auto":
+            return at(float(damping))
         top = float(low.values[0]) or 1.0
-        grid = [top * 10.0**-j for j in range(GRID)] if damping == "auto" else [float(damping)]
-        tried = [cls._at(low, rho, batches, probe, float(scale), start) for rho in grid]
-        return min(tried, key=lambda sketch: sketch.probed(probe)) if len(tried) > 1 else tried[0]
+        return _smallest_worthwhile((at(top * 10.0**-j) for j in range(GRID)), WAIT * n / batch)
 
     @classmethod
     def _at(
@@ -167,14 +179,6 @@ class Sketch:
         L = SAFETY * max(max(found) + single, 1e-300)
         return cls(P, rho, L, scale / L, low.factor.shape[1])
 
-    def probed(self, rows: Sampled) -> float:
-        """Return the objective of some rows after a few steps with all of them."""
-        w = torch.zeros(rows.K.shape[1], rows.y.shape[1], dtype=torch.float64)
-        for _ in range(PROBE_STEPS):
-            w -= self.step * (self.P @ rows.gradient(w))
-        error = rows.error(w)
-        return error if math.isfinite(error) else math.inf
-
     def settings(self) -> dict[str, int | float]:
         """Return what was chosen, for the eye."""
         return {
@@ -183,3 +187,23 @@ class Sketch:
             "smoothness": self.smoothness,
             "step": self.step,
         }
+
+
+def _some(n: int, count: int, rng: torch.Generator) -> Tensor:
+    """Return distinct numbers below n, increasing."""
+    return torch.randperm(n, generator=rng)[: min(count, n)].sort().values
+
+
+def _smallest_worthwhile(tried: Iterator[Sketch], steps: float) -> Sketch:
+    """Return the last of decreasing dampings before the smoothness L grows too much.
+
+    Where the sketch knows nothing, errors contract by lambda / (rho L) in a step: a damping
+    is worth its smoothness as long as that grows more slowly than the damping falls. Where it
+    does, they contract by 1 / L, which must not take many epochs.
+    """
+    best = next(tried)
+    for sketch in tried:
+        if sketch.smoothness > min(GROWTH * best.smoothness, max(steps, 2 * best.smoothness)):
+            break
+        best = sketch
+    return best
