@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.utils import check_array, check_consistent_length
 
 from .. import solvers
