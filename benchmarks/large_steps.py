@@ -28,7 +28,7 @@ from .resumed import Tables
 
 PLOT = ROOT / "docs" / "plots" / "large_cost.png"
 STEPS, SUMMARY, COST, EXPONENTS = "Steps", "Automatic step", "Cost per epoch", "Exponents"
-SCALES = (0.5, 1.0, 1.5, 2.0)
+SCALES = (0.5, 1.0, 1.5, 2.0, 3.0)
 PROBLEMS, EPOCHS, PER_EPOCH = 20, 5, 4
 SUBSAMPLE = 500
 KERNELS = ("gaussian", "laplacian", "matern32", "matern52")
