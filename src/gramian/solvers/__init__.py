@@ -44,7 +44,8 @@ from .eigenpro3 import EigenPro3, EigenPro3State
 from .eigenpro_settings import EigenProState
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
-from .sketchy_saga import SagaState, SketchySAGA
+from .saga_state import SagaState
+from .sketchy_saga import SketchySAGA
 from .stopping import Stop, max_iterations, patience, time_limit, tolerance
 
 

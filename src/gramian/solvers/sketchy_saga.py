@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
@@ -19,48 +16,14 @@ from ..problems import NystromProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .saga_ridge import RIDGES, Ridge, in_rows
 from .saga_sketch import Hessian, Sketch
+from .saga_state import SagaState
 from .streaming import BatchErrors, Stretch, drawn_batches, held_centers, relative_weights
-
-logger = logging.getLogger("gramian")
 
 BATCH = 512
 """Rows of an automatic batch; the paper takes 256 to 65,536."""
 
 RANK = 500
 """Rank of an automatic preconditioner."""
-
-WORSE = 4.0
-"""Growth of the squared residual over its least at which the step is halved."""
-
-
-@dataclass
-class SagaState(State):
-    """All that the method needs to go on.
-
-    Attributes
-    ----------
-    table : Tensor of shape (n, t)
-        Psi: the weighted residual of each row when it was last seen.
-    average : Tensor of shape (m, t)
-        x: the gradient of the rows that the table stands for, over n.
-    size : Tensor of shape (t,)
-        Norms of the right-hand side over n.
-    least : float
-        The least mean squared residual of a stretch so far.
-    halvings : int
-        How often the step was halved.
-    seed : int
-    settings : dict of str to float
-        What was chosen: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
-    """
-
-    table: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
-    average: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
-    size: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
-    least: float = math.inf
-    halvings: int = 0
-    seed: int = 0
-    settings: dict[str, int | float] = field(default_factory=dict)
 
 
 @solvers.register("sketchysaga")
@@ -252,31 +215,9 @@ class _Work:
         eta = self.sketch.step / 2**s.halvings
         for index, rows in drawn_batches(self.batches, part):
             self._step_(w, x, table, eta, index, rows, seen)
-        if not seen.mse <= WORSE * s.least or not bool(w.isfinite().all()):
-            logger.warning(
-                "SketchySAGA: the squared residual grew from %.2e to %.2e; the step is halved",
-                s.least,
-                seen.mse,
-            )
-            metrics = {**s.metrics, "epoch": part.done, "halvings": s.halvings + 1}
-            return replace(s, iteration=s.iteration + 1, metrics=metrics, halvings=s.halvings + 1)
-        gradient = (x + self.ridge.gradient(w)).norm(dim=0)
-        relative = gradient / torch.where(s.size > 0, s.size, 1.0)
-        metrics = {
-            "epoch": part.done,
-            "batch_mse": seen.mse,
-            "rel_residual": float(relative.max()),
-            "halvings": s.halvings,
-        }
-        return replace(
-            s,
-            iteration=s.iteration + 1,
-            coef=w,
-            metrics=metrics,
-            table=table,
-            average=x,
-            least=min(s.least, seen.mse),
-        )
+        if s.diverged(seen.mse, w):
+            return s.halved(part.done, seen.mse)
+        return s.after(part.done, seen.mse, w, x, table, (x + self.ridge.gradient(w)).norm(dim=0))
 
     def _step_(
         self,

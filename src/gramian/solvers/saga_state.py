@@ -1,0 +1,90 @@
+"""SagaState: where SketchySAGA is, and how it goes on or back."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import State
+
+logger = logging.getLogger("gramian")
+
+WORSE = 4.0
+"""Growth of the squared residual over its least at which the step is halved."""
+
+
+@dataclass
+class SagaState(State):
+    """All that the method needs to go on.
+
+    Attributes
+    ----------
+    table : Tensor of shape (n, t)
+        Psi: the weighted residual of each row when it was last seen.
+    average : Tensor of shape (m, t)
+        x: the gradient of the rows that the table stands for, over n.
+    size : Tensor of shape (t,)
+        Norms of the right-hand side over n.
+    least : float
+        The least mean squared residual of a stretch so far.
+    halvings : int
+        How often the step was halved.
+    seed : int
+    settings : dict of str to float
+        What was chosen: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
+    """
+
+    table: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
+    average: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
+    size: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
+    least: float = math.inf
+    halvings: int = 0
+    seed: int = 0
+    settings: dict[str, int | float] = field(default_factory=dict)
+
+    def diverged(self, mse: float, w: Float[Tensor, "m t"]) -> bool:
+        """Return whether the squared residual of a stretch, or where it ended, is too large."""
+        return not mse <= WORSE * self.least or not bool(w.isfinite().all())
+
+    def halved(self, epoch: float, mse: float) -> SagaState:
+        """Return the state from which that stretch began, with half the step from here on."""
+        logger.warning(
+            "SketchySAGA: the squared residual grew from %.2e to %.2e; the step is halved",
+            self.least,
+            mse,
+        )
+        halvings = self.halvings + 1
+        metrics = {**self.metrics, "epoch": epoch, "halvings": halvings}
+        return replace(self, iteration=self.iteration + 1, metrics=metrics, halvings=halvings)
+
+    def after(
+        self,
+        epoch: float,
+        mse: float,
+        w: Float[Tensor, "m t"],
+        x: Float[Tensor, "m t"],
+        table: Float[Tensor, "n t"],
+        gradient: Float[Tensor, " t"],
+    ) -> SagaState:
+        """Return the state after a stretch, at whose end the gradients have these norms."""
+        relative = gradient / torch.where(self.size > 0, self.size, 1.0)
+        metrics = {
+            "epoch": epoch,
+            "batch_mse": mse,
+            "rel_residual": float(relative.max()),
+            "halvings": self.halvings,
+        }
+        return replace(
+            self,
+            iteration=self.iteration + 1,
+            coef=w,
+            metrics=metrics,
+            table=table,
+            average=x,
+            least=min(self.least, mse),
+        )
