@@ -105,10 +105,8 @@ class Sampled:
         """Return the largest omega k' P⁻¹ k of the rows k: what a single one adds to a batch."""
         largest = 0.0
         for start in range(0, len(self.omega), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            one = torch.zeros(len(self.omega), len(self.omega[part]), dtype=torch.float64)
-            one[part].fill_diagonal_(1.0)
-            k = self.K.T @ one
+            part = torch.arange(start, min(start + ROWS_AT_ONCE, len(self.omega)))
+            k = self.K[part].T @ torch.eye(len(part), dtype=torch.float64)
             largest = max(largest, float(((k * (P @ k)).sum(dim=0) * self.omega[part, 0]).max()))
         return largest
 
