@@ -12,7 +12,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32", torch.int64: "I64"}
+DTYPES = {
+    torch.bool: "BOOL",
+    torch.uint8: "U8",
+    torch.int32: "I32",
+    torch.int64: "I64",
+    torch.float32: "F32",
+    torch.float64: "F64",
+}
 """What the safetensors format calls the types that are written."""
 
 

@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from gramian import KernelRidge, kernels
+from gramian._atomic import write_tensors
 from gramian.data import ArrayRows, as_rows, gathered, mapped, scratch, stored
 from gramian.estimators import plan as plans
 from gramian.landmarks import KMeans, Uniform
@@ -240,6 +241,13 @@ def test_a_saved_model_is_streamed_from_and_to_its_file(tmp_path):
 
 
 def test_saved_files_are_those_of_the_library(tmp_path):
+    kinds = (torch.float64, torch.bool, torch.float32, torch.uint8, torch.int64, torch.int32)
+    parts = {str(kind): (torch.arange(7) % 2).to(kind) for kind in kinds}
+    parts |= {"scalar": torch.tensor(2.0), "empty": torch.empty(0, 3)}
+    write_tensors(tmp_path / "all", parts, {"a": "b"})
+    found = load_file(tmp_path / "all")
+    assert set(found) == set(parts)
+    assert all(torch.equal(found[name], part) for name, part in parts.items())
     model = KernelModel(kernels.Gaussian(1.0), ArrayRows(X[:M, ::2]), torch.from_numpy(Y[:M]))
     model.save(tmp_path / "model")
     read = load_file(tmp_path / "model")
