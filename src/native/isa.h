@@ -21,6 +21,8 @@ struct Request {
   const double *origin, *factor;  // coordinates are (x - origin) * factor, for each feature
   const void* diagonal;           // of the dtype of the tiles; or null: no row is a column
   long offset;                    // row i is column i + offset
+  int pieces;   // 2 or 3: products are of so many bfloat16 pieces of float32; or 0: they are not
+  double near;  // of these: pairs with s < near |x|^2 come from differences if the kernel is sharp
 };
 
 struct Rows {
@@ -50,15 +52,16 @@ class Tiles {
 
 struct Isa {
   const char* name;
+  bool splits;  // has products of bfloat16 pieces, for radial kernels and float32
   Tiles* (*make)(const Request&, Points z);  // null if there is no such kernel
-  // The largest sum over the features of the coordinates squared, or of their absolute values.
-  double (*reach)(Points, const double* origin, const double* factor, bool squares);
+  // The largest sum over the features of the `power` of the coordinates' sizes: 1, 2 or 4.
+  double (*reach)(Points, const double* origin, const double* factor, int power);
   void (*kernels)(void* list, void (*add)(void* list, const char* name));
 };
 
-extern const Isa avx512, avx2, portable;
+extern const Isa amx, avx512, avx2, portable, emulated;
 
-// Those that this machine has, best first.
+// Those that this machine has, best first; the emulation is not one of them.
 std::vector<const Isa*> present();
 
 }  // namespace gramian

@@ -1,4 +1,4 @@
 // The tiles for one instruction set: the compiler flags of this file say which.
-#include "tiles.h"
+#include "isa_tiles.h"
 
-const gramian::Isa gramian::avx2 = {"avx2", make, reach, kernels};
+const gramian::Isa gramian::avx2 = {"avx2", false, make, reach, kernels};

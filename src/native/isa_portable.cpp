@@ -1,4 +1,4 @@
 // The tiles for one instruction set: the compiler flags of this file say which.
-#include "tiles.h"
+#include "isa_tiles.h"
 
-const gramian::Isa gramian::portable = {"portable", make, reach, kernels};
+const gramian::Isa gramian::portable = {"portable", false, make, reach, kernels};

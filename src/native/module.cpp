@@ -50,7 +50,9 @@ class FlushDenormals {
 };
 
 const Isa& instructions(const std::string& name) {
-  for (const Isa* isa : gramian::present())
+  std::vector<const Isa*> known = gramian::present();
+  known.push_back(&gramian::emulated);
+  for (const Isa* isa : known)
     if (name == "best" || name == isa->name) return *isa;
   throw std::invalid_argument("this machine has no instructions called '" + name + "'");
 }
@@ -73,7 +75,7 @@ class Plan {
  public:
   Plan(const std::string& isa, const std::string& kernel, double first, double second, double scale,
        bool difference, bool single, const Array& z, const Vectors& origin, const Vectors& factor,
-       const Given& diagonal, long offset)
+       const Given& diagonal, long offset, int pieces, double near)
       : single_(single), m_(long(z.shape(0))) {
     const gramian::Points columns = points(z, "z");
     d_ = columns.d;
@@ -83,7 +85,9 @@ class Plan {
     const void* values = vector(diagonal, "diagonal", m_, 1);
     const gramian::Request request{kernel.c_str(), first,         second,        scale,
                                    difference,     single,        origin.data(), factor.data(),
-                                   values,         offset};
+                                   values,         offset,        pieces,        near};
+    expect(pieces == 0 || ((pieces == 2 || pieces == 3) && single && instructions(isa).splits),
+           "pieces", "0, or 2 or 3 of float32 where the instructions have products of them");
     nb::gil_scoped_release released;
     tiles_.reset(instructions(isa).make(request, columns));
     if (!tiles_) throw std::invalid_argument("there is no kernel called '" + kernel + "'");
@@ -181,13 +185,16 @@ std::vector<std::string> kernel_names() {
   return names;
 }
 
+bool splits(const std::string& isa) { return instructions(isa).splits; }
+
 double reach(const std::string& isa, const Array& x, const Vectors& origin, const Vectors& factor,
-             bool squares) {
+             int power) {
   const gramian::Points rows = points(x, "x");
   expect(long(origin.shape(0)) == rows.d && long(factor.shape(0)) == rows.d, "origin and factor",
          "one number per feature");
+  expect(power == 1 || power == 2 || power == 4, "power", "1, 2 or 4");
   nb::gil_scoped_release released;
-  return instructions(isa).reach(rows, origin.data(), factor.data(), squares);
+  return instructions(isa).reach(rows, origin.data(), factor.data(), power);
 }
 
 }  // namespace
@@ -197,13 +204,16 @@ NB_MODULE(_native, m) {
   m.def("instructions", isa_names,
         "Return the instruction sets that this machine has, best first.");
   m.def("kernels", kernel_names, "Return the names of the kernels that have tiles.");
-  m.def("reach", reach, "Return the largest squared norm, or l1 norm, of scaled rows.");
+  m.def("splits", splits, "Return whether products of bfloat16 pieces are among these.");
+  m.def("reach", reach, "Return the largest sum of the powers of the coordinates of a row, scaled.");
   nb::class_<Plan>(m, "Plan", "One kernel and the columns of a matrix, on one instruction set.")
       .def(nb::init<const std::string&, const std::string&, double, double, double, bool, bool,
-                    const Array&, const Vectors&, const Vectors&, const Given&, long>(),
+                    const Array&, const Vectors&, const Vectors&, const Given&, long, int,
+                    double>(),
            nb::arg("instructions"), nb::arg("kernel"), nb::arg("first"), nb::arg("second"),
            nb::arg("scale"), nb::arg("difference"), nb::arg("single"), nb::arg("z"),
-           nb::arg("origin"), nb::arg("factor"), nb::arg("diagonal").none(), nb::arg("offset"))
+           nb::arg("origin"), nb::arg("factor"), nb::arg("diagonal").none(), nb::arg("offset"),
+           nb::arg("pieces"), nb::arg("near"))
       .def_prop_ro("width", &Plan::width, "The columns, rounded up to whole panels.")
       .def("pack", &Plan::pack, "Centre, scale and store columns start to stop.")
       .def("matvec", &Plan::matvec, "Write K v of rows start to stop to `out`.")

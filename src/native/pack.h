@@ -43,12 +43,13 @@ GRAMIAN_INLINE void coordinates(const In* x, long d, const double* origin, const
   for (long k = 0; k < d; k++) out[k] = S((double(x[k]) - origin[k]) * factor[k]);
 }
 
-enum class Norm { squares, sum, absolute };
+enum class Norm { squares, sum, absolute, fourth };
 
-// The sum of x_k^2, x_k or |x_k|, in eight parts that the compiler can do at once.
+// The sum of x_k^2, x_k, |x_k| or x_k^4, in eight parts that the compiler can do at once.
 template <Norm N, class S>
-GRAMIAN_INLINE double norm(const S* x, long d) {
+inline double norm(const S* x, long d) {
   auto term = [](double a) {
+    if constexpr (N == Norm::fourth) return a * a * a * a;
     return N == Norm::squares ? a * a : N == Norm::sum ? a : __builtin_fabs(a);
   };
   double part[8] = {};
@@ -94,38 +95,40 @@ void pack_panel(const In* x, long rows, long d, const double* origin, const doub
   for (long i = 0; i < side; i++) norms[i] = S(layout.norm_sign * sizes[i]);
 }
 
+// Calls work(x) with the numbers of `points` in the dtype that they have.
+template <class Work>
+GRAMIAN_INLINE void with_data(gramian::Points points, Work work) {
+  if (points.single)
+    work(static_cast<const float*>(points.data));
+  else
+    work(static_cast<const double*>(points.data));
+}
+
 template <class S>
 void pack(gramian::Points points, long start, long stop, const double* origin, const double* factor,
           Layout<S> layout, S* panels, S* norms) {
   const long d = points.d;
-  for (long i = start; i < stop; i += layout.side) {
-    const long rows = smaller(layout.side, stop - i);
-    S *panel = panels + (i - start) * d, *sizes = norms + (i - start);
-    if (points.single)
-      pack_panel(static_cast<const float*>(points.data) + i * d, rows, d, origin, factor, layout,
-                 panel, sizes);
-    else
-      pack_panel(static_cast<const double*>(points.data) + i * d, rows, d, origin, factor, layout,
-                 panel, sizes);
-  }
+  with_data(points, [&](const auto* x) {
+    for (long i = start; i < stop; i += layout.side)
+      pack_panel(x + i * d, smaller(layout.side, stop - i), d, origin, factor, layout,
+                 panels + (i - start) * d, norms + (i - start));
+  });
 }
 
 inline double reach(gramian::Points points, const double* origin, const double* factor,
-                    bool squares) {
+                    int power) {
+  const auto size = power == 1   ? norm<Norm::absolute, double>
+                    : power == 2 ? norm<Norm::squares, double>
+                                 : norm<Norm::fourth, double>;
   Buffer<double> row(points.d);
   double top = 0;
-  for (long i = 0; i < points.n; i++) {
-    const long at = i * points.d;
-    if (points.single)
-      coordinates(static_cast<const float*>(points.data) + at, points.d, origin, factor,
-                  (double*)row);
-    else
-      coordinates(static_cast<const double*>(points.data) + at, points.d, origin, factor,
-                  (double*)row);
-    const double size = squares ? norm<Norm::squares, double>(row, points.d)
-                                : norm<Norm::absolute, double>(row, points.d);
-    top = size > top ? size : top;
-  }
+  with_data(points, [&](const auto* x) {
+    for (long i = 0; i < points.n; i++) {
+      coordinates(x + i * points.d, points.d, origin, factor, (double*)row);
+      const double value = size(row, points.d);
+      top = value > top ? value : top;
+    }
+  });
   return top;
 }
 

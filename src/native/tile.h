@@ -84,6 +84,20 @@ GRAMIAN_INLINE typename V::R term(typename V::R sum, typename V::R x, typename V
   }
 }
 
+// Kernel entries of N vectors of one row, from their s: stored, or summed with v, or both.
+template <class V, class K, bool STORE, bool SUM, int N>
+GRAMIAN_INLINE void finish_row(const typename V::R (&s)[N], Parameters<typename V::Scalar> given,
+                               typename V::Scalar* out, const typename V::Scalar* v,
+                               typename V::Scalar* sums) {
+  typename V::R sum{};
+  GRAMIAN_UNROLL for (int q = 0; q < N; q++) {
+    const auto k = K::template value<V>(s[q], given);
+    if constexpr (STORE) V::store(out + q * V::W, k);
+    if constexpr (SUM) sum = q == 0 ? k * V::load(v) : sum + k * V::load(v + q * V::W);
+  }
+  if constexpr (SUM) V::store(sums, V::load(sums) + sum);
+}
+
 template <class V, class K, Distance D, bool STORE, bool SUM>
 GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename V::Scalar* x,
                          const typename V::Scalar* x_norms, const typename V::Scalar* z,
@@ -121,15 +135,9 @@ GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename 
     }
     if constexpr (K::sharp) recompute_near<V>(s, strip, x, x_norms, z);
   }
-  GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
-    R sum{};
-    GRAMIAN_UNROLL for (int q = 0; q < NV; q++) {
-      const R k = K::template value<V>(s[i][q], strip.given);
-      if constexpr (STORE) V::store(out + i * strip.ld + q * W, k);
-      if constexpr (SUM) sum = q == 0 ? k * V::load(v) : sum + k * V::load(v + q * W);
-    }
-    if constexpr (SUM) V::store(sums + i * W, V::load(sums + i * W) + sum);
-  }
+  GRAMIAN_UNROLL for (int i = 0; i < MR; i++)
+      finish_row<V, K, STORE, SUM>(s[i], strip.given, STORE ? out + i * strip.ld : nullptr, v,
+                                   SUM ? sums + i * W : nullptr);
 }
 
 template <class V, class K, Distance D, bool STORE, bool SUM>

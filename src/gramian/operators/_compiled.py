@@ -15,6 +15,7 @@ from ..kernels import Kernel, L1Laplacian, Radial
 from ..kernels._near import product_error, remaining_error
 from ..kernels._scaled import ScaledKernel
 from ..kernels.base import Scaled, kernels
+from ._split import Split, split_for
 from ._workers import run
 from .torch_engine import PARTS_PER_THREAD, ROUNDING_LIMIT, bounds_of
 
@@ -58,6 +59,12 @@ def instructions() -> list[str]:
     return names
 
 
+def has_split_products(isa: str) -> bool:
+    """Return whether these instructions have products of bfloat16 pieces."""
+    found: bool = import_module(MODULE).splits(isa)
+    return found
+
+
 def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
     """Return c and k of a kernel c k."""
     factor = 1.0
@@ -85,9 +92,33 @@ def _in_parts(function: Callable[[int, int], T], z: Tensor, threads: int) -> lis
     return list(run(threads, lambda part: function(*part), parts))
 
 
-def _reach(isa: str, z: Tensor, origin: Tensor, factor: Tensor, squares: bool) -> float:
-    value: float = import_module(MODULE).reach(isa, z, origin, factor, squares)
-    return value
+@dataclass(frozen=True)
+class Means:
+    """What tiles are computed with."""
+
+    isa: str
+    threads: int
+    precision: str
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns, where they are moved to, and by what they are scaled."""
+
+    z: Tensor
+    origin: Tensor
+    factor: Tensor
+    means: Means
+
+    def reach(self, power: int) -> float:
+        """Return the largest sum of these powers of the coordinates' sizes."""
+        reach = import_module(MODULE).reach
+
+        def part(i: int, j: int) -> float:
+            value: float = reach(self.means.isa, self.z[i:j], self.origin, self.factor, power)
+            return value
+
+        return max(_in_parts(part, self.z, self.means.threads))
 
 
 @dataclass(frozen=True)
@@ -104,11 +135,12 @@ class Compiled:
         kernel: Kernel,
         z: Tensor,
         dtype: torch.dtype,
-        isa: str,
-        threads: int,
+        means: Means,
         diagonal: int | None,
     ) -> Compiled:
         """Centre, scale and pack the columns; in float64 where float32 would lose digits.
+
+        In bfloat16 pieces where the instructions have products of them that are precise enough.
 
         Raises
         ------
@@ -120,15 +152,16 @@ class Compiled:
         z = z.detach().contiguous()
         factor = kernel.scaled(torch.ones(1, z.shape[1], dtype=torch.float64))[0]
         origin = z.mean(dim=0).double() if kernel.stationary else factor * 0
+        columns = _Columns(z, origin, factor, means)
         reach = 0.0
         if kernel.stationary:
-            squares = isinstance(kernel, Radial)
-            reach = max(
-                _in_parts(lambda i, j: _reach(isa, z[i:j], origin, factor, squares), z, threads)
-            )
+            reach = columns.reach(2 if isinstance(kernel, Radial) else 1)
+        split = _split(kernel, reach, columns, dtype)
         difference, tile = distances(kernel, reach, z.shape[1], dtype)
+        if split is not None:
+            difference, tile = False, torch.float32
         plan = tiles()(
-            isa,
+            means.isa,
             kernels.name_of(kernel),
             *_parameters(kernel),
             abs(kernel.scale) if isinstance(kernel, Radial) else 1.0,
@@ -139,8 +172,10 @@ class Compiled:
             factor,
             None if diagonal is None else kernel.diag(z).to(tile),
             diagonal or 0,
+            0 if split is None else split.pieces,
+            0.0 if split is None else split.near,
         )
-        _in_parts(lambda i, j: plan.pack(z, i, j), z, threads)
+        _in_parts(lambda i, j: plan.pack(z, i, j), z, means.threads)
         return cls(plan, tile, len(z))
 
     def columns(self, v: Tensor) -> Tensor:
@@ -154,6 +189,15 @@ class Compiled:
     def rowwise(self, values: Tensor | None) -> Tensor | None:
         """Return numbers that go with the rows in the dtype of the tiles, row by row."""
         return None if values is None else values.detach().to(self.dtype).contiguous()
+
+
+def _split(kernel: Kernel, reach: float, columns: _Columns, dtype: torch.dtype) -> Split | None:
+    if not isinstance(kernel, Radial) or dtype != torch.float32:
+        return None
+    if not has_split_products(columns.means.isa):
+        return None
+    d, precision = columns.z.shape[1], columns.means.precision
+    return split_for(kernel, reach, lambda: columns.reach(4), d, precision)
 
 
 def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple[bool, torch.dtype]:

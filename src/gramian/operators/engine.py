@@ -75,10 +75,11 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
     Parameters
     ----------
     spec : str or Engine, default="auto"
-        ``"native"``: compiled tiles on the CPU. ``"torch"``: torch on the CPU. ``"torch:cuda"``,
-        ``"torch:cuda:1"``: torch on that device. ``"auto"``: native if it is installed and this
-        machine has AVX2 or AVX-512, torch on the CPU if not: the portable tiles are slower than
-        torch. An engine is returned as it is.
+        ``"native"``: compiled tiles on the CPU. ``"native:fast"``: the same with entries right to
+        1e-4 instead of 1e-5, on a CPU with AMX, see `NativeEngine`. ``"torch"``: torch on the CPU.
+        ``"torch:cuda"``, ``"torch:cuda:1"``: torch on that device. ``"auto"``: native if it is
+        installed and this machine has AVX2 or AVX-512, torch on the CPU if not: the portable tiles
+        are slower than torch. An engine is returned as it is.
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
 
@@ -98,12 +99,15 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
         return spec
     if spec == "native" or (spec == "auto" and not {"avx512", "avx2"}.isdisjoint(instructions())):
         return NativeEngine()
+    if spec == "native:fast":
+        return NativeEngine(precision="fast")
     if spec in ("auto", "torch"):
         return TorchEngine()
     name, _, device = str(spec).partition(":")
     if name != "torch" or device.split(":")[0] not in ("cpu", "cuda"):
         raise ValueError(
-            f"unknown engine {spec!r}; known: auto, torch, native, torch:cpu, torch:cuda[:i]"
+            f"unknown engine {spec!r}; known: auto, torch, native, native:fast, torch:cpu, "
+            "torch:cuda[:i]"
         )
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ValueError(

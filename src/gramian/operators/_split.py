@@ -1,0 +1,103 @@
+"""Products of bfloat16 pieces: where a matrix unit has them, when they are precise enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from ..kernels import Radial
+from ..kernels._near import NEAR, product_error, remaining_error
+from .torch_engine import ROUNDING_LIMIT
+
+FAST_LIMIT = 6e-5
+"""Largest error of an entry from two pieces, by the estimate below; what is promised is 1e-4."""
+
+MOST_NEAR = 0.1
+"""Pairs nearer than the root of this share of their norm may be computed twice, not more."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Coordinates as sums of 2 or 3 bfloat16 numbers, and where they are too coarse.
+
+    Pairs with ``s < near * scale * |x|²`` are recomputed from differences if the kernel is sharp.
+    """
+
+    pieces: int
+    near: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One number of pieces: its limit, and from how many features on it wins."""
+
+    pieces: int
+    limit: float
+    features: int
+
+
+CHOICES = {
+    "exact": (),
+    "auto": (six := Choice(3, ROUNDING_LIMIT, 64),),
+    "fast": (Choice(2, FAST_LIMIT, 9), six),
+}
+"""What each precision tries, in order.
+
+Pairs per second of `normal` and t = 1 beside float32 tiles, measured on one core with AMX: six
+products (of three pieces) 0.8, 0.9, 1.2 and 1.2 times as many at d = 4, 18, 90 and 784; three
+products 0.8, 1.2, 1.8, 2.6 times. A step of the unit takes 32 features, used or not.
+"""
+
+
+def split_bytes(d: int) -> int:
+    """Return the bytes of a row in three pieces, of whole steps of 32 features."""
+    return 6 * 32 * -(-d // 32)
+
+
+def split_for(
+    kernel: Radial, reach: float, fourth: Callable[[], float], d: int, precision: str
+) -> Split | None:
+    """Return the pieces for float32 rows, or None where products of them will not do.
+
+    Parameters
+    ----------
+    kernel : Radial
+    reach : float
+        The largest squared norm of a centred column in lengthscales.
+    fourth : callable
+        Returns the largest sum of the fourth powers of its coordinates.
+    d : int
+        Features.
+    precision : {"auto", "exact", "fast"}
+    """
+    for choice in CHOICES[precision]:
+        if d < choice.features or not reach < float("inf"):
+            continue
+        error = split_error(choice.pieces, reach, fourth, d)
+        near = NEAR * error / reach if reach > 0 else 0.0
+        if _entry_error(kernel, error) <= choice.limit and not (kernel.sharp and near > MOST_NEAR):
+            return Split(choice.pieces, near)
+    return None
+
+
+def split_error(pieces: int, reach: float, fourth: Callable[[], float], d: int) -> float:
+    """Return the error of squared distances, in lengthscales, from products of `pieces`.
+
+    Three pieces are a float32 number, so that only sums are rounded. Two leave out up to 2^-18 of
+    each coordinate, and of each product of features as much: with signs like those of a random
+    walk, but for the mean of the squares of the second pieces, which pairs near each other share.
+    Measured on normal and heavy-tailed points, near-duplicates, and points of which one feature is
+    far larger than the others, in 1 to 784 dimensions, the largest errors of entries are 0.1 to
+    1.4 of what this gives where it comes near a limit.
+    """
+    error = product_error(torch.finfo(torch.float32).eps, reach, d)
+    if pieces == 2:
+        error += 2.0**-17 * (0.25 * reach + 3.0 * fourth() ** 0.5)
+    return error
+
+
+def _entry_error(kernel: Radial, error: float) -> float:
+    s_error = abs(kernel.scale) * error
+    return remaining_error(s_error) if kernel.sharp else kernel.slope * s_error
