@@ -38,7 +38,10 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard src/native/*)
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
+# Without compiled tiles what tests them would be skipped: that must be meant.
 test: $(STAMP)
+	@test "$$GRAMIAN_NATIVE" = 0 || $(BIN)/python -c 'import gramian.operators._native' || { \
+	  echo "make: gramian has no compiled tiles; see the build's log, or set GRAMIAN_NATIVE=0" >&2; exit 1; }
 	@$(BIN)/python -m pytest -n logical --maxprocesses 8 $(ARGS)
 
 # What an installation without a C++ compiler has, beside the one that has compiled tiles: its own

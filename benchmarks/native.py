@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.metrics import pairwise
 from torch import Tensor
@@ -157,6 +158,26 @@ def entry_table(n: int) -> list[dict[str, Any]]:
     return table
 
 
+def sum_table(n: int) -> list[dict[str, Any]]:
+    """Measure what is lost of K' 1 over n equal rows, beside a plain float32 running sum."""
+    x, ones = torch.zeros(n, 1), torch.ones(n, 1)
+    table = []
+    for z in (0.7, 1.3, 1.9):
+        column = torch.tensor([[z]])
+        kernel = kernels.make("gaussian")
+        expected = n * float(kernel(x[:1].double(), column.double()))
+        entry = float(NativeEngine(1).block(kernel, x[:1], column))
+        running = float(np.cumsum(np.full(n, entry, np.float32))[-1])
+        row: dict[str, Any] = {"rows": n, "entry": entry}
+        row["running float32 sum"] = f"{abs(running / expected - 1):.1e}"
+        for engine in (NativeEngine(1), TorchEngine(threads=1)):
+            total = float(engine.normal(kernel, x, column, None, targets=-ones))
+            who = type(engine).__name__.removesuffix("Engine").lower()
+            row[who] = f"{abs(total / expected - 1):.1e}"
+        table.append(shown(row))
+    return table
+
+
 def shown(row: dict[str, Any]) -> dict[str, Any]:
     print("  ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{v}" for k, v in row.items()))
     return row
@@ -173,6 +194,7 @@ def main(options: argparse.Namespace) -> None:
         "Other kernels: matvec, float32, t = 1": kernel_table((4, 18, 90), rounds, scale),
         "Instruction sets: normal, float32, t = 1": instruction_table((4, 18, 90), rounds, scale),
         "Largest error of an entry, float32": entry_table(2000),
+        "Relative error of a sum over rows, float32": sum_table(10_000_000 // scale),
     }
     if options.quick:
         print(*(markdown(table) for table in tables.values()), sep="\n\n")

@@ -90,17 +90,17 @@ class Emulated {
   // then to C; each addition is rounded, no product is, and denormal numbers count as zero.
   template <int C, int A, int B>
   void add_product() {
+    double a[TILE], b[TILE];
+    numbers(tiles_[A], a);
+    numbers(tiles_[B], b);
     for (long i = 0; i < SIDE; i++) {
-      float sum[2][SIDE] = {}, c[SIDE];
-      for (long k = 0; k < DEPTH; k++) {
-        const double a = entry(tiles_[A][i], k);
-        for (long j = 0; j < SIDE; j++)
-          sum[k % 2][j] =
-              rounded(double(sum[k % 2][j]) + a * entry(tiles_[B][k / 2], 2 * j + k % 2));
-      }
+      float sum[DEPTH] = {}, c[SIDE];
+      for (long k = 0; k < DEPTH; k += 2)
+        for (long j = 0; j < DEPTH; j++)
+          sum[j] = rounded(double(sum[j]) + a[i * DEPTH + k + j % 2] * b[k / 2 * DEPTH + j]);
       std::memcpy(c, tiles_[C][i], sizeof c);
       for (long j = 0; j < SIDE; j++) {
-        const double both = rounded(double(sum[0][j]) + double(sum[1][j]));
+        const double both = rounded(double(sum[2 * j]) + double(sum[2 * j + 1]));
         c[j] = rounded(double(rounded(double(c[j]))) + both);
       }
       std::memcpy(tiles_[C][i], c, sizeof c);
@@ -108,10 +108,11 @@ class Emulated {
   }
 
  private:
-  static double entry(const unsigned char* row, long k) {
-    Bfloat16 half;
-    std::memcpy(&half, row + 2 * k, sizeof half);
-    return (half & 0x7f80) == 0 ? 0 : double(number(half));
+  static void numbers(const unsigned char (*tile)[64], double* out) {
+    Bfloat16 halves[TILE];
+    std::memcpy(halves, tile, sizeof halves);
+    for (long k = 0; k < TILE; k++)
+      out[k] = (halves[k] & 0x7f80) == 0 ? 0 : double(number(halves[k]));
   }
 
   unsigned char tiles_[8][SIDE][64] = {};

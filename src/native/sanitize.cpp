@@ -1,11 +1,13 @@
 // Runs each verb of each kernel on small odd shapes, in arrays that end where the data ends: to be
-// built with sanitizers. Compares the instruction sets, and products with the blocks they are of.
+// built with sanitizers. Compares the instruction sets, and products with the blocks they are of;
+// products of bfloat16 pieces with those of float32, and the emulated matrix unit with what it is.
 #include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "isa.h"
+#include "matrix_unit.h"
 
 namespace {
 
@@ -33,6 +35,10 @@ void compare(const std::vector<double>& a, const std::vector<double>& b, double 
   std::printf("%s: error %.2g\n", what.c_str(), error / size);
 }
 
+bool is_radial(const std::string& kernel) {
+  return kernel != "l1_laplacian" && kernel != "linear" && kernel != "polynomial";
+}
+
 struct Shape {
   long n, m, d, t;
 };
@@ -40,7 +46,7 @@ struct Shape {
 // All verbs; what they give, one after the other.
 template <class S>
 std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at, bool difference,
-                          const std::string& what) {
+                          const std::string& what, int pieces = 0) {
   constexpr bool single = sizeof(S) == 4;
   const double tolerance = single ? 1e-4 : 1e-11;
   const auto x = numbers<S>(at.n * at.d, 1), z = numbers<S>(at.m * at.d, 2);
@@ -48,7 +54,7 @@ std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at,
   const std::vector<double> origin(size_t(at.d), 0.01), factor(size_t(at.d), 0.5);
   const std::vector<S> diagonal(size_t(at.m), S(1));
   const gramian::Request request{kernel, 2,          1,      0.5, difference, single, origin.data(),
-                                 factor.data(), diagonal.data(), -3};
+                                 factor.data(), diagonal.data(), -3, pieces, 0.01};
   const gramian::Points rows{x.data(), single, at.n, at.d}, columns{z.data(), single, at.m, at.d};
   gramian::Tiles* tiles = isa.make(request, columns);
   tiles->pack_columns(columns, 0, at.m);
@@ -89,9 +95,43 @@ std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at,
   return product;
 }
 
+// Adds x y to c in the first numbers of a tile, with even or odd terms 2 n times, and returns c.
+float add(float c, Bfloat16 x, Bfloat16 y, std::vector<int> terms) {
+  Emulated unit;
+  Bfloat16 a[TILE] = {}, b[TILE] = {};
+  float out[SIDE * SIDE] = {c};
+  for (int k : terms) a[k] = x, b[k / 2 * DEPTH + k % 2] = y;
+  unit.load<0>(out, 64);
+  unit.load<1>(a, 64);
+  unit.load<2>(b, 64);
+  unit.add_product<0, 1, 2>();
+  unit.store<0>(out, 64);
+  return out[0];
+}
+
+void expect(bool right, const char* what) {
+  if (right) return;
+  failures++;
+  std::printf("emulated matrix unit: %s\n", what);
+}
+
+void check_unit() {
+  constexpr Bfloat16 one = 0x3f80, least = 0x0080, denormal = 0x0040;
+  const Bfloat16 eps = (127 - 24) << 7;  // 2^-24: half of what is next to one
+  expect(add(0, one, one, {0, 1, 2, 3, 31}) == 5, "sums all features");
+  expect(add(1, one, eps, {0}) == 1, "rounds to even");
+  expect(add(1, one, eps, {0, 2}) == 1 + 0x1p-23f, "adds a sum of even terms at once");
+  expect(add(1, one, eps, {0, 1}) == 1 + 0x1p-23f, "adds even and odd terms first");
+  expect(add(0, one, least, {0}) == 0x1p-126f, "keeps the least normal number");
+  expect(add(0, one, denormal, {0, 2}) == 0, "takes denormal numbers for zero");
+  expect(add(0x1p-127f, one, 0, {0}) == 0, "takes denormal sums for zero");
+  expect(add(0, 0x3f00, least, {0, 1}) == 0, "has no denormal sums");
+}
+
 }  // namespace
 
 int main() {
+  check_unit();
   std::vector<std::string> kernels;
   gramian::portable.kernels(&kernels, [](void* list, const char* name) {
     static_cast<std::vector<std::string>*>(list)->emplace_back(name);
@@ -110,6 +150,14 @@ int main() {
           if (first32.empty()) first32 = f32, first64 = f64;
           compare(f32, first32, 1e-3, what + " float32 against the first");
           compare(f64, first64, 1e-10, what + " float64 against the first");
+          cases++;
+        }
+        for (int pieces : {2, 3}) {
+          if (difference || !is_radial(kernel)) continue;
+          const std::string what = kernel + " of " + std::to_string(pieces) + " pieces";
+          const auto split =
+              verbs<float>(gramian::emulated, kernel.c_str(), at, false, what, pieces);
+          compare(split, first32, pieces == 2 ? 1e-3 : 1e-4, what + " against the first");
           cases++;
         }
       }
