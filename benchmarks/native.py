@@ -58,11 +58,14 @@ def sklearn(case: Case, kernel: str) -> Tensor:
     return sum(out[1:], out[0]) if case.normal else torch.cat(out)
 
 
-def rates(case: Case, rounds: int, kernel: str = "", isa: str = "best") -> dict[str, float]:
+def rates(
+    case: Case, rounds: int, kernel: str = "", isa: str = "best", precision: str = "auto"
+) -> dict[str, float]:
     """Measure one case; with scikit-learn, if it has the `kernel` of that name."""
     row: dict[str, float] = {}
     for threads, what in ((1, "one core"), (2, "two cores")):
-        engines = {"native": NativeEngine(threads, isa), "torch": TorchEngine(threads=threads)}
+        native = NativeEngine(threads, isa, precision)
+        engines = {"native": native, "torch": TorchEngine(threads=threads)}
         works: dict[str, Callable[[], Any]] = {
             name: lambda engine=engine: ours(case, engine) for name, engine in engines.items()
         }
@@ -134,6 +137,18 @@ def instruction_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[di
     return table
 
 
+def precision_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[dict[str, Any]]:
+    """Measure products of bfloat16 pieces beside those of float32."""
+    table = []
+    for normal in (False, True):
+        for d in dims:
+            for precision in ("exact", "auto", "fast"):
+                case = Case.draw(ROWS[d] // scale, d, 1, torch.float32, normal)
+                row = {"product": "normal" if normal else "matvec", "d": d, "precision": precision}
+                table.append(shown(row | rates(case, rounds, precision=precision)))
+    return table
+
+
 def entry_table(n: int) -> list[dict[str, Any]]:
     """Measure the largest error of a float32 entry on data that float32 has trouble with."""
     table = []
@@ -196,6 +211,9 @@ def main(options: argparse.Namespace) -> None:
         "Largest error of an entry, float32": entry_table(2000),
         "Relative error of a sum over rows, float32": sum_table(10_000_000 // scale),
     }
+    if "amx" in compiled_tiles():
+        name = "With AMX: Gaussian, float32, t = 1"
+        tables[name] = precision_table((18, 90) if options.quick else (18, 90, 784), rounds, scale)
     if options.quick:
         print(*(markdown(table) for table in tables.values()), sep="\n\n")
     else:
