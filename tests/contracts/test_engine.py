@@ -16,20 +16,30 @@ from torch import Tensor
 from gramian import kernels
 from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
-from gramian.operators import Engine, NativeEngine, TorchEngine, choose_engine
+from gramian.operators import Engine, NativeEngine, TorchEngine, TritonEngine, choose_engine
 from gramian.operators._compiled import instructions
+from gramian.operators.triton_engine import is_installed as triton_installed
+
+GPU = "cuda" if torch.cuda.is_available() else None
 
 KERNELS = [kernels.make(name, lengthscale=1.7) for name in kernels.names()]
 KERNELS += [Gaussian(1.3) + Linear(2.0), 2.5 * Laplacian(1.5) * L1Laplacian(3.0)]
 
+TRITON = {"triton": TritonEngine(GPU or "cpu", tuned=False)} if triton_installed() else {}
+"""Fused tiles, on a GPU if there is one, otherwise interpreted: see conftest.py."""
+
 NATIVE = {f"native {name}": name for name in instructions()[:1]}
 """The best tiles of this machine, if installed; for all of them test_native, test_precision."""
 
-ENGINES: dict[str, Engine] = {
-    "default": TorchEngine(),
-    "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
-    "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
-} | {name: NativeEngine(threads=2, instructions=isa) for name, isa in NATIVE.items()}
+ENGINES: dict[str, Engine] = (
+    {
+        "default": TorchEngine(),
+        "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
+        "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
+    }
+    | {name: NativeEngine(threads=2, instructions=isa) for name, isa in NATIVE.items()}
+    | TRITON
+)
 
 THREADED = {"torch": lambda threads: TorchEngine(tile_bytes=1 << 13, threads=threads)} | {
     name: lambda threads, isa=isa: NativeEngine(threads=threads, instructions=isa)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 
 import torch
@@ -17,6 +18,8 @@ class Engine(ABC):
     In each verb `x` holds b rows, dense or sparse; `z` m rows, dense; both of one dtype, in which
     kernel entries are computed. Sums run in float64. `diagonal` says that the two share rows:
     row i of `x` is row ``i + diagonal`` of `z`, where the entry is then exactly k(z, z).
+
+    Arguments may be on any device. A result is on that of `x` if it has its rows, else of `z`.
     """
 
     @abstractmethod
@@ -77,9 +80,11 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
     spec : str or Engine, default="auto"
         ``"native"``: compiled tiles on the CPU. ``"native:fast"``: the same with entries right to
         1e-4 instead of 1e-5, on a CPU with AMX, see `NativeEngine`. ``"torch"``: torch on the CPU.
-        ``"torch:cuda"``, ``"torch:cuda:1"``: torch on that device. ``"auto"``: native if it is
-        installed and this machine has AVX2 or AVX-512, torch on the CPU if not: the portable tiles
-        are slower than torch. An engine is returned as it is.
+        ``"torch:cuda"``, ``"torch:cuda:1"``: torch on that device. ``"triton"``,
+        ``"triton:cuda:1"``: fused tiles on a GPU. ``"auto"``: triton if it is installed and there
+        is an NVIDIA GPU that has tensor cores for float32; otherwise native if it is installed and
+        this machine has AVX2 or AVX-512; otherwise torch on the CPU: the portable tiles are slower
+        than torch. An engine is returned as it is.
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
 
@@ -89,29 +94,57 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
         If there is no such engine, it cannot run on this machine, or not with this dtype. An
         engine asked for by name is never replaced by another one.
     """
-    from ._compiled import instructions  # engines import this module for their base class
-    from .native_engine import NativeEngine
-    from .torch_engine import TorchEngine
-
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
     if isinstance(spec, Engine):
         return spec
-    if spec == "native" or (spec == "auto" and not {"avx512", "avx2"}.isdisjoint(instructions())):
+    return _best() if spec == "auto" else _called(str(spec))
+
+
+def _best() -> Engine:
+    from ._compiled import instructions  # engines import this module for their base class
+    from .native_engine import NativeEngine
+    from .torch_engine import TorchEngine
+    from .triton_engine import TritonEngine, is_usable
+
+    if is_usable():
+        return TritonEngine()
+    return TorchEngine() if {"avx512", "avx2"}.isdisjoint(instructions()) else NativeEngine()
+
+
+def _called(spec: str) -> Engine:
+    from .native_engine import NativeEngine
+    from .torch_engine import torch_on
+    from .triton_engine import TritonEngine
+
+    if spec == "native":
         return NativeEngine()
     if spec == "native:fast":
         return NativeEngine(precision="fast")
-    if spec in ("auto", "torch"):
-        return TorchEngine()
-    name, _, device = str(spec).partition(":")
-    if name != "torch" or device.split(":")[0] not in ("cpu", "cuda"):
+    name, colon, device = spec.partition(":")
+    device = device if colon else {"torch": "cpu", "triton": "cuda"}.get(name, "")
+    if name not in ("torch", "triton") or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise ValueError(
             f"unknown engine {spec!r}; known: auto, torch, native, native:fast, torch:cpu, "
-            "torch:cuda[:i]"
+            "torch:cuda[:i], triton[:cuda[:i]]"
         )
-    if device.startswith("cuda") and not torch.cuda.is_available():
+    if name == "triton":
+        return TritonEngine(device)
+    if device != "cpu":
+        check_device(device, f"engine={spec!r}")
+    return torch_on(device)
+
+
+def check_device(device: str, what: str) -> None:
+    """Raise ValueError, about `what`, if `device` is no CUDA device that torch sees."""
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if count == 0:
         raise ValueError(
-            f"engine={spec!r} needs a CUDA device and a CUDA build of torch; this torch sees no "
+            f"{what} needs a CUDA device and a CUDA build of torch; this torch sees no "
             "device. Use engine='auto' to compute on the CPU"
         )
-    return TorchEngine(device=device)
+    index = torch.device(device).index or 0
+    if index >= count:
+        raise ValueError(
+            f"{what} needs CUDA device {index}, but this torch sees {count}, numbered from 0"
+        )
