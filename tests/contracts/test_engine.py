@@ -16,7 +16,14 @@ from torch import Tensor
 from gramian import kernels
 from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
-from gramian.operators import Engine, NativeEngine, TorchEngine, TritonEngine, choose_engine
+from gramian.operators import (
+    Engine,
+    NativeEngine,
+    SplitEngine,
+    TorchEngine,
+    TritonEngine,
+    choose_engine,
+)
 from gramian.operators._compiled import instructions
 from gramian.operators.triton_engine import is_installed as triton_installed
 
@@ -36,6 +43,7 @@ ENGINES: dict[str, Engine] = (
         "default": TorchEngine(),
         "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
         "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
+        "two engines": SplitEngine((TorchEngine(threads=1), TorchEngine(threads=2))),
     }
     | {name: NativeEngine(threads=2, instructions=isa) for name, isa in NATIVE.items()}
     | TRITON
@@ -467,6 +475,24 @@ def test_an_engine_that_cannot_run_is_not_replaced(spec, monkeypatch):
 def test_engines_compute_in_float32_or_float64(spec, bad):
     with pytest.raises(ValueError, match="float32 or float64, not in torch"):
         choose_engine(spec, dtype=bad)
+
+
+def test_rows_split_over_engines_give_the_same_bits_as_with_one(dtype, rng, tol):
+    whole = products(TorchEngine(threads=1), rng, dtype)
+    engine = SplitEngine((TorchEngine(threads=1),) * 2)
+    split = products(engine, rng, dtype)
+    assert torch.equal(split[0], whole[0])
+    assert torch.equal(split[1], whole[1])
+    for few, many in zip(whole[2:], split[2:], strict=True):  # added up in another order
+        torch.testing.assert_close(few, many, rtol=0, atol=tol(dtype, 50) * float(few.abs().max()))
+    assert all(
+        map(torch.equal, products(SplitEngine((TorchEngine(threads=1),) * 2), rng, dtype), split)
+    )
+
+
+def test_an_engine_that_splits_rows_needs_others():
+    with pytest.raises(ValueError, match="needs at least one engine to give rows to"):
+        SplitEngine(())
 
 
 def test_scipy_agrees(engine, rng):
