@@ -9,7 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..data import RowSource
 from ..kernels import Kernel
+from .device_rows import DeviceRows
+
+DEVICE_SHARE = 0.8
+"""Part of a device's memory that is used: the rest is for what others keep there."""
 
 
 class Engine(ABC):
@@ -20,7 +25,39 @@ class Engine(ABC):
     row i of `x` is row ``i + diagonal`` of `z`, where the entry is then exactly k(z, z).
 
     Arguments may be on any device. A result is on that of `x` if it has its rows, else of `z`.
+
+    Attributes
+    ----------
+    device : str
+        Where it computes. Those who call it more than once with the same arguments save transfers
+        by `place` and `feed`.
     """
+
+    device: str = "cpu"
+
+    def place(self, values: Tensor) -> Tensor:
+        """Return a tensor where this engine computes."""
+        return values if self.on_host else values.to(self.device)
+
+    def feed(self, rows: RowSource) -> RowSource:
+        """Return rows whose blocks come to where this engine computes, the next one meanwhile."""
+        return rows if self.on_host else DeviceRows(rows, self.device)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it computes in the memory of the process."""
+        return torch.device(self.device).type == "cpu"
+
+    def device_bytes(self) -> int | None:
+        """Return the bytes of its device that calls may take, None on the host."""
+        if self.on_host:
+            return None
+        return int(DEVICE_SHARE * torch.cuda.get_device_properties(self.device).total_memory)
+
+    def check(self) -> None:
+        """Raise ValueError if this engine cannot run here, as one from another machine may not."""
+        if not self.on_host:
+            check_device(self.device, repr(self))
 
     @abstractmethod
     def matvec(
@@ -92,11 +129,12 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
     ------
     ValueError
         If there is no such engine, it cannot run on this machine, or not with this dtype. An
-        engine asked for by name is never replaced by another one.
+        engine asked for is never replaced by another one.
     """
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
     if isinstance(spec, Engine):
+        spec.check()
         return spec
     return _best() if spec == "auto" else _called(str(spec))
 
@@ -141,7 +179,8 @@ def check_device(device: str, what: str) -> None:
     if count == 0:
         raise ValueError(
             f"{what} needs a CUDA device and a CUDA build of torch; this torch sees no "
-            "device. Use engine='auto' to compute on the CPU"
+            "device. Use engine='auto' to compute on the CPU; for an estimator fitted elsewhere, "
+            "set its engine_ to 'auto'"
         )
     index = torch.device(device).index or 0
     if index >= count:

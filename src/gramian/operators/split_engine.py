@@ -45,6 +45,16 @@ class SplitEngine(Engine):
         if not self.engines:
             raise ValueError("SplitEngine needs at least one engine to give rows to, not none")
 
+    def check(self) -> None:
+        for engine in self.engines:
+            engine.check()
+
+    def device_bytes(self) -> int | None:
+        limits = [engine.device_bytes() for engine in self.engines]
+        known = [limit for limit in limits if limit is not None]
+        # `workspace_bytes` is that of all engines together
+        return min(known) * len(self.engines) if known else None
+
     def matvec(
         self,
         kernel: Kernel,

@@ -154,7 +154,7 @@ class TorchEngine(Engine):
             return out
 
         workers = range(min(threads, len(columns)))
-        parts = map(part, workers) if self.device != "cpu" else run(threads, part, workers)
+        parts = map(part, workers) if not self.on_host else run(threads, part, workers)
         return sum_of(parts).to(x.device)
 
     def block(
@@ -183,10 +183,11 @@ class TorchEngine(Engine):
         return threads * strip + columns + sums
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        return (d * 2 + 2) * itemsize + (d + 2) * 8 * 2 + 3 * t * 8
+        ahead = 0 if self.on_host else 2 * d * itemsize
+        return (d * 2 + 2) * itemsize + (d + 2) * 8 * 2 + 3 * t * 8 + ahead
 
     def _threads(self) -> int:
-        if self.device != "cpu":
+        if not self.on_host:
             return 1
         return self.threads or default_threads()
 
@@ -198,7 +199,7 @@ class TorchEngine(Engine):
         return min(self.tile_bytes, ALL_TILES_BYTES // self._threads())
 
     def _square_bytes(self) -> int:
-        most = SYMMETRIC_BYTES if self.device == "cpu" else DEVICE_TILE_BYTES
+        most = SYMMETRIC_BYTES if self.on_host else DEVICE_TILE_BYTES
         return min(self._tile_bytes(), most)
 
     def _strip_rows(self, m: int) -> int:
@@ -217,7 +218,7 @@ class TorchEngine(Engine):
     ) -> Iterator[Tensor]:
         threads = self._threads()
         bounds = bounds_of(n, rows, threads * PARTS_PER_THREAD)
-        if self.device != "cpu":
+        if not self.on_host:
             return map(part, bounds)  # type: ignore[arg-type]
         return run(threads, part, bounds)  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ from ..kernels import Kernel
 from ..kernels._scaled import ScaledKernel
 from ._compiled import unscaled
 from ._fused.distances import PRECISIONS
-from .engine import Engine, check_device
+from .engine import Engine
 from .torch_engine import TorchEngine, torch_on
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ class TritonEngine(Engine):
     tuned : bool, default=True
         On a GPU, time a few tile shapes in the first call of each kind and keep the fastest, some
         seconds each. False: one shape for all, so that each run of a program gives the same bits.
+    memory_bytes : int, optional
+        Memory of the device that blocks and workspace may take; 80 % of it if None. The limit of
+        an operator holds as well.
 
     Raises
     ------
@@ -85,19 +88,24 @@ class TritonEngine(Engine):
     device: str = "cuda"
     precision: str = "3xtf32"
     tuned: bool = True
+    memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"there is no precision={self.precision!r}; known: {', '.join(PRECISIONS)}"
             )
+        self.check()
+
+    def check(self) -> None:
         if not is_installed():
             raise ValueError(MISSING)
-        if torch.device(self.device).type == "cpu":
-            if not is_interpreted():
-                raise ValueError(NOT_INTERPRETED)
-        else:
-            check_device(self.device, f"TritonEngine(device={self.device!r})")
+        if self.on_host and not is_interpreted():
+            raise ValueError(NOT_INTERPRETED)
+        super().check()
+
+    def device_bytes(self) -> int | None:
+        return super().device_bytes() if self.memory_bytes is None else self.memory_bytes
 
     def covers(self, kernel: Kernel, x: Tensor) -> bool:
         """Return whether there are fused tiles for this kernel and these rows."""
@@ -192,7 +200,7 @@ class TritonEngine(Engine):
 
     @property
     def _tunes(self) -> bool:
-        return self.tuned and torch.device(self.device).type == "cuda"
+        return self.tuned and not self.on_host
 
 
 def is_installed() -> bool:
