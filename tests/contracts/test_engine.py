@@ -43,7 +43,6 @@ ENGINES: dict[str, Engine] = (
         "default": TorchEngine(),
         "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
         "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
-        "two engines": SplitEngine((TorchEngine(threads=1), TorchEngine(threads=2))),
     }
     | {name: NativeEngine(threads=2, instructions=isa) for name, isa in NATIVE.items()}
     | TRITON
@@ -488,6 +487,22 @@ def test_rows_split_over_engines_give_the_same_bits_as_with_one(dtype, rng, tol)
     assert all(
         map(torch.equal, products(SplitEngine((TorchEngine(threads=1),) * 2), rng, dtype), split)
     )
+
+
+@pytest.mark.parametrize("n", [1, 2, 41])
+def test_rows_split_over_engines_keep_their_place(n, dtype, rng, tol):
+    """Weights, targets, sparse rows and the exact diagonal go with the rows of each part."""
+    one, two = TorchEngine(threads=1), SplitEngine((TorchEngine(threads=1), TorchEngine(threads=2)))
+    x, z, v, y = draw(rng, (n, 4), (29, 4), (29, 2), (n, 2), dtype=dtype)
+    w, csr = y[:, 0].abs(), SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(n))
+    for kernel, rows, diagonal in [(Laplacian(), x, -3), (Gaussian(), x, None), (Linear(), csr, 5)]:
+        at = {"diagonal": diagonal}
+        expected, actual = (each.block(kernel, rows, z, **at) for each in (one, two))
+        torch.testing.assert_close(actual, expected, rtol=0, atol=tol(dtype, 50))
+        expected = one.normal(kernel, rows, z, v, weights=w, targets=y, **at)
+        actual = two.normal(kernel, rows, z, v, weights=w, targets=y, **at)
+        atol = tol(dtype, 50) * float(expected.abs().max())
+        torch.testing.assert_close(actual, expected, rtol=0, atol=atol)
 
 
 def test_an_engine_that_splits_rows_needs_others():

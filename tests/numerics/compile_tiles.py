@@ -39,7 +39,7 @@ UNALIGNED = ("scale", "shape", "diagonal", "row_count", "col_count", "out_row")
 def compile_case(program: Any, constants: dict[str, Any], capability: int) -> dict[str, Any]:
     """Return what a test looks at: sizes, instructions, and offsets narrower than 64 bits."""
     product = constants["DISTANCE"] in PRODUCTS
-    constants = {"DIAGONAL": True, "D": 16, "BD": 16, "BM": 64, "BN": 64} | constants
+    constants = {"DIAGONAL": True, "D": 16, "BD": 16, "BM": 64, "BN": 32} | constants
     constants |= dict.fromkeys(("x_feature", "z_feature") if product else ("x_row", "z_row"), 1)
     if program is tiles.matvec:
         constants["PRECISION"] = constants["DISTANCE"] if product else "3xtf32"

@@ -15,13 +15,16 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from gramian import kernels
+from gramian import KernelRidge, kernels
 from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, Matern52
 from gramian.kernels._near import product_error
 from gramian.operators import TorchEngine, TritonEngine, choose_engine, triton_engine
 from gramian.operators._fused.distances import LIMITS, choose, split_error
 from gramian.operators.triton_engine import is_installed
+
+# a solver is stopped after two iterations on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 installed = pytest.mark.skipif(not is_installed(), reason="triton is not installed")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -307,6 +310,39 @@ def test_the_engine_says_what_it_needs_to_work():
         more = base | {key: 2 * base[key]}
         assert engine().workspace_bytes(**more) >= engine().workspace_bytes(**base)
     assert engine().row_bytes(5, 2, 4) >= 5 * 4
+
+
+# --- what is built on it --------------------------------------------------------------------------
+
+
+@installed
+@pytest.mark.parametrize("solver", ["direct", "pcg", "falkon", "askotch", "eigenpro3"])
+def test_solvers_give_the_model_that_they_give_with_torch(solver):
+    X = draw(60, 3)
+    y = torch.sin(X).sum(dim=1)
+    landmarks = 12 if solver in ("falkon", "eigenpro3") else None
+    told = [
+        KernelRidge(
+            lengthscale=2.0, penalty=1e-3, landmarks=landmarks, solver=solver, engine=each,
+            tol=1e-9, max_iter=2, random_state=0,
+        ).fit(X.numpy(), y.numpy()).predict(X.numpy())
+        for each in (engine(), TorchEngine())
+    ]  # fmt: skip
+    np.testing.assert_allclose(told[0], told[1], rtol=0, atol=1e-4)
+
+
+@installed
+@pytest.mark.parametrize("name", ["bless", "recursive_rls", "rpcholesky", "uniform"])
+def test_selectors_choose_what_they_choose_with_torch(name):
+    X, y = draw(60, 3).numpy(), draw(60, 1, seed=1)[:, 0].numpy()
+    chosen = [
+        KernelRidge(
+            lengthscale=1.0, landmarks=name, penalty=1e-2, engine=each, max_iter=1, tol=1e-1,
+            random_state=0,
+        ).fit(X, y).landmark_index_
+        for each in (engine(), TorchEngine())
+    ]  # fmt: skip
+    assert np.array_equal(chosen[0], chosen[1])
 
 
 # --- compiled -------------------------------------------------------------------------------------

@@ -13,6 +13,12 @@ from ..data import RowSource
 from ..kernels import Kernel
 from .device_rows import DeviceRows
 
+LARGEST_BLOCK = 1 << 16
+"""Rows per call of an engine: more would need memory and save nothing."""
+
+DEVICE_BLOCK = 1 << 20
+"""The same on a device, where starting a call costs as much as a hundred million entries."""
+
 DEVICE_SHARE = 0.8
 """Part of a device's memory that is used: the rest is for what others keep there."""
 
@@ -53,6 +59,11 @@ class Engine(ABC):
         if self.on_host:
             return None
         return int(DEVICE_SHARE * torch.cuda.get_device_properties(self.device).total_memory)
+
+    @property
+    def largest_block(self) -> int:
+        """The rows that a call should be given at most."""
+        return LARGEST_BLOCK if self.on_host else DEVICE_BLOCK
 
     def check(self) -> None:
         """Raise ValueError if this engine cannot run here, as one from another machine may not."""

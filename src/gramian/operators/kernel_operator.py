@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,8 +15,8 @@ from torch import Tensor
 from .._sparse import cast, is_sparse
 from ..data import ArrayRows, Cast, RowSource, Subset, as_rows, gathered
 from ..kernels import Kernel
-from .budget import LARGEST_BLOCK, Budget
-from .engine import Engine, choose_engine
+from .budget import Budget
+from .engine import LARGEST_BLOCK, Engine, choose_engine
 
 logger = logging.getLogger("gramian")
 
@@ -28,7 +29,7 @@ class CostMeter:
     """
 
     evaluations: int = 0
-    largest_block: int = LARGEST_BLOCK
+    largest_block: int = sys.maxsize
 
 
 @dataclass(frozen=True, init=False)

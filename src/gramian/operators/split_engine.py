@@ -21,8 +21,8 @@ class SplitEngine(Engine):
     """Several engines that each compute with an equal part of the rows, at the same time.
 
     For the GPUs of one machine: ``SplitEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))``.
-    Each engine gets all of `z` and `v`. Parts are put together, or added up, in the order of the
-    engines, so that each run gives the same bits if the engines do.
+    Each engine is sent its rows, and all of `z` and `v`, in each call. Parts are put together, or
+    added up, in the order of the engines, so that each run gives the same bits if the engines do.
 
     Parameters
     ----------
@@ -48,6 +48,10 @@ class SplitEngine(Engine):
     def check(self) -> None:
         for engine in self.engines:
             engine.check()
+
+    @property
+    def largest_block(self) -> int:
+        return sum(engine.largest_block for engine in self.engines)
 
     def device_bytes(self) -> int | None:
         limits = [engine.device_bytes() for engine in self.engines]

@@ -27,6 +27,9 @@ logger = logging.getLogger("gramian")
 LEAST_VERSION = (3, 4)
 """The first triton that has what is used here; torch 2.8 brings it."""
 
+SPLIT_ROWS = 1 << 18
+"""Rows of sums at most that are kept apart, for columns that several programs share."""
+
 MISSING = (
     "TritonEngine needs the package triton, 3.4 or later, which is not installed: `pip install "
     "gramian[triton]`; or use engine='torch:cuda', which computes on the same device without fused "
@@ -83,6 +86,9 @@ class TritonEngine(Engine):
     Cost of a product: n m (d + t) multiply-adds, three times as many of a split product on tensor
     cores that are 8 (tf32) or 16 (bf16) times as fast. Memory: centred copies of `x` and `z`, their
     features padded to a multiple of 16, and the sums.
+
+    An operator returns products to where its vector is. Solvers keep their vectors, the matrix of
+    the landmarks and its factors on the host.
     """
 
     device: str = "cuda"
@@ -170,11 +176,13 @@ class TritonEngine(Engine):
         return K.dense().mul_(factor).to(x.device)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
-        fused = m * (3 * d + 32 + 32 * max(t, 16))
+        width = max(t, 16)
+        fused = m * (4 * (4 * d + 32) + 24 * width) + SPLIT_ROWS * 8 * width
         return max(fused, self._torch.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        return self._torch.row_bytes(d, t, itemsize)
+        fused = 4 * (6 * d + 32) + 24 * max(t, 16)
+        return max(fused, self._torch.row_bytes(d, t, itemsize))
 
     @property
     def _torch(self) -> TorchEngine:

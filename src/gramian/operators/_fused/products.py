@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ...kernels import Radial
 from ...kernels._scaled import ScaledKernel
+from ..triton_engine import SPLIT_ROWS
 from . import tiles
 from .distances import Distance, choose
 from .profiles import PROFILES
@@ -26,7 +27,7 @@ TARGETS = 64
 SPAN = 4096
 """Columns that one program adds up at least."""
 
-PROGRAMS = 2048
+PROGRAMS = SPLIT_ROWS // ROWS
 """Programs wanted: where rows make fewer, columns are split too. Some for each of 132 cores."""
 
 PREPARED_NUMBERS = 1 << 22
@@ -125,7 +126,8 @@ class Fused:
         columns = _in_lengthscales(kernel, z, origin)
         reach = _norm(columns, 2).square_() if isinstance(kernel, Radial) else _norm(columns, 1)
         fourth = _norm(columns, 4).square_()
-        distance = choose(kernel, _largest(reach), _largest(fourth), z.shape[1], precision)
+        far, fourth = torch.stack([reach.max(), fourth.max()]).tolist()  # one wait for the device
+        distance = choose(kernel, far, fourth, z.shape[1], precision)
         if distance is None:
             return None
         scale = kernel.scale if isinstance(kernel, Radial) else 1.0
@@ -249,10 +251,6 @@ def _in_lengthscales(kernel: ScaledKernel, points: Tensor, origin: Tensor) -> Te
 def _norm(points: Tensor, p: int) -> Tensor:
     norms: Tensor = torch.linalg.vector_norm(points, p, dim=1, dtype=torch.float64)
     return norms
-
-
-def _largest(values: Tensor) -> float:
-    return float(values.max())
 
 
 def _shape(kernel: ScaledKernel) -> float:
