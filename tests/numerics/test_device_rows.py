@@ -52,8 +52,6 @@ class Late:
     def synchronize(self) -> None:
         self.sent.copy_(self.staged)
 
-    wait = synchronize
-
 
 class LateStaging(Staging):
     def _copy(self, staged: Tensor) -> tuple[Tensor, Late]:

@@ -86,8 +86,9 @@ class DeviceRows(RowSource):
             return
         for rows, block, event in one_ahead(self._sent(size)):
             if event is not None:
-                event.wait()
-                block.record_stream(torch.cuda.current_stream(self.device))
+                stream = torch.cuda.current_stream(self.device)
+                event.wait(stream)
+                block.record_stream(stream)  # its memory is that of another stream
             yield rows, block
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:

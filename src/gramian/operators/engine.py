@@ -16,7 +16,7 @@ from .device_rows import DeviceRows
 LARGEST_BLOCK = 1 << 16
 """Rows per call of an engine: more would need memory and save nothing."""
 
-DEVICE_BLOCK = 1 << 20
+DEVICE_BLOCK = 1 << 18
 """The same on a device, where starting a call costs as much as a hundred million entries."""
 
 DEVICE_SHARE = 0.8
