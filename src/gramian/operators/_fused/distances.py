@@ -9,6 +9,7 @@ import torch
 from ...kernels import Kernel, L1Laplacian, Radial
 from ...kernels._near import product_error
 from .._compiled import FEW_FEATURES
+from .._split import BFLOAT16_BITS, FAST_LIMIT, two_pieces_error
 from ..torch_engine import ROUNDING_LIMIT
 
 PRECISIONS = ("ieee", "3xtf32", "3xbf16")
@@ -17,22 +18,26 @@ PRECISIONS = ("ieee", "3xtf32", "3xbf16")
 Distance = Literal["ieee", "3xtf32", "3xbf16", "difference", "absolute"]
 """How s of a tile is computed: by such a product, or from differences."""
 
-LIMITS: dict[str, float] = {"ieee": ROUNDING_LIMIT, "3xtf32": ROUNDING_LIMIT, "3xbf16": 6e-5}
+LIMITS: dict[str, float] = {
+    "ieee": ROUNDING_LIMIT,
+    "3xtf32": ROUNDING_LIMIT,
+    "3xbf16": FAST_LIMIT,
+}
 """Largest error of a kernel entry, by estimate, that each way to multiply may cause."""
 
-SPLIT_EPS: dict[str, float] = {"ieee": 0.0, "3xtf32": 2.0**-22, "3xbf16": 2.0**-16}
-"""The square of what the larger part of a number is rounded by: 11 bits, and 8."""
+PIECE_BITS: dict[str, int] = {"3xtf32": 11, "3xbf16": BFLOAT16_BITS}
+"""Significant bits of the two pieces of a number."""
 
 
-def split_error(precision: str, fourth: float) -> float:
-    """Return the error of x · z from splitting numbers in two, for rows near each other.
+def squared_error(way: str, reach: float, fourth: float, d: int) -> float:
+    """Return the error of squared distances from norms and a product of rows near each other.
 
-    Of each term, three parts of at most `SPLIT_EPS` are lost: the product of the two small parts,
-    and what these are rounded by. They are as good as random, so that they add up to a multiple
-    of the root of the sum of their squares; `fourth` is the largest such root, (sum z_k⁴)^(1/2).
-    Measured, the largest of 10⁷ errors is 0.2 to 0.8 of this.
+    Parameters are those of `choose`.
     """
-    return 2.0 * SPLIT_EPS[precision] * fourth
+    error = product_error(torch.finfo(torch.float32).eps, reach, d)
+    if way in PIECE_BITS:
+        error += two_pieces_error(PIECE_BITS[way], reach, fourth)
+    return error
 
 
 def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) -> Distance | None:
@@ -63,7 +68,7 @@ def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) 
     if d > FEW_FEATURES and not kernel.sharp:
         scale = abs(kernel.scale)
         for way in (precision, "ieee"):
-            error = product_error(eps, scale * reach, d) + 2 * scale * split_error(way, fourth)
+            error = scale * squared_error(way, reach, fourth, d)
             if error * kernel.slope <= LIMITS[way]:
                 return way  # type: ignore[return-value]
     return "difference" if eps * reach**0.5 <= ROUNDING_LIMIT else None
