@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo test test-torch sanitize lint format bench clean
+.PHONY: help $(VENV) demo test test-torch sanitize lint format bench gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint     ruff, mypy, import-linter"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make bench    run the benchmarks"
+	@echo "make gpu-check    contracts and benchmarks on the GPU of this machine"
 	@echo "make clean    remove the environment, caches and build products"
 
 $(VENV): $(STAMP)
@@ -73,6 +74,9 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+gpu-check: $(STAMP)
+	@$(BIN)/python -m benchmarks gpu $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

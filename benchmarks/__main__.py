@@ -27,6 +27,7 @@ NAMES = {
     "large_rivals": "EigenPro 3 and SketchySAGA beside FALKON (about half an hour)",
     "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
     "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
+    "gpu": "contracts, kernel evaluations per second and whole fits on a GPU (about an hour)",
     "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
 }
 ON_REQUEST = (
@@ -42,6 +43,7 @@ ON_REQUEST = (
     "large_rivals",
     "large_steps",
     "large_virtual",
+    "gpu",
     "newcomer",
 )
 

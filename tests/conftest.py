@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+
+# Read when triton is imported: without a GPU, its programs are interpreted.
+os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

@@ -32,6 +32,8 @@ def public_objects(module: object) -> Iterator[tuple[str, object]]:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_public_names_are_documented(name):
+    if "_fused" in name:
+        pytest.importorskip("triton")
     module = importlib.import_module(name)
     assert module.__doc__, f"{name} has no docstring"
     silent = [what for what, thing in public_objects(module) if not inspect.getdoc(thing)]

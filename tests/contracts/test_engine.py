@@ -16,20 +16,37 @@ from torch import Tensor
 from gramian import kernels
 from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
-from gramian.operators import Engine, NativeEngine, TorchEngine, choose_engine
+from gramian.operators import (
+    Engine,
+    NativeEngine,
+    SplitEngine,
+    TorchEngine,
+    TritonEngine,
+    choose_engine,
+)
 from gramian.operators._compiled import instructions
+from gramian.operators.triton_engine import is_installed as triton_installed
+
+GPU = "cuda" if torch.cuda.is_available() else None
 
 KERNELS = [kernels.make(name, lengthscale=1.7) for name in kernels.names()]
 KERNELS += [Gaussian(1.3) + Linear(2.0), 2.5 * Laplacian(1.5) * L1Laplacian(3.0)]
 
+TRITON = {"triton": TritonEngine(GPU or "cpu", tuned=False)} if triton_installed() else {}
+"""Fused tiles, on a GPU if there is one, otherwise interpreted: see conftest.py."""
+
 NATIVE = {f"native {name}": name for name in instructions()[:1]}
 """The best tiles of this machine, if installed; for all of them test_native, test_precision."""
 
-ENGINES: dict[str, Engine] = {
-    "default": TorchEngine(),
-    "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
-    "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
-} | {name: NativeEngine(threads=2, instructions=isa) for name, isa in NATIVE.items()}
+ENGINES: dict[str, Engine] = (
+    {
+        "default": TorchEngine(),
+        "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
+        "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
+    }
+    | {name: NativeEngine(threads=2, instructions=isa) for name, isa in NATIVE.items()}
+    | TRITON
+)
 
 THREADED = {"torch": lambda threads: TorchEngine(tile_bytes=1 << 13, threads=threads)} | {
     name: lambda threads, isa=isa: NativeEngine(threads=threads, instructions=isa)
@@ -457,6 +474,40 @@ def test_an_engine_that_cannot_run_is_not_replaced(spec, monkeypatch):
 def test_engines_compute_in_float32_or_float64(spec, bad):
     with pytest.raises(ValueError, match="float32 or float64, not in torch"):
         choose_engine(spec, dtype=bad)
+
+
+def test_rows_split_over_engines_give_the_same_bits_as_with_one(dtype, rng, tol):
+    whole = products(TorchEngine(threads=1), rng, dtype)
+    engine = SplitEngine((TorchEngine(threads=1),) * 2)
+    split = products(engine, rng, dtype)
+    assert torch.equal(split[0], whole[0])
+    assert torch.equal(split[1], whole[1])
+    for few, many in zip(whole[2:], split[2:], strict=True):  # added up in another order
+        torch.testing.assert_close(few, many, rtol=0, atol=tol(dtype, 50) * float(few.abs().max()))
+    assert all(
+        map(torch.equal, products(SplitEngine((TorchEngine(threads=1),) * 2), rng, dtype), split)
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 41])
+def test_rows_split_over_engines_keep_their_place(n, dtype, rng, tol):
+    """Weights, targets, sparse rows and the exact diagonal go with the rows of each part."""
+    one, two = TorchEngine(threads=1), SplitEngine((TorchEngine(threads=1), TorchEngine(threads=2)))
+    x, z, v, y = draw(rng, (n, 4), (29, 4), (29, 2), (n, 2), dtype=dtype)
+    w, csr = y[:, 0].abs(), SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(n))
+    for kernel, rows, diagonal in [(Laplacian(), x, -3), (Gaussian(), x, None), (Linear(), csr, 5)]:
+        at = {"diagonal": diagonal}
+        expected, actual = (each.block(kernel, rows, z, **at) for each in (one, two))
+        torch.testing.assert_close(actual, expected, rtol=0, atol=tol(dtype, 50))
+        expected = one.normal(kernel, rows, z, v, weights=w, targets=y, **at)
+        actual = two.normal(kernel, rows, z, v, weights=w, targets=y, **at)
+        atol = tol(dtype, 50) * float(expected.abs().max())
+        torch.testing.assert_close(actual, expected, rtol=0, atol=atol)
+
+
+def test_an_engine_that_splits_rows_needs_others():
+    with pytest.raises(ValueError, match="needs at least one engine to give rows to"):
+        SplitEngine(())
 
 
 def test_scipy_agrees(engine, rng):

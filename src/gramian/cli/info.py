@@ -11,6 +11,7 @@ from .. import __version__, kernels, landmarks, solvers
 from ..estimators.plan import machine_memory
 from ..model import KernelModel
 from ..operators import compiled_tiles
+from ..operators.triton_engine import is_usable
 from .report import Report
 
 
@@ -20,8 +21,10 @@ def info(model: Path | None) -> Report:
 
 
 def _about_here() -> Report:
-    cuda = [f"torch:cuda:{i}" for i in range(torch.cuda.device_count())]
-    tiles = compiled_tiles()
+    tiles, cards = compiled_tiles(), range(torch.cuda.device_count())
+    cuda = [f"torch:cuda:{i}" for i in cards]
+    if is_usable():
+        cuda = [*(f"triton:cuda:{i}" for i in cards), *cuda]
     return {
         "version": __version__,
         "python": platform.python_version(),

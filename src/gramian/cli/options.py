@@ -74,7 +74,7 @@ class FitOptions:
     memory_limit: Annotated[
         str | None, _option(WORK, "Memory for the fit beside data and libraries, as 500MB.")
     ] = None
-    engine: Annotated[str, _option(WORK, "auto, torch, or a device such as torch:cuda.")] = "auto"
+    engine: Annotated[str, _option(WORK, "auto, native, torch, triton, or torch:cuda:1.")] = "auto"
     seed: Annotated[int, _option(WORK, "For random landmarks and held-out rows.")] = 0
 
     def __post_init__(self) -> None:

@@ -76,7 +76,7 @@ class Planned(RowsEstimator):
         kernel = kernel.resolve(torch.randn(50, rows.shape[1], generator=rng))
         engine = choose_engine(self.engine, dtype=rows.dtype)
         used = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
-        used += engine.row_bytes(size.d, size.t, size.itemsize) * min(size.n, 1 << 16)
+        used += engine.row_bytes(size.d, size.t, size.itemsize) * min(size.n, engine.largest_block)
         return Plan(
             solver=solvers.name_of(solver),
             landmarks=None if size.full else size.m,

@@ -10,8 +10,9 @@ The operator cuts the rows into blocks that fit its byte budget and hands them o
 cuts a block into tiles that fit the cache. Three verbs are enough: `Engine.matvec` (K v),
 `Engine.normal` (K' W (K v - y), each entry of K evaluated once) and `Engine.block` (K itself).
 
-`NativeEngine` has compiled tiles for this CPU, where a C++ compiler was there to build them;
-`TorchEngine` is the reference, runs everywhere and knows GPUs.
+`TritonEngine` has fused tiles for NVIDIA GPUs; `NativeEngine` has compiled tiles for this CPU,
+where a C++ compiler was there to build them; `TorchEngine` is the reference, runs everywhere and
+knows GPUs. `SplitEngine` divides rows among several of them, as on a machine with several GPUs.
 
 Entries are computed in the dtype of the rows. Sums run in float64, and where float32 distances
 would lose digits the engine computes those in float64 too. Every product adds n m to the meter of
@@ -26,7 +27,9 @@ from .engine import Engine, choose_engine
 from .kept import KeptBlock, kept
 from .kernel_operator import CostMeter, KernelOperator
 from .native_engine import NativeEngine
+from .split_engine import SplitEngine
 from .torch_engine import TorchEngine
+from .triton_engine import TritonEngine
 
 __all__ = [
     "CostMeter",
@@ -34,7 +37,9 @@ __all__ = [
     "KeptBlock",
     "KernelOperator",
     "NativeEngine",
+    "SplitEngine",
     "TorchEngine",
+    "TritonEngine",
     "choose_engine",
     "compiled_tiles",
     "diagonal",

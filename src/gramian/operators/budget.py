@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from .engine import Engine
 
-LARGEST_BLOCK = 1 << 16
-"""Rows per call of an engine: more would need memory and save nothing."""
-
 
 @dataclass(frozen=True)
 class Budget:
@@ -55,7 +52,7 @@ class Budget:
         """
         workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
         size = (self.memory_bytes - workspace) // (self._row_bytes() + result)
-        return int(max(1, min(size, LARGEST_BLOCK)))
+        return int(max(1, min(size, self.engine.largest_block)))
 
     def held(self, n: int) -> int:
         """Return a power of two of rows, from which n are reached, that fit into half of it."""

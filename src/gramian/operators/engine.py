@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..data import RowSource
 from ..kernels import Kernel
+from .device_rows import DeviceRows
+
+LARGEST_BLOCK = 1 << 16
+"""Rows per call of an engine: more would need memory and save nothing."""
+
+DEVICE_BLOCK = 1 << 18
+"""The same on a device, where starting a call costs as much as a hundred million entries."""
+
+DEVICE_SHARE = 0.8
+"""Part of a device's memory that is used: the rest is for what others keep there."""
 
 
 class Engine(ABC):
@@ -17,7 +29,46 @@ class Engine(ABC):
     In each verb `x` holds b rows, dense or sparse; `z` m rows, dense; both of one dtype, in which
     kernel entries are computed. Sums run in float64. `diagonal` says that the two share rows:
     row i of `x` is row ``i + diagonal`` of `z`, where the entry is then exactly k(z, z).
+
+    Arguments may be on any device. A result is on that of `x` if it has its rows, else of `z`.
+
+    Attributes
+    ----------
+    device : str
+        Where it computes. Those who call it more than once with the same arguments save transfers
+        by `place` and `feed`.
     """
+
+    device: str = "cpu"
+
+    def place(self, values: Tensor) -> Tensor:
+        """Return a tensor where this engine computes."""
+        return values if self.on_host else values.to(self.device)
+
+    def feed(self, rows: RowSource) -> RowSource:
+        """Return rows whose blocks come to where this engine computes, the next one meanwhile."""
+        return rows if self.on_host else DeviceRows(rows, self.device)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it computes in the memory of the process."""
+        return torch.device(self.device).type == "cpu"
+
+    def device_bytes(self) -> int | None:
+        """Return the bytes of its device that calls may take, None on the host."""
+        if self.on_host:
+            return None
+        return int(DEVICE_SHARE * torch.cuda.get_device_properties(self.device).total_memory)
+
+    @property
+    def largest_block(self) -> int:
+        """The rows that a call should be given at most."""
+        return LARGEST_BLOCK if self.on_host else DEVICE_BLOCK
+
+    def check(self) -> None:
+        """Raise ValueError if this engine cannot run here, as one from another machine may not."""
+        if not self.on_host:
+            check_device(self.device, repr(self))
 
     @abstractmethod
     def matvec(
@@ -77,9 +128,11 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
     spec : str or Engine, default="auto"
         ``"native"``: compiled tiles on the CPU. ``"native:fast"``: the same with entries right to
         1e-4 instead of 1e-5, on a CPU with AMX, see `NativeEngine`. ``"torch"``: torch on the CPU.
-        ``"torch:cuda"``, ``"torch:cuda:1"``: torch on that device. ``"auto"``: native if it is
-        installed and this machine has AVX2 or AVX-512, torch on the CPU if not: the portable tiles
-        are slower than torch. An engine is returned as it is.
+        ``"torch:cuda"``, ``"torch:cuda:1"``: torch on that device. ``"triton"``,
+        ``"triton:cuda:1"``: fused tiles on a GPU. ``"auto"``: triton if it is installed and there
+        is an NVIDIA GPU that has tensor cores for float32; otherwise native if it is installed and
+        this machine has AVX2 or AVX-512; otherwise torch on the CPU: the portable tiles are slower
+        than torch. An engine is returned as it is.
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
 
@@ -87,31 +140,61 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
     ------
     ValueError
         If there is no such engine, it cannot run on this machine, or not with this dtype. An
-        engine asked for by name is never replaced by another one.
+        engine asked for is never replaced by another one.
     """
-    from ._compiled import instructions  # engines import this module for their base class
-    from .native_engine import NativeEngine
-    from .torch_engine import TorchEngine
-
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
     if isinstance(spec, Engine):
+        spec.check()
         return spec
-    if spec == "native" or (spec == "auto" and not {"avx512", "avx2"}.isdisjoint(instructions())):
+    return _best() if spec == "auto" else _called(str(spec))
+
+
+def _best() -> Engine:
+    from ._compiled import instructions  # engines import this module for their base class
+    from .native_engine import NativeEngine
+    from .torch_engine import TorchEngine
+    from .triton_engine import TritonEngine, is_usable
+
+    if is_usable():
+        return TritonEngine()
+    return TorchEngine() if {"avx512", "avx2"}.isdisjoint(instructions()) else NativeEngine()
+
+
+def _called(spec: str) -> Engine:
+    from .native_engine import NativeEngine
+    from .torch_engine import torch_on
+    from .triton_engine import TritonEngine
+
+    if spec == "native":
         return NativeEngine()
     if spec == "native:fast":
         return NativeEngine(precision="fast")
-    if spec in ("auto", "torch"):
-        return TorchEngine()
-    name, _, device = str(spec).partition(":")
-    if name != "torch" or device.split(":")[0] not in ("cpu", "cuda"):
+    name, colon, device = spec.partition(":")
+    device = device if colon else {"torch": "cpu", "triton": "cuda"}.get(name, "")
+    if name not in ("torch", "triton") or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise ValueError(
             f"unknown engine {spec!r}; known: auto, torch, native, native:fast, torch:cpu, "
-            "torch:cuda[:i]"
+            "torch:cuda[:i], triton[:cuda[:i]]"
         )
-    if device.startswith("cuda") and not torch.cuda.is_available():
+    if name == "triton":
+        return TritonEngine(device)
+    if device != "cpu":
+        check_device(device, f"engine={spec!r}")
+    return torch_on(device)
+
+
+def check_device(device: str, what: str) -> None:
+    """Raise ValueError, about `what`, if `device` is no CUDA device that torch sees."""
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if count == 0:
         raise ValueError(
-            f"engine={spec!r} needs a CUDA device and a CUDA build of torch; this torch sees no "
-            "device. Use engine='auto' to compute on the CPU"
+            f"{what} needs a CUDA device and a CUDA build of torch; this torch sees no "
+            "device. Use engine='auto' to compute on the CPU; for an estimator fitted elsewhere, "
+            "set its engine_ to 'auto'"
         )
-    return TorchEngine(device=device)
+    index = torch.device(device).index or 0
+    if index >= count:
+        raise ValueError(
+            f"{what} needs CUDA device {index}, but this torch sees {count}, numbered from 0"
+        )

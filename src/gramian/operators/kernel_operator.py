@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,15 +15,21 @@ from torch import Tensor
 from .._sparse import cast, is_sparse
 from ..data import ArrayRows, Cast, RowSource, Subset, as_rows, gathered
 from ..kernels import Kernel
-from .budget import LARGEST_BLOCK, Budget
-from .engine import Engine, choose_engine
+from .budget import Budget
+from .engine import LARGEST_BLOCK, Engine, choose_engine
+
+logger = logging.getLogger("gramian")
 
 
 @dataclass
 class CostMeter:
-    """Counts kernel evaluations, the cost of a kernel method that no hardware changes."""
+    """Counts kernel evaluations, the cost of a kernel method that no hardware changes.
+
+    It also remembers the largest block of rows that a device has room for, once one has not.
+    """
 
     evaluations: int = 0
+    largest_block: int = sys.maxsize
 
 
 @dataclass(frozen=True, init=False)
@@ -39,7 +47,8 @@ class KernelOperator:
     engine : str or Engine, default="auto"
         See `choose_engine`.
     memory_bytes : int, default=2**30
-        Budget for blocks and workspace; the vectors of a product are the caller's.
+        Budget for blocks and workspace; the vectors of a product are the caller's. On a device,
+        that of the engine counts if it is less.
     meter : CostMeter, optional
         Shared by all operators derived from this one.
 
@@ -49,7 +58,7 @@ class KernelOperator:
         ``(n, m)``.
     dtype : torch.dtype
         In which kernel entries are computed: the wider one of the two sides. Sums run in float64
-        and a product has the dtype of the vector.
+        and a product has the dtype and the device of the vector, wherever it is computed.
     """
 
     kernel: Kernel
@@ -120,9 +129,8 @@ class KernelOperator:
         if self._fits_twice(v.shape[1]):
             n = self.shape[0]
             self.meter.evaluations += n * (n + 1) // 2
-            return self.engine.symmetric(self.kernel, self._hold(self.rows, v.shape[1]), v).to(
-                v.dtype
-            )
+            x = self._hold(self.rows, v.shape[1])
+            return self.engine.symmetric(self.kernel, x, self.engine.place(v)).to(v)
         self._count()
         if self._budget(v.shape[1]).holds(self.shape[1]):
             return self._stream_rows(v)
@@ -167,18 +175,19 @@ class KernelOperator:
             return -(self.T @ u)
         self._count()
         z, given = self._hold(self.cols, like.shape[1]), (weights is not None, targets is not None)
+        placed = None if v is None else self.engine.place(v)
 
         def one(block: Tensor, *rowwise: Tensor) -> Tensor:
             parts = iter(rowwise)
             w, y, at = (next(parts) if have else None for have in (*given, self._same))
             return self.engine.normal(
-                self.kernel, self._cast(block), z, v, weights=w, targets=y, diagonal=_start(at)
+                self.kernel, self._cast(block), z, placed, weights=w, targets=y, diagonal=_start(at)
             )
 
         rowwise = [x for x in (weights, targets) if x is not None] + self._row_numbers()
         size = self._budget(like.shape[1]).streamed(self.shape[1])
-        total = self.rows.sum(one, *rowwise, size=size)
-        return total if v is None else total.to(v.dtype)
+        total = self._pass(self.rows, lambda rows, most: rows.sum(one, *rowwise, size=most), size)
+        return total.to(like.device, torch.float64 if v is None else v.dtype)
 
     def __getitem__(self, key: Any) -> KernelOperator:
         """Return the rows ``K[i]``, or rows and columns ``K[i, j]``, without evaluating them."""
@@ -265,14 +274,14 @@ class KernelOperator:
         return cast(block, self.dtype)
 
     def _stream_rows(self, v: Tensor) -> Tensor:
-        z = self._hold(self.cols, v.shape[1])
+        z, placed = self._hold(self.cols, v.shape[1]), self.engine.place(v)
 
         def one(block: Tensor, *at: Tensor) -> Tensor:
-            product = self.engine.matvec(self.kernel, self._cast(block), z, v, diagonal=_start(*at))
-            return product.to(v.dtype)
+            x = self._cast(block)
+            return self.engine.matvec(self.kernel, x, z, placed, diagonal=_start(*at)).to(v)
 
-        size = self._budget(v.shape[1]).streamed(self.shape[1])
-        return self.rows.map(one, *self._row_numbers(), size=size)
+        at, size = self._row_numbers(), self._budget(v.shape[1]).streamed(self.shape[1])
+        return self._pass(self.rows, lambda rows, most: rows.map(one, *at, size=most), size)
 
     def _stream_cols(self, v: Tensor) -> Tensor:
         """Hold the rows, as many as fit, and pass over the columns: K v = k(cols, rows)' v."""
@@ -283,7 +292,7 @@ class KernelOperator:
         size = self._budget(v.shape[1]).streamed(min(held, self.shape[0]))
 
         def outer(block: Tensor, *at: Tensor) -> Tensor:
-            z = _dense(self._cast(block))
+            z = self.engine.place(_dense(self._cast(block)))
 
             def one(other: Tensor, u: Tensor, *other_at: Tensor) -> Tensor:
                 start = int(other_at[0][0]) - int(at[0][0]) if at else None
@@ -291,20 +300,45 @@ class KernelOperator:
                     self.kernel, self._cast(other), z, None, targets=-u, diagonal=start
                 )
 
-            return self.cols.sum(one, v, *self._row_numbers(), size=size).to(v.dtype)
+            other = self._row_numbers()
+            return self._pass(self.cols, lambda c, most: c.sum(one, v, *other, size=most), size).to(
+                v
+            )
 
         return outer
+
+    def _pass(
+        self, source: RowSource, run: Callable[[RowSource, int], Tensor], size: int
+    ) -> Tensor:
+        """Stream a source in blocks of at most `size` rows, of half that if a device has no room.
+
+        The pass starts again then, once, and later ones begin with the smaller size.
+        """
+        rows, size = self.engine.feed(source), min(size, self.meter.largest_block, source.shape[0])
+        try:
+            return run(rows, size)
+        except torch.OutOfMemoryError:
+            if size == 1:
+                raise
+        self.meter.largest_block = size // 2
+        logger.warning(
+            "%s has no memory for blocks of %d rows; starting the pass again with %d",
+            self.engine, size, size // 2,
+        )  # fmt: skip
+        torch.cuda.empty_cache()
+        return run(rows, size // 2)
 
     def _hold(self, side: RowSource, t: int) -> Tensor:
         """Return all rows of one side in memory; ValueError if the budget does not allow it."""
         self._budget(t).check(side.shape[0])
         if isinstance(side, ArrayRows):
-            return next(iter(side.blocks(side.shape[0])))[1].to(self.dtype)
-        return _dense(self._cast(side.take(torch.arange(side.shape[0]))))
+            return self.engine.place(next(iter(side.blocks(side.shape[0])))[1].to(self.dtype))
+        return self.engine.place(_dense(self._cast(side.take(torch.arange(side.shape[0])))))
 
     def _budget(self, t: int) -> Budget:
-        d, itemsize = self.rows.shape[1], self.dtype.itemsize
-        return Budget(self.engine, self.memory_bytes, d, itemsize, t)
+        d, itemsize, device = self.rows.shape[1], self.dtype.itemsize, self.engine.device_bytes()
+        limit = self.memory_bytes if device is None else min(self.memory_bytes, device)
+        return Budget(self.engine, limit, d, itemsize, t)
 
 
 def _set(operator: KernelOperator, **values: object) -> None:

@@ -22,6 +22,9 @@ ROUNDING_LIMIT = 6e-6
 TILE_COLUMNS = 4096
 """Columns of a tile at most, so that it has some rows, and steps on the way are as small."""
 
+DEVICE_TILE_BYTES = 1 << 26
+"""Size of a tile on a GPU, where one operation on it should outweigh the cost of starting it."""
+
 ALL_TILES_BYTES = 1 << 27
 """The tiles of all workers together: with more than 32 of them, a tile becomes smaller."""
 
@@ -89,7 +92,7 @@ class TorchEngine(Engine):
                     sums += torch.mm(tiles.fill(left, right, i, j, K), v_j)
             return out
 
-        return torch.cat(list(self._over_rows(part, tiles.n, rows)))
+        return torch.cat(list(self._over_rows(part, tiles.n, rows))).to(x.device)
 
     def normal(
         self,
@@ -125,7 +128,7 @@ class TorchEngine(Engine):
                 out += torch.mm(u.t(), K)
             return out.t()
 
-        return sum_of(self._over_rows(part, tiles.n, rows))
+        return sum_of(self._over_rows(part, tiles.n, rows)).to(z.device)
 
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
@@ -133,7 +136,7 @@ class TorchEngine(Engine):
         tiles = self._tiles(kernel, x, x, 0)
         n, threads = tiles.n, self._threads()
         v = v.to(tiles.device, tiles.dtype)
-        side = min(self._tile_bytes(), SYMMETRIC_BYTES) // tiles.dtype.itemsize
+        side = self._square_bytes() // tiles.dtype.itemsize
         columns = tiles.columns(min(n, max(math.isqrt(side), 1)))
 
         def part(worker: int) -> Tensor:
@@ -151,7 +154,8 @@ class TorchEngine(Engine):
             return out
 
         workers = range(min(threads, len(columns)))
-        return sum_of(map(part, workers) if self.device != "cpu" else run(threads, part, workers))
+        parts = map(part, workers) if not self.on_host else run(threads, part, workers)
+        return sum_of(parts).to(x.device)
 
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
@@ -168,7 +172,7 @@ class TorchEngine(Engine):
 
         for _ in self._over_rows(part, tiles.n, rows):
             pass
-        return out
+        return out.to(x.device)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         threads, rows = self._threads(), self._strip_rows(m)
@@ -179,10 +183,11 @@ class TorchEngine(Engine):
         return threads * strip + columns + sums
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        return (d * 2 + 2) * itemsize + (d + 2) * 8 * 2 + 3 * t * 8
+        ahead = 0 if self.on_host else 2 * d * itemsize
+        return (d * 2 + 2) * itemsize + (d + 2) * 8 * 2 + 3 * t * 8 + ahead
 
     def _threads(self) -> int:
-        if self.device != "cpu":
+        if not self.on_host:
             return 1
         return self.threads or default_threads()
 
@@ -192,6 +197,10 @@ class TorchEngine(Engine):
 
     def _tile_bytes(self) -> int:
         return min(self.tile_bytes, ALL_TILES_BYTES // self._threads())
+
+    def _square_bytes(self) -> int:
+        most = SYMMETRIC_BYTES if self.on_host else DEVICE_TILE_BYTES
+        return min(self._tile_bytes(), most)
 
     def _strip_rows(self, m: int) -> int:
         """Return the rows of a strip of `normal`, which needs all columns of a row at once.
@@ -209,9 +218,16 @@ class TorchEngine(Engine):
     ) -> Iterator[Tensor]:
         threads = self._threads()
         bounds = bounds_of(n, rows, threads * PARTS_PER_THREAD)
-        if self.device != "cpu":
+        if not self.on_host:
             return map(part, bounds)  # type: ignore[arg-type]
         return run(threads, part, bounds)  # type: ignore[arg-type]
+
+
+def torch_on(device: str) -> TorchEngine:
+    """Return the engine of a device, with tiles of the size that suits it."""
+    if torch.device(device).type == "cpu":
+        return TorchEngine(device)
+    return TorchEngine(device, tile_bytes=DEVICE_TILE_BYTES)
 
 
 @dataclass(frozen=True)

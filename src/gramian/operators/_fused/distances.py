@@ -1,0 +1,74 @@
+"""How the fused tiles compute distances, so that float32 keeps the digits of an entry."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from ...kernels import Kernel, L1Laplacian, Radial
+from ...kernels._near import product_error
+from .._compiled import FEW_FEATURES
+from .._split import BFLOAT16_BITS, FAST_LIMIT, two_pieces_error
+from ..torch_engine import ROUNDING_LIMIT
+
+PRECISIONS = ("ieee", "3xtf32", "3xbf16")
+"""How two float32 matrices are multiplied."""
+
+Distance = Literal["ieee", "3xtf32", "3xbf16", "difference", "absolute"]
+"""How s of a tile is computed: by such a product, or from differences."""
+
+LIMITS: dict[str, float] = {
+    "ieee": ROUNDING_LIMIT,
+    "3xtf32": ROUNDING_LIMIT,
+    "3xbf16": FAST_LIMIT,
+}
+"""Largest error of a kernel entry, by estimate, that each way to multiply may cause."""
+
+PIECE_BITS: dict[str, int] = {"3xtf32": 11, "3xbf16": BFLOAT16_BITS}
+"""Significant bits of the two pieces of a number."""
+
+
+def squared_error(way: str, reach: float, fourth: float, d: int) -> float:
+    """Return the error of squared distances from norms and a product of rows near each other.
+
+    Parameters are those of `choose`.
+    """
+    error = product_error(torch.finfo(torch.float32).eps, reach, d)
+    if way in PIECE_BITS:
+        error += two_pieces_error(PIECE_BITS[way], reach, fourth)
+    return error
+
+
+def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) -> Distance | None:
+    """Return how to compute distances, None if no way in float32 is good enough.
+
+    Products are cheapest and lose what cancels. With few features, and where the kernel turns a
+    rounding error into its square root, differences are used instead: they lose only what the
+    coordinates were rounded by.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A radial kernel or the l1 Laplacian.
+    reach : float
+        The largest squared norm of a centred column in lengthscales; the largest l1 norm for the
+        l1 Laplacian. Only points near each other have large entries, and are as far out.
+    fourth : float
+        The largest root of the sum of the fourth powers of its coordinates.
+    d : int
+        Features.
+    precision : {"ieee", "3xtf32", "3xbf16"}
+        The product to be used where it will do; the next better one is ``"ieee"``.
+    """
+    eps = torch.finfo(torch.float32).eps
+    if not isinstance(kernel, Radial):
+        close = isinstance(kernel, L1Laplacian) and eps * reach <= ROUNDING_LIMIT
+        return "absolute" if close else None
+    if d > FEW_FEATURES and not kernel.sharp:
+        scale = abs(kernel.scale)
+        for way in (precision, "ieee"):
+            error = scale * squared_error(way, reach, fourth, d)
+            if error * kernel.slope <= LIMITS[way]:
+                return way  # type: ignore[return-value]
+    return "difference" if eps * reach**0.5 <= ROUNDING_LIMIT else None

@@ -1,0 +1,99 @@
+"""The kernels that have fused tiles: each is one function of s, and one line that registers it.
+
+s is what the kernel in `gramian.kernels` calls s: the squared distance in lengthscales times its
+`scale`; the distance itself for the l1 Laplacian. Rounding may have moved it past zero. `shape` is
+the parameter that a kernel has beside the lengthscale, 0 if none. A NaN has to stay one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, no_type_check
+
+import triton
+import triton.language as tl
+
+from ...kernels import (
+    Gaussian,
+    Kernel,
+    L1Laplacian,
+    Laplacian,
+    Matern12,
+    Matern32,
+    Matern52,
+    RationalQuadratic,
+)
+
+PROFILES: dict[type[Kernel], Any] = {}
+"""The function of each class of kernels, of which a subclass is another kernel."""
+
+
+def fused(*kernels: type[Kernel]) -> Callable[[Any], Any]:
+    """Register a function as the profile of these kernels."""
+
+    def register(profile: Any) -> Any:
+        PROFILES.update(dict.fromkeys(kernels, profile))
+        return profile
+
+    return register
+
+
+@triton.jit
+@no_type_check
+def root(s):
+    """Return the square root of s, cut off where exp(-root) is less than any float32."""
+    s = tl.where(s < 0.0, 0.0, s)
+    return tl.sqrt(tl.where(s > 10816.0, 10816.0, s))
+
+
+@fused(Gaussian)
+@triton.jit
+@no_type_check
+def gaussian(s, shape):
+    """Return exp(s): the scale of this kernel is negative."""
+    return tl.exp(tl.where(s > 0.0, 0.0, s))
+
+
+@fused(Laplacian, Matern12)
+@triton.jit
+@no_type_check
+def laplacian(s, shape):
+    """Return exp(-sqrt(s))."""
+    return tl.exp(-root(s))
+
+
+@fused(L1Laplacian)
+@triton.jit
+@no_type_check
+def l1_laplacian(s, shape):
+    """Return exp(-s)."""
+    return tl.exp(-s)
+
+
+@fused(Matern32)
+@triton.jit
+@no_type_check
+def matern32(s, shape):
+    """Return (1 + u) exp(-u) of u = sqrt(s)."""
+    u = root(s)
+    return (1.0 + u) * tl.exp(-u)
+
+
+@fused(Matern52)
+@triton.jit
+@no_type_check
+def matern52(s, shape):
+    """Return (1 + u + u² / 3) exp(-u) of u = sqrt(s)."""
+    u = root(s)
+    return (1.0 + u + u * u / 3.0) * tl.exp(-u)
+
+
+@fused(RationalQuadratic)
+@triton.jit
+@no_type_check
+def rational_quadratic(s, shape):
+    """Return (1 + s)^-shape; the quotient gives back the digits of s that 1 + s drops."""
+    s = tl.where(s < 0.0, 0.0, s)
+    w = 1.0 + s
+    logarithm = tl.where(w == 1.0, s, tl.log(w) * (s / tl.where(w == 1.0, 1.0, w - 1.0)))
+    return tl.exp(-shape * logarithm)

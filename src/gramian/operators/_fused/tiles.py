@@ -1,0 +1,166 @@
+"""Programs that compute a tile of a kernel matrix and use it at once: a product, or the matrix.
+
+There is one function for the entries of a tile, whatever the kernel (`PROFILE`, inlined), and
+however distances are computed (`DISTANCE`):
+
+- ``"ieee"``, ``"3xtf32"``, ``"3xbf16"``: from norms and a matrix product of rows. The last two
+  split each number in two of fewer digits, which the tensor cores multiply, and leave out the
+  product of the two small parts.
+- ``"difference"``, ``"absolute"``: sums of squared or absolute differences, one feature after the
+  other.
+
+Rows, columns and features come padded to whole tiles, so that nothing is masked but what is
+written to the matrix itself. Numbers of rows and all offsets are 64-bit. A product is summed in
+float32 within a tile and in float64 beyond it; there are no atomic operations, and each run gives
+the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+# Whether Triton's interpreter runs these programs; a global name has to be a constexpr for them.
+INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+
+
+@triton.jit
+@no_type_check
+def rounded(a, BITS: tl.constexpr):
+    """Round to so many bits less, as a float32."""
+    half: tl.constexpr = 1 << (BITS - 1)
+    return ((a.to(tl.int32, bitcast=True) + half) & -(2 * half)).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+@no_type_check
+def narrow_dot(a, b, total, NARROW: tl.constexpr):
+    """Return a @ b + total on the tensor cores, for numbers rounded to what those read."""
+    if NARROW == "bf16" and not INTERPRETED:  # which would multiply the bits as whole numbers
+        a, b = a.to(tl.bfloat16), b.to(tl.bfloat16)
+    return tl.dot(a, b, total, input_precision="tf32")
+
+
+@triton.jit
+@no_type_check
+def dot(a, b, total, PRECISION: tl.constexpr):
+    """Return a @ b + total; the small terms are added first."""
+    if PRECISION == "ieee":
+        return tl.dot(a, b, total, input_precision="ieee")
+    narrow: tl.constexpr = "bf16" if PRECISION == "3xbf16" else "tf32"
+    bits: tl.constexpr = 16 if PRECISION == "3xbf16" else 13
+    a_high, b_high = rounded(a, bits), rounded(b, bits)
+    total = narrow_dot(rounded(a - a_high, bits), b_high, total, narrow)
+    total = narrow_dot(a_high, rounded(b - b_high, bits), total, narrow)
+    return narrow_dot(a_high, b_high, total, narrow)
+
+
+@triton.jit
+@no_type_check
+def from_differences(
+    x, z, x_row, x_feature, z_row, z_feature, rows, cols,
+    DISTANCE: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """Return squared distances, or l1 distances, of some rows of x and z."""
+    s = tl.zeros((BM, BN), tl.float32)
+    x += rows * x_row
+    z += cols * z_row
+    for _ in range(D):
+        delta = tl.load(x)[:, None] - tl.load(z)[None, :]
+        s += tl.abs(delta) if DISTANCE == "absolute" else delta * delta
+        x += x_feature
+        z += z_feature
+    return s
+
+
+@triton.jit
+@no_type_check
+def from_products(
+    x, z, x_row, x_feature, z_row, z_feature, rows, cols,
+    DISTANCE: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """Return inner products of some rows of x and z."""
+    s = tl.zeros((BM, BN), tl.float32)
+    features = tl.arange(0, BD).to(tl.int64)
+    x += rows[:, None] * x_row + features[None, :] * x_feature
+    z += cols[None, :] * z_row + features[:, None] * z_feature
+    for _ in range(0, D, BD):
+        s = dot(tl.load(x), tl.load(z), s, DISTANCE)
+        x += BD * x_feature
+        z += BD * z_feature
+    return s
+
+
+@triton.jit
+@no_type_check
+def entries(
+    x, z, x_norms, z_norms, x_row, x_feature, z_row, z_feature, rows, cols, scale, shape, diagonal,
+    PROFILE: tl.constexpr, DISTANCE: tl.constexpr, DIAGONAL: tl.constexpr,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """Return the tile of some rows and columns; exactly one where both are the same point."""
+    if DISTANCE == "difference" or DISTANCE == "absolute":
+        s = scale * from_differences(
+            x, z, x_row, x_feature, z_row, z_feature, rows, cols, DISTANCE, D, BM, BN
+        )
+    else:
+        s = from_products(
+            x, z, x_row, x_feature, z_row, z_feature, rows, cols, DISTANCE, D, BM, BN, BD
+        )
+        norms = tl.load(x_norms + rows)[:, None] + tl.load(z_norms + cols)[None, :]
+        s = norms - 2.0 * scale * s
+    K = PROFILE(s, shape)
+    if DIAGONAL:
+        K = tl.where(cols[None, :] == rows[:, None] + diagonal, 1.0, K)
+    return K
+
+
+@triton.jit(do_not_specialize=["diagonal"])
+@no_type_check
+def matvec(
+    x, z, x_norms, z_norms, v, out, x_row, x_feature, z_row, z_feature, v_target, out_split,
+    columns, span, scale, shape, diagonal,
+    PROFILE: tl.constexpr, DISTANCE: tl.constexpr, PRECISION: tl.constexpr, DIAGONAL: tl.constexpr,
+    D: tl.constexpr, T: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """Write K v of BM rows and a span of the columns; v is (T, columns), out (splits, rows, T)."""
+    rows = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    start = tl.program_id(1).to(tl.int64) * span
+    targets = tl.arange(0, T).to(tl.int64)
+    total = tl.zeros((BM, T), tl.float64)
+    for j in range(start, tl.minimum(start + span, columns), BN):
+        cols = j + tl.arange(0, BN)
+        K = entries(
+            x, z, x_norms, z_norms, x_row, x_feature, z_row, z_feature, rows, cols,
+            scale, shape, diagonal, PROFILE, DISTANCE, DIAGONAL, D, BM, BN, BD,
+        )  # fmt: skip
+        if T == 1:
+            part = tl.sum(K * tl.load(v + cols)[None, :], axis=1)[:, None]
+        else:
+            v_tile = tl.load(v + targets[None, :] * v_target + cols[:, None])
+            part = dot(K, v_tile, tl.zeros((BM, T), tl.float32), PRECISION)
+        total += part.to(tl.float64)
+    at = tl.program_id(1).to(tl.int64) * out_split + rows[:, None] * T + targets[None, :]
+    tl.store(out + at, total)
+
+
+@triton.jit(do_not_specialize=["row_count", "col_count", "out_row", "diagonal"])
+@no_type_check
+def block(
+    x, z, x_norms, z_norms, out, x_row, x_feature, z_row, z_feature, out_row,
+    row_count, col_count, columns, scale, shape, diagonal,
+    PROFILE: tl.constexpr, DISTANCE: tl.constexpr, DIAGONAL: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """Write one tile of K, row after row of tiles."""
+    tile, across = tl.program_id(0).to(tl.int64), columns // BN
+    rows = tile // across * BM + tl.arange(0, BM)
+    cols = tile % across * BN + tl.arange(0, BN)
+    K = entries(
+        x, z, x_norms, z_norms, x_row, x_feature, z_row, z_feature, rows, cols,
+        scale, shape, diagonal, PROFILE, DISTANCE, DIAGONAL, D, BM, BN, BD,
+    )  # fmt: skip
+    inside = (rows < row_count)[:, None] & (cols < col_count)[None, :]
+    tl.store(out + rows[:, None] * out_row + cols[None, :], K, mask=inside)

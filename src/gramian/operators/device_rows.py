@@ -1,0 +1,111 @@
+"""DeviceRows: blocks of rows on their way to a device, one being sent while another is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .._sparse import is_sparse
+from ..data import RowSource
+from ..data.ahead import one_ahead
+
+Event = Any
+"""A `torch.cuda.Event`, or what stands for one; None where there is nothing to wait for."""
+
+
+class Staging:
+    """Two buffers of pinned memory, one being filled while the other is sent.
+
+    A copy from pinned memory runs at the speed of the bus, and beside what the device computes.
+
+    Parameters
+    ----------
+    device : torch.device
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._buffers: list[Tensor | None] = [None, None]
+        self._sent: list[Event] = [None, None]
+        self._turn = 0
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def send(self, block: Float[Tensor, "b d"]) -> tuple[Tensor, Event]:
+        """Return a block on the device, and the event after which it is there; None if it is.
+
+        Waits until the buffer that is its turn has been sent.
+        """
+        turn, self._turn = self._turn, 1 - self._turn
+        event = self._sent[turn]
+        if event is not None:
+            event.synchronize()
+        buffer = self._buffers[turn]
+        if buffer is None or len(buffer) < len(block):
+            buffer = self._buffers[turn] = self._buffer(block)
+        sent, self._sent[turn] = self._copy(buffer[: len(block)].copy_(block))
+        return sent, self._sent[turn]
+
+    def _buffer(self, like: Tensor) -> Tensor:
+        return torch.empty(like.shape, dtype=like.dtype, pin_memory=self._stream is not None)
+
+    def _copy(self, staged: Tensor) -> tuple[Tensor, Event]:
+        if self._stream is None:
+            return staged.to(self.device, copy=True), None
+        with torch.cuda.stream(self._stream):
+            sent = staged.to(self.device, non_blocking=True)
+            event = self._stream.record_event()
+        return sent, event
+
+
+class DeviceRows(RowSource):
+    """The rows of another source, with blocks on a device.
+
+    A thread reads a block and sends it while the one before is used: two are on the device at
+    once, and two in pinned memory. Blocks that are there already are passed on.
+
+    Parameters
+    ----------
+    rows : RowSource
+    device : str
+    """
+
+    def __init__(self, rows: RowSource, device: str) -> None:
+        self.rows = rows
+        self.device = torch.device(device)
+        self.shape, self.dtype, self.feature_names = rows.shape, rows.dtype, rows.feature_names
+        self.random_access, self.sparse = rows.random_access, rows.sparse
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        if size >= self.shape[0]:  # nothing to compute beside the only copy
+            yield from ((rows, block.to(self.device)) for rows, block in self.rows.blocks(size))
+            return
+        for rows, block, event in one_ahead(self._sent(size)):
+            if event is not None:
+                stream = torch.cuda.current_stream(self.device)
+                event.wait(stream)
+                block.record_stream(stream)  # its memory is that of another stream
+            yield rows, block
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        return self.rows.take(index).to(self.device)
+
+    def _sent(self, size: int) -> Iterator[tuple[slice, Tensor, Event]]:
+        staging = self._staging()
+        for rows, block in self.rows.blocks(size):
+            if is_sparse(block) or self._has(block):
+                yield rows, block.to(self.device), None
+            else:
+                yield rows, *staging.send(block)
+
+    def _has(self, block: Tensor) -> bool:
+        same = block.device.type == self.device.type
+        return same and self.device.index in (None, block.device.index)
+
+    def _staging(self) -> Staging:
+        return Staging(self.device)

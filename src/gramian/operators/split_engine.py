@@ -1,0 +1,124 @@
+"""SplitEngine: the rows of a call divided among several engines, one for each device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import slice_rows
+from ..kernels import Kernel
+from .engine import Engine
+from .torch_engine import bounds_of, sum_of
+
+
+@dataclass(frozen=True)
+class SplitEngine(Engine):
+    """Several engines that each compute with an equal part of the rows, at the same time.
+
+    For the GPUs of one machine: ``SplitEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))``.
+    Each engine is sent its rows, and all of `z` and `v`, in each call. Parts are put together, or
+    added up, in the order of the engines, so that each run gives the same bits if the engines do.
+
+    Parameters
+    ----------
+    engines : tuple of Engine
+        At least one. Rows are divided equally, so devices should be alike.
+
+    Raises
+    ------
+    ValueError
+        If there is no engine.
+
+    Notes
+    -----
+    `symmetric` computes each pair of rows twice: the two are on different devices.
+    """
+
+    engines: tuple[Engine, ...]
+
+    def __post_init__(self) -> None:
+        if not self.engines:
+            raise ValueError("SplitEngine needs at least one engine to give rows to, not none")
+
+    def check(self) -> None:
+        for engine in self.engines:
+            engine.check()
+
+    @property
+    def largest_block(self) -> int:
+        return sum(engine.largest_block for engine in self.engines)
+
+    def device_bytes(self) -> int | None:
+        limits = [engine.device_bytes() for engine in self.engines]
+        known = [limit for limit in limits if limit is not None]
+        # `workspace_bytes` is that of all engines together
+        return min(known) * len(self.engines) if known else None
+
+    def matvec(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"],
+        *,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "b t"]:
+        def part(engine: Engine, start: int, stop: int) -> Tensor:
+            rows = slice_rows(x, start, stop)
+            return engine.matvec(kernel, rows, z, v, diagonal=_shifted(diagonal, start))
+
+        return torch.cat(self._over_engines(part, x.shape[0]))
+
+    def normal(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"] | None,
+        *,
+        weights: Float[Tensor, " b"] | None = None,
+        targets: Float[Tensor, "b t"] | None = None,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "m t"]:
+        def part(engine: Engine, start: int, stop: int) -> Tensor:
+            w, y = (None if u is None else u[start:stop] for u in (weights, targets))
+            rows, shifted = slice_rows(x, start, stop), _shifted(diagonal, start)
+            return engine.normal(kernel, rows, z, v, weights=w, targets=y, diagonal=shifted)
+
+        return sum_of(self._over_engines(part, x.shape[0]))
+
+    def symmetric(
+        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
+    ) -> Float[Tensor, "n t"]:
+        return self.matvec(kernel, x, x, v, diagonal=0)
+
+    def block(
+        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
+    ) -> Float[Tensor, "b m"]:
+        def part(engine: Engine, start: int, stop: int) -> Tensor:
+            rows = slice_rows(x, start, stop)
+            return engine.block(kernel, rows, z, diagonal=_shifted(diagonal, start))
+
+        return torch.cat(self._over_engines(part, x.shape[0]))
+
+    def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
+        # all of them, as if they had one memory: results meet in that of the rows
+        return sum(engine.workspace_bytes(m, d, t, itemsize) for engine in self.engines)
+
+    def row_bytes(self, d: int, t: int, itemsize: int) -> int:
+        return max(engine.row_bytes(d, t, itemsize) for engine in self.engines)
+
+    def _over_engines(self, part: Callable[[Engine, int, int], Tensor], n: int) -> list[Tensor]:
+        bounds = bounds_of(n, 1, len(self.engines))
+        engines = self.engines[: len(bounds)]
+        with ThreadPoolExecutor(len(engines), "gramian-device") as threads:
+            return list(threads.map(part, engines, *zip(*bounds, strict=True)))
+
+
+def _shifted(diagonal: int | None, start: int) -> int | None:
+    return None if diagonal is None else diagonal + start

@@ -1,0 +1,231 @@
+"""TritonEngine: fused tiles on a GPU, from distance to sum in registers."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import is_sparse
+from ..kernels import Kernel
+from ..kernels._scaled import ScaledKernel
+from ._compiled import unscaled
+from ._fused.distances import PRECISIONS
+from .engine import Engine
+from .torch_engine import TorchEngine, torch_on
+
+if TYPE_CHECKING:
+    from ._fused.products import Fused
+
+logger = logging.getLogger("gramian")
+
+LEAST_VERSION = (3, 4)
+"""The first triton that has what is used here; torch 2.8 brings it."""
+
+SPLIT_ROWS = 1 << 18
+"""Rows of sums at most that are kept apart, for columns that several programs share."""
+
+MISSING = (
+    "TritonEngine needs the package triton, 3.4 or later, which is not installed: `pip install "
+    "gramian[triton]`; or use engine='torch:cuda', which computes on the same device without fused "
+    "tiles"
+)
+
+NOT_INTERPRETED = (
+    "TritonEngine(device='cpu') runs in Triton's interpreter, for tests: set the environment "
+    "variable TRITON_INTERPRET=1 before Python starts, or compute on the CPU with engine='native' "
+    "or engine='torch'"
+)
+
+
+@dataclass(frozen=True)
+class TritonEngine(Engine):
+    """Tiles that compute distance, profile and sum without writing the kernel matrix to memory.
+
+    One program serves all kernels of a distance: it is compiled with the profile of the kernel,
+    the number of features and the padded number of targets, in a second or two for each. Rows are
+    centred by the mean of `z` in float64 and rounded once; sums run in float32 within a tile and
+    in float64 beyond it, in an order that does not change from run to run.
+
+    Squared distances come from norms and a product, or from differences where features are few or
+    the product would lose digits; where float32 cannot keep entries right to 6e-6, or rows are
+    float64, the call is handed to `TorchEngine` on the same device. So it is for kernels without a
+    fused profile (linear and polynomial ones, sums and products, kernels registered elsewhere) and
+    for sparse rows: `covers` says which.
+
+    `normal` and `symmetric` compute entries a second time instead of storing them.
+
+    Parameters
+    ----------
+    device : str, default="cuda"
+        ``"cuda"``, ``"cuda:1"``; ``"cpu"`` if Triton interprets its programs.
+    precision : {"3xtf32", "ieee", "3xbf16"}, default="3xtf32"
+        How float32 matrices are multiplied. ``"ieee"``: without tensor cores. ``"3xtf32"``: three
+        products on the tensor cores, of numbers split into two of 11 bits; nearly as accurate.
+        ``"3xbf16"``: of two of 8 bits, about 1e-5 of an entry and 6e-5 at most. Where the product
+        of choice might lose more, ``"ieee"`` or differences are used instead.
+    tuned : bool, default=True
+        On a GPU, time a few tile shapes in the first call of each kind and keep the fastest, some
+        seconds each. False: one shape for all, so that each run of a program gives the same bits.
+    memory_bytes : int, optional
+        Memory of the device that blocks and workspace may take; 80 % of it if None. The limit of
+        an operator holds as well.
+
+    Raises
+    ------
+    ValueError
+        If triton is not installed, there is no such device, or no such precision.
+
+    Notes
+    -----
+    Cost of a product: n m (d + t) multiply-adds, three times as many of a split product on tensor
+    cores that are 8 (tf32) or 16 (bf16) times as fast. Memory: centred copies of `x` and `z`, their
+    features padded to a multiple of 16, and the sums.
+
+    An operator returns products to where its vector is. Solvers keep their vectors, the matrix of
+    the landmarks and its factors on the host.
+    """
+
+    device: str = "cuda"
+    precision: str = "3xtf32"
+    tuned: bool = True
+    memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ValueError(
+                f"there is no precision={self.precision!r}; known: {', '.join(PRECISIONS)}"
+            )
+        self.check()
+
+    def check(self) -> None:
+        if not is_installed():
+            raise ValueError(MISSING)
+        if self.on_host and not is_interpreted():
+            raise ValueError(NOT_INTERPRETED)
+        super().check()
+
+    def device_bytes(self) -> int | None:
+        return super().device_bytes() if self.memory_bytes is None else self.memory_bytes
+
+    def covers(self, kernel: Kernel, x: Tensor) -> bool:
+        """Return whether there are fused tiles for this kernel and these rows."""
+        profiles = import_module(f"{__package__}._fused.profiles").PROFILES
+        dense = x.dtype == torch.float32 and not is_sparse(x)
+        return dense and type(unscaled(kernel)[1]) in profiles
+
+    def matvec(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"],
+        *,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "b t"]:
+        factor, K = self._fused(kernel, x, z, diagonal)
+        if K is None:
+            return self._torch.matvec(kernel, x, z, v, diagonal=diagonal)
+        return (K @ v.to(self.device)).mul_(factor).to(x.device)
+
+    def normal(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"] | None,
+        *,
+        weights: Float[Tensor, " b"] | None = None,
+        targets: Float[Tensor, "b t"] | None = None,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "m t"]:
+        factor, K = self._fused(kernel, x, z, diagonal)
+        like = targets if v is None else v
+        if K is None or like is None:
+            return self._torch.normal(
+                kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
+            )
+        u = torch.zeros(len(x), like.shape[1], dtype=torch.float64, device=self.device)
+        if v is not None:
+            u += (K @ v.to(self.device)).mul_(factor)
+        if targets is not None:
+            u -= targets.to(self.device)
+        if weights is not None:
+            u *= weights.to(self.device)[:, None]
+        return (K.T @ u).mul_(factor).to(z.device)
+
+    def symmetric(
+        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
+    ) -> Float[Tensor, "n t"]:
+        factor, K = self._fused(kernel, x, x, 0)
+        if K is None:
+            return self._torch.symmetric(kernel, x, v)
+        return (K @ v.to(self.device)).mul_(factor).to(x.device)
+
+    def block(
+        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
+    ) -> Float[Tensor, "b m"]:
+        factor, K = self._fused(kernel, x, z, diagonal)
+        if K is None:
+            return self._torch.block(kernel, x, z, diagonal=diagonal)
+        return K.dense().mul_(factor).to(x.device)
+
+    def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
+        width = max(t, 16)
+        fused = m * (4 * (4 * d + 32) + 24 * width) + SPLIT_ROWS * 8 * width
+        return max(fused, self._torch.workspace_bytes(m, d, t, itemsize))
+
+    def row_bytes(self, d: int, t: int, itemsize: int) -> int:
+        fused = 4 * (6 * d + 32) + 24 * max(t, 16)
+        return max(fused, self._torch.row_bytes(d, t, itemsize))
+
+    @property
+    def _torch(self) -> TorchEngine:
+        return torch_on(self.device)
+
+    def _fused(
+        self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
+    ) -> tuple[float, Fused | None]:
+        """Return the factor of a kernel and its tiles, None if torch has to do it."""
+        factor, plain = unscaled(kernel)
+        if len(z) == 0 or len(x) == 0 or not self.covers(kernel, x):
+            logger.debug("torch tiles instead of fused ones for %r, %s", kernel, x.layout)
+            return factor, None
+        if not isinstance(plain, ScaledKernel):
+            raise TypeError(f"there are no fused tiles of {kernel!r}")
+        left = x.to(self.device)
+        right = left if z is x else z.to(self.device)
+        build = import_module(f"{__package__}._fused.products").Fused.build
+        K: Fused | None = build(plain, left, right, diagonal, self.precision, self._tunes)
+        if K is None:
+            logger.debug("torch tiles in float64: float32 would lose digits of %r", kernel)
+        return factor, K
+
+    @property
+    def _tunes(self) -> bool:
+        return self.tuned and not self.on_host
+
+
+def is_installed() -> bool:
+    """Return whether triton is installed, in a version that this engine can use."""
+    try:
+        version = metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        return False
+    return tuple(int(part) for part in version.split(".")[:2]) >= LEAST_VERSION
+
+
+def is_interpreted() -> bool:
+    """Return whether Triton interprets its programs instead of compiling them."""
+    return bool(import_module("triton").knobs.runtime.interpret)
+
+
+def is_usable() -> bool:
+    """Return whether fused tiles can run here: triton, and an NVIDIA GPU of the Ampere kind on."""
+    found = torch.version.cuda is not None and torch.cuda.is_available()
+    return found and torch.cuda.get_device_capability() >= (8, 0) and is_installed()

@@ -1,0 +1,371 @@
+"""The fused tiles against float64, interpreted on the CPU or on a GPU, and compiled for two."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from gramian import KernelRidge, kernels
+from gramian.data import SparseRows
+from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, Matern52
+from gramian.operators import TorchEngine, TritonEngine, choose_engine, triton_engine
+from gramian.operators._fused.distances import LIMITS, choose, squared_error
+from gramian.operators.triton_engine import is_installed
+
+# a solver is stopped after two iterations on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+installed = pytest.mark.skipif(not is_installed(), reason="triton is not installed")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+PRECISIONS = ["ieee", "3xtf32", "3xbf16"]
+FUSED = [name for name in kernels.names() if name not in ("linear", "polynomial")]
+
+
+def engine(precision: str = "3xtf32") -> TritonEngine:
+    return TritonEngine(DEVICE, precision=precision, tuned=False)
+
+
+def draw(n: int, d: int, seed: int = 0) -> Tensor:
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
+
+
+def exact(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
+    return kernel(x.double(), z.double())
+
+
+def worst(actual: Tensor, expected: Tensor, size: Tensor | float = 1.0) -> float:
+    assert actual.shape == expected.shape
+    return float(((actual.double() - expected).abs() / size).max())
+
+
+# --- entries --------------------------------------------------------------------------------------
+
+
+def spread(n: int, d: int, seed: int) -> Tensor:
+    return draw(n, d, seed) / math.sqrt(d)
+
+
+def one_feature(n: int, d: int, seed: int) -> Tensor:
+    """Give points whose norm is that of one feature, with digits that splitting loses most of."""
+    points = 1e-3 * draw(n, d, seed)
+    points[:, 3] = 1 + 2.0**-9 + 2.0**-12 + 2.0**-18 + 1e-4 * draw(n, 1, seed)[:, 0]
+    points[::2, 3] *= -1
+    return points
+
+
+@installed
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("points", [spread, one_feature])
+@pytest.mark.parametrize("d", [9, 50])
+def test_entries_from_products_are_off_by_the_estimate_at_most(precision, points, d):
+    from gramian.operators._fused.products import Fused
+
+    x, z = points(129, d, 0), points(65, d, 1)
+    z[:30] = x[:30] + 1e-3 * z[:30]
+    kernel = Gaussian()
+    K = Fused.build(kernel, x.to(DEVICE), z.to(DEVICE), None, precision, False)
+    assert K.constants["DISTANCE"] == precision
+    away = (z - z.mean(dim=0)).double()
+    reach, fourth = float((away**2).sum(1).max()), float((away**4).sum(1).max()) ** 0.5
+    estimate = squared_error(precision, reach, fourth, d) / 2
+    error = worst(K.dense().cpu(), exact(kernel, x, z))
+    assert estimate <= LIMITS[precision]
+    # the worst digits lose twice as much as others; coordinates and the entry are rounded, too
+    assert error <= 2 * estimate + 4 * 2.0**-23
+    if precision != "ieee" and points is one_feature:
+        assert error > 0.01 * estimate  # digits are lost: it is the split that was measured
+
+
+@installed
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("d", [1, 20])
+def test_each_profile(name, d):
+    typical = d if name == "l1_laplacian" else d**0.5
+    each = tuple(typical * (0.5 + i / d) for i in range(d))
+    more = {"alpha": 7.0} if name == "rational_quadratic" else {}
+    kernel = kernels.make(name, lengthscale=each, **more)
+    x, z = draw(67, d) + 3, draw(33, d, seed=1) + 3
+    assert worst(engine().block(2.5 * kernel, x, z), 2.5 * exact(kernel, x, z)) <= 2e-6
+
+
+def near(d: int) -> tuple[Tensor, Tensor]:
+    x = draw(65, d)
+    return x, x[:33] + 1e-3 * draw(33, d, seed=1)
+
+
+def offset(d: int) -> tuple[Tensor, Tensor]:
+    return draw(65, d) + 1e4, draw(33, d, seed=1) + 1e4
+
+
+def two_clusters(d: int) -> tuple[Tensor, Tensor]:
+    x, z = near(d)
+    x[::2, 0] += 1e3
+    z[::2, 0] += 1e3
+    return x, z
+
+
+def wide(d: int) -> tuple[Tensor, Tensor]:
+    x, z = near(d)
+    return 20 * x, 20 * z
+
+
+@installed
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("data", [near, offset, two_clusters, wide])
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "l1_laplacian"])
+def test_entries_keep_their_digits_on_hard_data(precision, data, name):
+    for d in (3, 33):
+        x, z = data(d)
+        kernel = kernels.make(name, lengthscale=d if name == "l1_laplacian" else d**0.5)
+        error = worst(engine(precision).block(kernel, x, z), exact(kernel, x, z))
+        assert error <= max(1e-5, LIMITS[precision])
+
+
+def test_how_distances_are_computed():
+    def of(kernel, reach, d, precision="3xtf32", fourth=0.0):
+        return choose(kernel, reach, fourth, d, precision)
+
+    assert of(Gaussian(), 2.0, 18) == "3xtf32"
+    assert of(Gaussian(), 2.0, 18, "3xbf16", fourth=1.0) == "3xbf16"
+    assert of(Gaussian(), 6.0, 18, "3xtf32", fourth=6.0) == "3xtf32"
+    assert of(Gaussian(), 20.0, 18, "3xtf32", fourth=20.0) == "ieee"
+    assert of(Gaussian(), 9.0, 18, "3xbf16", fourth=9.0) == "ieee"
+    assert of(Gaussian(), 1e2, 18) == "difference"
+    assert of(Gaussian(), 2.0, 8) == "difference"
+    assert of(Laplacian(), 2.0, 90) == "difference"
+    assert of(L1Laplacian(), 2.0, 90) == "absolute"
+    assert of(L1Laplacian(), 1e3, 90) is None
+    assert of(Linear(), 1.0, 90) is None
+    for unusual in (1e6, math.inf, math.nan):
+        assert of(Gaussian(), unusual, 90) is None
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+@installed
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("t", [1, 2, 17, 64, 65])
+def test_products_of_few_and_many_targets(precision, t):
+    x, z, v = draw(131, 10), draw(129, 10, seed=1), draw(129, t, seed=2)
+    kernel = Matern52(3.0)
+    K, v64 = exact(kernel, x, z), v.double()
+    actual = engine(precision).matvec(kernel, x, z, v)
+    assert worst(actual, K @ v64, K @ v64.abs()) <= LIMITS[precision]
+
+
+@installed
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_products_lose_no_digits_over_many_columns(precision):
+    """Equal terms, which float32 additions would round the same way each time."""
+    m, limit = 5_000, 1e-5 if precision == "3xbf16" else 1e-6
+    z = torch.zeros(m, 1)
+    for t in (1, 2):
+        v = torch.full((m, t), 1 / 3)
+        product = engine(precision).matvec(Gaussian(), z[:1], z, v)
+        assert worst(product, v.double().sum(dim=0)[None], m / 3) <= limit
+
+
+@installed
+def test_columns_split_over_programs_give_the_same_product(monkeypatch):
+    from gramian.operators._fused import products
+
+    x, z, v = draw(130, 3), draw(700, 3, seed=1), draw(700, 2, seed=2)
+    whole = engine().matvec(Gaussian(), x, z, v)
+    assert products._span(256, 700) == 4096
+    monkeypatch.setattr(products, "SPAN", 128)
+    assert products._span(256, 768) == 128
+    split = engine().matvec(Gaussian(), x, z, v)
+    assert worst(split, whole) <= 1e-12 * float(whole.abs().max())
+    assert torch.equal(split, engine().matvec(Gaussian(), x, z, v))
+
+
+def test_spans_cover_all_columns():
+    pytest.importorskip("triton")
+    from gramian.operators._fused.products import ROWS, SPAN, _span, padded_features
+
+    for rows in (128, 1 << 16, 1 << 24):
+        for columns in (128, 5 * 128, 1 << 20):
+            span = _span(rows, columns)
+            assert span % ROWS == 0
+            assert span >= SPAN
+            assert -(-columns // span) < 1 << 16
+    assert [padded_features(d) for d in (1, 16, 18, 33, 90, 784)] == [16, 16, 32, 48, 96, 800]
+
+
+@installed
+def test_a_nan_and_far_points(dtype):
+    x = torch.tensor([[0.0], [1.0], [1e3], [1e15], [math.nan]], dtype=dtype)
+    for name in FUSED:
+        K = engine().block(kernels.make(name), x, x[:2])
+        assert bool(torch.isfinite(K[:4]).all())
+        assert bool(K[4].isnan().all())
+        product = engine().matvec(kernels.make(name), x, x[:2], torch.ones(2, 1, dtype=dtype))
+        assert torch.equal(product.isnan()[:, 0], x[:, 0].isnan())
+
+
+# --- what has no fused tiles ----------------------------------------------------------------------
+
+
+@installed
+def test_what_has_no_fused_tiles_is_handed_to_torch(dtype):
+    mine, torchs = engine(), TorchEngine(DEVICE)
+    x, v = draw(30, 3).to(dtype), draw(30, 2, seed=1).to(dtype)
+    csr = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(30))
+    for kernel in (Gaussian() + Linear(), Gaussian() * Laplacian(), Linear()):
+        assert not mine.covers(kernel, x)
+        assert torch.equal(mine.matvec(kernel, x, x, v), torchs.matvec(kernel, x, x, v))
+    for name in FUSED:
+        assert mine.covers(2.0 * (3.0 * kernels.make(name)), x) == (dtype == torch.float32)
+        assert not mine.covers(kernels.make(name), csr)
+
+
+@installed
+def test_a_subclass_of_a_kernel_is_another_kernel():
+    class Other(Gaussian):
+        pass
+
+    assert not engine().covers(Other(), torch.zeros(1, 1))
+
+
+@installed
+@pytest.mark.parametrize(
+    "kernel", [Gaussian("median"), Gaussian((1.0, 2.0))], ids=["median", "two"]
+)
+def test_a_kernel_that_does_not_fit_is_refused(kernel):
+    with pytest.raises(
+        ValueError, match=r"has no value yet|has 2 lengthscales but the rows have 3"
+    ):
+        engine().block(kernel, torch.zeros(4, 3), torch.zeros(5, 3))
+
+
+# --- choice ---------------------------------------------------------------------------------------
+
+
+@installed
+@pytest.mark.parametrize("spec", ["triton", "triton:cuda", "triton:cuda:1"])
+def test_engines_of_devices_that_are_not_there_are_not_replaced(spec, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=r"TritonEngine.* needs a CUDA device.*engine='auto'"):
+        choose_engine(spec, dtype=torch.float32)
+
+
+@installed
+def test_a_device_beyond_those_that_are_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert choose_engine("triton:cuda:1", dtype=torch.float32) == TritonEngine("cuda:1")
+    assert choose_engine("torch:cuda:1", dtype=torch.float32).device == "cuda:1"
+    for spec in ("triton:cuda:2", "torch:cuda:2"):
+        with pytest.raises(ValueError, match="needs CUDA device 2, but this torch sees 2"):
+            choose_engine(spec, dtype=torch.float32)
+
+
+@installed
+def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    for capability, expected in {(9, 0): True, (8, 0): True, (7, 5): False}.items():
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda c=capability: c)
+        chosen = choose_engine("auto", dtype=torch.float32)
+        assert isinstance(chosen, TritonEngine) == expected
+    assert choose_engine("triton", dtype=torch.float64) == TritonEngine()
+
+
+def test_where_triton_is_missing_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(triton_engine, "is_installed", lambda: False)
+    with pytest.raises(ValueError, match=r"triton, 3.4 or later, .* `pip install gramian\["):
+        choose_engine("triton", dtype=torch.float32)
+    assert not isinstance(choose_engine("auto", dtype=torch.float32), TritonEngine)
+
+
+@installed
+def test_the_cpu_is_for_the_interpreter_only(monkeypatch):
+    monkeypatch.setattr(triton_engine, "is_interpreted", lambda: False)
+    with pytest.raises(ValueError, match="TRITON_INTERPRET=1 before Python starts"):
+        TritonEngine("cpu")
+
+
+@installed
+def test_an_unknown_precision_is_refused():
+    with pytest.raises(ValueError, match="no precision='tf32'; known: ieee, 3xtf32, 3xbf16"):
+        TritonEngine(DEVICE, precision="tf32")
+
+
+@installed
+def test_the_engine_says_what_it_needs_to_work():
+    base = {"m": 100, "d": 5, "t": 2, "itemsize": 4}
+    for key in base:
+        more = base | {key: 2 * base[key]}
+        assert engine().workspace_bytes(**more) >= engine().workspace_bytes(**base)
+    assert engine().row_bytes(5, 2, 4) >= 5 * 4
+
+
+# --- what is built on it --------------------------------------------------------------------------
+
+
+@installed
+@pytest.mark.parametrize("solver", ["direct", "pcg", "falkon", "askotch", "eigenpro3"])
+def test_solvers_give_the_model_that_they_give_with_torch(solver):
+    X = draw(60, 3)
+    y = torch.sin(X).sum(dim=1)
+    landmarks = 12 if solver in ("falkon", "eigenpro3") else None
+    told = [
+        KernelRidge(
+            lengthscale=2.0, penalty=1e-3, landmarks=landmarks, solver=solver, engine=each,
+            tol=1e-9, max_iter=2, random_state=0,
+        ).fit(X.numpy(), y.numpy()).predict(X.numpy())
+        for each in (engine(), TorchEngine())
+    ]  # fmt: skip
+    np.testing.assert_allclose(told[0], told[1], rtol=0, atol=1e-4)
+
+
+@installed
+@pytest.mark.parametrize("name", ["bless", "recursive_rls", "rpcholesky", "uniform"])
+def test_selectors_choose_what_they_choose_with_torch(name):
+    X, y = draw(60, 3).numpy(), draw(60, 1, seed=1)[:, 0].numpy()
+    chosen = [
+        KernelRidge(
+            lengthscale=1.0, landmarks=name, penalty=1e-2, engine=each, max_iter=1, tol=1e-1,
+            random_state=0,
+        ).fit(X, y).landmark_index_
+        for each in (engine(), TorchEngine())
+    ]  # fmt: skip
+    assert np.array_equal(chosen[0], chosen[1])
+
+
+# --- compiled -------------------------------------------------------------------------------------
+
+
+@installed
+@pytest.mark.parametrize("capability", [80, 90])
+def test_tiles_compile_for_gpus(capability, tmp_path):
+    script = Path(__file__).with_name("compile_tiles.py")
+    environment = os.environ | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, str(script), str(capability)],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    made = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(made) == 6
+    for each in made:
+        assert each["cubin"] > 0
+        assert each["shared"] <= 99 * 1024  # of consumer GPUs, too
+        assert each["narrow"] == []  # no offset that ends at 2³¹
+        words = each["case"].split()
+        tensor = "bf16" if "3xbf16" in words else "tf32"
+        uses = "3x" in each["case"] or "difference" in words  # the latter in the product with v
+        assert each["tensor"] == ([tensor] if uses else []), each["case"]
+    assert np.unique([each["case"] for each in made]).size == 6
