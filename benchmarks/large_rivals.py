@@ -181,8 +181,10 @@ def level(tables: Tables, name: str, path: Path, kernel: Kernel, penalty: float,
 
 def draw(tables: Tables) -> None:
     names = list(dict.fromkeys(run["set"] for run in tables[CURVES]))
-    figure, axes = plots.subplots(1, len(names), width=3.6 * len(names), height=3.4)
-    for axis, name in zip(np.atleast_1d(axes), names, strict=True):
+    figure, axes = plots.subplots(2, -(-len(names) // 2), width=10, height=6)
+    for axis in axes.flat[len(names) :]:
+        axis.set_visible(False)
+    for axis, name in zip(axes.flat, names, strict=False):
         runs = [run for run in tables[CURVES] if run["set"] == name]
         for colour, run in zip(plots.COLOURS.values(), runs, strict=False):
             points = [(row["seconds"], row["error"]) for row in run["curve"]]
@@ -191,6 +193,7 @@ def draw(tables: Tables) -> None:
         least = min(row["error"] for run in runs for row in run["curve"])
         axis.set(xlabel="CPU seconds", title=name, ylim=(0.98 * least, 1.5 * least))
         axis.legend(fontsize=7)
+        plots.few_along_x(axis)
     plots.save(figure, PLOT)
 
 

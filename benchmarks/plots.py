@@ -67,6 +67,11 @@ def plain_numbers(axis: Any) -> None:
     """Write the numbers of a log-log plot without powers, few along x."""
     axis.yaxis.set_major_formatter("{x:g}")
     axis.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+    few_along_x(axis)
+
+
+def few_along_x(axis: Any) -> None:
+    """Write powers of ten only along a logarithmic x."""
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
