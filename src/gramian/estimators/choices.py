@@ -110,11 +110,11 @@ def full_solver(size: Size, limit: int | None, pcg: solvers.PCG) -> Solver[Any, 
     Direct up to 10,000 rows if it fits. Then PCG, if its preconditioner has 100 columns in a
     quarter of the memory, up to 400,000 rows. Else ASkotch, if rows can be read in any order.
 
-    Measured, in CPU seconds: on 32,561 rows of adult_a9a PCG with 1,000 columns passes ASkotch after
-    40 s and has a residual of 0.022 after 50, ASkotch 0.060; on 196,046 rows of skin ASkotch is
-    ahead for the first 90 s (0.061 against 2.5 % wrong labels, PCG after 15 iterations), and PCG
-    is what converges; with 500,000 rows PCG ended its first iteration when ASkotch was two thirds
-    of its way from 0.97 to 0.10.
+    Measured, in CPU seconds: on 32,561 rows of adult_a9a PCG with 1,000 columns passes ASkotch
+    after 40 s and has a residual of 0.022 after 50, ASkotch 0.060; on 196,046 rows of skin ASkotch
+    is ahead for the first 90 s (0.061 against 2.5 % wrong labels, PCG after 15 iterations), and
+    PCG is what converges; with 500,000 rows PCG ended its first iteration when ASkotch was two
+    thirds of its way from 0.97 to 0.10.
     Where between them the best limit lies was not measured.
     """
     need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
