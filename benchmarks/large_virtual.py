@@ -26,7 +26,7 @@ SIGMAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)
 TUNED = (2000, 40_000)
 """Images and virtual rows with which the noise is chosen."""
 
-RUNS = ((10_000, 100_000), (2000, 2_000_000))
+RUNS = ((2000, 2_000_000), (10_000, 100_000))
 """Images, all of them centers, and virtual rows."""
 
 Row = dict[str, Any]
@@ -66,8 +66,8 @@ def stream(path: Path, p: int, virtual: int, sigma: float, looks: int) -> list[R
 
 def virtual_rows(tables: Tables, path: Path, sigma: float) -> None:
     for (p, virtual), deviation in itertools.product(RUNS, (0.0, sigma)):
-        # without noise the rows are the same in each epoch, and a tenth of them is enough
-        seen = virtual if deviation else min(virtual, 20 * p)
+        # without noise the rows are the same in each epoch, and few epochs are enough
+        seen = virtual if deviation else min(virtual, 10 * p)
         if tables.has(VIRTUAL, images=p, sigma=deviation):
             continue
         rows = alone(stream, path, p, seen, deviation, 12)
@@ -101,7 +101,7 @@ penalty. One thread; CPU seconds, setup included; accuracy: percent of right lab
 - {SIGMA}: `EigenPro3(augment=noise(sigma))`, {TUNED[0]:,} images, all of them centers, told are
   5,000 other training images. The best above 0 is taken for the next table.
 - {VIRTUAL}: 10,000 test images at the end of the run. Rows are the images with fresh noise in each
-  epoch (sigma 0: the images as they are, at most 20 epochs). Each run in a process of its own; MB:
+  epoch (sigma 0: the images as they are, at most 10 epochs). Each run in a process of its own; MB:
   resident set, data and libraries included, at the third look and at the end."""
 
 
