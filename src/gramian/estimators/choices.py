@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import kernels, landmarks, solvers
 from .._checks import as_count
-from ..data import RowSource, as_rows
+from ..data import RowSource, as_rows, check_finite
 from ..kernels import Kernel
 from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform
 from ..landmarks.base import selectors
@@ -180,7 +180,9 @@ def _points(given: Any) -> RowSource:
             f"landmarks={given!r} is none of: None, a whole number, 'auto', the name of a "
             "selector, a selector, an array of shape (m, d), a .npy or .parquet file"
         )
-    return as_rows(given)
+    rows = as_rows(given)
+    check_finite(rows, "landmarks")  # those in files are looked at once they are read
+    return rows
 
 
 def _is_integer(value: Any) -> bool:

@@ -314,19 +314,20 @@ class KernelOperator:
 
         The pass starts again then, once, and later ones begin with the smaller size.
         """
-        rows, size = self.engine.feed(source), min(size, self.meter.largest_block, source.shape[0])
+        rows, size = self.engine.feed(source), min(size, self.meter.largest_block)
         try:
             return run(rows, size)
         except torch.OutOfMemoryError:
-            if size == 1:
+            most = min(size, source.shape[0])
+            if most == 1:
                 raise
-        self.meter.largest_block = size // 2
+        self.meter.largest_block = most // 2
         logger.warning(
             "%s has no memory for blocks of %d rows; starting the pass again with %d",
-            self.engine, size, size // 2,
+            self.engine, most, most // 2,
         )  # fmt: skip
         torch.cuda.empty_cache()
-        return run(rows, size // 2)
+        return run(rows, most // 2)
 
     def _hold(self, side: RowSource, t: int) -> Tensor:
         """Return all rows of one side in memory; ValueError if the budget does not allow it."""
