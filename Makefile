@@ -54,7 +54,7 @@ test-torch: $(STAMP)
 	  > $$($(PURE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/others.pth
 	@GRAMIAN_NATIVE=0 $(PURE)/bin/python -m pip --disable-pip-version-check --quiet \
 	  install --no-deps --force-reinstall .
-	@$(PURE)/bin/python -m pytest -n logical --maxprocesses 8 \
+	@OMP_NUM_THREADS=1 $(PURE)/bin/python -m pytest -n logical --maxprocesses 8 \
 	  tests/contracts/test_operator.py tests/cli/test_commands.py tests/test_model.py $(ARGS)
 
 sanitize:
