@@ -40,10 +40,11 @@ demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
 # Without compiled tiles what tests them would be skipped: that must be meant.
+# There are as many processes as cores: more threads would only wait for each other.
 test: $(STAMP)
 	@test "$$GRAMIAN_NATIVE" = 0 || $(BIN)/python -c 'import gramian.operators._native' || { \
 	  echo "make: gramian has no compiled tiles; see the build's log, or set GRAMIAN_NATIVE=0" >&2; exit 1; }
-	@$(BIN)/python -m pytest -n logical --maxprocesses 8 $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 $(ARGS)
 
 # What an installation without a C++ compiler has, beside the one that has compiled tiles: its own
 # gramian, the other packages of $(VENV). These tests look at engines and use the one that is there.
