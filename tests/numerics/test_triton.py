@@ -192,7 +192,8 @@ def test_columns_split_over_programs_give_the_same_product(monkeypatch):
 
 def test_spans_cover_all_columns():
     pytest.importorskip("triton")
-    from gramian.operators._fused.products import ROWS, SPAN, _span, padded_features
+    from gramian.operators._fused.points import ROWS, padded_features
+    from gramian.operators._fused.products import SPAN, _span
 
     for rows in (128, 1 << 16, 1 << 24):
         for columns in (128, 5 * 128, 1 << 20):

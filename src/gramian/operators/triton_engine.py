@@ -30,6 +30,9 @@ LEAST_VERSION = (3, 4)
 SPLIT_ROWS = 1 << 18
 """Rows of sums at most that are kept apart, for columns that several programs share."""
 
+SCRATCH_BYTES = 1 << 27
+"""Memory for entries that `normal` keeps, or for sums of columns that `symmetric` keeps apart."""
+
 MISSING = (
     "TritonEngine needs the package triton, 3.4 or later, which is not installed: `pip install "
     "gramian[triton]`; or use engine='torch:cuda', which computes on the same device without fused "
@@ -165,7 +168,7 @@ class TritonEngine(Engine):
         factor, K = self._fused(kernel, x, x, 0)
         if K is None:
             return self._torch.symmetric(kernel, x, v)
-        return (K @ v.to(self.device)).mul_(factor).to(x.device)
+        return K.symmetric(v.to(self.device)).mul_(factor).to(x.device)
 
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None

@@ -1,4 +1,4 @@
-"""Rows made ready for the fused tiles, and the products that start them."""
+"""Products with a kernel matrix whose tiles are computed and used at once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from torch import Tensor
 
 from ...kernels import Radial
 from ...kernels._scaled import ScaledKernel
-from ..triton_engine import SPLIT_ROWS
+from ..triton_engine import SCRATCH_BYTES, SPLIT_ROWS
 from . import tiles
-from .distances import Distance, choose
+from .distances import choose
+from .points import ROWS, Points, in_lengthscales, norm
 from .profiles import PROFILES
-
-ROWS = 128
-"""Rows are padded to whole multiples: the longest side of a tile."""
 
 TARGETS = 64
 """Columns of v that are multiplied at once; for more, entries are computed again."""
@@ -29,9 +27,6 @@ SPAN = 4096
 
 PROGRAMS = SPLIT_ROWS // ROWS
 """Programs wanted: where rows make fewer, columns are split too. Some for each of 132 cores."""
-
-PREPARED_NUMBERS = 1 << 22
-"""Coordinates centred at once, in float64."""
 
 
 class Tile(NamedTuple):
@@ -52,46 +47,11 @@ TILES = (
 )
 """The shapes among which tuning chooses; the first is used without."""
 
+WHOLE_TILES = tuple(tile for tile in TILES if tile.rows == ROWS)
+"""Those of a symmetric product, where a program has `ROWS` rows and the square on the diagonal."""
+
 INTERPRETED = Tile(128, 128, 8, 2)
 """The shape that the interpreter walks through in the fewest steps."""
-
-
-@dataclass(frozen=True)
-class Points:
-    """Rows in lengthscales from the common origin, rounded once, padded with zeros.
-
-    Attributes
-    ----------
-    rows : Tensor of shape (n', d')
-        Row by row for products, feature by feature for differences.
-    norms : Tensor of shape (n',)
-        Squared norms times the scale of the kernel.
-    n : int
-        Rows before padding.
-    """
-
-    rows: Tensor
-    norms: Tensor
-    n: int
-
-    @classmethod
-    def ready(cls, points: Tensor, scale: float, distance: Distance) -> Points:
-        """Lay out centred and scaled points, (n, d), for a way to compute distances."""
-        n, d = points.shape
-        if distance in ("difference", "absolute"):
-            rows = points.new_zeros(d, -(-n // ROWS) * ROWS).t()
-        else:
-            rows = points.new_zeros(-(-n // ROWS) * ROWS, padded_features(d))
-        rows[:n, :d] = points
-        norms = points.new_zeros(len(rows))
-        norms[:n] = scale * _norm(points, 2).square_()
-        return cls(rows, norms, n)
-
-
-def padded_features(d: int) -> int:
-    """Return d rounded up to a multiple of 16, or of 32 where that adds little."""
-    wide = -(-d // 32) * 32
-    return wide if wide * 7 <= d * 8 else -(-d // 16) * 16
 
 
 @dataclass(frozen=True)
@@ -123,9 +83,9 @@ class Fused:
             If the kernel has no lengthscale yet, or one for another number of features.
         """
         origin = z.mean(dim=0, dtype=torch.float64)
-        columns = _in_lengthscales(kernel, z, origin)
-        reach = _norm(columns, 2).square_() if isinstance(kernel, Radial) else _norm(columns, 1)
-        fourth = _norm(columns, 4).square_()
+        columns = in_lengthscales(kernel, z, origin)
+        reach = norm(columns, 2).square_() if isinstance(kernel, Radial) else norm(columns, 1)
+        fourth = norm(columns, 4).square_()
         far, fourth = torch.stack([reach.max(), fourth.max()]).tolist()  # one wait for the device
         distance = choose(kernel, far, fourth, z.shape[1], precision)
         if distance is None:
@@ -135,7 +95,7 @@ class Fused:
         left = right
         if x is not z:
             del columns
-            left = Points.ready(_in_lengthscales(kernel, x, origin), scale, distance)
+            left = Points.ready(in_lengthscales(kernel, x, origin), scale, distance)
         constants = {
             "scale": scale,
             "shape": _shape(kernel),
@@ -152,19 +112,34 @@ class Fused:
 
     def __matmul__(self, v: Tensor) -> Tensor:
         """Return the product with v, (m, t), in float64."""
+        return self._by_targets(self._product, v)
+
+    def symmetric(self, v: Tensor) -> Tensor:
+        """Return the product with v of rows with themselves, each pair evaluated once.
+
+        Programs share the columns, and columns the rows of many programs: sums for both are kept
+        apart in memory, at most `SCRATCH_BYTES` of those for columns, and then added up in order.
+        Atomic additions would move as many numbers, in an order that changes from run to run.
+        """
+        return self._by_targets(self._symmetric, v)
+
+    def part(self, start: int, size: int) -> Fused:
+        """Return at most `size` of the rows from `start` on, both multiples of `ROWS`."""
+        diagonal = None if self.diagonal is None else self.diagonal + start
+        return replace(self, left=self.left.part(start, size), diagonal=diagonal)
+
+    def _by_targets(self, product: Callable[[Tensor], Tensor], v: Tensor) -> Tensor:
         if v.shape[0] != self.right.n:
             raise ValueError(f"v has {v.shape[0]} rows, but there are {self.right.n} columns")
         out = v.new_empty(self.left.n, v.shape[1], dtype=torch.float64)
         for start in range(0, v.shape[1], TARGETS):
             some = slice(start, start + TARGETS)
-            out[:, some] = self._product(v[:, some])
+            out[:, some] = product(v[:, some])
         return out
 
     def _product(self, v: Tensor) -> Tensor:
-        t, rows, columns = v.shape[1], len(self.left.rows), len(self.right.rows)
-        width = 1 if t == 1 else max(triton.next_power_of_2(t), 16)
-        packed = self.right.rows.new_zeros(width, columns)
-        packed[:t, : len(v)] = v.t()
+        rows, packed = len(self.left.rows), self._packed(v)
+        width, columns = packed.shape
         span = _span(rows, columns)
         parts = packed.new_empty(-(-columns // span), rows, width, dtype=torch.float64)
         self._start(
@@ -179,7 +154,50 @@ class Fused:
             PRECISION=self.precision,
             T=width,
         )
-        return parts.sum(dim=0)[: self.left.n, :t]
+        return parts.sum(dim=0)[: self.left.n, : v.shape[1]]
+
+    def _symmetric(self, v: Tensor) -> Tensor:
+        packed = self._packed(v)
+        width, n = packed.shape
+        total = packed.new_zeros(n, width, dtype=torch.float64)
+        strip = max(SCRATCH_BYTES // (8 * n * width), 1) * ROWS
+        for start in range(0, n, strip):
+            by_row, by_column = self._strip(packed, start, min(strip, n - start))
+            total[start : start + strip] += by_row
+            total[start:] += by_column
+        return total[: self.left.n, : v.shape[1]]
+
+    def _strip(self, packed: Tensor, start: int, rows: int) -> tuple[Tensor, Tensor]:
+        """Return the sums of so many rows, and of the columns from the first of them on."""
+        width, columns = packed.shape[0], packed.shape[1] - start
+        span = _span(rows, columns)
+        by_row = packed.new_empty(-(-columns // span), rows, width, dtype=torch.float64)
+        by_column = packed.new_empty(rows // ROWS, columns, width, dtype=torch.float64)
+        self._start(
+            tiles.symmetric,
+            lambda meta: (rows // meta["BM"], len(by_row)),
+            WHOLE_TILES,
+            v=packed,
+            out=by_row,
+            across=by_column,
+            v_target=start + columns,
+            out_split=rows * width,
+            across_split=columns * width,
+            first=start,
+            columns=start + columns,
+            span=span,
+            PRECISION=self.precision,
+            T=width,
+        )
+        return by_row.sum(dim=0), by_column.sum(dim=0)
+
+    def _packed(self, v: Tensor) -> Tensor:
+        """Return v as (T, columns) in float32, padded with zeros."""
+        t = v.shape[1]
+        width = 1 if t == 1 else max(triton.next_power_of_2(t), 16)
+        packed = self.right.rows.new_zeros(width, len(self.right.rows))
+        packed[:t, : len(v)] = v.t()
+        return packed
 
     def dense(self) -> Tensor:
         """Return the matrix in float32."""
@@ -197,7 +215,11 @@ class Fused:
         return out
 
     def _start(
-        self, program: Any, grid: Callable[[Mapping[str, int]], tuple[int, ...]], **arguments: Any
+        self,
+        program: Any,
+        grid: Callable[[Mapping[str, int]], tuple[int, ...]],
+        shapes: tuple[Tile, ...] = TILES,
+        **arguments: Any,
     ) -> None:
         x, z = self.left, self.right
         features = x.rows.shape[1]
@@ -209,9 +231,9 @@ class Fused:
         arguments |= {"D": features, "BD": 32 if features % 32 == 0 else 16}
         with torch.cuda.device_of(x.rows):
             if self.tuned:
-                _tuned(program)[grid](**arguments, enable_fp_fusion=True)
+                _tuned(program, shapes)[grid](**arguments, enable_fp_fusion=True)
             else:
-                tile = TILES[0] if x.rows.is_cuda else INTERPRETED
+                tile = shapes[0] if x.rows.is_cuda else INTERPRETED
                 program[grid](**arguments, **_options(tile), enable_fp_fusion=True)
 
 
@@ -225,11 +247,14 @@ def _options(tile: Tile) -> dict[str, int]:
 
 
 @functools.cache
-def _tuned(program: Any) -> Any:
-    """Return a program that tries the tiles in its first call with such shapes, and keeps one."""
+def _tuned(program: Any, shapes: tuple[Tile, ...]) -> Any:
+    """Return a program that tries the tiles in its first call with such shapes, and keeps one.
+
+    Each trial writes all of the results, so that it does not matter what the last one left there.
+    """
     configs = [
         triton.Config({"BM": tile.rows, "BN": tile.columns}, tile.warps, tile.stages)
-        for tile in TILES
+        for tile in shapes
     ]
     return triton.autotune(configs, key=["D", "T", "PROFILE", "DISTANCE"])(program)
 
@@ -238,19 +263,6 @@ def _span(rows: int, columns: int) -> int:
     """Return how many columns one program adds up, so that there are enough programs."""
     splits = max(PROGRAMS * ROWS // rows, 1)
     return max(-(-columns // (splits * ROWS)) * ROWS, SPAN)
-
-
-def _in_lengthscales(kernel: ScaledKernel, points: Tensor, origin: Tensor) -> Tensor:
-    out = torch.empty_like(points, dtype=torch.float32)
-    step = max(PREPARED_NUMBERS // points.shape[1], 1)
-    for i in range(0, len(points), step):
-        out[i : i + step] = kernel.scaled(points[i : i + step].double() - origin)
-    return out
-
-
-def _norm(points: Tensor, p: int) -> Tensor:
-    norms: Tensor = torch.linalg.vector_norm(points, p, dim=1, dtype=torch.float64)
-    return norms
 
 
 def _shape(kernel: ScaledKernel) -> float:

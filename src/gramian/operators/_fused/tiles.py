@@ -117,6 +117,19 @@ def entries(
     return K
 
 
+@triton.jit
+@no_type_check
+def times(
+    K, v, v_target, cols, PRECISION: tl.constexpr, T: tl.constexpr, BM: tl.constexpr
+):  # fmt: skip
+    """Return the product of a tile with BM rows and those of v that its columns have."""
+    if T == 1:
+        return tl.sum(K * tl.load(v + cols)[None, :], axis=1)[:, None]
+    targets = tl.arange(0, T).to(tl.int64)
+    v_tile = tl.load(v + targets[None, :] * v_target + cols[:, None])
+    return dot(K, v_tile, tl.zeros((BM, T), tl.float32), PRECISION)
+
+
 @triton.jit(do_not_specialize=["diagonal"])
 @no_type_check
 def matvec(
@@ -136,13 +149,46 @@ def matvec(
             x, z, x_norms, z_norms, x_row, x_feature, z_row, z_feature, rows, cols,
             scale, shape, diagonal, PROFILE, DISTANCE, DIAGONAL, D, BM, BN, BD,
         )  # fmt: skip
-        if T == 1:
-            part = tl.sum(K * tl.load(v + cols)[None, :], axis=1)[:, None]
-        else:
-            v_tile = tl.load(v + targets[None, :] * v_target + cols[:, None])
-            part = dot(K, v_tile, tl.zeros((BM, T), tl.float32), PRECISION)
-        total += part.to(tl.float64)
+        total += times(K, v, v_target, cols, PRECISION, T, BM).to(tl.float64)
     at = tl.program_id(1).to(tl.int64) * out_split + rows[:, None] * T + targets[None, :]
+    tl.store(out + at, total)
+
+
+@triton.jit(do_not_specialize=["diagonal", "first"])
+@no_type_check
+def symmetric(
+    x, z, x_norms, z_norms, v, out, across, x_row, x_feature, z_row, z_feature, v_target, out_split,
+    across_split, first, columns, span, scale, shape, diagonal,
+    PROFILE: tl.constexpr, DISTANCE: tl.constexpr, PRECISION: tl.constexpr, DIAGONAL: tl.constexpr,
+    D: tl.constexpr, T: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """Write what BM rows from `first` on and a span of columns, from there on, add to K v.
+
+    Tiles left of the diagonal are left out: of those right of it, K v_j goes to the sums of the
+    rows, `out`, (splits, rows, T), and K' v_i to those of the columns, `across`, (tiles of rows,
+    columns, T). Those on it, which are whole squares, go to the rows only.
+    """
+    top = first + tl.program_id(0).to(tl.int64) * BM
+    rows = top + tl.arange(0, BM)
+    start = first + tl.program_id(1).to(tl.int64) * span
+    end = tl.minimum(start + span, columns)
+    targets = tl.arange(0, T).to(tl.int64)
+    across += tl.program_id(0).to(tl.int64) * across_split + targets[None, :]
+    for j in range(start, tl.minimum(end, top + BM), BN):
+        cols = j - first + tl.arange(0, BN)
+        tl.store(across + cols[:, None] * T, tl.zeros((BN, T), tl.float64))
+    total = tl.zeros((BM, T), tl.float64)
+    for j in range(tl.maximum(start, top), end, BN):
+        cols = j + tl.arange(0, BN)
+        K = entries(
+            x, z, x_norms, z_norms, x_row, x_feature, z_row, z_feature, rows, cols,
+            scale, shape, diagonal, PROFILE, DISTANCE, DIAGONAL, D, BM, BN, BD,
+        )  # fmt: skip
+        total += times(K, v, v_target, cols, PRECISION, T, BM).to(tl.float64)
+        part = times(tl.trans(K), v, v_target, rows, PRECISION, T, BN).to(tl.float64)
+        beyond = (cols >= top + BM)[:, None]
+        tl.store(across + (cols - first)[:, None] * T, part, mask=beyond)
+    at = tl.program_id(1).to(tl.int64) * out_split + (rows - first)[:, None] * T + targets[None, :]
     tl.store(out + at, total)
 
 
