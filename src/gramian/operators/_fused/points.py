@@ -1,0 +1,75 @@
+"""Rows made ready for the fused tiles: centred, in lengthscales, padded to whole tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...kernels._scaled import ScaledKernel
+from .distances import Distance
+
+ROWS = 128
+"""Rows are padded to whole multiples: the longest side of a tile."""
+
+PREPARED_NUMBERS = 1 << 22
+"""Coordinates centred at once, in float64."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Rows in lengthscales from the common origin, rounded once, padded with zeros.
+
+    Attributes
+    ----------
+    rows : Tensor of shape (n', d')
+        Row by row for products, feature by feature for differences.
+    norms : Tensor of shape (n',)
+        Squared norms times the scale of the kernel.
+    n : int
+        Rows before padding.
+    """
+
+    rows: Tensor
+    norms: Tensor
+    n: int
+
+    @classmethod
+    def ready(cls, points: Tensor, scale: float, distance: Distance) -> Points:
+        """Lay out centred and scaled points, (n, d), for a way to compute distances."""
+        n, d = points.shape
+        if distance in ("difference", "absolute"):
+            rows = points.new_zeros(d, -(-n // ROWS) * ROWS).t()
+        else:
+            rows = points.new_zeros(-(-n // ROWS) * ROWS, padded_features(d))
+        rows[:n, :d] = points
+        norms = points.new_zeros(len(rows))
+        norms[:n] = scale * norm(points, 2).square_()
+        return cls(rows, norms, n)
+
+    def part(self, start: int, size: int) -> Points:
+        """Return at most `size` rows from `start` on, both multiples of `ROWS`."""
+        some = slice(start, start + size)
+        return Points(self.rows[some], self.norms[some], min(self.n - start, size))
+
+
+def padded_features(d: int) -> int:
+    """Return d rounded up to a multiple of 16, or of 32 where that adds little."""
+    wide = -(-d // 32) * 32
+    return wide if wide * 7 <= d * 8 else -(-d // 16) * 16
+
+
+def in_lengthscales(kernel: ScaledKernel, points: Tensor, origin: Tensor) -> Tensor:
+    """Return points less the origin, in float64, over the lengthscales, rounded to float32."""
+    out = torch.empty_like(points, dtype=torch.float32)
+    step = max(PREPARED_NUMBERS // points.shape[1], 1)
+    for i in range(0, len(points), step):
+        out[i : i + step] = kernel.scaled(points[i : i + step].double() - origin)
+    return out
+
+
+def norm(points: Tensor, p: int) -> Tensor:
+    """Return the p-norm of each row, in float64."""
+    norms: Tensor = torch.linalg.vector_norm(points, p, dim=1, dtype=torch.float64)
+    return norms
