@@ -105,6 +105,10 @@ class Engine(ABC):
     ) -> Float[Tensor, "n t"]:
         """Return k(x, x) v in float64, each pair of rows evaluated once; the diagonal is exact."""
 
+    def symmetric_evaluations(self, n: int) -> int:
+        """Return how many entries `symmetric` computes for n rows."""
+        return n * (n + 1) // 2
+
     @abstractmethod
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
@@ -129,10 +133,13 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
         ``"native"``: compiled tiles on the CPU. ``"native:fast"``: the same with entries right to
         1e-4 instead of 1e-5, on a CPU with AMX, see `NativeEngine`. ``"torch"``: torch on the CPU.
         ``"torch:cuda"``, ``"torch:cuda:1"``: torch on that device. ``"triton"``,
-        ``"triton:cuda:1"``: fused tiles on a GPU. ``"auto"``: triton if it is installed and there
-        is an NVIDIA GPU that has tensor cores for float32; otherwise native if it is installed and
-        this machine has AVX2 or AVX-512; otherwise torch on the CPU: the portable tiles are slower
-        than torch. An engine is returned as it is.
+        ``"triton:cuda:1"``: fused tiles on a GPU. ``"torch:cuda:0,1"``, ``"triton:cuda:0,1"``: rows
+        divided among these devices, see `SplitEngine`. ``"auto"``: triton if it is installed and
+        there is an NVIDIA GPU that has tensor cores for float32; otherwise native if it is
+        installed and this machine has AVX2 or AVX-512; otherwise torch on the CPU: the portable
+        tiles are slower than torch. It takes one GPU, torch's current one, however many there are:
+        the others may be somebody else's, and rows divided among them have to be sent to each.
+        An engine is returned as it is.
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
 
@@ -163,6 +170,7 @@ def _best() -> Engine:
 
 def _called(spec: str) -> Engine:
     from .native_engine import NativeEngine
+    from .split_engine import SplitEngine
     from .torch_engine import torch_on
     from .triton_engine import TritonEngine
 
@@ -172,16 +180,26 @@ def _called(spec: str) -> Engine:
         return NativeEngine(precision="fast")
     name, colon, device = spec.partition(":")
     device = device if colon else {"torch": "cpu", "triton": "cuda"}.get(name, "")
-    if name not in ("torch", "triton") or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+    if name not in ("torch", "triton") or not re.fullmatch(r"cpu|cuda(:\d{1,2}(,\d{1,2})*)?", device):
         raise ValueError(
             f"unknown engine {spec!r}; known: auto, torch, native, native:fast, torch:cpu, "
-            "torch:cuda[:i], triton[:cuda[:i]]"
+            "torch:cuda[:i[,j,...]], triton[:cuda[:i[,j,...]]]"
         )
-    if name == "triton":
-        return TritonEngine(device)
-    if device != "cpu":
-        check_device(device, f"engine={spec!r}")
-    return torch_on(device)
+    devices = _devices(device)
+    if name == "torch" and device != "cpu":
+        for each in devices:
+            check_device(each, f"engine={spec!r}")
+    engines = [TritonEngine(each) if name == "triton" else torch_on(each) for each in devices]
+    return engines[0] if len(engines) == 1 else SplitEngine(tuple(engines))
+
+
+def _devices(names: str) -> list[str]:
+    """Return the devices that ``"cuda:0,1"`` names; ValueError if it names one twice."""
+    kind, _, numbers = names.partition(":")
+    devices = [f"{kind}:{int(each)}" for each in numbers.split(",")] if numbers else [kind]
+    if len(set(devices)) < len(devices):
+        raise ValueError(f"{names!r} names a device twice; rows are divided among different ones")
+    return devices
 
 
 def check_device(device: str, what: str) -> None:

@@ -117,7 +117,8 @@ class KernelOperator:
 
         Whole numbers and truth values are taken, and their product is returned, as float64.
         Cost: n m kernel evaluations; n (n + 1) / 2 if both sides are one dense source with random
-        access that fits into the budget: each pair of rows is then evaluated once.
+        access that fits into the budget: each pair of rows is then evaluated once, except by an
+        engine that says otherwise.
         """
         vector = _floating(torch.as_tensor(v))
         self._check_rows("v", vector, self.shape[1])
@@ -127,8 +128,7 @@ class KernelOperator:
 
     def _product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         if self._fits_twice(v.shape[1]):
-            n = self.shape[0]
-            self.meter.evaluations += n * (n + 1) // 2
+            self.meter.evaluations += self.engine.symmetric_evaluations(self.shape[0])
             x = self._hold(self.rows, v.shape[1])
             return self.engine.symmetric(self.kernel, x, self.engine.place(v)).to(v)
         self._count()

@@ -20,7 +20,8 @@ from .torch_engine import bounds_of, sum_of
 class SplitEngine(Engine):
     """Several engines that each compute with an equal part of the rows, at the same time.
 
-    For the GPUs of one machine: ``SplitEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))``.
+    For the GPUs of one machine: ``SplitEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))``,
+    which is what ``engine="triton:cuda:0,1"`` means.
     Each engine is sent its rows, and all of `z` and `v`, in each call. Parts are put together, or
     added up, in the order of the engines, so that each run gives the same bits if the engines do.
 
@@ -36,7 +37,7 @@ class SplitEngine(Engine):
 
     Notes
     -----
-    `symmetric` computes each pair of rows twice: the two are on different devices.
+    `symmetric` computes each pair of rows twice, and says so: the two are on different devices.
     """
 
     engines: tuple[Engine, ...]
@@ -96,6 +97,9 @@ class SplitEngine(Engine):
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
     ) -> Float[Tensor, "n t"]:
         return self.matvec(kernel, x, x, v, diagonal=0)
+
+    def symmetric_evaluations(self, n: int) -> int:
+        return n * n
 
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None

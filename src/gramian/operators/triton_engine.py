@@ -16,7 +16,7 @@ from ..kernels import Kernel
 from ..kernels._scaled import ScaledKernel
 from ._compiled import unscaled
 from ._fused.distances import PRECISIONS
-from .engine import Engine
+from .engine import DEVICE_BLOCK, Engine
 from .torch_engine import TorchEngine, torch_on
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class TritonEngine(Engine):
     One program serves all kernels of a distance: it is compiled with the profile of the kernel,
     the number of features and the padded number of targets, in a second or two for each. Rows are
     centred by the mean of `z` in float64 and rounded once; sums run in float32 within a tile and
-    in float64 beyond it, in an order that does not change from run to run.
+    in float64 beyond it, in an order that is fixed: there are no atomic additions.
 
     Squared distances come from norms and a product, or from differences where features are few or
     the product would lose digits; where float32 cannot keep entries right to 6e-6, or rows are
@@ -61,7 +61,8 @@ class TritonEngine(Engine):
     fused profile (linear and polynomial ones, sums and products, kernels registered elsewhere) and
     for sparse rows: `covers` says which.
 
-    `normal` and `symmetric` compute entries a second time instead of storing them.
+    `normal` computes entries a second time instead of storing them; or, with many features, keeps
+    those of some rows, where that is cheaper by arithmetic. `symmetric` evaluates each pair once.
 
     Parameters
     ----------
@@ -74,7 +75,8 @@ class TritonEngine(Engine):
         of choice might lose more, ``"ieee"`` or differences are used instead.
     tuned : bool, default=True
         On a GPU, time a few tile shapes in the first call of each kind and keep the fastest, some
-        seconds each. False: one shape for all, so that each run of a program gives the same bits.
+        seconds each. False: one shape for all. Products are deterministic either way as long as a
+        process lives; without tuning, each run of a program gives the same bits.
     memory_bytes : int, optional
         Memory of the device that blocks and workspace may take; 80 % of it if None. The limit of
         an operator holds as well.
@@ -153,14 +155,10 @@ class TritonEngine(Engine):
             return self._torch.normal(
                 kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
             )
-        u = torch.zeros(len(x), like.shape[1], dtype=torch.float64, device=self.device)
-        if v is not None:
-            u += (K @ v.to(self.device)).mul_(factor)
-        if targets is not None:
-            u -= targets.to(self.device)
-        if weights is not None:
-            u *= weights.to(self.device)[:, None]
-        return (K.T @ u).mul_(factor).to(z.device)
+        v, w, y = (None if u is None else u.to(self.device) for u in (v, weights, targets))
+        Normal = import_module(f"{__package__}._fused.normal").Normal
+        out: Tensor = Normal(K, factor, w, y)(v, like.shape[1])
+        return out.to(z.device)
 
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
@@ -180,7 +178,8 @@ class TritonEngine(Engine):
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         width = max(t, 16)
-        fused = m * (4 * (4 * d + 32) + 24 * width) + SPLIT_ROWS * 8 * width
+        scratch = min(SCRATCH_BYTES, 4 * m * DEVICE_BLOCK)
+        fused = m * (4 * (4 * d + 32) + 32 * width) + SPLIT_ROWS * 8 * width + scratch
         return max(fused, self._torch.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:

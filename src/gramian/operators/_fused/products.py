@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import triton
@@ -18,6 +17,7 @@ from . import tiles
 from .distances import choose
 from .points import ROWS, Points, in_lengthscales, norm
 from .profiles import PROFILES
+from .shapes import INTERPRETED, TILES, WHOLE_TILES, Tile, autotuned, options
 
 TARGETS = 64
 """Columns of v that are multiplied at once; for more, entries are computed again."""
@@ -27,31 +27,6 @@ SPAN = 4096
 
 PROGRAMS = SPLIT_ROWS // ROWS
 """Programs wanted: where rows make fewer, columns are split too. Some for each of 132 cores."""
-
-
-class Tile(NamedTuple):
-    """Rows and columns of a tile, warps that compute it, tiles of rows loaded ahead."""
-
-    rows: int
-    columns: int
-    warps: int
-    stages: int
-
-
-TILES = (
-    Tile(128, 64, 8, 2),
-    Tile(128, 64, 4, 3),
-    Tile(64, 64, 4, 3),
-    Tile(64, 128, 4, 2),
-    Tile(128, 128, 8, 3),
-)
-"""The shapes among which tuning chooses; the first is used without."""
-
-WHOLE_TILES = tuple(tile for tile in TILES if tile.rows == ROWS)
-"""Those of a symmetric product, where a program has `ROWS` rows and the square on the diagonal."""
-
-INTERPRETED = Tile(128, 128, 8, 2)
-"""The shape that the interpreter walks through in the fewest steps."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +78,11 @@ class Fused:
             "DISTANCE": distance,
         }
         return cls(left, right, constants, precision, diagonal, tuned)
+
+    @property
+    def features(self) -> int:
+        """Features of a row, padding included."""
+        return self.left.rows.shape[1]
 
     @property
     def T(self) -> Fused:
@@ -222,41 +202,18 @@ class Fused:
         **arguments: Any,
     ) -> None:
         x, z = self.left, self.right
-        features = x.rows.shape[1]
         arguments |= self.constants
         arguments |= {"x": x.rows, "z": z.rows, "x_norms": x.norms, "z_norms": z.norms}
         arguments |= dict(zip(("x_row", "x_feature"), x.rows.stride(), strict=True))
         arguments |= dict(zip(("z_row", "z_feature"), z.rows.stride(), strict=True))
         arguments |= {"DIAGONAL": self.diagonal is not None, "diagonal": self.diagonal or 0}
-        arguments |= {"D": features, "BD": 32 if features % 32 == 0 else 16}
+        arguments |= {"D": self.features, "BD": 32 if self.features % 32 == 0 else 16}
         with torch.cuda.device_of(x.rows):
             if self.tuned:
-                _tuned(program, shapes)[grid](**arguments, enable_fp_fusion=True)
+                autotuned(program, shapes)[grid](**arguments, enable_fp_fusion=True)
             else:
                 tile = shapes[0] if x.rows.is_cuda else INTERPRETED
-                program[grid](**arguments, **_options(tile), enable_fp_fusion=True)
-
-
-def _options(tile: Tile) -> dict[str, int]:
-    return {
-        "BM": tile.rows,
-        "BN": tile.columns,
-        "num_warps": tile.warps,
-        "num_stages": tile.stages,
-    }
-
-
-@functools.cache
-def _tuned(program: Any, shapes: tuple[Tile, ...]) -> Any:
-    """Return a program that tries the tiles in its first call with such shapes, and keeps one.
-
-    Each trial writes all of the results, so that it does not matter what the last one left there.
-    """
-    configs = [
-        triton.Config({"BM": tile.rows, "BN": tile.columns}, tile.warps, tile.stages)
-        for tile in shapes
-    ]
-    return triton.autotune(configs, key=["D", "T", "PROFILE", "DISTANCE"])(program)
+                program[grid](**arguments, **options(tile), enable_fp_fusion=True)
 
 
 def _span(rows: int, columns: int) -> int:

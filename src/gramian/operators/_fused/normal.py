@@ -1,0 +1,116 @@
+"""K' W (K v - y) of fused tiles: entries are computed twice, or once and kept for some rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..triton_engine import SCRATCH_BYTES
+from .points import ROWS
+from .products import TARGETS, Fused
+
+FLOPS: dict[str, float] = {"ieee": 67e12, "3xtf32": 133e12, "3xbf16": 261e12}
+"""Operations that an H200 does in a second, of a product in each precision."""
+
+EXPONENTIALS = 3.9e12
+"""Those that it computes in a second."""
+
+BANDWIDTH = 4e12
+"""Bytes of its memory that it reads or writes in a second."""
+
+SUMMED = 2048
+"""Terms of a sum in float32; beyond them, sums run in float64."""
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The product c K' W (c K v - y) in float64, where c is the factor of a kernel.
+
+    Parameters
+    ----------
+    K : Fused
+    factor : float
+    weights : Tensor of shape (b,), optional
+        The diagonal of W, ones if None.
+    targets : Tensor of shape (b, t), optional
+        The y, zero if None.
+    """
+
+    K: Fused
+    factor: float
+    weights: Tensor | None
+    targets: Tensor | None
+
+    def __call__(self, v: Tensor | None, t: int) -> Tensor:
+        """Return the product in the cheaper way; without `v`, -c K' W y with t columns."""
+        K = self.K
+        if v is None:
+            none = K.left.rows.new_zeros(K.left.n, t, dtype=torch.float64)
+            return self._back(self._residual(none, slice(None)))
+        possible = _piece(K) > 0 and torch_keeps_float32()
+        if possible and keeping_is_cheaper(K.constants["DISTANCE"], K.precision, K.features, t):
+            return self.kept(v)
+        return self.recomputed(v)
+
+    def recomputed(self, v: Tensor) -> Tensor:
+        """Compute entries for K v, and again for the product with K'."""
+        return self._back(self._residual(self.K @ v, slice(None)))
+
+    def kept(self, v: Tensor) -> Tensor:
+        """Compute entries once and keep them, `SCRATCH_BYTES` of them at a time."""
+        total = v.new_zeros(v.shape, dtype=torch.float64)
+        step = _piece(self.K)
+        for start in range(0, self.K.left.n, step):
+            self._add(self.K.part(start, step).dense(), start, v, total)
+        return total.mul_(self.factor)
+
+    def _add(self, piece: Tensor, start: int, v: Tensor, total: Tensor) -> None:
+        u = self._residual(product(piece, v), slice(start, start + len(piece)))
+        total += product(piece.T, u)
+
+    def _residual(self, Kv: Tensor, rows: slice) -> Tensor:
+        u = Kv.mul_(self.factor)
+        if self.targets is not None:
+            u -= self.targets[rows]
+        return u if self.weights is None else u.mul_(self.weights[rows, None])
+
+    def _back(self, u: Tensor) -> Tensor:
+        return (self.K.T @ u).mul_(self.factor)
+
+
+def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
+    """Return whether an entry costs more to compute again than to keep, by arithmetic for an H200.
+
+    A second evaluation costs 2 d operations of a product, or 4 d for differences in float32, and
+    an exponential; so does each of both for every `TARGETS` more columns of v. An entry that is
+    kept is written once and read twice, 12 bytes or 3 ps, and both products with vectors, 4 t
+    operations, run in float32. With t = 1, entries from products are kept from 92 features on with
+    ``"ieee"``, from 185 with ``"3xtf32"``, from 364 with ``"3xbf16"``, and those from differences
+    from 47. Nobody has measured this on a card.
+    """
+    each = 2 * d / FLOPS[distance] if distance in FLOPS else 4 * d / FLOPS["ieee"]
+    again = 2 * -(-t // TARGETS) - 1
+    compute = again * (each + 1 / EXPONENTIALS) + 4 * t / FLOPS[precision]
+    return 12 / BANDWIDTH + 4 * t / FLOPS["ieee"] < compute
+
+
+def torch_keeps_float32() -> bool:
+    """Return whether torch multiplies float32 matrices in float32 on a GPU, not in TF32."""
+    cuda = torch.backends.cuda.matmul
+    how = getattr(cuda, "fp32_precision", None)  # torch 2.9 on, where asking the other may raise
+    return not cuda.allow_tf32 if how is None else how != "tf32"
+
+
+def product(E: Tensor, v: Tensor) -> Tensor:
+    """Return E v in float64, from sums of `SUMMED` terms in float32."""
+    out = v.new_zeros(len(E), v.shape[1], dtype=torch.float64)
+    for some, rows in zip(E.split(SUMMED, dim=1), v.to(E.dtype).split(SUMMED), strict=True):
+        out += some @ rows
+    return out
+
+
+def _piece(K: Fused) -> int:
+    """Return the rows whose entries are kept at once, a multiple of `ROWS`; 0 if they are fewer."""
+    return SCRATCH_BYTES // (4 * K.right.n * ROWS) * ROWS

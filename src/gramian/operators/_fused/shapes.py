@@ -1,0 +1,58 @@
+"""Shapes of tiles, among which tuning chooses."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import triton
+
+from .points import ROWS
+
+
+class Tile(NamedTuple):
+    """Rows and columns of a tile, warps that compute it, tiles of rows loaded ahead."""
+
+    rows: int
+    columns: int
+    warps: int
+    stages: int
+
+
+TILES = (
+    Tile(128, 64, 8, 2),
+    Tile(128, 64, 4, 3),
+    Tile(64, 64, 4, 3),
+    Tile(64, 128, 4, 2),
+    Tile(128, 128, 8, 3),
+)
+"""The shapes among which tuning chooses; the first is used without."""
+
+WHOLE_TILES = tuple(tile for tile in TILES if tile.rows == ROWS)
+"""Those of a symmetric product, where a program has `ROWS` rows and the square on the diagonal."""
+
+INTERPRETED = Tile(128, 128, 8, 2)
+"""The shape that the interpreter walks through in the fewest steps."""
+
+
+def options(tile: Tile) -> dict[str, int]:
+    """Return what a program is started with for a tile."""
+    return {
+        "BM": tile.rows,
+        "BN": tile.columns,
+        "num_warps": tile.warps,
+        "num_stages": tile.stages,
+    }
+
+
+@functools.cache
+def autotuned(program: Any, shapes: tuple[Tile, ...]) -> Any:
+    """Return a program that tries the tiles in its first call with such shapes, and keeps one.
+
+    Each trial writes all of the results, so that it does not matter what the last one left there.
+    """
+    configs = [
+        triton.Config({"BM": tile.rows, "BN": tile.columns}, tile.warps, tile.stages)
+        for tile in shapes
+    ]
+    return triton.autotune(configs, key=["D", "T", "PROFILE", "DISTANCE"])(program)
