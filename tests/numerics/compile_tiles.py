@@ -15,6 +15,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from gramian.operators._fused import profiles, tiles
+from gramian.operators._fused.products import TARGETS
+from gramian.operators._fused.shapes import SYMMETRIC_TILES, options
 
 PRODUCTS = ("ieee", "3xtf32", "3xbf16")
 
@@ -24,6 +26,12 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
     (tiles.matvec, {"DISTANCE": "3xbf16", "PROFILE": profiles.rational_quadratic, "T": 32}),
     (tiles.matvec, {"DISTANCE": "absolute", "PROFILE": profiles.l1_laplacian, "T": 1}),
     (tiles.matvec, {"DISTANCE": "difference", "PROFILE": profiles.laplacian, "T": 16}),
+    (tiles.symmetric, {"DISTANCE": "3xbf16", "PROFILE": profiles.matern32, "T": 1}),
+    (
+        tiles.symmetric,  # in its first shape, with as many columns of v as there may be
+        {"DISTANCE": "3xtf32", "PROFILE": profiles.gaussian, "T": TARGETS}
+        | options(SYMMETRIC_TILES[0]),
+    ),
     (tiles.block, {"DISTANCE": "3xtf32", "PROFILE": profiles.matern52}),
 ]
 
@@ -40,10 +48,12 @@ def compile_case(program: Any, constants: dict[str, Any], capability: int) -> di
     """Return what a test looks at: sizes, instructions, and offsets narrower than 64 bits."""
     product = constants["DISTANCE"] in PRODUCTS
     constants = {"DIAGONAL": True, "D": 16, "BD": 16, "BM": 64, "BN": 32} | constants
+    launch = {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": True}
+    launch |= {key: constants.pop(key) for key in launch if key in constants}
     constants |= dict.fromkeys(("x_feature", "z_feature") if product else ("x_row", "z_row"), 1)
-    if program is tiles.matvec:
+    if program is not tiles.block:
         constants["PRECISION"] = constants["DISTANCE"] if product else "3xtf32"
-    types = TYPES | {"out": "*fp64" if program is tiles.matvec else "*fp32"}
+    types = TYPES | {"across": "*fp64", "out": "*fp32" if program is tiles.block else "*fp64"}
     names = program.arg_names
     source = ASTSource(
         program,
@@ -55,8 +65,7 @@ def compile_case(program: Any, constants: dict[str, Any], capability: int) -> di
             if name not in constants and name not in UNALIGNED
         },
     )
-    options = {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": True}
-    made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+    made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=launch)
     return {
         "case": f"{program.fn.__name__} {constants['DISTANCE']} {constants['PROFILE'].fn.__name__}",
         "capability": capability,

@@ -22,6 +22,9 @@ DEVICE_BLOCK = 1 << 18
 DEVICE_SHARE = 0.8
 """Part of a device's memory that is used: the rest is for what others keep there."""
 
+DEVICES = r"cpu|cuda(:\d{1,2}(,\d{1,2})*)?"
+"""What an engine may be called after: the CPU, or CUDA devices, with numbers or without."""
+
 
 class Engine(ABC):
     """Products with one block of a kernel matrix, k(x, z), that is never stored.
@@ -180,7 +183,7 @@ def _called(spec: str) -> Engine:
         return NativeEngine(precision="fast")
     name, colon, device = spec.partition(":")
     device = device if colon else {"torch": "cpu", "triton": "cuda"}.get(name, "")
-    if name not in ("torch", "triton") or not re.fullmatch(r"cpu|cuda(:\d{1,2}(,\d{1,2})*)?", device):
+    if name not in ("torch", "triton") or not re.fullmatch(DEVICES, device):
         raise ValueError(
             f"unknown engine {spec!r}; known: auto, torch, native, native:fast, torch:cpu, "
             "torch:cuda[:i[,j,...]], triton[:cuda[:i[,j,...]]]"

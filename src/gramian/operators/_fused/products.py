@@ -17,7 +17,7 @@ from . import tiles
 from .distances import choose
 from .points import ROWS, Points, in_lengthscales, norm
 from .profiles import PROFILES
-from .shapes import INTERPRETED, TILES, WHOLE_TILES, Tile, autotuned, options
+from .shapes import INTERPRETED, SYMMETRIC_TILES, TILES, Tile, autotuned, options
 
 TARGETS = 64
 """Columns of v that are multiplied at once; for more, entries are computed again."""
@@ -156,7 +156,7 @@ class Fused:
         self._start(
             tiles.symmetric,
             lambda meta: (rows // meta["BM"], len(by_row)),
-            WHOLE_TILES,
+            SYMMETRIC_TILES,
             v=packed,
             out=by_row,
             across=by_column,

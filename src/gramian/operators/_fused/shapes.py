@@ -1,4 +1,4 @@
-"""Shapes of tiles, among which tuning chooses."""
+"""Shapes of tiles, and the choice among them by timing."""
 
 from __future__ import annotations
 
@@ -28,8 +28,18 @@ TILES = (
 )
 """The shapes among which tuning chooses; the first is used without."""
 
-WHOLE_TILES = tuple(tile for tile in TILES if tile.rows == ROWS)
-"""Those of a symmetric product, where a program has `ROWS` rows and the square on the diagonal."""
+SYMMETRIC_TILES = (
+    Tile(ROWS, 64, 8, 1),
+    Tile(ROWS, 64, 8, 2),
+    Tile(ROWS, 64, 4, 3),
+    Tile(ROWS, 32, 4, 2),
+    Tile(ROWS, 128, 8, 2),
+)
+"""The same of a symmetric product, where a program has `ROWS` rows, and a square on the diagonal.
+
+Each tile is multiplied from both sides, which takes twice the memory of a core. The first shape has
+room on every GPU with up to `TARGETS` columns; tuning leaves out those that have none.
+"""
 
 INTERPRETED = Tile(128, 128, 8, 2)
 """The shape that the interpreter walks through in the fewest steps."""
