@@ -229,7 +229,7 @@ def test_symmetric_products_of_few_and_many_targets(precision, t):
 
 
 @installed
-@pytest.mark.parametrize("n", [127, 129, 700])
+@pytest.mark.parametrize("n", [127, 129, 400])
 def test_symmetric_products_in_strips_over_several_programs(n, monkeypatch):
     """One tile of rows at a time, several at once, and columns that several programs share."""
     from gramian.operators._fused import products
@@ -238,7 +238,7 @@ def test_symmetric_products_in_strips_over_several_programs(n, monkeypatch):
     K, v64 = exact(Laplacian(0.5), x, x), v.double()
     whole = engine().symmetric(Laplacian(0.5), x, v)
     monkeypatch.setattr(products, "SPAN", 128)
-    for scratch in (0, 8 * 768 * 16 * 2, 8 * 768 * 16 * 4):
+    for scratch in (0, 8 * 512 * 16 * 3):
         monkeypatch.setattr(products, "SCRATCH_BYTES", scratch)
         actual = engine().symmetric(Laplacian(0.5), x, v)
         assert worst(actual, K @ v64, K @ v64.abs()) <= 2e-6
@@ -264,17 +264,16 @@ def test_tiles_left_of_the_diagonal_are_not_evaluated():
 @installed
 def test_symmetric_products_lose_no_digits_over_many_rows():
     """Equal terms, which float32 additions would round the same way each time."""
-    n = 2_500
-    for t in (1, 2):
-        v = torch.full((n, t), 1 / 3)
-        product = engine().symmetric(Gaussian(), torch.zeros(n, 1), v)
-        assert worst(product, v.double().sum(dim=0).expand(n, t), n / 3) <= 1e-6
+    n = 1_100
+    v = torch.full((n, 1), 1 / 3)
+    product = engine().symmetric(Gaussian(), torch.zeros(n, 1), v)
+    assert worst(product, v.double().sum(dim=0).expand(n, 1), n / 3) <= 1e-6
 
 
 # --- the normal product ---------------------------------------------------------------------------
 
-DIVIDED = 4 * 130 * 128
-"""Memory for entries of 128 rows with 130 columns."""
+DIVIDED = 4 * 129 * 128
+"""Memory for entries of 128 rows with 129 columns."""
 
 
 def normal_of(kernel: Kernel, x: Tensor, z: Tensor, precision: str, w, y, diagonal=None):
@@ -288,39 +287,37 @@ def normal_of(kernel: Kernel, x: Tensor, z: Tensor, precision: str, w, y, diagon
 
 @installed
 @pytest.mark.parametrize("way", ["kept", "recomputed"])
-@pytest.mark.parametrize("t", [1, 5, 65])
+@pytest.mark.parametrize("t", [1, 5])
 @pytest.mark.parametrize("d", [3, 20])
 def test_both_ways_to_compute_the_normal_product(way, t, d, monkeypatch):
     from gramian.operators._fused import normal
 
     monkeypatch.setattr(normal, "SCRATCH_BYTES", DIVIDED)
     monkeypatch.setattr(normal, "SUMMED", 50)
-    x, z, v, y = draw(301, d), draw(130, d, 1), draw(130, t, 2), draw(301, t, 3)
-    x[200], w = z[11], draw(301, 1, seed=4)[:, 0].abs()
+    x, z, v, y = draw(257, d), draw(129, d, 1), draw(129, t, 2), draw(257, t, 3)
+    x[200], w = z[11], draw(257, 1, seed=4)[:, 0].abs()
     kernel = Gaussian(d**0.5)
     K, v64 = 2 * exact(kernel, x, z), v.double()
-    for weights, targets in [(None, None), (w, None), (None, y), (w, y)]:
+    for weights, targets in [(None, None), (w, y)]:
         given = normal_of(kernel, x, z, "3xtf32", weights, targets)
         actual = getattr(given, way)(v.to(DEVICE)).cpu()
-        W = torch.ones(301, 1).double() if weights is None else w.double()[:, None]
+        W = torch.ones(257, 1).double() if weights is None else w.double()[:, None]
         u = K @ v64 - (0.0 if targets is None else y.double())
         size = K.T @ (W * (K @ v64.abs() + y.double().abs()))
         assert worst(actual, K.T @ (W * u), size) <= LIMITS["3xtf32"]
 
 
 @installed
-@pytest.mark.parametrize("diagonal", [-290, -3, 0, 120])
+@pytest.mark.parametrize("diagonal", [-250, -3, 120])
 def test_entries_that_are_kept_have_the_diagonal(diagonal, monkeypatch):
     from gramian.operators._fused import normal
 
     # the two share no row here: the diagonal is wrong on purpose, so that it shows
     monkeypatch.setattr(normal, "SCRATCH_BYTES", DIVIDED)
-    x, z, v = draw(301, 3), draw(130, 3, seed=1), draw(130, 2, seed=2)
+    x, z, v = draw(257, 3), draw(129, 3, seed=1), draw(129, 2, seed=2)
     told = normal_of(Gaussian(0.3), x, z, "ieee", None, None, diagonal)
     K = exact(Gaussian(0.3), x, z)
-    i = torch.arange(301)[
-        (torch.arange(301) + diagonal >= 0) & (torch.arange(301) + diagonal < 130)
-    ]
+    i = torch.arange(max(-diagonal, 0), min(129 - diagonal, 257))
     K[i, i + diagonal] = 1.0
     K, v64 = 2 * K, v.double()
     assert worst(told.kept(v.to(DEVICE)).cpu(), K.T @ (K @ v64), K.T @ (K @ v64.abs())) <= 2e-6
