@@ -18,6 +18,7 @@ from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
 from gramian.operators import (
     Engine,
+    KernelOperator,
     NativeEngine,
     SplitEngine,
     TorchEngine,
@@ -25,6 +26,7 @@ from gramian.operators import (
     choose_engine,
 )
 from gramian.operators._compiled import instructions
+from gramian.operators.torch_engine import torch_on
 from gramian.operators.triton_engine import is_installed as triton_installed
 
 GPU = "cuda" if torch.cuda.is_available() else None
@@ -455,14 +457,14 @@ def test_choose_engine_gives_an_engine_back(dtype):
 
 
 @pytest.mark.parametrize(
-    "spec", ["fast", "", "torch:", "torch:tpu", "cuda", "torch:cudax", "TORCH"]
+    "spec", ["fast", "", "torch:", "torch:tpu", "cuda", "torch:cudax", "torch:cuda:0,", "TORCH"]
 )
 def test_choose_engine_refuses_unknown_names(spec):
     with pytest.raises(ValueError, match=f"unknown engine '{spec}'; known: auto, torch, native"):
         choose_engine(spec, dtype=torch.float32)
 
 
-@pytest.mark.parametrize("spec", ["torch:cuda", "torch:cuda:1"])
+@pytest.mark.parametrize("spec", ["torch:cuda", "torch:cuda:1", "torch:cuda:0,1"])
 def test_an_engine_that_cannot_run_is_not_replaced(spec, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match=f"engine='{spec}' needs a CUDA device.*engine='auto'"):
@@ -503,6 +505,31 @@ def test_rows_split_over_engines_keep_their_place(n, dtype, rng, tol):
         actual = two.normal(kernel, rows, z, v, weights=w, targets=y, **at)
         atol = tol(dtype, 50) * float(expected.abs().max())
         torch.testing.assert_close(actual, expected, rtol=0, atol=atol)
+
+
+def test_devices_are_named_together(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    for spec, devices in {"0,1": ["cuda:0", "cuda:1"], "2,00": ["cuda:2", "cuda:0"]}.items():
+        chosen = choose_engine(f"torch:cuda:{spec}", dtype=torch.float32)
+        assert isinstance(chosen, SplitEngine)
+        assert [each.device for each in chosen.engines] == devices
+    assert choose_engine("torch:cuda:1", dtype=torch.float32) == torch_on("cuda:1")
+    with pytest.raises(
+        ValueError, match="'torch:cuda:1,3' needs CUDA device 3, but this torch sees"
+    ):
+        choose_engine("torch:cuda:1,3", dtype=torch.float32)
+    with pytest.raises(ValueError, match="'cuda:0,1,0' names a device twice"):
+        choose_engine("torch:cuda:0,1,0", dtype=torch.float32)
+
+
+def test_the_meter_counts_what_a_symmetric_product_evaluates(rng):
+    x, v = draw(rng, (41, 3), (41, 2), dtype=torch.float32)
+    one = TorchEngine(threads=1)
+    for engine, expected in {one: 41 * 42 // 2, SplitEngine((one, one)): 41 * 41}.items():
+        K = KernelOperator(Gaussian(), x, x, engine)
+        torch.testing.assert_close(K @ v, exact(Gaussian(), x, x).float() @ v, rtol=0, atol=1e-5)
+        assert K.meter.evaluations == expected
 
 
 def test_an_engine_that_splits_rows_needs_others():

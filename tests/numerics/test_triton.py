@@ -18,7 +18,7 @@ from torch import Tensor
 from gramian import KernelRidge, kernels
 from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, Matern52
-from gramian.operators import TorchEngine, TritonEngine, choose_engine, triton_engine
+from gramian.operators import SplitEngine, TorchEngine, TritonEngine, choose_engine, triton_engine
 from gramian.operators._fused.distances import LIMITS, choose, squared_error
 from gramian.operators.triton_engine import is_installed
 
@@ -417,7 +417,7 @@ def test_a_kernel_that_does_not_fit_is_refused(kernel):
 
 
 @installed
-@pytest.mark.parametrize("spec", ["triton", "triton:cuda", "triton:cuda:1"])
+@pytest.mark.parametrize("spec", ["triton", "triton:cuda", "triton:cuda:1", "triton:cuda:0,1"])
 def test_engines_of_devices_that_are_not_there_are_not_replaced(spec, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match=r"TritonEngine.* needs a CUDA device.*engine='auto'"):
@@ -430,7 +430,9 @@ def test_a_device_beyond_those_that_are_there(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert choose_engine("triton:cuda:1", dtype=torch.float32) == TritonEngine("cuda:1")
     assert choose_engine("torch:cuda:1", dtype=torch.float32).device == "cuda:1"
-    for spec in ("triton:cuda:2", "torch:cuda:2"):
+    two = SplitEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))
+    assert choose_engine("triton:cuda:0,1", dtype=torch.float32) == two
+    for spec in ("triton:cuda:2", "torch:cuda:2", "triton:cuda:0,2", "torch:cuda:2,1"):
         with pytest.raises(ValueError, match="needs CUDA device 2, but this torch sees 2"):
             choose_engine(spec, dtype=torch.float32)
 
@@ -439,7 +441,7 @@ def test_a_device_beyond_those_that_are_there(monkeypatch):
 def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)  # of which it takes one
     for capability, expected in {(9, 0): True, (8, 0): True, (7, 5): False}.items():
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda c=capability: c)
         chosen = choose_engine("auto", dtype=torch.float32)

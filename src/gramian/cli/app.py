@@ -20,7 +20,9 @@ Data = Annotated[Path, typer.Argument(help="Parquet file or directory, CSV, or .
 Model = Annotated[Path, typer.Argument(help="A model that `gramian fit` wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Memory = Annotated[str, typer.Option(help="Memory for predictions, beside data and libraries.")]
-Engine = Annotated[str, typer.Option(help="auto, native, torch, triton, or torch:cuda:1.")]
+Engine = Annotated[
+    str, typer.Option(help="auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1.")
+]
 OUTPUT = "What comes out"
 
 

@@ -22,9 +22,12 @@ def info(model: Path | None) -> Report:
 
 def _about_here() -> Report:
     tiles, cards = compiled_tiles(), range(torch.cuda.device_count())
-    cuda = [f"torch:cuda:{i}" for i in cards]
+    devices = [str(i) for i in cards]
+    if len(devices) > 1:
+        devices.append(",".join(devices))  # rows divided among all of them
+    cuda = [f"torch:cuda:{each}" for each in devices]
     if is_usable():
-        cuda = [*(f"triton:cuda:{i}" for i in cards), *cuda]
+        cuda = [*(f"triton:cuda:{each}" for each in devices), *cuda]
     return {
         "version": __version__,
         "python": platform.python_version(),

@@ -74,7 +74,9 @@ class FitOptions:
     memory_limit: Annotated[
         str | None, _option(WORK, "Memory for the fit beside data and libraries, as 500MB.")
     ] = None
-    engine: Annotated[str, _option(WORK, "auto, native, torch, triton, or torch:cuda:1.")] = "auto"
+    engine: Annotated[
+        str, _option(WORK, "auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1.")
+    ] = "auto"
     seed: Annotated[int, _option(WORK, "For random landmarks and held-out rows.")] = 0
 
     def __post_init__(self) -> None:
