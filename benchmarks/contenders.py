@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
+from torch import Tensor
 
 from gramian import KernelRidge, kernels
 from gramian.data import as_rows
@@ -26,6 +27,7 @@ from gramian.preconditioners import FalkonFactor
 from gramian.problems import NystromProblem
 
 from .common import clock, forget_peak, memory
+from .engine import Case
 from .sets import Split, errors, load
 
 
@@ -110,6 +112,15 @@ def _result(split: Split, prediction: np.ndarray, fit, predict, before: int) -> 
         "before": before / 1e6,
         "peak": memory("HWM") / 1e6,
     }
+
+
+def keops(case: Case) -> Tensor:
+    """Return a product by KeOps, which compiles a program for each number of features."""
+    from pykeops.torch import LazyTensor
+
+    x, z = (points / case.lengthscale for points in (case.x, case.z))
+    K = (-((LazyTensor(x[:, None]) - LazyTensor(z[None])) ** 2).sum(-1) / 2).exp()
+    return K.T @ (K @ case.v - case.y) if case.normal else K @ case.v
 
 
 def stages(task: Task) -> dict[str, float]:

@@ -22,6 +22,7 @@ from gramian.operators import Engine, KernelOperator, TorchEngine, TritonEngine
 from gramian.solvers import ASkotch, EigenPro3, Falkon
 
 from .common import ROOT, clock, forget_peak, markdown, memory, write
+from .contenders import keops
 from .engine import Case, exact
 
 DIMS, TARGETS = (4, 18, 90, 784), (1, 10)
@@ -39,15 +40,17 @@ EXPONENTIALS_PER_CLOCK = 16
 
 NOTES = f"""\
 Pairs per second, in 10^9, of one product with n x {COLUMNS:,} kernel entries; x and z normal and on
-the device, Gaussian kernel of lengthscale sqrt(d), float32. Contenders take turns in one process;
-least of the rounds, after one for compiling and tuning.
+the device, Gaussian kernel of lengthscale sqrt(d), float32. `symmetric`: of rows with themselves,
+with as many entries, all of which count as pairs though `TritonEngine` evaluates half of them.
+Contenders take turns in one process; least of the rounds, after one for compiling and tuning.
 
 - ieee, 3xtf32, 3xbf16: `TritonEngine` with that precision, through `KernelOperator`.
 - torch: unfused. `addmm` of norms and products without TF32, `exp_`, and `@`, on as many rows at a
   time as make 2^28 entries; in `normal` the entries are kept for the second product.
 - KeOps: `LazyTensor`, where it is installed.
 - of the floor: pairs per second over what the arithmetic units allow for the distances, 2 d
-  operations a pair, or for one exponential a pair, whichever is less; twice of both in `normal`.
+  operations a pair, or for one exponential a pair, whichever is less; twice of both in `normal`
+  (with many features entries may be kept, and more than all of it reached), half in `symmetric`.
 
 `error` is the relative distance (Frobenius norm) to the product in float64 from differences, for
 the first {CHECKED} rows."""
@@ -73,14 +76,6 @@ def unfused(case: Case) -> Tensor:
     return sum(out[1:], out[0]) if case.normal else torch.cat(out)
 
 
-def keops(case: Case) -> Tensor:
-    from pykeops.torch import LazyTensor
-
-    x, z = (points / case.lengthscale for points in (case.x, case.z))
-    K = (-((LazyTensor(x[:, None]) - LazyTensor(z[None])) ** 2).sum(-1) / 2).exp()
-    return K.T @ (K @ case.v - case.y) if case.normal else K @ case.v
-
-
 def contenders(device: str) -> dict[str, Callable[[Case], Tensor]]:
     works: dict[str, Callable[[Case], Tensor]] = {
         precision: lambda case, precision=precision: fused(case, TritonEngine(device, precision))
@@ -96,8 +91,13 @@ def contenders(device: str) -> dict[str, Callable[[Case], Tensor]]:
 
 
 def placed(case: Case, device: str) -> Case:
-    tensors = (u.to(device) for u in (case.x, case.z, case.v, case.y))
-    return Case(*tensors, case.kernel, case.lengthscale, case.normal)
+    x, v, y = (u.to(device) for u in (case.x, case.v, case.y))
+    z = x if is_symmetric(case) else case.z.to(device)
+    return Case(x, z, v, y, case.kernel, case.lengthscale, case.normal)
+
+
+def is_symmetric(case: Case) -> bool:
+    return case.x is case.z
 
 
 def seconds(work: Callable[[], Any], device: str) -> float:
@@ -119,7 +119,7 @@ def floor(case: Case, precision: str, device: str) -> float | None:
     if flops is None or hertz == 0:
         return None
     each = max(2 * case.x.shape[1] / flops[precision], 1 / EXPONENTIALS_PER_CLOCK)
-    return float(hertz / each / (1 + case.normal))
+    return float(hertz / each / (1 + case.normal) * (1 + is_symmetric(case)))
 
 
 def rates(case: Case, device: str, rounds: int) -> dict[str, Any]:
@@ -131,8 +131,9 @@ def rates(case: Case, device: str, rounds: int) -> dict[str, Any]:
     least = dict.fromkeys(works, math.inf)
     case, few = placed(case, device), placed(few, device)
     for name, work in works.items():
-        row[f"error {name}"] = float((work(few).cpu().double() - truth).norm() / truth.norm())
-        work(case)
+        whole = work(case)
+        told = (work(few) if case.normal else whole[:CHECKED]).cpu().double()
+        row[f"error {name}"] = float((told - truth).norm() / truth.norm())
     for _ in range(rounds):
         for name, work in works.items():
             least[name] = min(least[name], seconds(lambda work=work: work(case), device))
@@ -151,16 +152,20 @@ def rate_table(
     device: str, n: int, m: int, rounds: int, dims: tuple[int, ...] = DIMS
 ) -> list[dict[str, Any]]:
     table = []
-    for normal in (False, True):
+    for product in ("matvec", "normal", "symmetric"):
         for t in TARGETS:
             for d in dims:
-                case = drawn(n, m, d, t, normal)
-                about = {"product": "normal" if normal else "matvec", "t": t, "d": d}
+                case = drawn(product, n, m, d, t)
+                about = {"product": product, "t": t, "d": d}
                 table.append(shown(about | rates(case, device, rounds)))
     return table
 
 
-def drawn(n: int, m: int, d: int, t: int, normal: bool) -> Case:
+def drawn(product: str, n: int, m: int, d: int, t: int) -> Case:
+    if product == "symmetric":
+        case = Case.draw(math.isqrt(n * m), d, t, torch.float32, False)
+        return Case(case.x, case.x, case.y, case.y, case.kernel, case.lengthscale, False)
+    normal = product == "normal"
     case = Case.draw(max(n, m), d, t, torch.float32, normal)
     return Case(case.x[:n], case.x.flip(0)[:m] + 0.0, torch.randn(m, t), case.y[:n], case.kernel,
                 case.lengthscale, normal)  # fmt: skip

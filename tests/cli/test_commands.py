@@ -49,6 +49,12 @@ def test_info_about_this_installation(report):
     assert said["solvers"] == list(solvers.names())
 
 
+def test_info_names_the_devices_one_by_one_and_together(report, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    cuda = [name for name in report("info")["engines"] if name.startswith("torch:cuda")]
+    assert cuda == ["torch:cuda:0", "torch:cuda:1", "torch:cuda:0,1"]
+
+
 def test_info_about_a_model(report, fit, train):
     said = report("info", fit(train, "--landmarks", 20, "--kernel", "matern52"))
     assert said["kernel"]["name"] == "matern52"

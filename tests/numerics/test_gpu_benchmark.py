@@ -28,7 +28,7 @@ def gpu(monkeypatch) -> ModuleType:
 def test_rates_and_errors_of_every_contender(gpu):
     table = gpu.rate_table(DEVICE, 20, 30, 1, dims=(9,))
     assert [(row["product"], row["t"]) for row in table] == [
-        (product, t) for product in ("matvec", "normal") for t in (1, 10)
+        (product, t) for product in ("matvec", "normal", "symmetric") for t in (1, 10)
     ]
     for row in table:
         for name in gpu.contenders(DEVICE):
