@@ -15,7 +15,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from gramian.operators._fused import profiles, tiles
-from gramian.operators._fused.products import TARGETS
+from gramian.operators._fused.products import SYMMETRIC_TARGETS
 from gramian.operators._fused.shapes import SYMMETRIC_TILES, options
 
 PRODUCTS = ("ieee", "3xtf32", "3xbf16")
@@ -29,7 +29,7 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
     (tiles.symmetric, {"DISTANCE": "3xbf16", "PROFILE": profiles.matern32, "T": 1}),
     (
         tiles.symmetric,  # in its first shape, with as many columns of v as there may be
-        {"DISTANCE": "3xtf32", "PROFILE": profiles.gaussian, "T": TARGETS}
+        {"DISTANCE": "3xtf32", "PROFILE": profiles.gaussian, "T": SYMMETRIC_TARGETS}
         | options(SYMMETRIC_TILES[0]),
     ),
     (tiles.block, {"DISTANCE": "3xtf32", "PROFILE": profiles.matern52}),

@@ -220,7 +220,7 @@ def test_a_nan_and_far_points(dtype):
 
 @installed
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("t", [1, 3, 65])
+@pytest.mark.parametrize("t", [1, 3, 33])
 def test_symmetric_products_of_few_and_many_targets(precision, t):
     x, v = draw(131, 10), draw(131, t, seed=1)
     K, v64 = exact(Matern52(3.0), x, x), v.double()

@@ -22,6 +22,9 @@ from .shapes import INTERPRETED, SYMMETRIC_TILES, TILES, Tile, autotuned, option
 TARGETS = 64
 """Columns of v that are multiplied at once; for more, entries are computed again."""
 
+SYMMETRIC_TARGETS = TARGETS // 2
+"""The same in a symmetric product, which needs registers for K v and K' v."""
+
 SPAN = 4096
 """Columns that one program adds up at least."""
 
@@ -92,28 +95,30 @@ class Fused:
 
     def __matmul__(self, v: Tensor) -> Tensor:
         """Return the product with v, (m, t), in float64."""
-        return self._by_targets(self._product, v)
+        return self._by_targets(self._product, v, TARGETS)
 
     def symmetric(self, v: Tensor) -> Tensor:
         """Return the product with v of rows with themselves, each pair evaluated once.
+
+        That is so for up to `SYMMETRIC_TARGETS` columns of v; for more, once for so many each.
 
         Programs share the columns, and columns the rows of many programs: sums for both are kept
         apart in memory, at most `SCRATCH_BYTES` of those for columns, and then added up in order.
         Atomic additions would move as many numbers, in an order that changes from run to run.
         """
-        return self._by_targets(self._symmetric, v)
+        return self._by_targets(self._symmetric, v, SYMMETRIC_TARGETS)
 
     def part(self, start: int, size: int) -> Fused:
         """Return at most `size` of the rows from `start` on, both multiples of `ROWS`."""
         diagonal = None if self.diagonal is None else self.diagonal + start
         return replace(self, left=self.left.part(start, size), diagonal=diagonal)
 
-    def _by_targets(self, product: Callable[[Tensor], Tensor], v: Tensor) -> Tensor:
+    def _by_targets(self, product: Callable[[Tensor], Tensor], v: Tensor, most: int) -> Tensor:
         if v.shape[0] != self.right.n:
             raise ValueError(f"v has {v.shape[0]} rows, but there are {self.right.n} columns")
         out = v.new_empty(self.left.n, v.shape[1], dtype=torch.float64)
-        for start in range(0, v.shape[1], TARGETS):
-            some = slice(start, start + TARGETS)
+        for start in range(0, v.shape[1], most):
+            some = slice(start, start + most)
             out[:, some] = product(v[:, some])
         return out
 

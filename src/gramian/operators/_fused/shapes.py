@@ -38,7 +38,7 @@ SYMMETRIC_TILES = (
 """The same of a symmetric product, where a program has `ROWS` rows, and a square on the diagonal.
 
 Each tile is multiplied from both sides, which takes twice the memory of a core. The first shape has
-room on every GPU with up to `TARGETS` columns; tuning leaves out those that have none.
+room on every GPU, however many columns v has; tuning leaves out those that have none.
 """
 
 INTERPRETED = Tile(128, 128, 8, 2)
