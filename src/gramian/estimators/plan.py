@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -111,7 +112,7 @@ def least_blocks(size: Size) -> int:
     return LEAST_BLOCKS + 64 * size.d * size.itemsize
 
 
-def dense_bytes(solver: Solver, size: Size, mapped: bool = False) -> int:  # type: ignore[type-arg]
+def dense_bytes(solver: Solver[Any, Any], size: Size, mapped: bool = False) -> int:
     """Return the memory for factors and vectors of a solver, with its centers or without."""
     n, m, t = size.n, size.m, size.t
     vectors = 8 * t * (6 * m + (8 * n if size.full else n))
@@ -128,7 +129,7 @@ def dense_bytes(solver: Solver, size: Size, mapped: bool = False) -> int:  # typ
     return vectors + (solver.factor_bytes(n) if isinstance(solver, PCG) else 0)
 
 
-def _center_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
+def _center_bytes(solver: Solver[Any, Any], size: Size) -> int:
     """Return what the centers of a streaming solver take, and those that are temporary."""
     if size.full:
         return 0
@@ -178,7 +179,7 @@ def _streaming_evaluations(
     return iterations * (n * (m + s) + 2 * n * m * delayed) + 2 * s * s + m * (m + s)
 
 
-def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ignore[type-arg]
+def evaluations(solver: Solver[Any, Any], size: Size, iterations: int) -> int:
     """Return the kernel evaluations of some iterations, setup included."""
     n, m = size.n, size.m
     if isinstance(solver, Direct):
@@ -195,7 +196,7 @@ def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ig
     return int(last * (1 + LEVELS * size.fits))
 
 
-def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
+def operations(solver: Solver[Any, Any], size: Size) -> float:
     """Return the floating-point operations of the dense factorisations."""
     n, m = float(size.n), float(size.m)
     if isinstance(solver, Direct):
@@ -212,7 +213,7 @@ def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
 
 
 def calibrated_seconds(
-    solver: Solver,  # type: ignore[type-arg]
+    solver: Solver[Any, Any],
     size: Size,
     iterations: int,
     kernel: Kernel,
@@ -258,12 +259,12 @@ def _container_limits() -> list[int]:
     return found
 
 
-def split_memory(limit: int | None, solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
+def split_memory(limit: int | None, solver: Solver[Any, Any], size: Size) -> int:
     """Return the bytes left for blocks of rows; ValueError as in `divided`."""
     return divided(limit, solver, size)[1]
 
 
-def divided(limit: int | None, solver: Solver, size: Size) -> tuple[int, int]:  # type: ignore[type-arg]
+def divided(limit: int | None, solver: Solver[Any, Any], size: Size) -> tuple[int, int]:
     """Return the bytes for what a solver keeps, and those left for blocks of rows.
 
     Centers of a streaming solver that take more than the blocks are in a file, see
@@ -292,7 +293,7 @@ def divided(limit: int | None, solver: Solver, size: Size) -> tuple[int, int]:  
     )
 
 
-def _what_fits(free: int, solver: Solver, size: Size) -> str:  # type: ignore[type-arg]
+def _what_fits(free: int, solver: Solver[Any, Any], size: Size) -> str:
     """Say how many centers would fit, or what the limit would have to be."""
     fits = _most(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
     if fits == 0:
