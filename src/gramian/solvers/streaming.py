@@ -99,7 +99,8 @@ def held_centers(K: KernelOperator) -> KernelOperator:
     """
     if isinstance(K.cols, ArrayRows):
         return K
-    return K.against(gathered(K.cols, torch.arange(K.shape[1]), K.memory_bytes, dense=True))
+    points = gathered(K.cols, torch.arange(K.shape[1]), K.memory_bytes, dense=True)
+    return K.against(K.at_hand(points))
 
 
 def relative_weights(problem: FullProblem | NystromProblem) -> Float[Tensor, " n"] | None:
