@@ -183,7 +183,7 @@ class NystromProblem(_Ridge):
         """Return the problem whose landmarks are rows `index` of an (n, n) operator."""
         weight = torch.ones(len(index)) if landmark_weight is None else landmark_weight
         if weights is not None:
-            weight = weight * (weights[index] / weights.mean())
+            weight = weight.to(weights.device) * (weights[index] / weights.mean())
         K = replace(K, device=targets.device)
         against = K.against(K.points(index))
         return cls(against, targets, penalty, weights, weight.double(), index=index)

@@ -76,9 +76,9 @@ class KMeans(SizeOrPenalty):
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         n = K.shape[0]
         m = self._size(K, rng)
-        clusters = lloyd(K.rows, first_centers(K, m, rng), self.iterations)
+        clusters = lloyd(K.fed_rows(), first_centers(K, m, rng), self.iterations)
         points = clusters.centers.to(K.rows.dtype)
-        weight = clusters.sizes * (len(points) / n)
+        weight = clusters.sizes.cpu() * (len(points) / n)
         penalty = self.penalty or self._penalty(K, points, weight)
         info = {"coverage": len(points) / n, "inertia": clusters.inertia}
         points = K.at_hand(gathered(as_rows(points), torch.arange(len(points)), K.memory_bytes))

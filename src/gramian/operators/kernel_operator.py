@@ -240,14 +240,14 @@ class KernelOperator:
             return K.to(self.device)
 
         size = self._budget(1).streamed(z.shape[0], result=z.shape[0] * z.itemsize)
-        return self._fed().map(one, *self._row_numbers(), size=size)
+        return self.fed_rows().map(one, *self._row_numbers(), size=size)
 
     def strips(self) -> Iterator[tuple[slice, Float[Tensor, "b m"]]]:
         """Yield blocks of rows of the matrix, in order: for what cannot do with products."""
         self._count()
         z = self._hold(self.cols, 1)
         size = max(1, min(LARGEST_BLOCK, self.memory_bytes // (4 * z.shape[0] * z.itemsize)))
-        for rows, block in self._fed().blocks(size):
+        for rows, block in self.fed_rows().blocks(size):
             start = rows.start if self._same else None
             K = self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
             yield rows, K.to(self.device)
@@ -260,6 +260,10 @@ class KernelOperator:
         """Return points on the device of this operator, but for what is mapped or sparse."""
         small = points.numel() * points.itemsize <= self.memory_bytes
         return points if is_sparse(points) or not small else points.to(self.device)
+
+    def fed_rows(self) -> RowSource:
+        """Return the rows, whose blocks come to the device of this operator."""
+        return self.rows if self.device.type == "cpu" else self.engine.feed(self.rows)
 
     def _check_rows(self, name: str, vector: Tensor | None, rows: int) -> None:
         if vector is not None and vector.shape[0] != rows:
@@ -276,10 +280,6 @@ class KernelOperator:
         """Return whether the rows can be held on both sides at once."""
         dense = self._same and self.rows.random_access and not self.rows.sparse
         return dense and self._budget(t).holds_both(self.shape[0])
-
-    def _fed(self) -> RowSource:
-        """Return the rows on the way to where their entries stay."""
-        return self.rows if self.device.type == "cpu" else self.engine.feed(self.rows)
 
     def _row_numbers(self) -> list[Tensor]:
         return [torch.arange(self.shape[0])] if self._same else []
