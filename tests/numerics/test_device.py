@@ -10,17 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from gramian import kernels, landmarks, solvers
+from gramian import KernelModel, KernelRidge, KernelRidgeClassifier, kernels, landmarks, solvers
+from gramian.callbacks import Checkpoint, Validate
 from gramian.data import ArrayRows, RowSource
+from gramian.estimators import plan as plans
+from gramian.estimators.memory import Size
+from gramian.estimators.placement import Placement
 from gramian.operators import KernelOperator, TorchEngine
 from gramian.problems import FullProblem, NystromProblem
-from gramian.solvers import Solver, State, max_iterations, solve
+from gramian.solvers import Falkon, Solver, State, max_iterations, solve
 
 DEVICE = torch.device("meta")  # the one whose tensors torch makes without a driver
 MIXING = ("index", "copy", "local_scalar")
@@ -63,7 +68,9 @@ def computed(func: Any, args: Any, kwargs: Any) -> Any:
     flat, spec = tree_flatten((args, kwargs))
     mine = [type(value) is Pretended for value in flat]
     # numbers are wrapped as tensors without dimensions, which may meet any device
-    others = [isinstance(v, Tensor) and v.ndim > 0 and not m for v, m in zip(flat, mine)]
+    others = [
+        isinstance(v, Tensor) and v.ndim > 0 and not m for v, m in zip(flat, mine, strict=True)
+    ]
     name = func.name()
     if any(mine) and any(others) and not any(part in name for part in MIXING):
         raise RuntimeError(f"{name}: expected all tensors to be on the same device")
@@ -73,10 +80,10 @@ def computed(func: Any, args: Any, kwargs: Any) -> Any:
     there = any(mine) if asked is None else torch.device(asked) == DEVICE
     if "copy_" in name and not name.startswith("aten::_to_copy"):
         there = mine[0]
-    plain = [value.numbers if m else value for value, m in zip(flat, mine)]
+    plain = [value.numbers if m else value for value, m in zip(flat, mine, strict=True)]
     plain = [torch.device("cpu") if isinstance(v, torch.device) else v for v in plain]
     args, kwargs = tree_unflatten(plain, spec)
-    known = {id(value.numbers): value for value, m in zip(flat, mine) if m}
+    known = {id(value.numbers): value for value, m in zip(flat, mine, strict=True) if m}
 
     def wrapped(value: Any) -> Any:
         if not there or not isinstance(value, Tensor):
@@ -212,3 +219,137 @@ def test_each_selector_works_with_matrices_there(name, where):
     expected, chosen = found
     assert torch.allclose(chosen.points.cpu(), expected.points, atol=1e-5)
     assert torch.allclose(chosen.weight, expected.weight, rtol=1e-5)
+
+
+# --- estimators -----------------------------------------------------------------------------------
+
+
+def rows_and_targets(n: int = N) -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(0).standard_normal((n, 3)).astype(np.float32)
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+def settings(engine: Any, **more: Any) -> dict[str, Any]:
+    return {"engine": engine, "penalty": 1e-3, "lengthscale": 1.5, "random_state": 0, **more}
+
+
+class Full(PretendedEngine):
+    """A device without room for anything but blocks."""
+
+    def device_bytes(self) -> int:
+        return 1 << 20
+
+
+FITS = {
+    "falkon": {"landmarks": M},
+    "falkon, bless": {"landmarks": "bless", "penalty": 1e-2},
+    "falkon, auto": {"landmarks": landmarks.Bless(penalty=0.05), "penalty": "auto", "max_iter": 3},
+    "direct": {},
+    "pcg": {"solver": "pcg"},
+    "eigenpro3": {"solver": "eigenpro3", "landmarks": M, "max_iter": 2, "penalty": 0.0},
+}
+
+
+@pytest.mark.filterwarnings("ignore:stopped after", "ignore:the smallest penalty")
+class TestEstimators:
+    @pytest.mark.parametrize(
+        ("name", "engine"), [*((name, PretendedEngine) for name in FITS), ("falkon", Full)]
+    )
+    def test_a_fit_is_that_of_the_host(self, name, engine):
+        X, y = rows_and_targets()
+        weights = np.linspace(0.5, 1.5, len(y))
+        told = []
+        for where in (TorchEngine(threads=1), engine()):
+            model = KernelRidge(**settings(where, **FITS[name])).fit(X, y, weights)
+            assert model.model_.coef.device.type == "cpu"
+            assert next(model.model_.centers.blocks(1))[1].device.type == "cpu"
+            told.append(model.predict(X))
+        assert np.abs(told[1] - told[0]).max() <= 1e-3
+
+    def test_a_classifier_too(self):
+        X, y = rows_and_targets()
+        labels = np.digitize(y, [-0.5, 0.5])
+        first, second = (
+            KernelRidgeClassifier(**settings(where, landmarks=M)).fit(X, labels).predict(X)
+            for where in (TorchEngine(threads=1), PretendedEngine())
+        )
+        assert (first == second).mean() > 0.97
+
+    def test_partial_fit_goes_on(self):
+        X, y = rows_and_targets()
+        given = {"solver": "eigenpro3", "landmarks": M, "penalty": 0.0}
+        told = []
+        for where in (TorchEngine(threads=1), PretendedEngine()):
+            model = KernelRidge(**settings(where, **given))
+            model.partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])
+            told.append(model.predict(X))
+        assert np.abs(told[1] - told[0]).max() <= 1e-3
+
+    @pytest.mark.parametrize("order", ["there and back", "back and there"])
+    def test_checkpoints_and_models_are_read_elsewhere(self, order, tmp_path):
+        X, y = rows_and_targets()
+        engines = [PretendedEngine(), TorchEngine(threads=1)]
+        first, second = engines if order == "there and back" else engines[::-1]
+        given = {"landmarks": M, "tol": 0.0}
+        whole = KernelRidge(**settings(second, **given, max_iter=5)).fit(X, y)
+        for engine, steps in ((first, 2), (second, 5)):
+            callbacks = [Checkpoint(tmp_path / "state"), Validate(X, y)]
+            fitted = KernelRidge(
+                **settings(engine, **given, max_iter=steps, callbacks=callbacks)
+            ).fit(X, y)
+        assert [row["iteration"] for row in fitted.history_] == [2, 3, 4, 5]
+        assert np.abs(fitted.predict(X) - whole.predict(X)).max() <= 1e-4
+        fitted.model_.save(tmp_path / "model")
+        loaded = KernelModel.load(tmp_path / "model")
+        for engine in engines:
+            again = loaded.predict(X, engine=engine)[:, 0].numpy()
+            assert np.abs(again - fitted.predict(X)).max() <= 1e-5
+
+    def test_a_warm_start_goes_on_there(self):
+        X, y = rows_and_targets()
+        model = KernelRidge(**settings("torch", landmarks=M, max_iter=3, warm_start=True)).fit(X, y)
+        before = model.history_[-1]["rel_residual"]
+        model.set_params(engine=PretendedEngine()).fit(X, y)
+        assert model.history_[0]["rel_residual"] <= 1.1 * before
+
+    def test_the_plan_tells_what_is_there(self, monkeypatch):
+        once = plans._seconds
+        monkeypatch.setattr(plans, "_seconds", lambda work: once(work, budget=1e-9))
+        monkeypatch.setattr(plans, "DEVICE_SCALE", 1)
+        X, _ = rows_and_targets()
+        there = KernelRidge(**settings(PretendedEngine(), landmarks=M)).plan(X)
+        assert (there.device, there.memory_bytes < there.device_bytes) == ("meta", True)
+        assert "of the device" in str(there)
+        full = KernelRidge(**settings(Full(), landmarks=M)).plan(X)
+        assert (full.device, full.device_bytes > 0) == ("cpu", True)
+        host = KernelRidge(**settings(TorchEngine(threads=1), landmarks=M)).plan(X)
+        assert (host.device, host.device_bytes) == ("cpu", 0)
+
+
+class TestPlacement:
+    def test_what_fits_where(self):
+        size = Size(n=1_000_000, d=100, t=1, m=1000, itemsize=4, full=False)
+
+        class Sized(PretendedEngine):
+            def __init__(self, size: int) -> None:
+                super().__init__()
+                object.__setattr__(self, "size", size)
+
+            def device_bytes(self) -> int:
+                return self.size
+
+        for available, device, rows in ((10**7, "cpu", False), (3 * 10**8, "meta", False),
+                                        (10**9, "meta", True)):  # fmt: skip
+            where = Placement.of(Sized(available), Falkon(), size, None)
+            assert (where.device, where.with_rows) == (device, rows)
+            if device == "meta":
+                assert where.device_bytes + where.block_bytes <= available
+                assert where.host_bytes == 0
+
+    def test_a_limit_of_the_host_bounds_what_waits_to_be_sent(self):
+        size = Size(n=10_000_000, d=1000, t=1, m=1000, itemsize=4, full=False)
+        where = Placement.of(PretendedEngine(), Falkon(), size, 200 << 20)
+        assert where.device == "meta"
+        assert where.block_bytes <= 100 << 20
+        with pytest.raises(ValueError, match="raise the limit"):
+            Placement.of(PretendedEngine(), Falkon(), size, 1 << 20)
