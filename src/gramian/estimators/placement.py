@@ -8,7 +8,7 @@ from typing import Any
 from .._checks import readable_bytes
 from ..operators import Engine
 from ..solvers import Solver
-from .memory import Size, dense_bytes, divided, least_blocks
+from .memory import Size, dense_bytes, divided, least_blocks, machine_memory
 
 SHARE_OF_BLOCKS = 4
 """One part of so many of a device's memory stays free for blocks, however many rows there are."""
@@ -76,8 +76,9 @@ class Placement:
         with_rows = size.pairs_once and rows <= free - max(least, free // SHARE_OF_BLOCKS)
         kept = dense + rows * with_rows
         blocks = max(least, (available - kept) // 2)
-        if limit is not None and not with_rows:
-            blocks = min(blocks, max(least, limit // 2))  # blocks wait on the host, too
+        if not with_rows:  # blocks wait on the host, too
+            host = machine_memory() if limit is None else limit
+            blocks = min(blocks, max(least, host // 2))
         return cls(device, with_rows, 0, kept, blocks)
 
     def bytes_with_blocks(self, engine: Engine, size: Size) -> tuple[int, int]:
