@@ -1,25 +1,30 @@
-"""Kernel evaluations per second of the compiled tiles, against torch tiles and scikit-learn."""
+"""Kernel evaluations per second of the compiled tiles, against torch tiles, KeOps, scikit-learn."""
 
 from __future__ import annotations
 
 import argparse
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.metrics import pairwise
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from gramian import kernels
 from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
 
-from .common import interleaved, markdown, write
+from .common import forget_peak, interleaved, markdown, memory, write
+from .contenders import keops
 from .engine import CHUNK, Case, M, exact
 
 ROWS = {1: 40_000, 4: 40_000, 18: 20_000, 90: 10_000, 784: 4_000}
 FMA_PER_SECOND = 7.1e9
+KEOPS_PAIRS = 4_000_000_000  # times features
 STUDY = {4: 6.92, 18: 3.07, 90: 0.86, 784: 0.099}
 NOTES = f"""\
 Pairs per second, in 10^9, of one product with n x {M:,} kernel entries; x and z normal, lengthscale
@@ -28,6 +33,7 @@ two. Contenders take turns in one process; least of the rounds.
 
 - native: `NativeEngine`; torch: `TorchEngine`, both through `KernelOperator`.
 - sklearn: `sklearn.metrics.pairwise`, {CHUNK:,} rows at a time, and `@`.
+- KeOps: `LazyTensor` of pykeops on the CPU, where it is installed; of fewer rows from d = 90 on.
 - study: float32 rates of the hand-written tiles that the compiled ones were modelled on, on an
   idle machine of the same kind.
 - limit: what {FMA_PER_SECOND:.2g} vector operations per second allow (two a cycle, measured on an
@@ -71,11 +77,30 @@ def rates(
         }
         if kernel in PAIRWISE and threads == 1:
             works["sklearn"] = lambda: sklearn(case, kernel)
-        for name, seconds in interleaved(works, rounds=rounds, slow=("sklearn",)).items():
+        fewer = few_rows(case)
+        if kernel == "gaussian" and find_spec("pykeops"):
+            keops(few_rows(case, 10))  # which it compiles first
+            works["KeOps"] = lambda threads=threads, fewer=fewer: keops_on(fewer, threads)
+        for name, seconds in interleaved(works, rounds=rounds, slow=("sklearn", "KeOps")).items():
             spent = seconds.cpu if threads == 1 else seconds.wall
-            row[f"{name}, {what}"] = case.pairs / spent / 1e9
-        row[f"native / torch, {what}"] = row[f"native, {what}"] / row[f"torch, {what}"]
+            pairs = fewer.pairs if name == "KeOps" else case.pairs
+            row[f"{name}, {what}"] = pairs / spent / 1e9
+        for other in ("torch", "KeOps"):
+            if f"{other}, {what}" in row:
+                row[f"native / {other}, {what}"] = row[f"native, {what}"] / row[f"{other}, {what}"]
+    row["two cores / one core"] = row["native, two cores"] / row["native, one core"]
     return row
+
+
+def few_rows(case: Case, most: int = KEOPS_PAIRS) -> Case:
+    """Return the case with fewer rows: where there are many features KeOps takes minutes."""
+    n = min(len(case.x), max(most // (M * case.x.shape[1]), 10))
+    return replace(case, x=case.x[:n], y=case.y[:n])
+
+
+def keops_on(case: Case, threads: int) -> Tensor:
+    with threadpool_limits(threads, user_api="openmp"):
+        return keops(case)
 
 
 def limit(case: Case) -> float:
@@ -193,6 +218,26 @@ def sum_table(n: int) -> list[dict[str, Any]]:
     return table
 
 
+def memory_table(scale: int) -> list[dict[str, Any]]:
+    """Measure what a product needs beside its rows, vectors and result, however many rows."""
+    table = []
+    for n in (100_000, 1_000_000, 4_000_000):
+        case = Case.draw(n // scale, 18, 1, torch.float32, True)
+        case.z, case.v = case.z[:500], case.v[:500]
+        for normal in (False, True):
+            case.normal = normal
+            ours(case, NativeEngine(2))
+            forget_peak()
+            before = memory("RSS")
+            ours(case, NativeEngine(2))
+            peak = (memory("HWM") - before) / 1e6
+            what = "normal" if normal else "matvec"
+            result = 0.0 if normal else 4e-6 * len(case.x)
+            row = {"product": what, "rows": len(case.x), "rows MB": 72e-6 * len(case.x)}
+            table.append(shown(row | {"result MB": result, "peak MB beside the rows": peak}))
+    return table
+
+
 def shown(row: dict[str, Any]) -> dict[str, Any]:
     print("  ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{v}" for k, v in row.items()))
     return row
@@ -210,6 +255,7 @@ def main(options: argparse.Namespace) -> None:
         "Instruction sets: normal, float32, t = 1": instruction_table((4, 18, 90), rounds, scale),
         "Largest error of an entry, float32": entry_table(2000),
         "Relative error of a sum over rows, float32": sum_table(10_000_000 // scale),
+        "Memory: 500 columns, 18 features, float32": memory_table(scale),
     }
     if "amx" in compiled_tiles():
         name = "With AMX: Gaussian, float32, t = 1"

@@ -31,7 +31,9 @@ class Spectrum:
     weights: Float[Tensor, " k"]
 
     @classmethod
-    def build(cls, apply: Callable[[Tensor], Tensor], m: int) -> Spectrum:
+    def build(
+        cls, apply: Callable[[Tensor], Tensor], m: int, device: str | torch.device = "cpu"
+    ) -> Spectrum:
         """Return the spectrum of a positive semidefinite matrix given by its products.
 
         Parameters
@@ -39,6 +41,8 @@ class Spectrum:
         apply : callable
             Products with a Tensor of shape (m, 4), float64.
         m : int
+        device : str or torch.device, default="cpu"
+            Where the products are.
 
         Notes
         -----
@@ -46,7 +50,8 @@ class Spectrum:
         """
         rng = torch.Generator().manual_seed(0)
         signs = torch.randint(2, (m, PROBES), generator=rng).double() * 2 - 1
-        diagonal, off = _lanczos(apply, signs / m**0.5, min(STEPS, m))
+        start = (signs / m**0.5).to(device)
+        diagonal, off = (part.cpu() for part in _lanczos(apply, start, min(STEPS, m)))
         matrices = torch.diag_embed(diagonal.t())
         matrices += torch.diag_embed(off.t(), 1) + torch.diag_embed(off.t(), -1)
         nodes, vectors = torch.linalg.eigh(matrices)

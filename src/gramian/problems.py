@@ -23,7 +23,11 @@ from .operators import KernelOperator, largest_diagonal
 
 @dataclass(frozen=True)
 class _Ridge:
-    """What the two problems share: a matrix, targets, a penalty and observation weights."""
+    """What the two problems share: a matrix, targets, a penalty and observation weights.
+
+    Vectors and matrices that solvers keep are on the device of the targets; row numbers are on the
+    host.
+    """
 
     K: KernelOperator
     targets: Float[Tensor, "n t"]
@@ -31,6 +35,11 @@ class _Ridge:
     weights: Float[Tensor, " n"] | None = None
 
     def __post_init__(self) -> None:
+        device = self.targets.device
+        if self.K.device != device:
+            object.__setattr__(self, "K", replace(self.K, device=device))
+        if self.weights is not None:
+            object.__setattr__(self, "weights", self.weights.to(device))
         if not (math.isfinite(self.penalty) and self.penalty >= 0):
             raise ValueError(
                 f"penalty must be finite and at least 0, not {self.penalty!r}; it is the ridge per "
@@ -92,7 +101,7 @@ class FullProblem(_Ridge):
     def ridge(self) -> Tensor:
         """The diagonal that is added to K: (n, 1), or one number if there are no weights."""
         if self.weights is None:
-            return torch.tensor(self.shift, dtype=torch.float64)
+            return torch.tensor(self.shift, dtype=torch.float64, device=self.targets.device)
         return self.shift / self.weights.double()[:, None]
 
     def apply(self, coef: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
@@ -155,6 +164,9 @@ class NystromProblem(_Ridge):
         n, m = self.K.shape
         if self.coverage < 0:
             object.__setattr__(self, "coverage", min(m / n, 1.0))
+        if self.landmark_weight is not None:
+            weight = self.landmark_weight.to(self.targets.device)
+            object.__setattr__(self, "landmark_weight", weight)
         if self.index is not None and tuple(self.index.shape) != (m,):
             raise ValueError(f"index must have shape ({m},), not {tuple(self.index.shape)}")
 
@@ -169,11 +181,11 @@ class NystromProblem(_Ridge):
         landmark_weight: Float[Tensor, " m"] | None = None,
     ) -> NystromProblem:
         """Return the problem whose landmarks are rows `index` of an (n, n) operator."""
-        points = K.points(index)
         weight = torch.ones(len(index)) if landmark_weight is None else landmark_weight
         if weights is not None:
-            weight = weight * (weights[index] / weights.mean())
-        against = K.against(points)
+            weight = weight.to(weights.device) * (weights[index] / weights.mean())
+        K = replace(K, device=targets.device)
+        against = K.against(K.points(index))
         return cls(against, targets, penalty, weights, weight.double(), index=index)
 
     @property

@@ -16,7 +16,7 @@ import torch
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import ArrayRows
 from gramian.estimators import plan as plans
-from gramian.estimators.plan import machine_memory
+from gramian.estimators.memory import machine_memory
 from gramian.solvers import PCG, EigenPro3, Falkon
 
 RNG = np.random.default_rng(0)
@@ -215,7 +215,7 @@ class TestMachineMemory:
     def limited(self, monkeypatch, tmp_path, text: str) -> int:
         (tmp_path / "limit").write_text(text)
         names = (str(tmp_path / "limit"), str(tmp_path / "absent"))
-        monkeypatch.setattr("gramian.estimators.plan.CONTAINER_LIMITS", names)
+        monkeypatch.setattr("gramian.estimators.memory.CONTAINER_LIMITS", names)
         return machine_memory()
 
     def test_a_container_has_less(self, monkeypatch, tmp_path):

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_info
 from torch import Tensor
 
 from gramian import _linalg as la
+from gramian._linalg import device
 
 SIZES = [1, 2, 7, 64, 129]
 BEYOND_A_BLOCK = 1100  # triangles are copied in blocks of 1024
@@ -168,3 +169,64 @@ def test_flushing_goes_over_all_blocks():
     K = torch.eye(1500, dtype=torch.float64) + 1e-40
     la.flush_tiny_(K)
     assert torch.equal(K, torch.eye(1500, dtype=torch.float64))
+
+
+class TestOnADevice:
+    """The block algorithms for a device, on the host, against LAPACK."""
+
+    SIZES = (1, 6, 7, 8, 23)
+
+    @pytest.fixture(autouse=True)
+    def small_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(device, "BLOCK", 7)
+
+    @staticmethod
+    def matrix(m: int) -> Tensor:
+        B = torch.randn(m, m + 3, dtype=torch.float64, generator=torch.Generator().manual_seed(m))
+        return B @ B.t()
+
+    @pytest.mark.parametrize("m", SIZES)
+    def test_cholesky_leaves_the_lower_triangle(self, m):
+        expected, A = la.by_columns(self.matrix(m)), la.by_columns(self.matrix(m))
+        for K in (expected, A):
+            K[tuple(torch.tril_indices(m, m, -1))] = 7.0
+        la.cholesky_(expected)
+        assert device.cholesky_(A) == 0
+        torch.testing.assert_close(A, expected, rtol=1e-10, atol=1e-10)
+
+    @pytest.mark.parametrize("bad", [0, 5, 7, 20])
+    def test_cholesky_tells_the_pivot(self, bad):
+        A = la.by_columns(torch.eye(23, dtype=torch.float64))
+        A[bad, bad] = -1.0
+        assert device.cholesky_(A) == bad + 1
+
+    @pytest.mark.parametrize("m", SIZES)
+    def test_times_transpose(self, m):
+        expected, R = la.by_columns(self.matrix(m)), la.by_columns(self.matrix(m))
+        la.times_transpose_(expected)
+        device.times_transpose_(R)
+        torch.testing.assert_close(R, expected)
+
+    @pytest.mark.parametrize("m", SIZES)
+    def test_inverse_diagonal(self, m):
+        R = la.by_columns(self.matrix(m).tril())
+        found = device.inverse_diagonal(R)
+        torch.testing.assert_close(found, torch.linalg.inv(R.t() @ R).diagonal(), rtol=1e-6, atol=0)
+
+    @pytest.mark.parametrize("m", SIZES)
+    @pytest.mark.parametrize("lower", [False, True])
+    @pytest.mark.parametrize("transpose", [False, True])
+    @pytest.mark.parametrize("unit", [False, True])
+    def test_triangles(self, m, lower, transpose, unit):
+        R, b = la.by_columns(self.matrix(m) / m + torch.eye(m)), torch.ones(m, 2).double()
+        kind = {"lower": lower, "transpose": transpose, "unit": unit}
+        solved, times = device.solve_triangular(R, b, **kind), device.times_triangular(R, b, **kind)
+        torch.testing.assert_close(solved, la.solve_triangular(R, b, **kind), rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(times, la.times_triangular(R, b, **kind))
+
+    def test_top_eigenpairs(self):
+        A = self.matrix(23)
+        values, vectors = device.top_eigenpairs(A, 4)
+        expected = torch.linalg.eigvalsh(A).flip(0)[:4]
+        torch.testing.assert_close(values, expected)
+        torch.testing.assert_close(A @ vectors, vectors * values)

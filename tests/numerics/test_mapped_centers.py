@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from gramian import KernelRidge, kernels
 from gramian._atomic import write_tensors
 from gramian.data import ArrayRows, as_rows, gathered, mapped, scratch, stored
-from gramian.estimators import plan as plans
+from gramian.estimators import memory
 from gramian.landmarks import KMeans, Uniform
 from gramian.model import KernelModel
 from gramian.operators import KernelOperator, TorchEngine
@@ -191,16 +191,16 @@ def test_landmarks_from_a_file_are_looked_at(tmp_path):
 
 def test_a_plan_counts_centers_that_are_in_memory_only():
     solver = EigenPro3(rank=5)
-    size = plans.Size(10_000_000, 1000, 1, 1_000_000, 4, full=False)
-    in_memory, without = (plans.dense_bytes(solver, size, mapped) for mapped in (False, True))
+    size = memory.Size(10_000_000, 1000, 1, 1_000_000, 4, full=False)
+    in_memory, without = (memory.dense_bytes(solver, size, mapped) for mapped in (False, True))
     assert in_memory - without == 2 * 4 * 10**9
-    assert plans.divided(1 << 40, solver, size)[0] == in_memory
-    dense, blocks = plans.divided(3 << 30, solver, size)
+    assert memory.divided(1 << 40, solver, size)[0] == in_memory
+    dense, blocks = memory.divided(3 << 30, solver, size)
     assert dense == without
     assert dense + blocks <= 3 << 30
     assert size.m * size.d * size.itemsize > blocks  # so that they are mapped
     with pytest.raises(ValueError, match="1,000,000 landmarks need"):
-        plans.divided(3 << 29, solver, replace(size, t=100))
+        memory.divided(3 << 29, solver, replace(size, t=100))
 
 
 SCRIPT = """

@@ -52,6 +52,7 @@ class Validate:
         predicted = problem.model(state.coef).predict(
             as_rows(self.X), engine=K.engine, memory_bytes=K.memory_bytes
         )
+        predicted = predicted.cpu()
         y = torch.as_tensor(self.y, dtype=torch.float64)
         if y.numel() != predicted.numel():
             raise ValueError(

@@ -15,7 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 Augmentation = Callable[[Tensor, Tensor, torch.Generator], tuple[Tensor, Tensor]]
-"""From rows (b, d), targets (b, t) and a generator to new rows and targets of the same shapes."""
+"""From rows (b, d), targets (b, t) and a generator to new rows and targets of the same shapes.
+
+They may be on a device, each on its own; the generator is one of the host."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class noise:
         self, x: Float[Tensor, "b d"], y: Float[Tensor, "b t"], rng: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Return changed rows and the same targets."""
-        return torch.randn(x.shape, dtype=x.dtype, generator=rng).mul_(self.sigma).add_(x), y
+        drawn = torch.randn(x.shape, dtype=x.dtype, generator=rng).mul_(self.sigma)
+        return drawn.to(x.device).add_(x), y
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ class mixup:
         share = (first / (first + second))[:, None]
         other = torch.randperm(len(x), generator=rng)
         return (
-            torch.lerp(x[other], x, share.to(x.dtype)),
-            torch.lerp(y[other], y, share.to(y.dtype)),
+            torch.lerp(x[other], x, share.to(x)),
+            torch.lerp(y[other], y, share.to(y)),
         )
 
 

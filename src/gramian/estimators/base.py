@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,18 @@ from torch import Tensor
 from .. import solvers
 from ..callbacks import Validate
 from ..data import RowSource, Subset
+from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..landmarks.bless import SMALLEST
 from ..model import KernelModel
-from ..operators import KernelOperator
+from ..operators import Engine, KernelOperator, choose_engine, copied
 from ..problems import FullProblem, NystromProblem, Problem
 from ..solvers import Solver, State, max_iterations, solve, tolerance
 from . import choices, held_back, inputs, penalty_path
-from .plan import Size, split_memory
+from .memory import Size
+from .placement import Placement
 from .planned import Planned
-from .shared import as_numpy, given_points, kept_in_file, squeezed
+from .shared import as_numpy, given_points, host_centers, kept_in_file, squeezed
 from .warm import WarmStarted
 
 
@@ -45,6 +47,15 @@ class Data:
             return cls(rows, targets, weights)
         keep = weights.nonzero()[:, 0]
         return cls(Subset(rows, keep), targets[keep], weights[keep])
+
+    def placed(self, where: Placement, engine: Engine) -> Data:
+        """Return the same where a fit keeps it."""
+        rows = self.rows
+        if where.with_rows:
+            each = rows.shape[1] * rows.dtype.itemsize
+            rows = copied(engine.feed(rows), max(1, where.block_bytes // (4 * each)))
+        weights = None if self.weights is None else self.weights.to(where.device)
+        return Data(rows, self.targets.to(where.device), weights)
 
 
 @dataclass(frozen=True)
@@ -103,9 +114,8 @@ class KernelRidgeBase(WarmStarted, Planned):
         choices.check_settings(self)
         for_kernel, for_landmarks, for_solver, for_folds = inputs.generators(self.random_state, 4)
         solver, size = self._chosen(data.rows, data.targets.shape[1])
-        memory = split_memory(self._limit(), solver, size)
         kernel = self._resolved_kernel(data.rows, for_kernel)
-        K = KernelOperator(kernel, data.rows, data.rows, self.engine, memory)
+        given, (data, K) = data, self._placed(data, kernel, solver, size)
         begin = self._begin(K, data, solver, size, for_landmarks, for_folds)
         chosen = kept_in_file(begin.landmarks, self.centers_file)
         problem = self._problem(begin.K, data, chosen, begin.penalty)
@@ -119,7 +129,9 @@ class KernelRidgeBase(WarmStarted, Planned):
             rng=for_solver,
         )
         self._warn(result, solver)
-        self._adopt(replace(problem.model(result.state.coef), **model_parts), result, solver, K)
+        centers = host_centers(chosen, given.rows)
+        model = KernelModel(K.kernel, centers, result.state.coef.cpu(), **model_parts)
+        self._adopt(model, result, solver, K)
         self.landmark_index_ = as_numpy(None if begin.landmarks is None else begin.landmarks.index)
         self.penalty_, self.path_ = begin.penalty, begin.path
         self._landmarks_chosen = self.landmarks
@@ -132,11 +144,21 @@ class KernelRidgeBase(WarmStarted, Planned):
         K: KernelOperator,
     ) -> None:
         """Set what each call that fits leaves behind."""
-        self.model_, self.dual_coef_ = model, squeezed(result.state.coef)
+        self.model_, self.dual_coef_ = model, squeezed(model.coef)
         self.n_iter_ = max(result.state.iteration, 1)
         self.stop_reason_, self.history_ = result.reason, result.history
         self.solver_, self.engine_, self.kernel_ = solver, K.engine, K.kernel
         self.solver_settings_ = dict(getattr(result.state, "settings", {}))
+
+    def _placed(
+        self, data: Data, kernel: Kernel, solver: Solver[Any, Any], size: Size
+    ) -> tuple[Data, KernelOperator]:
+        """Return the data and their operator, on a device if all that is kept fits there."""
+        engine = choose_engine(self.engine, dtype=data.rows.dtype)
+        where = Placement.of(engine, solver, size, self._limit())
+        data = data.placed(where, engine)
+        memory, device = where.block_bytes, where.device
+        return data, KernelOperator(kernel, data.rows, data.rows, engine, memory, device=device)
 
     def _begin(
         self,
@@ -164,7 +186,7 @@ class KernelRidgeBase(WarmStarted, Planned):
         for_folds: torch.Generator,
     ) -> _Begin:
         n, coded = K.shape[0], hasattr(self, "decision_function")
-        classes = held_back.labels(data.targets) if coded else None
+        classes = held_back.labels(data.targets).cpu() if coded else None
         folds = held_back.folds(n, self.cv, for_folds, classes)
         selector: Any = choices.selector(self.landmarks, n)
         levels = selector.select_path(K, rng=for_landmarks)
@@ -204,9 +226,9 @@ class KernelRidgeBase(WarmStarted, Planned):
             return FullProblem(K, data.targets, penalty, data.weights)
         weight = chosen.weight
         if data.weights is not None and chosen.index is not None:
-            weight = weight * data.weights[chosen.index] / data.weights.mean()
+            weight = weight * (data.weights[chosen.index] / data.weights.mean()).cpu()
         coverage = chosen.info.get("coverage", -1.0)
-        centers = K.against(chosen.points)
+        centers = K.against(K.at_hand(chosen.points))
         return NystromProblem(
             centers, data.targets, penalty, data.weights, weight, coverage, chosen.index
         )

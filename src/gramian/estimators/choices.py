@@ -17,7 +17,7 @@ from ..kernels import Kernel
 from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform
 from ..landmarks.base import selectors
 from ..solvers import Falkon, Solver
-from .plan import Size, dense_bytes, least_blocks
+from .memory import Size, dense_bytes, least_blocks
 
 DIRECT_ROWS = 10_000
 """Rows up to which solver="auto" factorises the full kernel matrix."""

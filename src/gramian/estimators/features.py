@@ -18,7 +18,7 @@ from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..operators import KernelOperator
 from . import choices, inputs
-from .plan import BLOCKS, LEAST_BLOCKS, machine_memory
+from .memory import BLOCKS, LEAST_BLOCKS, machine_memory
 from .shared import RowsEstimator, given_points
 
 

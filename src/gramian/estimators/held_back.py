@@ -34,7 +34,7 @@ def error(
     """
     predicted = problem.K[held] @ coef.double()
     y = problem.targets[held].double()
-    weight = torch.ones(len(held)) if problem.weights is None else problem.weights[held]
+    weight = y.new_ones(len(held)) if problem.weights is None else problem.weights[held]
     squared = _mean((predicted - y).square().mean(dim=1), weight)
     return (_mean(labels(predicted) != labels(y), weight) if coded else squared), squared
 

@@ -11,13 +11,12 @@ from sklearn.utils import check_array, check_consistent_length
 
 from .. import solvers
 from ..data import RowSource
-from ..kernels import Kernel
+from ..model import KernelModel
 from ..operators import KernelOperator
 from ..problems import NystromProblem
 from ..solvers import Result, Solver, State, max_iterations, solve
 from . import choices, inputs
-from .plan import Size, split_memory
-from .shared import as_numpy, kept_in_file
+from .shared import as_numpy, host_centers, kept_in_file
 
 
 def streams(estimator: Any) -> bool:
@@ -52,28 +51,25 @@ def one_pass(estimator: Any, data: Any, **model_parts: Any) -> None:
     solver, size = estimator._chosen(data.rows, data.targets.shape[1])
     if before is None:
         kernel = estimator._resolved_kernel(data.rows, for_kernel)
-        K = _operator(estimator, data.rows, kernel, solver, size)
+        given, (data, K) = data, estimator._placed(data, kernel, solver, size)
         chosen = estimator._landmarks(K, for_landmarks)
         landmarks = kept_in_file(chosen, estimator.centers_file)
         problem, state = estimator._problem(K, data, landmarks, float(estimator.penalty)), None
+        centers = host_centers(landmarks, given.rows)
     else:
         size = replace(size, m=len(before.centers))
-        K = _operator(estimator, data.rows, estimator.kernel_, solver, size)
+        data, K = estimator._placed(data, estimator.kernel_, solver, size)
         problem, state = _next_problem(estimator, K, data), State(estimator.n_iter_, before.coef)
+        centers = before.centers
     earlier = [] if before is None else estimator.history_
     result = _next_epoch(solver, problem, state, earlier, for_solver)
     estimator._warn(replace(result, reason=_quiet(result.reason)), solver)
-    model = replace(problem.model(result.state.coef), **model_parts)
+    model = KernelModel(K.kernel, centers, result.state.coef.cpu(), **model_parts)
     estimator._adopt(model, result, solver, K)
     estimator.penalty_, estimator.path_ = problem.penalty, None
     if before is None:
         estimator.landmark_index_ = as_numpy(problem.index)
         estimator._landmarks_chosen = estimator.landmarks
-
-
-def _operator(estimator: Any, rows: RowSource, kernel: Kernel, solver: Any, size: Size) -> Any:
-    memory = split_memory(estimator._limit(), solver, size)
-    return KernelOperator(kernel, rows, rows, estimator.engine, memory)
 
 
 def _next_problem(estimator: Any, K: KernelOperator, data: Any) -> NystromProblem:

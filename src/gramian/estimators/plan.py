@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -16,30 +14,21 @@ from .. import _linalg as la
 from .._checks import readable_bytes
 from ..kernels import Kernel
 from ..operators import Engine
-from ..preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
 from ..solvers import (
     PCG,
     ASkotch,
     Direct,
-    EigenPro1,
     EigenPro2,
     EigenPro3,
     Falkon,
     SketchySAGA,
     Solver,
 )
-from ..solvers.eigenpro3 import PER_DIRECTION
 from ..solvers.projection import projection_for
+from .memory import BLOCKS, Size, subsample_rows
 
 ASSUMED_ITERATIONS = 20
 """Iterations of an iterative solver that a plan reckons with, as in the FALKON paper."""
-
-BLOCKS = 1 << 30
-"""Memory for blocks of rows if nobody limits it."""
-
-LEAST_BLOCKS = 48 << 20
-"""Memory for blocks of rows below which tiles no longer fit."""
-
 
 LEVELS = 10.0
 """Fits to a whole path of penalties, in units of one at its last level.
@@ -51,24 +40,8 @@ landmarks, grows with the inverse of its square root; and about six beyond, with
 CALIBRATION = 1 << 22
 """Numbers in the rows with which the speed of this machine is measured."""
 
-
-@dataclass(frozen=True)
-class Size:
-    """The sizes of a problem: n rows, d features, t targets, m centers, bytes per number.
-
-    `fits` are those at each level of a path of penalties, in units of one to all rows; zero if
-    the penalty is given. `pairs_once`: whether rows are dense with random access, so that a product
-    of all rows with all evaluates each pair once, as long as they fit into memory.
-    """
-
-    n: int
-    d: int
-    t: int
-    m: int
-    itemsize: int
-    full: bool
-    fits: float = 0.0
-    pairs_once: bool = True
+DEVICE_SCALE = 64
+"""How many times as many a device needs to have something to do."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +61,11 @@ class Plan:
         For these on this machine, after a calibration of half a second.
     iterations : int
         What is assumed of an iterative solver; 1 for a closed form.
+    device : str
+        Where vectors and factors are: that of the engine if they fit there, else "cpu".
+    device_bytes : int
+        Peak of what the fit allocates on the device of the engine, which `memory_bytes` does not
+        count; 0 if it computes on the host.
     """
 
     solver: str
@@ -96,73 +74,19 @@ class Plan:
     kernel_evaluations: int
     seconds: float
     iterations: int
+    device: str = "cpu"
+    device_bytes: int = 0
 
     def __str__(self) -> str:
         centers = "all rows" if self.landmarks is None else f"{self.landmarks:,} landmarks"
+        there = readable_bytes(self.device_bytes)
+        memory = readable_bytes(self.memory_bytes)
+        memory += f" and {there} of the device" if self.device_bytes else ""
         return (
-            f"{self.solver} with {centers}: {readable_bytes(self.memory_bytes)}, "
+            f"{self.solver} with {centers}: {memory}, "
             f"{self.kernel_evaluations:.3g} kernel evaluations, about {self.seconds:.3g} s "
             f"for {self.iterations} iterations"
         )
-
-
-def least_blocks(size: Size) -> int:
-    """Return the memory for blocks of rows that any solver needs."""
-    return LEAST_BLOCKS + 64 * size.d * size.itemsize
-
-
-def dense_bytes(solver: Solver, size: Size, mapped: bool = False) -> int:  # type: ignore[type-arg]
-    """Return the memory for factors and vectors of a solver, with its centers or without."""
-    n, m, t = size.n, size.m, size.t
-    vectors = 8 * t * (6 * m + (8 * n if size.full else n))
-    if isinstance(solver, Direct):
-        return vectors + (8 * n * n if size.full else 40 * m * m)
-    if isinstance(solver, Falkon):
-        path = 8 * m * m + 8 * n * (t + 1) if size.fits else 0  # the best level so far, and a part
-        return vectors + 8 * m * m + 16 * m * size.d + path
-    if isinstance(solver, ASkotch):
-        return vectors + solver.block_bytes(n)
-    if isinstance(solver, EigenPro2 | EigenPro3 | SketchySAGA):
-        centers = 0 if mapped else _center_bytes(solver, size)
-        return vectors + centers + _streaming_bytes(solver, size)
-    return vectors + (solver.factor_bytes(n) if isinstance(solver, PCG) else 0)
-
-
-def _center_bytes(solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
-    """Return what the centers of a streaming solver take, and those that are temporary."""
-    if size.full:
-        return 0
-    return (2 if isinstance(solver, EigenPro3) else 1) * size.m * size.d * size.itemsize
-
-
-def _streaming_bytes(solver: EigenPro2 | EigenPro3 | SketchySAGA, size: Size) -> int:
-    """Return what is kept beside vectors; what is chosen to fit is in the memory for blocks."""
-    n, m = size.n, size.m
-    if isinstance(solver, SketchySAGA):
-        return 16 * n * size.t + 24 * m * solver.sketch_rank(m)
-    given = solver.subsample != "auto" or isinstance(solver, EigenPro1)
-    sample = BYTES_PER_PAIR * _subsample(solver, n) ** 2 if given else 0
-    if isinstance(solver, EigenPro2):
-        return sample
-    exact = 8 * m * m if solver.projection == "exact" else 0
-    return sample + exact + 16 * m * _flattened(solver, n, m)
-
-
-def _flattened(solver: EigenPro3, n: int, m: int) -> int:
-    """Return the directions that EigenPro 3 flattens at most, see `EigenProFactor`."""
-    if solver.rank != "auto":
-        return int(solver.rank)
-    s = _subsample(solver, n)
-    return min(max(1, m // PER_DIRECTION), s if s == n else s // 10)
-
-
-def _subsample(solver: EigenPro2 | EigenPro3, n: int) -> int:
-    """Return the rows of which EigenPro takes eigenvectors, if the memory is enough."""
-    if isinstance(solver, EigenPro1):
-        return n
-    if solver.subsample != "auto":
-        return min(n, int(solver.subsample))
-    return min(n, SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE)
 
 
 def _streaming_evaluations(
@@ -171,14 +95,14 @@ def _streaming_evaluations(
     n, m = size.n, size.m
     if isinstance(solver, SketchySAGA):
         return (iterations + 1) * n * m + m * m
-    s = _subsample(solver, n)
+    s = subsample_rows(solver, n)
     if isinstance(solver, EigenPro2):
         return iterations * (n * n + n * s) + 2 * s * s
     delayed = projection_for(solver.projection, m, BLOCKS) == "delayed"
     return iterations * (n * (m + s) + 2 * n * m * delayed) + 2 * s * s + m * (m + s)
 
 
-def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ignore[type-arg]
+def evaluations(solver: Solver[Any, Any], size: Size, iterations: int) -> int:
     """Return the kernel evaluations of some iterations, setup included."""
     n, m = size.n, size.m
     if isinstance(solver, Direct):
@@ -195,7 +119,7 @@ def evaluations(solver: Solver, size: Size, iterations: int) -> int:  # type: ig
     return int(last * (1 + LEVELS * size.fits))
 
 
-def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
+def operations(solver: Solver[Any, Any], size: Size) -> float:
     """Return the floating-point operations of the dense factorisations."""
     n, m = float(size.n), float(size.m)
     if isinstance(solver, Direct):
@@ -207,27 +131,34 @@ def operations(solver: Solver, size: Size) -> float:  # type: ignore[type-arg]
         each = b**3 / 3 if solver.solver_for(b) == "exact" else 4.0 * b * b * solver.rank
         return ASSUMED_ITERATIONS * solver.iterations_per_pass(size.n) * each
     if isinstance(solver, EigenPro2 | EigenPro3):
-        return 4 * float(_subsample(solver, size.n)) ** 3 / 3
+        return 4 * float(subsample_rows(solver, size.n)) ** 3 / 3
     return m**3 if isinstance(solver, Falkon) else 0.0
 
 
 def calibrated_seconds(
-    solver: Solver,  # type: ignore[type-arg]
+    solver: Solver[Any, Any],
     size: Size,
     iterations: int,
     kernel: Kernel,
     engine: Engine,
     dtype: torch.dtype,
+    device: str = "cpu",
 ) -> float:
-    """Return the predicted seconds, from the speed of a small product and factorisation."""
+    """Return the predicted seconds, from the speed of a small product and factorisation.
+
+    The first is measured where the engine computes, the second on the device of the factors.
+    """
     rng = torch.Generator().manual_seed(0)
-    rows = max(min(2048, CALIBRATION // size.d), 64)
-    x = torch.randn(rows, size.d, dtype=dtype, generator=rng)
+    scale = 1 if engine.on_host else DEVICE_SCALE
+    rows = max(min(2048, CALIBRATION // size.d), 64) * scale
+    x = engine.place(torch.randn(rows, size.d, dtype=dtype, generator=rng))
     z = x[: min(size.m, 2000)]
-    v = torch.randn(len(z), size.t, dtype=dtype, generator=rng)
-    pairs = len(x) * len(z) / _seconds(lambda: engine.normal(kernel, x, z, v))
-    A = torch.eye(600, dtype=torch.float64) + 1 / 600
-    flops = 600**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
+    v = engine.place(torch.randn(len(z), size.t, dtype=dtype, generator=rng))
+    # a number that is read waits for the device
+    pairs = len(x) * len(z) / _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]))
+    k = 600 if device == "cpu" else 4096
+    A = torch.eye(k, dtype=torch.float64, device=device) + 1 / k
+    flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
     return evaluations(solver, size, iterations) / pairs + operations(solver, size) / flops
 
 
@@ -238,80 +169,3 @@ def _seconds(work: Callable[[], object], budget: float = 0.2) -> float:
         work()
         count += 1
     return (time.perf_counter() - start) / count
-
-
-CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where Linux keeps the memory limit of a container (control groups, version 2 and 1)."""
-
-
-def machine_memory() -> int:
-    """Return the memory of this machine in bytes, or of the container this runs in."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([machine, *_container_limits()])
-
-
-def _container_limits() -> list[int]:
-    found = []
-    for name in CONTAINER_LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
-            found.append(int(Path(name).read_text()))
-    return found
-
-
-def split_memory(limit: int | None, solver: Solver, size: Size) -> int:  # type: ignore[type-arg]
-    """Return the bytes left for blocks of rows; ValueError as in `divided`."""
-    return divided(limit, solver, size)[1]
-
-
-def divided(limit: int | None, solver: Solver, size: Size) -> tuple[int, int]:  # type: ignore[type-arg]
-    """Return the bytes for what a solver keeps, and those left for blocks of rows.
-
-    Centers of a streaming solver that take more than the blocks are in a file, see
-    `KernelOperator.points`, and do not count.
-
-    Raises
-    ------
-    ValueError
-        If factors and vectors leave too little; the message says what would fit.
-    """
-    if limit is None:
-        limit = machine_memory()
-        what = f"this machine has {readable_bytes(limit)}"
-    else:
-        what = f"memory_limit is {readable_bytes(limit)}"
-    least, points = least_blocks(size), size.m * size.d * size.itemsize
-    for mapped in (False, True):
-        dense = dense_bytes(solver, size, mapped)
-        blocks = int(max(least, min(BLOCKS, (limit - dense) // 2)))
-        if dense + least <= limit and (points > blocks or not mapped):
-            return dense, blocks
-    count = f"{size.n:,} rows" if size.full else f"{size.m:,} landmarks"
-    raise ValueError(
-        f"{count} need {readable_bytes(dense + least)}, but {what}; "
-        f"{_what_fits(limit - least, solver, size)}"
-    )
-
-
-def _what_fits(free: int, solver: Solver, size: Size) -> str:  # type: ignore[type-arg]
-    """Say how many centers would fit, or what the limit would have to be."""
-    fits = _most(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
-    if fits == 0:
-        least = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))
-        return f"a single one needs {readable_bytes(least)}: raise the limit"
-    if not size.full:
-        return f"at most {fits:,} landmarks fit"
-    other = "" if isinstance(solver, PCG) else "or solver='pcg', "
-    return f"use landmarks, {other}or at most {fits:,} rows"
-
-
-def _with_centers(size: Size, m: int) -> Size:
-    return replace(size, m=m, n=m if size.full else size.n)
-
-
-def _most(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest m up to `most` that fits, or 0, by bisection."""
-    low, high = 0, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

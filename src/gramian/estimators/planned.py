@@ -14,14 +14,13 @@ from ..operators import KernelOperator, choose_engine
 from ..problems import FullProblem, NystromProblem
 from ..solvers import Solver
 from . import choices, penalty_path
+from .memory import Size
+from .placement import Placement
 from .plan import (
     ASSUMED_ITERATIONS,
     Plan,
-    Size,
     calibrated_seconds,
-    divided,
     evaluations,
-    split_memory,
 )
 from .shared import RowsEstimator
 
@@ -68,22 +67,25 @@ class Planned(RowsEstimator):
         rows = as_rows(X)
         choices.require_count(self.landmarks, rows.shape[0])
         solver, size = self._chosen(rows, as_count(targets, "targets"))
-        dense, blocks = divided(self._limit(), solver, size)
         count = min(self.max_iter, ASSUMED_ITERATIONS)
         iterations = 1 if isinstance(solver, solvers.Direct) else count
         rng = torch.Generator().manual_seed(0)
         kernel = choices.kernel(self.kernel, self.lengthscale)
         kernel = kernel.resolve(torch.randn(50, rows.shape[1], generator=rng))
         engine = choose_engine(self.engine, dtype=rows.dtype)
-        used = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
-        used += engine.row_bytes(size.d, size.t, size.itemsize) * min(size.n, engine.largest_block)
+        where = Placement.of(engine, solver, size, self._limit())
+        host, there = where.bytes_with_blocks(engine, size)
         return Plan(
             solver=solvers.name_of(solver),
             landmarks=None if size.full else size.m,
-            memory_bytes=dense + min(blocks, used),
+            memory_bytes=host,
             kernel_evaluations=evaluations(solver, size, iterations),
-            seconds=calibrated_seconds(solver, size, iterations, kernel, engine, rows.dtype),
+            seconds=calibrated_seconds(
+                solver, size, iterations, kernel, engine, rows.dtype, where.device
+            ),
             iterations=iterations,
+            device=where.device,
+            device_bytes=there,
         )
 
     def check_memory(self, X: Any, *, targets: int = 1) -> None:
@@ -98,7 +100,9 @@ class Planned(RowsEstimator):
             The message says what would fit.
         """
         choices.check_settings(self)
-        split_memory(self._limit(), *self._chosen(as_rows(X), as_count(targets, "targets")))
+        rows = as_rows(X)
+        engine = choose_engine(self.engine, dtype=rows.dtype)
+        Placement.of(engine, *self._chosen(rows, as_count(targets, "targets")), self._limit())
 
     def _chosen(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], Size]:
         n, d = rows.shape
@@ -120,4 +124,11 @@ class Planned(RowsEstimator):
         """Return the operator with the memory that more landmarks than were foreseen leave it."""
         if m <= size.m:
             return K
-        return replace(K, memory_bytes=split_memory(self._limit(), solver, replace(size, m=m)))
+        where = Placement.of(K.engine, solver, replace(size, m=m), self._limit())
+        if torch.device(where.device) != K.device:
+            raise ValueError(
+                f"the {m:,} landmarks that were selected, and what {type(solver).__name__} keeps, "
+                f"do not fit into the memory of {K.device}; ask for fewer, or compute with "
+                "engine='native'"
+            )
+        return replace(K, memory_bytes=where.block_bytes)

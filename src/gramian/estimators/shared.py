@@ -90,7 +90,12 @@ def kept_in_file(chosen: Landmarks | None, path: Any) -> Landmarks | None:
             f"centers_file={str(path)!r} keeps landmarks, and landmarks=None has all rows as "
             "centers; give landmarks, or leave centers_file out"
         )
-    return replace(chosen, points=stored(as_rows(chosen.points), path))
+    return replace(chosen, points=stored(as_rows(chosen.points.cpu()), path))
+
+
+def host_centers(chosen: Landmarks | None, rows: RowSource) -> Any:
+    """Return the centers of a model: landmarks, or all rows as they were given."""
+    return rows if chosen is None else chosen.points.cpu()
 
 
 def as_numpy(index: Tensor | None) -> np.ndarray | None:

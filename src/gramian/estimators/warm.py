@@ -65,7 +65,7 @@ class WarmStarted(BaseEstimator):
 def _are_rows(points: Tensor, rows: RowSource, index: Tensor) -> bool:
     if int(index.max()) >= len(rows):
         return False
-    taken = rows.take(index)
+    taken, points = rows.take(index).cpu(), points.cpu()
     return taken.dtype == points.dtype and torch.equal(taken.to_dense(), points.to_dense())
 
 

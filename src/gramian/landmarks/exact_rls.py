@@ -52,7 +52,7 @@ def _scores_(matrix: Float[Tensor, "n n"], shift: float) -> Float[Tensor, " n"]:
     R = la.by_columns(matrix)
     R.diagonal().add_(shift)
     la.cholesky_(R)
-    return (1 - shift * la.inverse_diagonal_(R)).clamp(0.0, 1.0)
+    return (1 - shift * la.inverse_diagonal_(R)).clamp(0.0, 1.0).cpu()
 
 
 @selectors.register("exact_rls")
@@ -93,7 +93,7 @@ class ExactRLS(LeverageSelector):
         n = K.shape[0]
         matrix = _dense(K, self.memory_limit)
         least = 1e-13 * (float(matrix.diagonal().max()) or 1.0)
-        penalty = Spectrum.build(lambda v: matrix @ v / n, n).penalty_for(
+        penalty = Spectrum.build(lambda v: matrix @ v / n, n, matrix.device).penalty_for(
             m / self.oversampling, least
         )
         scores = _scores_(matrix, n * penalty)

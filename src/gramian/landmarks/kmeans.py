@@ -76,12 +76,12 @@ class KMeans(SizeOrPenalty):
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         n = K.shape[0]
         m = self._size(K, rng)
-        clusters = lloyd(K.rows, first_centers(K, m, rng), self.iterations)
+        clusters = lloyd(K.fed_rows(), first_centers(K, m, rng), self.iterations)
         points = clusters.centers.to(K.rows.dtype)
-        weight = clusters.sizes * (len(points) / n)
+        weight = clusters.sizes.cpu() * (len(points) / n)
         penalty = self.penalty or self._penalty(K, points, weight)
         info = {"coverage": len(points) / n, "inertia": clusters.inertia}
-        points = gathered(as_rows(points), torch.arange(len(points)), K.memory_bytes)
+        points = K.at_hand(gathered(as_rows(points), torch.arange(len(points)), K.memory_bytes))
         return Landmarks(points, weight, None, info, penalty)
 
     def _size(self, K: KernelOperator, rng: torch.Generator) -> int:
@@ -94,7 +94,8 @@ class KMeans(SizeOrPenalty):
         m, root = len(points), weight.sqrt()[:, None]
         A = gram(K, points.double())
         least = 1e-13 * float(A.diagonal().max()) or 1e-13
-        spectrum = Spectrum.build(lambda v: root * (A @ (root * v)) / m, m)
+        root = root.to(A)
+        spectrum = Spectrum.build(lambda v: root * (A @ (root * v)) / m, m, A.device)
         return spectrum.penalty_for(m / self.oversampling, least)
 
 
@@ -116,7 +117,7 @@ def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tens
     if len(dense) <= m:
         return dense
     seed = int(torch.randint(2**31 - 1, (), generator=rng))
-    _, index = kmeans_plusplus(dense.numpy(), m, random_state=seed)
+    _, index = kmeans_plusplus(dense.cpu().numpy(), m, random_state=seed)
     return dense[torch.from_numpy(index)]
 
 
@@ -154,9 +155,8 @@ class Assignment:
 def assign(rows: RowSource, centers: Float[Tensor, "m d"]) -> Assignment:
     """Find the nearest center of each row, in one pass. Sums are float64."""
     n, (m, d) = rows.shape[0], centers.shape
-    out = Assignment(
-        torch.empty(n, dtype=torch.int64), torch.empty(n, dtype=torch.float64), 0 * centers
-    )
+    label = torch.empty(n, dtype=torch.int64, device=centers.device)
+    out = Assignment(label, centers.new_empty(n, dtype=torch.float64), 0 * centers)
     # the origin amid the centers, so that squares do not cancel; sparse rows cannot be moved
     origin = 0 * centers[0] if rows.sparse else centers.mean(dim=0)
     z = (centers - origin).to(rows.dtype)

@@ -3,13 +3,14 @@
     l_i = [K (K + n penalty I)⁻¹]_ii = (K_ii - k_i' (K + n penalty I)⁻¹ k_i) / (n penalty)
 
 and their approximation from a weighted dictionary, to which every selector of this package is a
-road. Their sum is the effective dimension.
+road. Their sum is the effective dimension. Matrices are on the device of the operator, scores and
+dictionaries on the host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -95,7 +96,7 @@ class Scorer:
         if len(dictionary) == 0:
             return cls(K, points, torch.empty(0, 0, dtype=torch.float64), shift)
         A = gram(K, points)
-        return cls(K, points, _regularised_factor(A, shift * dictionary.copies), shift)
+        return cls(K, points, _regularised_factor(A, shift * dictionary.copies.to(A)), shift)
 
     def __call__(self, index: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
         """Return the scores of rows `index`, or of all n.
@@ -110,8 +111,8 @@ class Scorer:
         if len(self.factor):
             for part, strip in rows.against(self.points).strips():
                 x = torch.linalg.solve_triangular(self.factor, strip, upper=True, left=False)
-                explained[part] = x.square_().sum(dim=1)
-        own = diagonal(K, rows.rows)
+                explained[part] = x.square_().sum(dim=1).cpu()
+        own = diagonal(K, rows.rows).cpu()
         bound = (own / self.shift).clamp(max=1.0)
         return torch.minimum(((own - explained) / self.shift).clamp(min=0.0), bound)
 
@@ -128,16 +129,16 @@ def own_scores(
     """
     shift = K.shape[0] * penalty
     A = gram(K, points)
-    bound = (A.diagonal() / shift).clamp(max=1.0)
-    R = _regularised_factor(A, shift * copies)
-    scores = copies * (1 - shift * copies * la.inverse_diagonal_(R))
+    bound = (A.diagonal().cpu() / shift).clamp(max=1.0)
+    R = _regularised_factor(A, shift * copies.to(A))
+    scores = copies * (1 - shift * copies * la.inverse_diagonal_(R).cpu())
     return torch.minimum(scores.clamp(min=0.0), bound)
 
 
 def gram(K: KernelOperator, points: Tensor) -> Float[Tensor, "k k"]:
     """Return the kernel matrix of some points in float64."""
     own = Cast(as_rows(points), torch.float64)
-    return KernelOperator(K.kernel, own, own, K.engine, K.memory_bytes, K.meter).dense()
+    return replace(K, rows=own, cols=own).dense()
 
 
 def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
@@ -159,5 +160,5 @@ def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
 def spectrum(K: KernelOperator, dictionary: Dictionary) -> Spectrum:
     """Return the spectrum of K / n as a dictionary sees it: that of W K_JJ W / n, W² = A⁻¹."""
     A = gram(K, K.rows.take(dictionary.index))
-    root = (K.shape[0] * dictionary.copies).rsqrt()
-    return Spectrum.build(lambda v: root[:, None] * (A @ (root[:, None] * v)), len(A))
+    root = (K.shape[0] * dictionary.copies.to(A)).rsqrt()[:, None]
+    return Spectrum.build(lambda v: root * (A @ (root * v)), len(A), A.device)

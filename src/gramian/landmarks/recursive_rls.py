@@ -128,7 +128,7 @@ def _log(m: int) -> float:
 def _tail_penalty(K: KernelOperator, dictionary: Dictionary, m: int) -> float:
     """Return the sum of the weighted dictionary's eigenvalues beyond k, over k, per row of K."""
     A = gram(K, K.rows.take(dictionary.index))
-    root = dictionary.copies.rsqrt()
+    root = dictionary.copies.to(A).rsqrt()
     values = torch.linalg.eigvalsh(root[:, None] * A * root)
     k = math.ceil(m / (4 * _log(m)))
     least = LEAST * (float(A.diagonal().mean()) or 1.0)  # a kernel that is zero

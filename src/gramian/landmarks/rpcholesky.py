@@ -118,6 +118,8 @@ def info(found: PartialCholesky, index: Tensor) -> dict[str, float]:
 class Cells:
     """Which landmark is the nearest to each row: the largest K_ij - K_jj / 2.
 
+    Row numbers that go in or out are on the host, the others with the diagonal.
+
     Attributes
     ----------
     best : Tensor of shape (n,)
@@ -129,10 +131,11 @@ class Cells:
     def __init__(self, diagonal: Float[Tensor, " n"]) -> None:
         self.diagonal = diagonal
         self.best = torch.full_like(diagonal, -torch.inf)
-        self.owner = torch.full(diagonal.shape, -1)
+        self.owner = torch.full(diagonal.shape, -1, device=diagonal.device)
 
     def add(self, part: slice, columns: Float[Tensor, "b a"], index: Int[Tensor, " a"]) -> None:
         """Let landmarks `index` compete for a slice of the rows, given their kernel columns."""
+        index = index.to(self.owner)
         value, nearest = (columns - self.diagonal[index] / 2).max(dim=1)
         closer = value > self.best[part]
         self.best[part] = torch.where(closer, value, self.best[part])
@@ -140,28 +143,29 @@ class Cells:
 
     def keep(self, found: PartialCholesky) -> None:
         """Give the rows of pivots that were not kept to those that were."""
-        lost = (~torch.isin(self.owner, found.pivots)).nonzero()[:, 0]
-        if len(found.pivots) == 0 or len(lost) == 0:
+        pivots = found.pivots.to(self.owner)
+        lost = (~torch.isin(self.owner, pivots)).nonzero()[:, 0]
+        if len(pivots) == 0 or len(lost) == 0:
             self.best[lost] = -torch.inf
             return
-        at_pivots = found.factor[found.pivots].t()
-        for rows in lost.split(max(1, (1 << 22) // len(found.pivots))):
+        at_pivots = found.factor[pivots].t()
+        for rows in lost.split(max(1, (1 << 22) // len(pivots))):
             value, nearest = (
                 # the kernel columns of pivots, exactly: F F' agrees with K there
-                found.factor[rows] @ at_pivots - self.diagonal[found.pivots] / 2
+                found.factor[rows] @ at_pivots - self.diagonal[pivots] / 2
             ).max(dim=1)
-            self.best[rows], self.owner[rows] = value, found.pivots[nearest]
+            self.best[rows], self.owner[rows] = value, pivots[nearest]
 
     def apart(self, rows: Int[Tensor, " b"]) -> Tensor:
         """Return which of the rows the kernel tells apart from all landmarks."""
         distance = self.diagonal[rows] - 2 * self.best[rows]
-        return distance > ALIKE * self.diagonal[rows]
+        return (distance > ALIKE * self.diagonal[rows]).cpu()
 
     def weights(self, index: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         """Return m times the share of the rows that each landmark is the nearest of."""
         n = len(self.owner)
-        self.owner[index] = index  # whatever rounding says
-        count = torch.bincount(self.owner, minlength=n)[index]
+        self.owner[index] = index.to(self.owner)  # whatever rounding says
+        count = torch.bincount(self.owner.cpu(), minlength=n)[index]
         return count.double() * (len(index) / n)
 
 
@@ -191,4 +195,4 @@ def _first_of_alike(F: Float[Tensor, "b k"], diagonal: Float[Tensor, " b"]) -> T
     G = F @ F.t()
     distance = G.diagonal()[:, None] + G.diagonal() - 2 * G
     alike = distance <= ALIKE * diagonal[:, None]
-    return ~alike.tril(-1).any(dim=1)
+    return ~alike.tril(-1).any(dim=1).cpu()

@@ -64,7 +64,7 @@ def _first_distinct(
     index: list[Tensor] = []
     for candidates in _candidates(K.shape[0], m, rng):
         drawn = K.points(candidates)
-        new = torch.tensor(_unseen(drawn, times, m), dtype=torch.int64)
+        new = torch.tensor(_unseen(drawn.cpu(), times, m), dtype=torch.int64)
         index.append(candidates[new])
         if len(times) == m:
             break

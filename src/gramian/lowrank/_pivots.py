@@ -145,14 +145,14 @@ def by_residual(residual: Tensor, size: int, rng: torch.Generator) -> Int[Tensor
     `torch.multinomial` refuses more than 2²⁴ rows.
     """
     cumulative = residual.cumsum(0)
-    uniform = torch.rand(size, generator=rng, dtype=torch.float64)
+    uniform = torch.rand(size, generator=rng, dtype=torch.float64).to(residual)
     # the first row whose sum exceeds the draw: never one of residual zero
-    return torch.searchsorted(cumulative, uniform * cumulative[-1], right=True)
+    return torch.searchsorted(cumulative, uniform * cumulative[-1], right=True).cpu()
 
 
 def largest_residual(residual: Tensor, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
     """Return the row of largest residual; the first one of equals."""
-    return residual.argmax()[None]
+    return residual.argmax()[None].cpu()
 
 
 def pivoting(method: str, k: int | None, block: int | None) -> Pivoting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -27,7 +27,8 @@ class PartialCholesky:
     Attributes
     ----------
     factor : Tensor of shape (n, k), by columns
-        Float64. Row ``pivots[j]`` is zero after column j.
+        Float64, on the device of K, as `residual`; pivots are on the host. Row ``pivots[j]`` is
+        zero after column j.
     pivots : Tensor of shape (k,)
         Distinct row numbers S, in the order of the columns.
     residual : Tensor of shape (n,)
@@ -128,7 +129,8 @@ class _Growing:
     def __init__(self, K: KernelOperator, k: int | None) -> None:
         n = K.shape[0]
         self.K, self.rank = K, 0
-        self.buffer = torch.empty(min(64, n) if k is None else min(k, n), n, dtype=torch.float64)
+        first = min(64, n) if k is None else min(k, n)
+        self.buffer = torch.empty(first, n, dtype=torch.float64, device=K.device)
         self.pivots = torch.empty(0, dtype=torch.int64)
         self.residual = K.diag().clone()
         la.require_finite(self.residual[:, None])
@@ -142,8 +144,9 @@ class _Growing:
         drawn = rule.draw(self.residual, rng)
         rows = as_rows(self.K.rows.take(drawn))
         at_drawn = self.buffer[: self.rank, drawn]
-        H = self._among(rows).dense() - at_drawn.t() @ at_drawn
-        small = Elimination(H, self.floor[drawn])
+        H = replace(self.K, rows=rows, cols=rows).dense() - at_drawn.t() @ at_drawn
+        # one pivot after the other, each a few numbers: on the host
+        small = Elimination(H.cpu(), self.floor[drawn].cpu())
         # the sum that is the residual may be above its floor where this difference is not
         self.residual[drawn[small.rest <= small.floor]] = 0
         rule.accept(small, most, rng)
@@ -152,12 +155,8 @@ class _Growing:
         chosen = torch.tensor(small.chosen)
         pivots = drawn[chosen]
         columns = self.K.against(Subset(rows, chosen))
-        self._add_columns(columns, pivots, small.factor, watch)
+        self._add_columns(columns, pivots, small.factor.to(self.buffer), watch)
         return self._keep(pivots, goal)
-
-    def _among(self, rows: object) -> KernelOperator:
-        K = self.K
-        return KernelOperator(K.kernel, rows, rows, K.engine, K.memory_bytes, K.meter)
 
     def _add_columns(
         self, columns: KernelOperator, pivots: Tensor, L: Tensor, watch: Watch | None

@@ -35,6 +35,7 @@ def randomized_nystrom(
     trace: float,
     *,
     dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
     rng: torch.Generator,
 ) -> RandomizedNystrom:
     r"""Approximate H by :math:`H \Omega (\Omega^\top H \Omega)^{-1} \Omega^\top H`.
@@ -52,6 +53,8 @@ def randomized_nystrom(
         Of H: the shift is eps(dtype) times that, and ten times more as often as it takes.
     dtype : torch.dtype, default=torch.float64
         Of the p x r matrices; what is r x r is float64.
+    device : str or torch.device, default="cpu"
+        Where the products are.
     rng : torch.Generator
 
     Notes
@@ -69,7 +72,7 @@ def randomized_nystrom(
        matrix from streaming data*, NeurIPS 2017, algorithm 3.
     """
     rank = min(rank, p)
-    omega, _ = torch.linalg.qr(torch.randn(p, rank, dtype=dtype, generator=rng))
+    omega, _ = torch.linalg.qr(torch.randn(p, rank, dtype=dtype, generator=rng).to(device))
     H_omega = apply(omega)
     C, shift = _shifted_factor(omega, H_omega, torch.finfo(dtype).eps * max(trace, 1e-300))
     Y = H_omega.add_(omega, alpha=shift)

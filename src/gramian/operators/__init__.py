@@ -22,6 +22,7 @@ its operator: the number of kernel evaluations, which is a cost that no hardware
 from __future__ import annotations
 
 from ._compiled import instructions as compiled_tiles
+from .device_rows import copied
 from .diagonal import diagonal, largest_diagonal
 from .engine import Engine, choose_engine
 from .kept import KeptBlock, kept
@@ -42,6 +43,7 @@ __all__ = [
     "TritonEngine",
     "choose_engine",
     "compiled_tiles",
+    "copied",
     "diagonal",
     "kept",
     "largest_diagonal",

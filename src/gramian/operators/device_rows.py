@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._sparse import is_sparse
-from ..data import RowSource
+from ..data import ArrayRows, RowSource
 from ..data.ahead import one_ahead
 
 Event = Any
@@ -59,6 +59,17 @@ class Staging:
             sent = staged.to(self.device, non_blocking=True)
             event = self._stream.record_event()
         return sent, event
+
+
+def copied(rows: RowSource, size: int) -> ArrayRows:
+    """Return all rows in one tensor where their blocks come to, read in blocks of `size` rows."""
+    out: Tensor | None = None
+    for part, block in rows.blocks(size):
+        out = block.new_empty(rows.shape) if out is None else out
+        out[part] = block
+    if out is None:
+        raise ValueError(f"{rows!r} has no rows")
+    return ArrayRows(out, feature_names=rows.feature_names)
 
 
 class DeviceRows(RowSource):

@@ -13,9 +13,9 @@ from .kernel_operator import KernelOperator
 def diagonal(K: KernelOperator, rows: RowSource) -> Float[Tensor, " r"]:
     """Return k(x, x) of some rows with the kernel of an operator, in float64."""
     if K.kernel.stationary:
-        return torch.full((rows.shape[0],), _first(K), dtype=torch.float64)
+        return torch.full((rows.shape[0],), _first(K), dtype=torch.float64, device=K.device)
     size = max(1, K.memory_bytes // (64 * rows.shape[1]))
-    return rows.map(lambda block: K.kernel.diag(block.double()), size=size)
+    return rows.map(lambda block: K.kernel.diag(block.double()).to(K.device), size=size)
 
 
 def largest_diagonal(K: KernelOperator, weights: Float[Tensor, " n"] | None = None) -> float:

@@ -51,6 +51,9 @@ class KernelOperator:
         that of the engine counts if it is less.
     meter : CostMeter, optional
         Shared by all operators derived from this one.
+    device : str or torch.device, default="cpu"
+        Where entries go that are returned, and where those who use this operator keep vectors.
+        Products are where their vector is, wherever they are computed.
 
     Attributes
     ----------
@@ -67,6 +70,7 @@ class KernelOperator:
     engine: Engine
     memory_bytes: int
     meter: CostMeter = field(compare=False)
+    device: torch.device
 
     # written out because the arguments may be more than the fields hold
     def __init__(
@@ -77,11 +81,12 @@ class KernelOperator:
         engine: str | Engine = "auto",
         memory_bytes: int = 1 << 30,
         meter: CostMeter | None = None,
+        device: str | torch.device = "cpu",
     ) -> None:
         source = as_rows(rows)
         _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
         _set(self, engine=choose_engine(engine, dtype=self.dtype), memory_bytes=memory_bytes)
-        _set(self, meter=CostMeter() if meter is None else meter)
+        _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
         if self.rows.shape[1] != self.cols.shape[1]:
             raise ValueError(
                 f"the rows have {self.rows.shape[1]} features, the columns "
@@ -211,7 +216,8 @@ class KernelOperator:
         if not self._same:
             raise ValueError("diag needs an operator whose rows and columns are the same source")
         return self.rows.map(
-            lambda block: self.kernel.diag(self._cast(block)), size=self._budget(1).streamed(1)
+            lambda block: self.kernel.diag(self._cast(block)).to(self.device),
+            size=self._budget(1).streamed(1),
         )
 
     def dense(self) -> Float[Tensor, "n m"]:
@@ -220,7 +226,7 @@ class KernelOperator:
         n, m = self.shape
         if self._budget(1).holds(m):
             return self._against_columns(self._hold(self.cols, 1), 0)
-        out = torch.empty(n, m, dtype=self.dtype)
+        out = torch.empty(n, m, dtype=self.dtype, device=self.device)
         for part, block in self.cols.blocks(self._budget(1).held(m)):
             out[:, part] = self._against_columns(_dense(self._cast(block)), part.start)
         return out
@@ -230,23 +236,34 @@ class KernelOperator:
 
         def one(block: Tensor, *at: Tensor) -> Tensor:
             start = int(at[0][0]) - first if at else None
-            return self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
+            K = self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
+            return K.to(self.device)
 
         size = self._budget(1).streamed(z.shape[0], result=z.shape[0] * z.itemsize)
-        return self.rows.map(one, *self._row_numbers(), size=size)
+        return self.fed_rows().map(one, *self._row_numbers(), size=size)
 
     def strips(self) -> Iterator[tuple[slice, Float[Tensor, "b m"]]]:
         """Yield blocks of rows of the matrix, in order: for what cannot do with products."""
         self._count()
         z = self._hold(self.cols, 1)
         size = max(1, min(LARGEST_BLOCK, self.memory_bytes // (4 * z.shape[0] * z.itemsize)))
-        for rows, block in self.rows.blocks(size):
+        for rows, block in self.fed_rows().blocks(size):
             start = rows.start if self._same else None
-            yield rows, self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
+            K = self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
+            yield rows, K.to(self.device)
 
     def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
-        return gathered(self.rows, index, self.memory_bytes)
+        return self.at_hand(gathered(self.rows, index, self.memory_bytes))
+
+    def at_hand(self, points: Tensor) -> Tensor:
+        """Return points on the device of this operator, but for what is mapped or sparse."""
+        small = points.numel() * points.itemsize <= self.memory_bytes
+        return points if is_sparse(points) or not small else points.to(self.device)
+
+    def fed_rows(self) -> RowSource:
+        """Return the rows, whose blocks come to the device of this operator."""
+        return self.rows if self.device.type == "cpu" else self.engine.feed(self.rows)
 
     def _check_rows(self, name: str, vector: Tensor | None, rows: int) -> None:
         if vector is not None and vector.shape[0] != rows:

@@ -92,8 +92,8 @@ class TritonEngine(Engine):
     cores that are 8 (tf32) or 16 (bf16) times as fast. Memory: centred copies of `x` and `z`, their
     features padded to a multiple of 16, and the sums.
 
-    An operator returns products to where its vector is. Solvers keep their vectors, the matrix of
-    the landmarks and its factors on the host.
+    An operator returns products to where its vector is. Estimators keep vectors, landmarks, factors
+    and rows on the device as long as they fit, see their `plan`.
     """
 
     device: str = "cuda"

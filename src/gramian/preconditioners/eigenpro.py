@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -242,13 +242,12 @@ class _Sample:
         change: Callable[[Tensor], Tensor] | None,
     ) -> _Sample:
         points = K.rows.take(index)
-        rows = as_rows(points if change is None else change(points))
+        rows = as_rows(K.at_hand(points if change is None else change(points)))
         chosen = torch.ones(len(index)) if weights is None else weights[index]
-        return cls(K, index, rows, chosen.double().sqrt())
+        return cls(K, index, rows, chosen.to(K.device, torch.float64).sqrt())
 
     def against(self, other: _Sample) -> KernelOperator:
-        K = self.K
-        return KernelOperator(K.kernel, self.rows, other.rows, K.engine, K.memory_bytes, K.meter)
+        return replace(self.K, rows=self.rows, cols=other.rows)
 
     def outer(self, other: _Sample) -> Tensor:
         return self.root[:, None] * other.root
@@ -278,6 +277,6 @@ class _Left:
         return float((self.G.diagonal() - self.B.square().sum(dim=1)).max())
 
     def largest(self, rng: torch.Generator) -> float:
-        start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng)
+        start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng).to(self.G)
         value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.t() @ v), start)
         return max(value, 0.0) / len(self.G)

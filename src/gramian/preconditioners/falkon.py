@@ -156,7 +156,7 @@ def _divide_columns_below_diagonal(P: Tensor, diagonal: Tensor) -> None:
 def _scale_columns(P: Tensor, weight: Tensor | None) -> None:
     """Replace T in the upper triangle by S = T D / sqrt(m), so that S S' is to be factored."""
     m = len(P)
-    scale = torch.ones(m, dtype=P.dtype) if weight is None else weight.to(P.dtype).sqrt()
+    scale = P.new_ones(m) if weight is None else weight.to(P).sqrt()
     scale /= m**0.5
     for j in range(m):
         P[: j + 1, j] *= scale[j]
@@ -177,4 +177,4 @@ def _automatic_penalty(P: Tensor, problem: NystromProblem) -> float:
         half = la.times_triangular(P, x, lower=False, transpose=True)
         return la.times_triangular(P, half, lower=False, transpose=False)
 
-    return Spectrum.build(product, m).penalty_for(SHARE * m / unseen, problem.penalty)
+    return Spectrum.build(product, m, P.device).penalty_for(SHARE * m / unseen, problem.penalty)

@@ -37,9 +37,9 @@ class LowRankInverse:
     @classmethod
     def build(cls, factor: Float[Tensor, "n r"], ridge: Tensor | float) -> LowRankInverse:
         """Factorise. Cost: n r² and r³ / 3 operations; memory r² and a copy of a block of F."""
-        ridge = torch.as_tensor(ridge, dtype=torch.float64)
+        ridge = torch.as_tensor(ridge, dtype=torch.float64, device=factor.device)
         r = factor.shape[1]
-        inner = torch.eye(r, dtype=torch.float64)
+        inner = torch.eye(r, dtype=torch.float64, device=factor.device)
         for start in range(0, len(factor), BLOCK):
             F = factor[start : start + BLOCK].double()
             D = ridge[start : start + BLOCK] if ridge.ndim else ridge

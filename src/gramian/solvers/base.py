@@ -7,7 +7,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
@@ -39,8 +39,22 @@ class State:
     metrics: dict[str, int | float] = field(default_factory=dict)
 
 
-P = TypeVar("P", bound=FullProblem | NystromProblem)
 S = TypeVar("S", bound=State)
+
+
+def moved(state: S, device: str | torch.device) -> S:
+    """Return a state, of which callers may change the metrics, with its tensors on a device."""
+    changed: dict[str, Any] = {"metrics": dict(state.metrics)}
+    for f in fields(state):
+        value = getattr(state, f.name)
+        if isinstance(value, Tensor):
+            changed[f.name] = value.to(device)
+        elif isinstance(value, State):
+            changed[f.name] = moved(value, device)
+    return replace(state, **changed)
+
+
+P = TypeVar("P", bound=FullProblem | NystromProblem)
 Callback = Callable[[Problem, State], Any]
 """Called after each iteration; may add to ``state.metrics``; asks to stop by returning True."""
 
@@ -176,7 +190,7 @@ def solve(
     """
     solver.check(problem)
     stop = () if solver.closed_form else stop
-    state = None if state is None else replace(state, metrics=dict(state.metrics))
+    state = None if state is None else moved(state, problem.targets.device)
     rng = torch.Generator().manual_seed(0) if rng is None else rng
     clock = _Clock(problem, state)
     states = solver.iterate(problem, state, rng=rng)
@@ -236,7 +250,7 @@ def starting_coef(state: State | None, like: Tensor) -> Tensor:
             f"the starting coefficients have shape {tuple(state.coef.shape)}, this problem needs "
             f"{tuple(like.shape)}"
         )
-    return state.coef.to(like.dtype)
+    return state.coef.to(like)
 
 
 __all__ = ["Callback", "Result", "Solver", "State", "solve", "solvers"]

@@ -136,7 +136,9 @@ class BlockRule(ABC):
 def _nystrom(index: Tensor, H: Tensor, ridge: Tensor, rank: int, rng: torch.Generator) -> Block:
     """Precondition by P = F F' + (ridge + the last eigenvalue of F F'); by H at full rank."""
     trace = float(H.diagonal().double().sum())
-    low = randomized_nystrom(lambda x: H @ x, len(H), rank, trace, dtype=H.dtype, rng=rng)
+    low = randomized_nystrom(
+        lambda x: H @ x, len(H), rank, trace, dtype=H.dtype, device=H.device, rng=rng
+    )
     whole, least = rank == len(H), float(ridge.min())
     last = 0.0 if whole else float(low.values[-1])
     P = LowRankInverse.build(low.factor, ridge + last)
@@ -153,7 +155,7 @@ def _plain(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Blo
 def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
     """Take P = H; 1 / (H⁻¹)_ii is the ridge and what the other rows of the block leave of row i."""
     some = torch.randperm(len(H), generator=rng)[:PROBES]
-    units = torch.zeros(len(H), len(some), dtype=torch.float64)
+    units = H.new_zeros(len(H), len(some))
     units[some, torch.arange(len(some))] = 1.0
     A = la.by_columns(H)
     la.flush_tiny_(A)
@@ -189,5 +191,5 @@ class _Cholesky:
 def _largest(H: Tensor, ridge: Tensor, P: Any, rng: torch.Generator) -> float:
     """Return the largest eigenvalue of P⁻¹ (H + ridge): algorithm 3 of the paper."""
     ridge = ridge.to(H.dtype)
-    start = torch.randn(len(H), 1, dtype=H.dtype, generator=rng)
+    start = torch.randn(len(H), 1, dtype=H.dtype, generator=rng).to(H)
     return largest_eigenvalue(lambda v: H @ v + ridge * v, start, P.__matmul__, P.apply)

@@ -130,7 +130,7 @@ def _start(work: _Work, rhs: Tensor, state: State | None) -> CGState:
         energy=_dots(residual, z),
         active=_norms(residual) > 0,
         checked=_norms(residual),
-        lanczos=torch.empty(0, 2, dtype=torch.float64),
+        lanczos=torch.empty(0, 2, dtype=torch.float64, device=rhs.device),
     )
 
 

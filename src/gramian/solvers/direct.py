@@ -62,7 +62,7 @@ def _solve_full(problem: FullProblem) -> Tensor:
 def _solve_nystrom(problem: NystromProblem) -> Tensor:
     root = _inverse_root(problem.K_mm.dense())
     r, t = root.shape[1], problem.targets.shape[1]
-    R = torch.zeros(r, r + t, dtype=torch.float64)
+    R = root.new_zeros(r, r + t)
     R.diagonal().fill_(problem.shift**0.5)
     for rows, block in problem.K.strips():
         F = torch.cat([block @ root, problem.targets[rows]], dim=1)

@@ -158,18 +158,20 @@ class Descent:
         D = self.D[B] if self.D.ndim else self.D
         r = self.K[B] @ coef + D * coef[B] - y.double()
         g = r if self.omega is None else self.omega[B, None] * r
-        coef.index_add_(0, B, g, alpha=-self.eta)
+        coef.index_add_(0, B.to(g.device), g, alpha=-self.eta)
         if self.P.rank:
             h = self.K[self.P.index, B] @ g
             if self.ridge:
                 h += self.ridge * self._among(B, r)
-            coef.index_add_(0, self.P.index, self.P.correction(h), alpha=self.eta)
+            index = self.P.index.to(h.device)
+            coef.index_add_(0, index, self.P.correction(h), alpha=self.eta)
         return r
 
     def _among(self, B: Tensor, r: Tensor) -> Tensor:
         """Return the rows of r that are in the subsample, in its order, and zeros for others."""
         at = torch.searchsorted(B, self.P.index).clamp(max=len(B) - 1)
-        return torch.where((B[at] == self.P.index)[:, None], r[at], 0.0)
+        found = (B[at] == self.P.index).to(r.device)
+        return torch.where(found[:, None], r[at], 0.0)
 
     def settings(self) -> dict[str, int | float]:
         """Return what was chosen, for the eye."""

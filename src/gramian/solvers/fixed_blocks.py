@@ -60,7 +60,7 @@ class FixedBlocks(BlockRule):
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
         rng = self.generator(iteration)
-        return self.block(int(torch.multinomial(smoothness**ALPHA, 1, generator=rng)))
+        return self.block(int(torch.multinomial(smoothness.cpu() ** ALPHA, 1, generator=rng)))
 
     def moved(
         self,
@@ -72,13 +72,14 @@ class FixedBlocks(BlockRule):
         mu: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the next x, w and z."""
-        x = w.index_add(0, B.index, d, alpha=-1)
+        at = B.index.to(d.device)
+        x = w.index_add(0, at, d, alpha=-1)
         if not self.accelerated:
             return x, x, x
         S, mu = float((smoothness**ALPHA).sum()), mu / len(smoothness)
         tau = 2 / (1 + math.sqrt(4 * S**2 / mu + 1))
         gamma = 1 / (tau * S**2)
         p = B.L**ALPHA / S
-        z = (z + gamma * mu * w).index_add_(0, B.index, d, alpha=-gamma * B.L ** (1 - BETA) / p)
+        z = (z + gamma * mu * w).index_add_(0, at, d, alpha=-gamma * B.L ** (1 - BETA) / p)
         z /= 1 + gamma * mu
         return x, torch.lerp(x, z, tau), z

@@ -46,12 +46,13 @@ class FreshBlocks(BlockRule):
         mu: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the next W, Y and V."""
-        W = Y.index_add(0, B.index, d, alpha=-1)
+        at = B.index.to(d.device)
+        W = Y.index_add(0, at, d, alpha=-1)
         if not self.accelerated:
             return W, W, W
         nu = self.blocks.n / self.blocks.b
         mu = min(mu, 1.0) / nu
         beta, gamma = 1 - math.sqrt(mu / nu), 1 / math.sqrt(mu * nu)
         alpha = 1 / (1 + gamma * nu)
-        V = torch.lerp(Y, V, beta).index_add_(0, B.index, d, alpha=-gamma)
+        V = torch.lerp(Y, V, beta).index_add_(0, at, d, alpha=-gamma)
         return W, torch.lerp(W, V, alpha), V

@@ -182,7 +182,9 @@ def _no_gain(before: PCGState, after: PCGState) -> bool:
 def _nystrom(problem: FullProblem, rank: int, rng: torch.Generator) -> Float[Tensor, "n r"]:
     K = problem.K
     trace = float(K.diag().double().sum())
-    found = randomized_nystrom(K.__matmul__, K.shape[0], rank, trace, dtype=K.dtype, rng=rng)
+    found = randomized_nystrom(
+        K.__matmul__, K.shape[0], rank, trace, dtype=K.dtype, device=K.device, rng=rng
+    )
     # what is far below the ridge changes nothing but the cost
     kept = int((found.values > 1e-3 * float(problem.ridge.min())).sum())
     return found.factor[:, :kept]

@@ -88,7 +88,7 @@ class InexactProjection(Projection):
     ) -> InexactProjection:
         """Return the projection; K_ZZ is kept if it fits into a quarter of the memory."""
         K = kept(K_ZZ, K_ZZ.memory_bytes // 4)
-        none = torch.zeros((), dtype=torch.float64)
+        none = P.vectors.new_zeros(())
         shuffle = Shuffle(K_ZZ.shape[0], m, seed)
         return cls(Descent(K, P, shuffle, scale * P.step(m), none), epochs, tol)
 

@@ -51,7 +51,7 @@ class Ridge:
         """
         n, m = K.shape
         K_mm = kept(replace(K, rows=K.cols), K.memory_bytes // 4)
-        none = torch.empty(0, 0, dtype=torch.float64)
+        none = omega.new_empty(0, 0)
         direct = kind == "direct" or (kind == "auto" and isinstance(K_mm, KeptBlock))
         if direct or problem.index is None or not in_rows(problem):
             return cls(K_mm, problem.penalty, None, none, none)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -68,18 +68,11 @@ class Hessian:
         """
         index, chosen = (_some(count, rows, rng) for count in self.K.shape)
         points, Z = self.K.rows.take(index), self.K.cols.take(chosen)
-        both = torch.cat([points.to_dense() if self.K.rows.sparse else points, Z.to(points.dtype)])
+        both = torch.cat([points.to_dense() if self.K.rows.sparse else points, Z.to(points)])
         return self._at(both, torch.cat([self.omega[index], self.landmark_weight[chosen]]))
 
     def _at(self, points: Tensor, omega: Tensor) -> Sampled:
-        K = KernelOperator(
-            self.K.kernel,
-            as_rows(points),
-            self.K.cols,
-            self.K.engine,
-            self.K.memory_bytes,
-            self.K.meter,
-        )
+        K = replace(self.K, rows=as_rows(self.K.at_hand(points)))
         return Sampled(self, kept(K, self.K.memory_bytes // 2), omega[:, None])
 
 
@@ -98,7 +91,8 @@ class Sampled:
 
     def trace(self, rng: torch.Generator) -> float:
         """Return an estimate of the trace, by one random vector of signs [Hutchinson]."""
-        signs = torch.randint(2, (self.K.shape[1], 1), generator=rng).double() * 2 - 1
+        drawn = torch.randint(2, (self.K.shape[1], 1), generator=rng)
+        signs = drawn.to(self.omega) * 2 - 1
         return float((signs * self.product(signs)).sum())
 
     def largest_row(self, P: LowRankInverse) -> float:
@@ -106,7 +100,7 @@ class Sampled:
         largest = 0.0
         for start in range(0, len(self.omega), ROWS_AT_ONCE):
             part = torch.arange(start, min(start + ROWS_AT_ONCE, len(self.omega)))
-            k = self.K[part].T @ torch.eye(len(part), dtype=torch.float64)
+            k = self.K[part].T @ torch.eye(len(part), dtype=torch.float64, device=P.factor.device)
             largest = max(largest, float(((k * (P @ k)).sum(dim=0) * self.omega[part, 0]).max()))
         return largest
 
@@ -146,10 +140,12 @@ class Sketch:
         n, m = H.K.shape
         first = H.sample_with_landmarks(max(math.isqrt(n), SKETCH_ROWS, 2 * rank), rng)
         # float64: with a small damping, P⁻¹ loses the digits of Lambda_1 / rho
-        low = randomized_nystrom(first.product, m, rank, first.trace(rng), rng=rng)
+        low = randomized_nystrom(
+            first.product, m, rank, first.trace(rng), device=H.K.device, rng=rng
+        )
         batches = [H.sample(batch, rng) for _ in range(1 if batch >= n else BATCHES)]
         probe = H.sample(max(4 * batch, SKETCH_ROWS), rng)
-        start = torch.randn(m, 1, dtype=torch.float64, generator=rng)
+        start = torch.randn(m, 1, dtype=torch.float64, generator=rng).to(H.K.device)
 
         def at(rho: float) -> Sketch:
             return cls._at(low, rho, batches, probe, float(scale), start)

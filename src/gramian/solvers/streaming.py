@@ -98,8 +98,11 @@ def held_centers(K: KernelOperator) -> KernelOperator:
     They are in memory or, if they exceed the budget, in a file that is mapped.
     """
     if isinstance(K.cols, ArrayRows):
-        return K
-    return K.against(gathered(K.cols, torch.arange(K.shape[1]), K.memory_bytes, dense=True))
+        points = next(K.cols.blocks(K.shape[1]))[1]
+        there = K.at_hand(points)
+        return K if there is points else K.against(there)
+    points = gathered(K.cols, torch.arange(K.shape[1]), K.memory_bytes, dense=True)
+    return K.against(K.at_hand(points))
 
 
 def relative_weights(problem: FullProblem | NystromProblem) -> Float[Tensor, " n"] | None:

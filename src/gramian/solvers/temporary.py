@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..data import RowSource, scratch
+from ..data import RowSource, as_rows, scratch
 from ..operators import KeptBlock, KernelOperator
 from ..preconditioners import EigenProFactor
 
@@ -34,9 +36,10 @@ class Temporary:
     def __init__(self, K: KernelOperator, P: EigenProFactor, t: int, rows: int) -> None:
         self._K, self._P = K, P
         self._points = scratch((rows, K.rows.shape[1]), K.rows.dtype, K.memory_bytes)
-        self._a = torch.empty(rows, t, dtype=torch.float64)
-        self._b = torch.zeros(len(P.index), t, dtype=torch.float64)
-        self.h = torch.zeros(K.shape[1], t, dtype=torch.float64)
+        self._points = K.at_hand(self._points)
+        self._a = P.vectors.new_empty(rows, t)
+        self._b = P.vectors.new_zeros(len(P.index), t)
+        self.h = P.vectors.new_zeros(K.shape[1], t)
         self._used, self.steps = 0, 0
 
     def clear(self) -> None:
@@ -49,14 +52,7 @@ class Temporary:
         """Return its values at the rows of a batch, given their kernel with the subsample."""
         found = K_BS @ self._b
         if self._used:
-            K = KernelOperator(
-                self._K.kernel,
-                rows,
-                self._points[: self._used],
-                self._K.engine,
-                self._K.memory_bytes,
-                self._K.meter,
-            )
+            K = replace(self._K, rows=rows, cols=as_rows(self._points[: self._used]))
             found += K @ self._a[: self._used]
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -12,11 +12,13 @@ from .._compiled import FEW_FEATURES
 from .._split import BFLOAT16_BITS, FAST_LIMIT, two_pieces_error
 from ..torch_engine import ROUNDING_LIMIT
 
-PRECISIONS = ("ieee", "3xtf32", "3xbf16")
-"""How two float32 matrices are multiplied."""
+Product = Literal["3xbf16", "3xtf32", "ieee"]
+"""How two float32 matrices are multiplied, the cheapest way first."""
 
-Distance = Literal["ieee", "3xtf32", "3xbf16", "difference", "absolute"]
+Distance = Product | Literal["difference", "absolute"]
 """How s of a tile is computed: by such a product, or from differences."""
+
+PRECISIONS: tuple[Product, ...] = get_args(Product)
 
 LIMITS: dict[str, float] = {
     "ieee": ROUNDING_LIMIT,
@@ -67,8 +69,8 @@ def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) 
         return "absolute" if close else None
     if d > FEW_FEATURES and not kernel.sharp:
         scale = abs(kernel.scale)
-        for way in (precision, "ieee"):
+        for way in PRECISIONS:
             error = scale * squared_error(way, reach, fourth, d)
-            if error * kernel.slope <= LIMITS[way]:
-                return way  # type: ignore[return-value]
+            if way in (precision, "ieee") and error * kernel.slope <= LIMITS[way]:
+                return way
     return "difference" if eps * reach**0.5 <= ROUNDING_LIMIT else None

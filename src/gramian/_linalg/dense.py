@@ -1,12 +1,9 @@
-"""Dense factorisations in float64, in place, through LAPACK routines that torch does not offer."""
+"""Dense factorisations in float64, in place, through LAPACK routines that torch does not offer.
+
+Matrices on a device go to `device`.
+"""
 
 from __future__ import annotations
-
-import contextlib
-import functools
-import os
-import threading
-from collections.abc import Iterator
 
 import numpy as np
 import scipy.linalg
@@ -14,58 +11,17 @@ import scipy.linalg.blas
 import scipy.linalg.lapack
 import torch
 from jaxtyping import Float
-from threadpoolctl import ThreadpoolController
 from torch import Tensor
+
+from . import device as on_device
+from .threads import one_thread_if_small
 
 EPS = float(np.finfo(np.float64).eps)
 
-SMALL = 2e10
-"""Operations up to which LAPACK runs on one thread: about a third of a second.
 
-Its threads meet at barriers, for a 20 x 3 solve already. On a busy machine each meeting takes as
-long as the scheduler likes, and burns the time in waiting: with two threads on two cores with a
-load of six, factorising 300 x 300 took 0.9 s, with one 15 ms; FALKON's factors of 2,000 landmarks
-took between 0.7 and 11 seconds of CPU time, with one 0.3.
-"""
-
-
-@functools.cache
-def _lapack() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
-
-
-class _OneThread:
-    """Keeps LAPACK at one thread while a caller is inside; callers may be in several threads."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Start with no caller inside, as in a forked child."""
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limit = contextlib.ExitStack()
-
-    @contextlib.contextmanager
-    def __call__(self, operations: int | float) -> Iterator[None]:
-        if operations > SMALL:
-            yield
-            return
-        with self._lock:
-            if self._inside == 0:
-                self._limit.enter_context(_lapack().limit(limits=1))
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._limit.close()
-
-
-_one_thread_if_small = _OneThread()
-os.register_at_fork(after_in_child=_one_thread_if_small.forget)
+def is_on_device(A: Tensor) -> bool:
+    """Return whether a tensor is somewhere else than in the memory of the process."""
+    return A.device.type != "cpu"
 
 
 class NotPositiveDefinite(ValueError):
@@ -116,15 +72,21 @@ def cholesky_(A: Float[Tensor, "m m"]) -> None:
     """
     if A.dtype != torch.float64:
         raise TypeError(f"LAPACK would factorise a copy of a {A.dtype} matrix, not the matrix")
-    with _one_thread_if_small(len(A) ** 3 / 3):
-        _, info = scipy.linalg.lapack.dpotrf(A.numpy(), lower=0, overwrite_a=1, clean=0)
+    if is_on_device(A):
+        info = on_device.cholesky_(A)
+    else:
+        with one_thread_if_small(len(A) ** 3 / 3):
+            _, info = scipy.linalg.lapack.dpotrf(A.numpy(), lower=0, overwrite_a=1, clean=0)
     if info != 0:
         raise NotPositiveDefinite(f"pivot {info} of {len(A)} is not positive")
 
 
 def times_transpose_(R: Float[Tensor, "m m"]) -> None:
     """Replace the upper triangular R in the upper triangle by that of R R'. m³ / 3 operations."""
-    with _one_thread_if_small(len(R) ** 3 / 3):
+    if is_on_device(R):
+        on_device.times_transpose_(R)
+        return
+    with one_thread_if_small(len(R) ** 3 / 3):
         scipy.linalg.lapack.dlauum(R.numpy(), lower=0, overwrite_c=1)
 
 
@@ -133,7 +95,9 @@ def inverse_diagonal_(R: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
 
     Cost: m³ / 3 operations, no copy.
     """
-    with _one_thread_if_small(len(R) ** 3 / 3):
+    if is_on_device(R):
+        return on_device.inverse_diagonal(R)
+    with one_thread_if_small(len(R) ** 3 / 3):
         scipy.linalg.lapack.dtrtri(R.numpy(), lower=0, overwrite_c=1)
     diagonal = torch.empty(len(R), dtype=R.dtype)
     for start in range(0, len(R), 512):  # rows of the inverse, whose strict lower triangle is junk
@@ -151,7 +115,9 @@ def solve_triangular(
     unit: bool = False,
 ) -> Float[Tensor, "m t"]:
     """Return the solution of R x = b, or of R' x = b, with one triangle of R (by columns)."""
-    with _one_thread_if_small(len(R) * b.numel()):
+    if is_on_device(R):
+        return on_device.solve_triangular(R, b, lower, transpose, unit)
+    with one_thread_if_small(len(R) * b.numel()):
         x, _ = scipy.linalg.lapack.dtrtrs(
             R.numpy(), b.numpy(), lower=int(lower), trans=int(transpose), unitdiag=int(unit)
         )
@@ -167,7 +133,9 @@ def times_triangular(
     unit: bool = False,
 ) -> Float[Tensor, "m t"]:
     """Return R b, or R' b, with one triangle of R (by columns)."""
-    with _one_thread_if_small(len(R) * b.numel()):
+    if is_on_device(R):
+        return on_device.times_triangular(R, b, lower, transpose, unit)
+    with one_thread_if_small(len(R) * b.numel()):
         x = scipy.linalg.blas.dtrmm(
             1.0, R.numpy(), b.numpy(), lower=int(lower), trans_a=int(transpose), diag=int(unit)
         )
@@ -176,7 +144,10 @@ def times_triangular(
 
 def solve_cholesky(R: Float[Tensor, "m m"], b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
     """Return the solution of R'R x = b, with the upper triangle of R (by columns)."""
-    with _one_thread_if_small(2 * len(R) * b.numel()):
+    if is_on_device(R):
+        x = on_device.solve_triangular(R, b, lower=False, transpose=True, unit=False)
+        return on_device.solve_triangular(R, x, lower=False, transpose=False, unit=False)
+    with one_thread_if_small(2 * len(R) * b.numel()):
         x, _ = scipy.linalg.lapack.dpotrs(R.numpy(), b.numpy(), lower=0)
     return torch.from_numpy(np.ascontiguousarray(x))
 
@@ -210,8 +181,10 @@ def top_eigenpairs(A: Float[Tensor, "m m"], k: int) -> tuple[Tensor, Tensor]:
         Symmetric, float64; it is spoilt. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`.
     k : int
     """
+    if is_on_device(A):
+        return on_device.top_eigenpairs(A, k)
     m = len(A)
-    with _one_thread_if_small(4 * m**3 / 3):
+    with one_thread_if_small(4 * m**3 / 3):
         values, vectors = scipy.linalg.eigh(
             A.numpy(),
             lower=False,
@@ -229,30 +202,3 @@ def stacked_triangle(blocks: list[Float[Tensor, "_ m"]]) -> Float[Tensor, "k m"]
     """Return the R of a QR factorisation of the blocks stacked on each other."""
     R: Tensor = torch.linalg.qr(torch.cat(blocks), mode="r").R
     return R
-
-
-def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) -> float:
-    """Return the condition number of the tridiagonal matrix behind k steps of CG.
-
-    Parameters
-    ----------
-    alpha, beta : Tensor of shape (k,)
-        Step lengths, and ratios of successive residuals. The estimate grows with k towards the
-        condition number of the (preconditioned) matrix, or 1 / eps if that is larger.
-
-    References
-    ----------
-    .. [1] Golub & Van Loan, *Matrix Computations*, 4th ed., section 11.3.5.
-    """
-    if len(alpha) == 0:
-        return 1.0
-    diagonal = 1 / alpha
-    diagonal[1:] += beta[:-1] / alpha[:-1]
-    off = beta[:-1].sqrt() / alpha[:-1]
-    if not bool(diagonal.isfinite().all() and off.isfinite().all()):
-        return 1 / EPS  # a ratio below zero or without bound: rounding has taken over
-    # k² operations on one thread: this runs in every iteration
-    values = scipy.linalg.eigvalsh_tridiagonal(
-        diagonal.numpy(), off.numpy(), lapack_driver="sterf", check_finite=False
-    )
-    return float(values[-1] / max(values[0], EPS * values[-1]))

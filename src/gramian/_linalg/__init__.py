@@ -1,0 +1,43 @@
+"""Dense linear algebra in float64: LAPACK in place on the host, blocks of products on a device."""
+
+from __future__ import annotations
+
+from .dense import (
+    EPS,
+    NotPositiveDefinite,
+    by_columns,
+    cholesky_,
+    flush_tiny_,
+    inverse_diagonal_,
+    is_on_device,
+    mirror_lower_,
+    mirror_upper_,
+    require_finite,
+    solve_cholesky,
+    solve_triangular,
+    stacked_triangle,
+    times_transpose_,
+    times_triangular,
+    top_eigenpairs,
+)
+from .lanczos import condition_of_lanczos
+
+__all__ = [
+    "EPS",
+    "NotPositiveDefinite",
+    "by_columns",
+    "cholesky_",
+    "condition_of_lanczos",
+    "flush_tiny_",
+    "inverse_diagonal_",
+    "is_on_device",
+    "mirror_lower_",
+    "mirror_upper_",
+    "require_finite",
+    "solve_cholesky",
+    "solve_triangular",
+    "stacked_triangle",
+    "times_transpose_",
+    "times_triangular",
+    "top_eigenpairs",
+]

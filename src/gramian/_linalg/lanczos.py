@@ -1,0 +1,36 @@
+"""What conjugate gradient tells of a matrix: the Lanczos method behind its steps."""
+
+from __future__ import annotations
+
+import scipy.linalg
+from jaxtyping import Float
+from torch import Tensor
+
+from .dense import EPS
+
+
+def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) -> float:
+    """Return the condition number of the tridiagonal matrix behind k steps of CG.
+
+    Parameters
+    ----------
+    alpha, beta : Tensor of shape (k,)
+        Step lengths, and ratios of successive residuals. The estimate grows with k towards the
+        condition number of the (preconditioned) matrix, or 1 / eps if that is larger.
+
+    References
+    ----------
+    .. [1] Golub & Van Loan, *Matrix Computations*, 4th ed., section 11.3.5.
+    """
+    if len(alpha) == 0:
+        return 1.0
+    diagonal = 1 / alpha
+    diagonal[1:] += beta[:-1] / alpha[:-1]
+    off = beta[:-1].sqrt() / alpha[:-1]
+    if not bool(diagonal.isfinite().all() and off.isfinite().all()):
+        return 1 / EPS  # a ratio below zero or without bound: rounding has taken over
+    # k² operations on one thread: this runs in every iteration
+    values = scipy.linalg.eigvalsh_tridiagonal(
+        diagonal.cpu().numpy(), off.cpu().numpy(), lapack_driver="sterf", check_finite=False
+    )
+    return float(values[-1] / max(values[0], EPS * values[-1]))

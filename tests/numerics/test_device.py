@@ -1,0 +1,355 @@
+"""Everything that is kept on a device, on a device that is pretended: no GPU is needed.
+
+Tensors of the pretended device keep their numbers on the host, and refuse what a GPU refuses:
+operations with tensors of the host, and being read as an array. So a solver that makes a vector in
+the wrong place fails here as it would on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+from gramian import KernelModel, KernelRidge, KernelRidgeClassifier, kernels, landmarks, solvers
+from gramian.callbacks import Checkpoint, Validate
+from gramian.data import ArrayRows, RowSource
+from gramian.estimators import plan as plans
+from gramian.estimators.memory import Size
+from gramian.estimators.placement import Placement
+from gramian.operators import KernelOperator, TorchEngine
+from gramian.problems import FullProblem, NystromProblem
+from gramian.solvers import Falkon, Solver, State, max_iterations, solve
+
+DEVICE = torch.device("meta")  # the one whose tensors torch makes without a driver
+MIXING = ("index", "copy", "local_scalar")
+"""Operations that may have arguments on two devices: gathering by row numbers of the host, ..."""
+
+
+class Pretended(Tensor):
+    """A tensor that says it is on the device, and holds its numbers on the host."""
+
+    numbers: Tensor
+
+    @staticmethod
+    def __new__(cls, numbers: Tensor) -> Any:
+        made = Tensor._make_wrapper_subclass(
+            cls, numbers.size(), strides=numbers.stride(), dtype=numbers.dtype, device=DEVICE,
+            storage_offset=numbers.storage_offset(),
+        )  # fmt: skip
+        made.numbers = numbers
+        return made
+
+    def __init__(self, numbers: Tensor) -> None:
+        pass
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return computed(func, args, kwargs or {})
+
+
+class Pretending(TorchDispatchMode):
+    """Inside, tensors that are made on or moved to the device are pretended to be there."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return computed(func, args, kwargs or {})
+
+
+def computed(func: Any, args: Any, kwargs: Any) -> Any:
+    """Compute with the numbers; the result is on the device if the arguments are, or if asked."""
+    flat, spec = tree_flatten((args, kwargs))
+    mine = [type(value) is Pretended for value in flat]
+    # numbers are wrapped as tensors without dimensions, which may meet any device
+    others = [
+        isinstance(v, Tensor) and v.ndim > 0 and not m for v, m in zip(flat, mine, strict=True)
+    ]
+    name = func.name()
+    if any(mine) and any(others) and not any(part in name for part in MIXING):
+        raise RuntimeError(f"{name}: expected all tensors to be on the same device")
+    if "index" in name and mine and not mine[0] and any(mine):
+        raise RuntimeError(f"{name}: indices should be on the host or with the indexed tensor")
+    asked = kwargs.get("device")
+    there = any(mine) if asked is None else torch.device(asked) == DEVICE
+    if "copy_" in name and not name.startswith("aten::_to_copy"):
+        there = mine[0]
+    plain = [value.numbers if m else value for value, m in zip(flat, mine, strict=True)]
+    plain = [torch.device("cpu") if isinstance(v, torch.device) else v for v in plain]
+    args, kwargs = tree_unflatten(plain, spec)
+    known = {id(value.numbers): value for value, m in zip(flat, mine, strict=True) if m}
+
+    def wrapped(value: Any) -> Any:
+        if not there or not isinstance(value, Tensor):
+            return value
+        return known[id(value)] if id(value) in known else Pretended(value)
+
+    return tree_map(wrapped, func(*args, **kwargs))
+
+
+class PretendedRows(RowSource):
+    """Rows whose blocks come to the device."""
+
+    def __init__(self, rows: RowSource) -> None:
+        self.rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
+        self.random_access, self.sparse = rows.random_access, rows.sparse
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        return ((rows, block.to(DEVICE)) for rows, block in self.rows.blocks(size))
+
+    def take(self, index: Tensor) -> Tensor:
+        return self.rows.take(index).to(DEVICE)
+
+
+class PretendedEngine(TorchEngine):
+    """Torch tiles on the pretended device."""
+
+    def __init__(self) -> None:
+        super().__init__(device="meta", tile_bytes=1 << 12)
+
+    def check(self) -> None:
+        pass
+
+    def device_bytes(self) -> int:
+        return 1 << 30
+
+    def feed(self, rows: RowSource) -> RowSource:
+        return PretendedRows(rows)
+
+
+@pytest.fixture(autouse=True)
+def pretending(monkeypatch) -> Iterator[None]:
+    def on_the_host_first(make: Any) -> Any:
+        return lambda values, dtype=None, device=None: make(values, dtype=dtype).to(device)
+
+    for name in ("tensor", "as_tensor"):  # which go to a device out of sight of dispatch
+        monkeypatch.setattr(torch, name, on_the_host_first(getattr(torch, name)))
+    with Pretending():
+        yield
+
+
+def test_the_device_refuses_what_a_gpu_refuses():
+    there = torch.ones(3).to(DEVICE)
+    for wrong in (lambda: there + torch.ones(3), lambda: torch.ones(3)[there > 0]):
+        with pytest.raises(RuntimeError):
+            wrong()
+    with pytest.raises(RuntimeError):
+        there.numpy()
+    assert float((there + 1).sum()) == 6
+    assert there[torch.tensor([0, 2])].device == DEVICE
+    assert torch.equal(there.cpu(), torch.ones(3))
+
+
+N, M = 90, 12
+CASES = [
+    pytest.param(name, kind, id=f"{name}-{kind.__name__}")
+    for name in solvers.names()
+    for kind in solvers.make(name).problem_types
+]
+VARIANTS: dict[str, Solver[Any, Any]] = {
+    "falkon, refined": solvers.Falkon(refine=True),
+    "pcg, nystrom": solvers.PCG("nystrom", rank=20),
+    "pcg, greedy": solvers.PCG("greedy", rank=20),
+    "askotch, nystrom": solvers.ASkotch(block=40, rank=10, block_solver="nystrom"),
+    "askotch, fixed": solvers.ASkotch(block=40, blocks="fixed", block_solver="nystrom", rank=10),
+    "eigenpro3, delayed": solvers.EigenPro3(projection="delayed", batch=30, subsample=50),
+    "eigenpro3, inexact": solvers.EigenPro3(projection="inexact", batch=30, subsample=50),
+    "sketchysaga, rows": solvers.SketchySAGA(ridge="rows", batch=16, rank=10),
+}
+
+
+def solved(solver: Solver[Any, Any], kind: type, where: str, resume: bool = False) -> Tensor:
+    """Return the coefficients after a few iterations, with rows and vectors where they are told."""
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(N, 3, generator=rng)
+    y = torch.stack([X[:, 0].sin(), X[:, 1] * X[:, 2]], dim=1)
+    weights = torch.rand(N, generator=rng) + 0.5
+    device = torch.device("cpu") if where == "host" else DEVICE
+    rows = ArrayRows(X.to(device) if where == "resident" else X)
+    engine = TorchEngine(threads=1) if where == "host" else PretendedEngine()
+    K = KernelOperator(kernels.Gaussian(1.5), rows, rows, engine)
+    targets, weights = y.to(device), weights.to(device)
+    if kind is FullProblem:
+        problem = FullProblem(K, targets, 1e-3, weights)
+    else:
+        problem = NystromProblem.at(K, torch.arange(0, 2 * M, 2), targets, 1e-3, weights)
+    result = solve(problem, solver, stop=[max_iterations(2)])
+    if resume:
+        again = State(1, result.state.coef.cpu())
+        result = solve(problem, solver, stop=[max_iterations(2)], state=again)
+    assert result.state.coef.device == device
+    return result.state.coef.cpu()
+
+
+@pytest.mark.parametrize("where", ["resident", "streamed"])
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_each_solver_keeps_its_vectors_there(name, kind, where):
+    solver = solvers.make(name)
+    expected, found = (solved(solver, kind, place, resume=True) for place in ("host", where))
+    assert (found - expected).norm() <= 1e-3 * expected.norm()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants(name):
+    solver = VARIANTS[name]
+    kind = solver.problem_types[0]
+    expected, found = (solved(solver, kind, place) for place in ("host", "resident"))
+    assert (found - expected).norm() <= 1e-3 * expected.norm()
+
+
+@pytest.mark.parametrize("where", ["resident", "streamed"])
+@pytest.mark.parametrize("name", landmarks.names())
+def test_each_selector_works_with_matrices_there(name, where):
+    X = torch.randn(N, 3, generator=torch.Generator().manual_seed(0))
+    found = []
+    for device in ("cpu", DEVICE):
+        rows = ArrayRows(X.to(device) if where == "resident" else X)
+        engine = TorchEngine(threads=1) if device == "cpu" else PretendedEngine()
+        K = KernelOperator(kernels.Gaussian(1.0), rows, rows, engine, device=device)
+        chosen = landmarks.make(name, m=M).select(K, rng=torch.Generator().manual_seed(1))
+        assert chosen.points.device == torch.device(device)
+        assert chosen.weight.device.type == "cpu"
+        found.append(chosen)
+    expected, chosen = found
+    assert torch.allclose(chosen.points.cpu(), expected.points, atol=1e-5)
+    assert torch.allclose(chosen.weight, expected.weight, rtol=1e-5)
+
+
+# --- estimators -----------------------------------------------------------------------------------
+
+
+def rows_and_targets(n: int = N) -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(0).standard_normal((n, 3)).astype(np.float32)
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+def settings(engine: Any, **more: Any) -> dict[str, Any]:
+    return {"engine": engine, "penalty": 1e-3, "lengthscale": 1.5, "random_state": 0, **more}
+
+
+class Full(PretendedEngine):
+    """A device without room for anything but blocks."""
+
+    def device_bytes(self) -> int:
+        return 1 << 20
+
+
+FITS = {
+    "falkon": {"landmarks": M},
+    "falkon, bless": {"landmarks": "bless", "penalty": 1e-2},
+    "falkon, auto": {"landmarks": landmarks.Bless(penalty=0.05), "penalty": "auto", "max_iter": 3},
+    "direct": {},
+    "pcg": {"solver": "pcg"},
+    "eigenpro3": {"solver": "eigenpro3", "landmarks": M, "max_iter": 2, "penalty": 0.0},
+}
+
+
+@pytest.mark.filterwarnings("ignore:stopped after", "ignore:the smallest penalty")
+class TestEstimators:
+    @pytest.mark.parametrize(
+        ("name", "engine"), [*((name, PretendedEngine) for name in FITS), ("falkon", Full)]
+    )
+    def test_a_fit_is_that_of_the_host(self, name, engine):
+        X, y = rows_and_targets()
+        weights = np.linspace(0.5, 1.5, len(y))
+        told = []
+        for where in (TorchEngine(threads=1), engine()):
+            model = KernelRidge(**settings(where, **FITS[name])).fit(X, y, weights)
+            assert model.model_.coef.device.type == "cpu"
+            assert next(model.model_.centers.blocks(1))[1].device.type == "cpu"
+            told.append(model.predict(X))
+        assert np.abs(told[1] - told[0]).max() <= 1e-3
+
+    def test_a_classifier_too(self):
+        X, y = rows_and_targets()
+        labels = np.digitize(y, [-0.5, 0.5])
+        first, second = (
+            KernelRidgeClassifier(**settings(where, landmarks=M)).fit(X, labels).predict(X)
+            for where in (TorchEngine(threads=1), PretendedEngine())
+        )
+        assert (first == second).mean() > 0.97
+
+    def test_partial_fit_goes_on(self):
+        X, y = rows_and_targets()
+        given = {"solver": "eigenpro3", "landmarks": M, "penalty": 0.0}
+        told = []
+        for where in (TorchEngine(threads=1), PretendedEngine()):
+            model = KernelRidge(**settings(where, **given))
+            model.partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])
+            told.append(model.predict(X))
+        assert np.abs(told[1] - told[0]).max() <= 1e-3
+
+    @pytest.mark.parametrize("order", ["there and back", "back and there"])
+    def test_checkpoints_and_models_are_read_elsewhere(self, order, tmp_path):
+        X, y = rows_and_targets()
+        engines = [PretendedEngine(), TorchEngine(threads=1)]
+        first, second = engines if order == "there and back" else engines[::-1]
+        given = {"landmarks": M, "tol": 0.0}
+        whole = KernelRidge(**settings(second, **given, max_iter=5)).fit(X, y)
+        for engine, steps in ((first, 2), (second, 5)):
+            callbacks = [Checkpoint(tmp_path / "state"), Validate(X, y)]
+            fitted = KernelRidge(
+                **settings(engine, **given, max_iter=steps, callbacks=callbacks)
+            ).fit(X, y)
+        assert [row["iteration"] for row in fitted.history_] == [2, 3, 4, 5]
+        assert np.abs(fitted.predict(X) - whole.predict(X)).max() <= 1e-4
+        fitted.model_.save(tmp_path / "model")
+        loaded = KernelModel.load(tmp_path / "model")
+        for engine in engines:
+            again = loaded.predict(X, engine=engine)[:, 0].numpy()
+            assert np.abs(again - fitted.predict(X)).max() <= 1e-5
+
+    def test_a_warm_start_goes_on_there(self):
+        X, y = rows_and_targets()
+        model = KernelRidge(**settings("torch", landmarks=M, max_iter=3, warm_start=True)).fit(X, y)
+        before = model.history_[-1]["rel_residual"]
+        model.set_params(engine=PretendedEngine()).fit(X, y)
+        assert model.history_[0]["rel_residual"] <= 1.1 * before
+
+    def test_the_plan_tells_what_is_there(self, monkeypatch):
+        once = plans._seconds
+        monkeypatch.setattr(plans, "_seconds", lambda work: once(work, budget=1e-9))
+        monkeypatch.setattr(plans, "DEVICE_SCALE", 1)
+        X, _ = rows_and_targets()
+        there = KernelRidge(**settings(PretendedEngine(), landmarks=M)).plan(X)
+        assert (there.device, there.memory_bytes < there.device_bytes) == ("meta", True)
+        assert "of the device" in str(there)
+        full = KernelRidge(**settings(Full(), landmarks=M)).plan(X)
+        assert (full.device, full.device_bytes > 0) == ("cpu", True)
+        host = KernelRidge(**settings(TorchEngine(threads=1), landmarks=M)).plan(X)
+        assert (host.device, host.device_bytes) == ("cpu", 0)
+
+
+class TestPlacement:
+    def test_what_fits_where(self):
+        size = Size(n=1_000_000, d=100, t=1, m=1000, itemsize=4, full=False)
+
+        class Sized(PretendedEngine):
+            def __init__(self, size: int) -> None:
+                super().__init__()
+                object.__setattr__(self, "size", size)
+
+            def device_bytes(self) -> int:
+                return self.size
+
+        for available, device, rows in ((10**7, "cpu", False), (3 * 10**8, "meta", False),
+                                        (10**9, "meta", True)):  # fmt: skip
+            where = Placement.of(Sized(available), Falkon(), size, None)
+            assert (where.device, where.with_rows) == (device, rows)
+            if device == "meta":
+                assert where.device_bytes + where.block_bytes <= available
+                assert where.host_bytes == 0
+
+    def test_a_limit_of_the_host_bounds_what_waits_to_be_sent(self):
+        size = Size(n=10_000_000, d=1000, t=1, m=1000, itemsize=4, full=False)
+        where = Placement.of(PretendedEngine(), Falkon(), size, 200 << 20)
+        assert where.device == "meta"
+        assert where.block_bytes <= 100 << 20
+        with pytest.raises(ValueError, match="raise the limit"):
+            Placement.of(PretendedEngine(), Falkon(), size, 1 << 20)
