@@ -90,7 +90,7 @@ class TritonEngine(Engine):
     -----
     Cost of a product: n m (d + t) multiply-adds, three times as many of a split product on tensor
     cores that are 8 (tf32) or 16 (bf16) times as fast. Memory: centred copies of `x` and `z`, their
-    features padded to a multiple of 16, and the sums.
+    features padded to a multiple of 16, the sums, and up to 128 MB for entries or parts of sums.
 
     An operator returns products to where its vector is. Estimators keep vectors, landmarks, factors
     and rows on the device as long as they fit, see their `plan`.
