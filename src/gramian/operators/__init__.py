@@ -26,9 +26,10 @@ from .device_rows import copied
 from .diagonal import diagonal, largest_diagonal
 from .engine import Engine, choose_engine
 from .kept import KeptBlock, kept
-from .kernel_operator import CostMeter, KernelOperator
+from .kernel_operator import KernelOperator
 from .native_engine import NativeEngine
 from .split_engine import SplitEngine
+from .streaming import CostMeter
 from .torch_engine import TorchEngine
 from .triton_engine import TritonEngine
 

@@ -1,0 +1,197 @@
+"""Streaming: how the products of a kernel operator are computed, block by block."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import cast, is_sparse
+from ..data import ArrayRows, RowSource
+from ..kernels import Kernel
+from .budget import Budget
+from .engine import Engine
+
+logger = logging.getLogger("gramian")
+
+
+@dataclass
+class CostMeter:
+    """Counts kernel evaluations, the cost of a kernel method that no hardware changes.
+
+    It also remembers the largest block of rows that a device has room for, once one has not.
+    """
+
+    evaluations: int = 0
+    largest_block: int = sys.maxsize
+
+
+class Streaming:
+    """One side of the matrix is held where the engine computes, the other streamed in blocks.
+
+    Attributes are those of `KernelOperator`, which says what is computed; here is how.
+    """
+
+    kernel: Kernel
+    rows: RowSource
+    cols: RowSource
+    engine: Engine
+    memory_bytes: int
+    meter: CostMeter
+    device: torch.device
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The pair (n, m)."""
+        return self.rows.shape[0], self.cols.shape[0]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """In which entries are computed."""
+        dtype: torch.dtype = torch.promote_types(self.rows.dtype, self.cols.dtype)
+        return dtype
+
+    def fed_rows(self) -> RowSource:
+        """Return the rows, whose blocks come to the device of this operator."""
+        return self.rows if self.device.type == "cpu" else self.engine.feed(self.rows)
+
+    def _product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+        if self._fits_twice(v.shape[1]):
+            self.meter.evaluations += self.engine.symmetric_evaluations(self.shape[0])
+            x = self._hold(self.rows, v.shape[1])
+            return self.engine.symmetric(self.kernel, x, self.engine.place(v)).to(v)
+        self._count()
+        if self._budget(v.shape[1]).holds(self.shape[1]):
+            return self._stream_rows(v)
+        return self._stream_cols(v)
+
+    def _stream_normal(
+        self, v: Tensor | None, weights: Tensor | None, targets: Tensor | None, like: Tensor
+    ) -> Tensor:
+        """Return K' W (K v - y) with all columns held, in the dtype of v, or in float64."""
+        self._count()
+        z, given = self._hold(self.cols, like.shape[1]), (weights is not None, targets is not None)
+        placed = None if v is None else self.engine.place(v)
+
+        def one(block: Tensor, *rowwise: Tensor) -> Tensor:
+            parts = iter(rowwise)
+            w, y, at = (next(parts) if have else None for have in (*given, self._same))
+            return self.engine.normal(
+                self.kernel, self._cast(block), z, placed, weights=w, targets=y, diagonal=_start(at)
+            )
+
+        rowwise = [x for x in (weights, targets) if x is not None] + self._row_numbers()
+        size = self._budget(like.shape[1]).streamed(self.shape[1])
+        total = self._pass(self.rows, lambda rows, most: rows.sum(one, *rowwise, size=most), size)
+        return total.to(like.device, torch.float64 if v is None else v.dtype)
+
+    def _against_columns(self, z: Tensor, first: int) -> Float[Tensor, "n k"]:
+        """Return the columns whose rows are z, the first of which has the number `first`."""
+
+        def one(block: Tensor, *at: Tensor) -> Tensor:
+            start = int(at[0][0]) - first if at else None
+            K = self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
+            return K.to(self.device)
+
+        size = self._budget(1).streamed(z.shape[0], result=z.shape[0] * z.itemsize)
+        return self.fed_rows().map(one, *self._row_numbers(), size=size)
+
+    @property
+    def _same(self) -> bool:
+        return self.rows is self.cols
+
+    def _fits_twice(self, t: int) -> bool:
+        """Return whether the rows can be held on both sides at once."""
+        dense = self._same and self.rows.random_access and not self.rows.sparse
+        return dense and self._budget(t).holds_both(self.shape[0])
+
+    def _row_numbers(self) -> list[Tensor]:
+        return [torch.arange(self.shape[0])] if self._same else []
+
+    def _count(self) -> None:
+        self.meter.evaluations += self.shape[0] * self.shape[1]
+
+    def _cast(self, block: Tensor) -> Tensor:
+        return cast(block, self.dtype)
+
+    def _stream_rows(self, v: Tensor) -> Tensor:
+        z, placed = self._hold(self.cols, v.shape[1]), self.engine.place(v)
+
+        def one(block: Tensor, *at: Tensor) -> Tensor:
+            x = self._cast(block)
+            return self.engine.matvec(self.kernel, x, z, placed, diagonal=_start(*at)).to(v)
+
+        at, size = self._row_numbers(), self._budget(v.shape[1]).streamed(self.shape[1])
+        return self._pass(self.rows, lambda rows, most: rows.map(one, *at, size=most), size)
+
+    def _stream_cols(self, v: Tensor) -> Tensor:
+        """Hold the rows, as many as fit, and pass over the columns: K v = k(cols, rows)' v."""
+        size = self._budget(v.shape[1]).held(self.shape[0])
+        return self.rows.map(self._against_block(v, size), *self._row_numbers(), size=size)
+
+    def _against_block(self, v: Tensor, held: int) -> Callable[..., Tensor]:
+        size = self._budget(v.shape[1]).streamed(min(held, self.shape[0]))
+
+        def outer(block: Tensor, *at: Tensor) -> Tensor:
+            z = self.engine.place(dense(self._cast(block)))
+
+            def one(other: Tensor, u: Tensor, *other_at: Tensor) -> Tensor:
+                start = int(other_at[0][0]) - int(at[0][0]) if at else None
+                return self.engine.normal(
+                    self.kernel, self._cast(other), z, None, targets=-u, diagonal=start
+                )
+
+            other = self._row_numbers()
+            return self._pass(self.cols, lambda c, most: c.sum(one, v, *other, size=most), size).to(
+                v
+            )
+
+        return outer
+
+    def _pass(
+        self, source: RowSource, run: Callable[[RowSource, int], Tensor], size: int
+    ) -> Tensor:
+        """Stream a source in blocks of at most `size` rows, of half that if a device has no room.
+
+        The pass starts again then, once, and later ones begin with the smaller size.
+        """
+        rows, size = self.engine.feed(source), min(size, self.meter.largest_block)
+        try:
+            return run(rows, size)
+        except torch.OutOfMemoryError:
+            most = min(size, source.shape[0])
+            if most == 1:
+                raise
+        self.meter.largest_block = most // 2
+        logger.warning(
+            "%s has no memory for blocks of %d rows; starting the pass again with %d",
+            self.engine, most, most // 2,
+        )  # fmt: skip
+        torch.cuda.empty_cache()
+        return run(rows, most // 2)
+
+    def _hold(self, side: RowSource, t: int) -> Tensor:
+        """Return all rows of one side in memory; ValueError if the budget does not allow it."""
+        self._budget(t).check(side.shape[0])
+        if isinstance(side, ArrayRows):
+            return self.engine.place(next(iter(side.blocks(side.shape[0])))[1].to(self.dtype))
+        return self.engine.place(dense(self._cast(side.take(torch.arange(side.shape[0])))))
+
+    def _budget(self, t: int) -> Budget:
+        d, itemsize, device = self.rows.shape[1], self.dtype.itemsize, self.engine.device_bytes()
+        limit = self.memory_bytes if device is None else min(self.memory_bytes, device)
+        return Budget(self.engine, limit, d, itemsize, t)
+
+
+def _start(at: Tensor | None = None) -> int | None:
+    return None if at is None else int(at[0])
+
+
+def dense(x: Tensor) -> Tensor:
+    """Return points without gaps."""
+    return x.to_dense() if is_sparse(x) else x
