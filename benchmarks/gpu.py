@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,7 +29,12 @@ from .engine import Case, exact
 DIMS, TARGETS = (4, 18, 90, 784), (1, 10)
 PRECISIONS = ("ieee", "3xtf32", "3xbf16")
 COLUMNS, CHECKED = 10_000, 500
-CONTRACTS = ("tests/contracts/test_engine.py", "tests/numerics/test_triton.py")
+CONTRACTS = {
+    "tests/contracts/test_engine.py": "triton",
+    "tests/numerics/test_triton.py": "",
+    "tests/numerics/test_device.py": "",
+}
+"""Files of tests that run on the card, and those of them by name, all if empty."""
 
 FLOPS_PER_CLOCK: dict[tuple[int, int], dict[str, float]] = {
     (8, 0): {"ieee": 128, "3xtf32": 1024 / 3, "3xbf16": 2048 / 3},
@@ -229,14 +235,14 @@ def fitted(
 
 
 def limit_table(
-    engine: Engine, n: int, d: int, landmarks: int, limit: int, held_out: int
+    engine: TritonEngine, n: int, d: int, landmarks: int, limit: int, held_out: int
 ) -> list[dict[str, Any]]:
-    """Fit with all memory, and with less than the rows take; the models should be the same."""
+    """Fit with all memory of the device, and with less than the rows take: to the same model."""
     X, y = synthetic(n + held_out, d)
     settings = {"solver": Falkon(), "landmarks": landmarks, "max_iter": 10, "penalty": 1e-6}
     table, first = [], None
     for most in (None, limit):
-        row, told = fitted(engine, X, y, n, settings | {"memory_limit": most})
+        row, told = fitted(replace(engine, memory_bytes=most), X, y, n, settings)
         first = told if first is None else first
         apart = float((told - first).norm() / first.norm())
         about = {"limit GB": None if most is None else most / 1e9, "rows GB": 4e-9 * X.numel()}
@@ -250,9 +256,9 @@ def limit_table(
 def contract_table() -> list[dict[str, Any]]:
     """Run the tests that know of fused tiles, on the card."""
     table = []
-    for path in CONTRACTS:
+    for path, names in CONTRACTS.items():
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-n", "0", "-k", "triton", path],
+            [sys.executable, "-m", "pytest", "-q", "-n", "0", "-k", names, path],
             cwd=ROOT, env=os.environ | {"TRITON_INTERPRET": "0"}, capture_output=True, text=True,
             check=False,
         )  # fmt: skip
