@@ -18,8 +18,8 @@ from torch import Tensor
 from gramian import kernels
 from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
 
-from .common import forget_peak, interleaved, markdown, memory, write
-from .contenders import keops
+from .common import interleaved, markdown, memory, write
+from .contenders import alone, keops, start_memory
 from .engine import CHUNK, Case, M, exact
 
 ROWS = {1: 40_000, 4: 40_000, 18: 20_000, 90: 10_000, 784: 4_000}
@@ -222,20 +222,22 @@ def memory_table(scale: int) -> list[dict[str, Any]]:
     """Measure what a product needs beside its rows, vectors and result, however many rows."""
     table = []
     for n in (100_000, 1_000_000, 4_000_000):
-        case = Case.draw(n // scale, 18, 1, torch.float32, True)
-        case.z, case.v = case.z[:500], case.v[:500]
         for normal in (False, True):
-            case.normal = normal
-            ours(case, NativeEngine(2))
-            forget_peak()
-            before = memory("RSS")
-            ours(case, NativeEngine(2))
-            peak = (memory("HWM") - before) / 1e6
-            what = "normal" if normal else "matvec"
-            result = 0.0 if normal else 4e-6 * len(case.x)
-            row = {"product": what, "rows": len(case.x), "rows MB": 72e-6 * len(case.x)}
-            table.append(shown(row | {"result MB": result, "peak MB beside the rows": peak}))
+            rows = n // scale
+            row = {"product": "normal" if normal else "matvec", "rows": rows}
+            row |= {"rows MB": 72e-6 * rows, "result MB": 0.0 if normal else 4e-6 * rows}
+            table.append(shown(row | {"peak MB beside the rows": alone(peak_of, rows, normal)}))
     return table
+
+
+def peak_of(n: int, normal: bool) -> float:
+    """Return the MB by which this process grows while it computes one product."""
+    case = Case.draw(n, 18, 1, torch.float32, normal)
+    case.z, case.v = case.z[:500], case.v[:500]
+    ours(few_rows(case, 1), NativeEngine(2))  # which loads what is loaded once
+    before = start_memory()
+    ours(case, NativeEngine(2))
+    return (memory("HWM") - before) / 1e6
 
 
 def shown(row: dict[str, Any]) -> dict[str, Any]:
