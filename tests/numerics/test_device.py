@@ -123,6 +123,9 @@ class DeviceEngine(TorchEngine):
     def device_bytes(self) -> int:
         return 1 << 30
 
+    def free_bytes(self) -> int:
+        return self.device_bytes()
+
     def feed(self, rows: RowSource) -> RowSource:
         return super().feed(rows) if REAL else PretendedRows(rows)
 
@@ -356,8 +359,10 @@ class TestPlacement:
 
     def test_a_limit_of_the_host_bounds_what_waits_to_be_sent(self):
         size = Size(n=10_000_000, d=1000, t=1, m=1000, itemsize=4, full=False)
-        where = Placement.of(DeviceEngine(), Falkon(), size, 200 << 20)
+        engine = DeviceEngine()
+        where = Placement.of(engine, Falkon(), size, 200 << 20)
         assert where.device == str(DEVICE)
-        assert where.block_bytes <= 100 << 20
+        assert where.bytes_with_blocks(engine, size)[0] <= 200 << 20
+        assert where.host_blocks <= 100 << 20
         with pytest.raises(ValueError, match="raise the limit"):
             Placement.of(DeviceEngine(), Falkon(), size, 1 << 20)

@@ -91,7 +91,7 @@ def times_transpose_(R: Float[Tensor, "m m"]) -> None:
 
 
 def inverse_diagonal_(R: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
-    """Return the diagonal of (R'R)⁻¹, with the upper triangle of R (by columns), which is spoilt.
+    """Return the diagonal of (R'R)⁻¹, with the upper triangle of R (by columns); R may be spoilt.
 
     Cost: m³ / 3 operations, no copy.
     """
@@ -168,8 +168,8 @@ def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 1024) -> No
     for start in range(0, m, step):
         end = min(start + step, m)
         target[end:, start:end] = source[end:, start:end]
-        i, j = torch.tril_indices(end - start, end - start, -1)
-        target[start:end, start:end][i, j] = source[start:end, start:end][i, j]
+        corner = target[start:end, start:end]
+        corner.copy_(corner.triu() + source[start:end, start:end].tril(-1))
 
 
 def top_eigenpairs(A: Float[Tensor, "m m"], k: int) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import weakref
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -42,7 +43,8 @@ class Checkpoint:
 
     def __init__(self, path: str | Path, every: int = 1, resume: bool = True) -> None:
         self.path, self.every, self.resume = Path(path), as_count(every, "every"), resume
-        self._known: tuple[Problem, dict[str, str]] | None = None
+        # a problem may hold all rows on a device, for longer than anybody else
+        self._known: tuple[weakref.ref[Problem], dict[str, str]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the problem, and with it the data, out of copies and pickles."""
@@ -75,8 +77,8 @@ class Checkpoint:
         return state
 
     def _fingerprint(self, problem: Problem) -> dict[str, str]:
-        if self._known is None or self._known[0] is not problem:
-            self._known = (problem, fingerprint(problem))
+        if self._known is None or self._known[0]() is not problem:
+            self._known = (weakref.ref(problem), fingerprint(problem))
         return self._known[1]
 
 
@@ -112,8 +114,19 @@ def fingerprint(problem: Problem) -> dict[str, str]:
         "centers": _digest(centers),
         "targets": _digest(problem.targets),
         "weights": _digest(problem.weights),
-        "landmark weights": _digest(getattr(problem, "landmark_weight", None)),
+        "landmark weights": _digest(_rounded(getattr(problem, "landmark_weight", None))),
     }
+
+
+def _rounded(x: Tensor | None) -> Tensor | None:
+    """Return three digits: leverage scores, of which weights are made, end differently elsewhere.
+
+    Only preconditioners use them, and none depends on the fourth digit.
+    """
+    if x is None:
+        return None
+    unit = 10 ** (x.double().abs().clamp(min=1e-300).log10().floor() - 2)
+    return (x / unit).round() * unit
 
 
 def _digest(x: Tensor | None) -> str:

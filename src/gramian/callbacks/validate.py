@@ -50,7 +50,7 @@ class Validate:
             return
         K = problem.K
         predicted = problem.model(state.coef).predict(
-            as_rows(self.X), engine=K.engine, memory_bytes=K.memory_bytes
+            as_rows(self.X), engine=K.engine, memory_bytes=K.host_bytes
         )
         predicted = predicted.cpu()
         y = torch.as_tensor(self.y, dtype=torch.float64)

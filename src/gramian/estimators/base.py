@@ -16,53 +16,27 @@ from torch import Tensor
 
 from .. import solvers
 from ..callbacks import Validate
-from ..data import RowSource, Subset
+from ..data import RowSource
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..landmarks.bless import SMALLEST
 from ..model import KernelModel
-from ..operators import Engine, KernelOperator, choose_engine, copied
+from ..operators import KernelOperator, choose_engine
 from ..problems import FullProblem, NystromProblem, Problem
 from ..solvers import Solver, State, max_iterations, solve, tolerance
 from . import choices, held_back, inputs, penalty_path
 from .memory import Size
-from .placement import Placement
 from .planned import Planned
 from .shared import as_numpy, given_points, host_centers, kept_in_file, squeezed
+from .task import Data, Task
 from .warm import WarmStarted
-
-
-@dataclass(frozen=True)
-class Data:
-    """Validated training data: rows, targets (n, t) and weights."""
-
-    rows: RowSource
-    targets: Tensor
-    weights: Tensor | None
-
-    @classmethod
-    def build(cls, rows: RowSource, targets: Tensor, weights: Tensor | None) -> Data:
-        """Leave out rows of weight zero: they carry no information, not even as landmarks."""
-        if weights is None or bool((weights > 0).all()):
-            return cls(rows, targets, weights)
-        keep = weights.nonzero()[:, 0]
-        return cls(Subset(rows, keep), targets[keep], weights[keep])
-
-    def placed(self, where: Placement, engine: Engine) -> Data:
-        """Return the same where a fit keeps it."""
-        rows = self.rows
-        if where.with_rows:
-            each = rows.shape[1] * rows.dtype.itemsize
-            rows = copied(engine.feed(rows), max(1, where.block_bytes // (4 * each)))
-        weights = None if self.weights is None else self.weights.to(where.device)
-        return Data(rows, self.targets.to(where.device), weights)
 
 
 @dataclass(frozen=True)
 class _Begin:
     """What a fit to all rows begins with; `path` is None if the penalty was given."""
 
-    K: KernelOperator
+    task: Task
     landmarks: Landmarks | None
     penalty: float
     solver: Solver[Any, Any]
@@ -115,10 +89,11 @@ class KernelRidgeBase(WarmStarted, Planned):
         for_kernel, for_landmarks, for_solver, for_folds = inputs.generators(self.random_state, 4)
         solver, size = self._chosen(data.rows, data.targets.shape[1])
         kernel = self._resolved_kernel(data.rows, for_kernel)
-        given, (data, K) = data, self._placed(data, kernel, solver, size)
-        begin = self._begin(K, data, solver, size, for_landmarks, for_folds)
+        task = self._task(data, kernel, solver, size)
+        begin = self._begin(task, for_landmarks, for_folds)
+        task, K = begin.task, begin.task.K
         chosen = kept_in_file(begin.landmarks, self.centers_file)
-        problem = self._problem(begin.K, data, chosen, begin.penalty)
+        problem = self._problem(K, task.data, chosen, begin.penalty)
         callbacks = [self._bound(callback, encode) for callback in self.callbacks]
         result = solve(
             problem,
@@ -129,7 +104,7 @@ class KernelRidgeBase(WarmStarted, Planned):
             rng=for_solver,
         )
         self._warn(result, solver)
-        centers = host_centers(chosen, given.rows)
+        centers = host_centers(chosen, data.rows)
         model = KernelModel(K.kernel, centers, result.state.coef.cpu(), **model_parts)
         self._adopt(model, result, solver, K)
         self.landmark_index_ = as_numpy(None if begin.landmarks is None else begin.landmarks.index)
@@ -150,61 +125,44 @@ class KernelRidgeBase(WarmStarted, Planned):
         self.solver_, self.engine_, self.kernel_ = solver, K.engine, K.kernel
         self.solver_settings_ = dict(getattr(result.state, "settings", {}))
 
-    def _placed(
-        self, data: Data, kernel: Kernel, solver: Solver[Any, Any], size: Size
-    ) -> tuple[Data, KernelOperator]:
-        """Return the data and their operator, on a device if all that is kept fits there."""
+    def _task(self, data: Data, kernel: Kernel, solver: Solver[Any, Any], size: Size) -> Task:
         engine = choose_engine(self.engine, dtype=data.rows.dtype)
-        where = Placement.of(engine, solver, size, self._limit())
-        data = data.placed(where, engine)
-        memory, device = where.block_bytes, where.device
-        return data, KernelOperator(kernel, data.rows, data.rows, engine, memory, device=device)
+        return Task.place(data, kernel, engine, solver, size, self._limit())
 
     def _begin(
-        self,
-        K: KernelOperator,
-        data: Data,
-        solver: Solver[Any, Any],
-        size: Size,
-        for_landmarks: torch.Generator,
-        for_folds: torch.Generator,
+        self, task: Task, for_landmarks: torch.Generator, for_folds: torch.Generator
     ) -> _Begin:
         """Return what to fit to all rows: landmarks and penalty, and what is known already."""
         if isinstance(self.penalty, str):
-            return self._best_level(K, data, solver, size, for_landmarks, for_folds)
-        chosen = self._landmarks(K, for_landmarks)
-        K = self._within_limit(K, solver, size, 0 if chosen is None else len(chosen.weight))
-        return _Begin(K, chosen, float(self.penalty), solver)
+            return self._best_level(task, for_landmarks, for_folds)
+        chosen = self._landmarks(task.K, for_landmarks)
+        task = task.with_landmarks(0 if chosen is None else len(chosen.weight))
+        return _Begin(task, chosen, float(self.penalty), task.solver)
 
     def _best_level(
-        self,
-        K: KernelOperator,
-        data: Data,
-        solver: Any,
-        size: Size,
-        for_landmarks: torch.Generator,
-        for_folds: torch.Generator,
+        self, task: Task, for_landmarks: torch.Generator, for_folds: torch.Generator
     ) -> _Begin:
-        n, coded = K.shape[0], hasattr(self, "decision_function")
-        classes = held_back.labels(data.targets).cpu() if coded else None
+        n, coded = task.K.shape[0], hasattr(self, "decision_function")
+        solver: Any = task.solver
+        classes = held_back.labels(task.data.targets).cpu() if coded else None
         folds = held_back.folds(n, self.cv, for_folds, classes)
         selector: Any = choices.selector(self.landmarks, n)
-        levels = selector.select_path(K, rng=for_landmarks)
-        K = self._within_limit(K, solver, size, penalty_path.largest(levels))
+        levels = selector.select_path(task.K, rng=for_landmarks)
+        task = task.with_landmarks(penalty_path.largest(levels))
 
         def problem(landmarks: Landmarks, penalty: float) -> Any:
-            return self._problem(K, data, landmarks, penalty)
+            return self._problem(task.K, task.data, landmarks, penalty)
 
         # with a number of landmarks the path goes on until it is no use
         smallest = math.inf if selector.m is None else SMALLEST
-        task = penalty_path.Search(
-            K, problem, solver, self._stop(solver, n), folds, coded, smallest
+        search = penalty_path.Search(
+            task.K, problem, solver, self._stop(solver, n), folds, coded, smallest
         )
-        best, path = penalty_path.search(task, levels)
+        best, path = penalty_path.search(search, levels)
         if best.row is path[-1]:
             penalty_path.warn_of_the_end(best)
         start = best.start(len(folds))
-        return _Begin(K, best.function.landmarks, best.penalty, best.solver, start, path)
+        return _Begin(task, best.function.landmarks, best.penalty, best.solver, start, path)
 
     def _stop(self, solver: Solver[Any, Any], n: int) -> list[solvers.Stop]:
         most = math.ceil(self.max_iter * solver.iterations_per_pass(n))

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from ..data import RowSource
 from . import inputs, partial
-from .base import Data, KernelRidgeBase
+from .base import KernelRidgeBase
 from .regressor import _names
+from .task import Data
 
 
 class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):

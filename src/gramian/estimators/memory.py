@@ -40,7 +40,8 @@ class Size:
 
     `fits` are those at each level of a path of penalties, in units of one to all rows; zero if
     the penalty is given. `pairs_once`: whether rows are dense with random access, so that a product
-    of all rows with all evaluates each pair once, as long as they fit into memory.
+    of all rows with all evaluates each pair once, as long as they fit into memory. `dense`:
+    whether they are no sparse ones.
     """
 
     n: int
@@ -51,6 +52,7 @@ class Size:
     full: bool
     fits: float = 0.0
     pairs_once: bool = True
+    dense: bool = True
 
 
 def least_blocks(size: Size) -> int:

@@ -51,21 +51,23 @@ def one_pass(estimator: Any, data: Any, **model_parts: Any) -> None:
     solver, size = estimator._chosen(data.rows, data.targets.shape[1])
     if before is None:
         kernel = estimator._resolved_kernel(data.rows, for_kernel)
-        given, (data, K) = data, estimator._placed(data, kernel, solver, size)
-        chosen = estimator._landmarks(K, for_landmarks)
+        task = estimator._task(data, kernel, solver, size)
+        chosen = estimator._landmarks(task.K, for_landmarks)
         landmarks = kept_in_file(chosen, estimator.centers_file)
-        problem, state = estimator._problem(K, data, landmarks, float(estimator.penalty)), None
-        centers = host_centers(landmarks, given.rows)
+        penalty, state = float(estimator.penalty), None
+        problem = estimator._problem(task.K, task.data, landmarks, penalty)
+        centers = host_centers(landmarks, data.rows)
     else:
         size = replace(size, m=len(before.centers))
-        data, K = estimator._placed(data, estimator.kernel_, solver, size)
-        problem, state = _next_problem(estimator, K, data), State(estimator.n_iter_, before.coef)
+        task = estimator._task(data, estimator.kernel_, solver, size)
+        problem = _next_problem(estimator, task.K, task.data)
+        state = State(estimator.n_iter_, before.coef)
         centers = before.centers
     earlier = [] if before is None else estimator.history_
     result = _next_epoch(solver, problem, state, earlier, for_solver)
     estimator._warn(replace(result, reason=_quiet(result.reason)), solver)
-    model = KernelModel(K.kernel, centers, result.state.coef.cpu(), **model_parts)
-    estimator._adopt(model, result, solver, K)
+    model = KernelModel(task.K.kernel, centers, result.state.coef.cpu(), **model_parts)
+    estimator._adopt(model, result, solver, task.K)
     estimator.penalty_, estimator.path_ = problem.penalty, None
     if before is None:
         estimator.landmark_index_ = as_numpy(problem.index)

@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._checks import readable_bytes
+from ..data import ArrayRows, RowSource
 from ..operators import Engine
-from ..solvers import Solver
-from .memory import Size, dense_bytes, divided, least_blocks, machine_memory
+from ..solvers import Direct, Falkon, Solver
+from .memory import BLOCKS, Size, dense_bytes, divided, least_blocks, machine_memory
 
 SHARE_OF_BLOCKS = 4
 """One part of so many of a device's memory stays free for blocks, however many rows there are."""
+
+BLOCK_ROWS = 1024
+"""Rows of a block for which there must be room on a device, and of a panel of a factorisation."""
+
+COPIED_AT_ONCE = 1 << 26
+"""Bytes of the rows that are read at once when all of them go to a device."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,8 @@ class Placement:
         What a solver keeps on each, rows included; without blocks.
     block_bytes : int
         Memory for blocks of rows, on the device if the engine has one.
+    host_blocks : int
+        Memory of the host for what is put together there.
     """
 
     device: str
@@ -35,10 +44,11 @@ class Placement:
     host_bytes: int
     device_bytes: int
     block_bytes: int
+    host_blocks: int
 
     @classmethod
     def of(
-        cls, engine: Engine, solver: Solver[Any, Any], size: Size, limit: int | None
+        cls, engine: Engine, solver: Solver[Any, Any], size: Size, limit: int | None, held: int = 0
     ) -> Placement:
         """Place a fit.
 
@@ -49,37 +59,35 @@ class Placement:
         size : Size
         limit : int or None
             Bytes of the host; what the device allows is the engine's to say.
+        held : int, default=0
+            Bytes of the device that are taken already, by what is placed.
 
         Raises
         ------
         ValueError
             If it fits on neither; the message says what would.
         """
-        available = engine.device_bytes()
+        free = engine.free_bytes()
         dense = dense_bytes(solver, size)
-        if engine.on_host or available is None or dense + least_blocks(size) > available:
+        least = _least_on_device(engine, solver, size)
+        if free is None or dense + least > free + held:
             kept, blocks = divided(limit, solver, size)
-            return cls("cpu", False, kept, 0, blocks)
-        return cls._on_device(engine.device, available, dense, size, limit)
-
-    @classmethod
-    def _on_device(
-        cls, device: str, available: int, dense: int, size: Size, limit: int | None
-    ) -> Placement:
-        least, rows = least_blocks(size), size.n * size.d * size.itemsize
-        if limit is not None and limit < least:
+            return cls("cpu", False, kept, 0, blocks, blocks)
+        host = machine_memory() if limit is None else limit
+        if host < least_blocks(size):
             raise ValueError(
-                f"sending blocks of rows to {device} needs {readable_bytes(least)} of the host, "
-                f"but memory_limit is {readable_bytes(limit)}: raise the limit"
+                f"sending blocks of rows to {engine.device} needs "
+                f"{readable_bytes(least_blocks(size))} of the host, but memory_limit is "
+                f"{readable_bytes(host)}: raise the limit"
             )
-        free = available - dense
-        with_rows = size.pairs_once and rows <= free - max(least, free // SHARE_OF_BLOCKS)
-        kept = dense + rows * with_rows
-        blocks = max(least, (available - kept) // 2)
-        if not with_rows:  # blocks wait on the host, too
-            host = machine_memory() if limit is None else limit
+        rows, rest = size.n * size.d * size.itemsize, free + held - dense
+        with_rows = size.dense and rows + max(least, rest // SHARE_OF_BLOCKS) <= rest
+        rest -= rows * with_rows
+        waiting = max(least_blocks(size), min(BLOCKS, host // 4))
+        blocks = max(least, rest // 2)
+        if not with_rows:  # two blocks wait on the host, too
             blocks = min(blocks, max(least, host // 2))
-        return cls(device, with_rows, 0, kept, blocks)
+        return cls(engine.device, with_rows, 0, dense + rows * with_rows, blocks, waiting)
 
     def bytes_with_blocks(self, engine: Engine, size: Size) -> tuple[int, int]:
         """Return the peak of the host and of the device, with what blocks of rows take."""
@@ -89,6 +97,22 @@ class Placement:
         if engine.on_host:
             return self.host_bytes + blocks, 0
         # two blocks wait in pinned memory while two others are on the device
-        streamed = min(size.n, max(1, (blocks - workspace) // each))
-        pinned = 0 if self.with_rows else 2 * streamed * size.d * size.itemsize
+        streamed = min(size.n, max(1, (blocks - workspace) // each)) * size.d * size.itemsize
+        pinned = 2 * min(streamed, COPIED_AT_ONCE) if self.with_rows else 2 * streamed
         return self.host_bytes + pinned + 8 * size.t * size.m, self.device_bytes + blocks
+
+
+def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: Size) -> int:
+    """Return what must be left beside what a solver keeps: twice a small block, and panels."""
+    columns = 1 if size.full else size.m  # all rows as columns need not be held at once
+    block = engine.workspace_bytes(columns, size.d, size.t, size.itemsize)
+    block += BLOCK_ROWS * engine.row_bytes(size.d, size.t, size.itemsize)
+    panels = 3 * BLOCK_ROWS * 8 * size.m if isinstance(solver, Direct | Falkon) else 0
+    return max(least_blocks(size), 2 * block) + panels
+
+
+def resident_bytes(rows: RowSource) -> int:
+    """Return what rows take on a device, 0 if they are elsewhere."""
+    if not isinstance(rows, ArrayRows) or next(rows.blocks(1))[1].device.type == "cpu":
+        return 0
+    return rows.shape[0] * rows.shape[1] * rows.dtype.itemsize

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ import torch
 from .. import solvers
 from .._checks import as_count
 from ..data import RowSource, as_rows
-from ..operators import KernelOperator, choose_engine
+from ..operators import choose_engine
 from ..problems import FullProblem, NystromProblem
 from ..solvers import Solver
 from . import choices, penalty_path
@@ -61,7 +60,7 @@ class Planned(RowsEstimator):
         it does not end early: that the number of landmarks grows with the inverse of the square
         root of the penalty. Memory is for the last level.
 
-        Takes about half a second, to measure the speed of this machine.
+        Takes about half a second, to measure the speed of this machine; some more on a device.
         """
         choices.check_settings(self)
         rows = as_rows(X)
@@ -107,28 +106,14 @@ class Planned(RowsEstimator):
     def _chosen(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], Size]:
         n, d = rows.shape
         selector = choices.selector(self.landmarks, n, not rows.random_access)
-        # a selector that is given a penalty says how many once it has selected: see _within_limit
+        # a selector that is given a penalty says how many once it has selected
         m = n if selector is None else choices.count(selector, n) or 1
         fits = penalty_path.fits(self.cv) if isinstance(self.penalty, str) else 0.0
         once = rows.random_access and not rows.sparse
-        size = Size(n, d, targets, m, rows.dtype.itemsize, selector is None, fits, once)
+        full, dense, itemsize = selector is None, not rows.sparse, rows.dtype.itemsize
+        size = Size(n, d, targets, m, itemsize, full, fits, once, dense)
         solver = choices.solver(self.solver, size, self._limit())
         solver.check_type(FullProblem if size.full else NystromProblem)
         if not isinstance(self.penalty, str):
             solver.check_penalty(self.penalty)
         return solver, size
-
-    def _within_limit(
-        self, K: KernelOperator, solver: Solver[Any, Any], size: Size, m: int
-    ) -> KernelOperator:
-        """Return the operator with the memory that more landmarks than were foreseen leave it."""
-        if m <= size.m:
-            return K
-        where = Placement.of(K.engine, solver, replace(size, m=m), self._limit())
-        if torch.device(where.device) != K.device:
-            raise ValueError(
-                f"the {m:,} landmarks that were selected, and what {type(solver).__name__} keeps, "
-                f"do not fit into the memory of {K.device}; ask for fewer, or compute with "
-                "engine='native'"
-            )
-        return replace(K, memory_bytes=where.block_bytes)

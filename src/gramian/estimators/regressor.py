@@ -10,7 +10,8 @@ from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
 from . import inputs, partial
-from .base import Data, KernelRidgeBase
+from .base import KernelRidgeBase
+from .task import Data
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):

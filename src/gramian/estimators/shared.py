@@ -77,7 +77,7 @@ def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
     check_finite(points, "landmarks")
     alike = points if points.dtype == K.dtype else Cast(points, K.dtype)
     m = len(points)
-    taken = gathered(alike, torch.arange(m), K.memory_bytes)
+    taken = gathered(alike, torch.arange(m), K.host_bytes)
     return Landmarks(taken, torch.ones(m, dtype=torch.float64))
 
 

@@ -55,7 +55,7 @@ class WarmStarted(BaseEstimator):
     def _last_landmarks(self, K: KernelOperator) -> Landmarks:
         """Return those of the last fit, with their row numbers if these are the same rows."""
         m = len(self.model_.centers)
-        points = gathered(self.model_.centers, torch.arange(m), K.memory_bytes)
+        points = gathered(self.model_.centers, torch.arange(m), K.host_bytes)
         index = None if self.landmark_index_ is None else torch.from_numpy(self.landmark_index_)
         if index is not None and not _are_rows(points, K.rows, index):
             index = None

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
+from .. import _linalg as la
 from .._checks import as_count, as_positive
 from .._sparse import is_sparse, squared_norms
 from .._spectrum import Spectrum
@@ -27,6 +28,8 @@ SEEDING_ROWS = 20
 """Rows per center that k-means++ looks at."""
 
 BLOCK_NUMBERS = 1 << 22
+DEVICE_BLOCKS = 16
+"""How many times as large blocks are on a device, where starting something takes as long."""
 
 
 @selectors.register("kmeans")
@@ -81,7 +84,7 @@ class KMeans(SizeOrPenalty):
         weight = clusters.sizes.cpu() * (len(points) / n)
         penalty = self.penalty or self._penalty(K, points, weight)
         info = {"coverage": len(points) / n, "inertia": clusters.inertia}
-        points = K.at_hand(gathered(as_rows(points), torch.arange(len(points)), K.memory_bytes))
+        points = K.at_hand(gathered(as_rows(points), torch.arange(len(points)), K.host_bytes))
         return Landmarks(points, weight, None, info, penalty)
 
     def _size(self, K: KernelOperator, rng: torch.Generator) -> int:
@@ -111,7 +114,7 @@ class Clusters:
 def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tensor, "m d"]:
     """Return distinct rows to start from, dense; fewer than m if there are fewer."""
     n, d = K.rows.shape
-    affordable = K.memory_bytes // (64 * d)
+    affordable = K.host_bytes // (64 * d)
     sample = min(n, SEEDING_ROWS * m, affordable) if m <= SEEDED else m
     dense = _dense(Uniform(max(sample, m)).select(K, rng=rng).points)
     if len(dense) <= m:
@@ -161,7 +164,8 @@ def assign(rows: RowSource, centers: Float[Tensor, "m d"]) -> Assignment:
     origin = 0 * centers[0] if rows.sparse else centers.mean(dim=0)
     z = (centers - origin).to(rows.dtype)
     half = (z.double().square().sum(dim=1) / 2).to(rows.dtype)
-    for part, block in rows.blocks(max(1, BLOCK_NUMBERS // max(m, d))):
+    numbers = BLOCK_NUMBERS * (DEVICE_BLOCKS if la.is_on_device(centers) else 1)
+    for part, block in rows.blocks(max(1, numbers // max(m, d))):
         x = block if rows.sparse else block - origin.to(block.dtype)
         value, out.label[part] = (x @ z.t() - half).max(dim=1)
         squares = squared_norms(x)
@@ -174,7 +178,10 @@ def assign(rows: RowSource, centers: Float[Tensor, "m d"]) -> Assignment:
 
 def _add_rows(sums: Tensor, block: Tensor, label: Tensor) -> None:
     if not is_sparse(block):
-        sums.index_add_(0, label, block.double())
+        if la.is_on_device(block):  # where index_add_ has another order, and sum, in each run
+            sums.index_put_((label,), block.double(), accumulate=True)
+        else:
+            sums.index_add_(0, label, block.double())
         return
     row = label.repeat_interleave(block.crow_indices().diff())
     sums.view(-1).index_add_(0, row * sums.shape[1] + block.col_indices(), block.values().double())

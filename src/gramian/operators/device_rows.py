@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,12 @@ from ..data.ahead import one_ahead
 
 Event = Any
 """A `torch.cuda.Event`, or what stands for one; None where there is nothing to wait for."""
+
+
+@functools.cache
+def _stream(device: torch.device) -> Any:
+    """Return the one stream on which rows go to a device: memory is kept apart for each stream."""
+    return torch.cuda.Stream(device)
 
 
 class Staging:
@@ -32,7 +39,7 @@ class Staging:
         self._buffers: list[Tensor | None] = [None, None]
         self._sent: list[Event] = [None, None]
         self._turn = 0
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._stream = _stream(device) if device.type == "cuda" else None
 
     def send(self, block: Float[Tensor, "b d"]) -> tuple[Tensor, Event]:
         """Return a block on the device, and the event after which it is there; None if it is.

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..data import RowSource
+from ..data import Cast, RowSource
 from ..kernels import Kernel
 from .device_rows import DeviceRows
 
@@ -50,7 +50,11 @@ class Engine(ABC):
 
     def feed(self, rows: RowSource) -> RowSource:
         """Return rows whose blocks come to where this engine computes, the next one meanwhile."""
-        return rows if self.on_host else DeviceRows(rows, self.device)
+        if self.on_host:
+            return rows
+        if isinstance(rows, Cast):  # there: what is sent is narrower mostly
+            return Cast(self.feed(rows.rows), rows.dtype)
+        return DeviceRows(rows, self.device)
 
     @property
     def on_host(self) -> bool:
@@ -62,6 +66,15 @@ class Engine(ABC):
         if self.on_host:
             return None
         return int(DEVICE_SHARE * torch.cuda.get_device_properties(self.device).total_memory)
+
+    def free_bytes(self) -> int | None:
+        """Return how many of them nobody has taken, None on the host."""
+        most = self.device_bytes()
+        if most is None or self.on_host:
+            return None
+        free, _ = torch.cuda.mem_get_info(self.device)
+        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return min(most, int(DEVICE_SHARE * (free + cached)))
 
     @property
     def largest_block(self) -> int:
@@ -214,8 +227,20 @@ def check_device(device: str, what: str) -> None:
             "device. Use engine='auto' to compute on the CPU; for an estimator fitted elsewhere, "
             "set its engine_ to 'auto'"
         )
+    if not torch_keeps_float32():
+        raise ValueError(
+            f"{what} needs torch to multiply float32 numbers as such, but it is set to do so in "
+            'TF32, with three digits; undo that by torch.set_float32_matmul_precision("highest")'
+        )
     index = torch.device(device).index or 0
     if index >= count:
         raise ValueError(
             f"{what} needs CUDA device {index}, but this torch sees {count}, numbered from 0"
         )
+
+
+def torch_keeps_float32() -> bool:
+    """Return whether torch multiplies float32 matrices in float32 on a GPU, not in TF32."""
+    cuda = torch.backends.cuda.matmul
+    how = getattr(cuda, "fp32_precision", None)  # torch 2.9 on, where asking the other may raise
+    return not cuda.allow_tf32 if how is None else how != "tf32"

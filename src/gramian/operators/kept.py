@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .. import _linalg as la
 from .kernel_operator import KernelOperator
 
 TERMS = 1024
@@ -45,13 +46,21 @@ class KeptBlock:
     def __matmul__(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         """Return the product in float64, with float32 sums over no more than 1,024 terms."""
         K = self.entries
-        if K.dtype == torch.float64:
-            return K @ v.double()
-        total = v.new_zeros(K.shape[0], v.shape[1], dtype=torch.float64)
-        for start in range(0, K.shape[1], TERMS):
-            part = slice(start, start + TERMS)
-            total += K[:, part] @ v[part].to(K.dtype)
-        return total
+        return K @ v.double() if K.dtype == torch.float64 else summed(K, v)
+
+
+def summed(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+    """Return E v in float64, for E in float32, with float32 sums over no more than 1,024 terms."""
+    v, whole = v.to(E.dtype), E.shape[1] // TERMS * TERMS
+    total = (E[:, whole:] @ v[whole:]).double()
+    if la.is_on_device(E) and whole:  # one call for all parts
+        parts = E[:, :whole].unflatten(1, (-1, TERMS)).transpose(0, 1)
+        return total + torch.bmm(parts, v[:whole].unflatten(0, (-1, TERMS))).sum(
+            dim=0, dtype=torch.float64
+        )
+    for start in range(0, whole, TERMS):
+        total += E[:, start : start + TERMS] @ v[start : start + TERMS]
+    return total
 
 
 def kept(K: KernelOperator, memory_bytes: int) -> KernelOperator | KeptBlock:

@@ -36,6 +36,9 @@ class KernelOperator(Streaming):
         that of the engine counts if it is less.
     meter : CostMeter, optional
         Shared by all operators derived from this one.
+    host_bytes : int, optional
+        Budget for what is put together on the host; `memory_bytes` if None, which may be that of
+        a device.
     device : str or torch.device, default="cpu"
         Where entries go that are returned, and where those who use this operator keep vectors.
         Products are where their vector is, wherever they are computed.
@@ -55,6 +58,7 @@ class KernelOperator(Streaming):
     engine: Engine
     memory_bytes: int
     meter: CostMeter = field(compare=False)
+    host_bytes: int
     device: torch.device
 
     # written out because the arguments may be more than the fields hold
@@ -66,12 +70,14 @@ class KernelOperator(Streaming):
         engine: str | Engine = "auto",
         memory_bytes: int = 1 << 30,
         meter: CostMeter | None = None,
+        host_bytes: int | None = None,
         device: str | torch.device = "cpu",
     ) -> None:
         source = as_rows(rows)
         _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
         _set(self, engine=choose_engine(engine, dtype=self.dtype), memory_bytes=memory_bytes)
         _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
+        _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes)
         if self.rows.shape[1] != self.cols.shape[1]:
             raise ValueError(
                 f"the rows have {self.rows.shape[1]} features, the columns "
@@ -193,7 +199,11 @@ class KernelOperator(Streaming):
 
     def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
-        return self.at_hand(gathered(self.rows, index, self.memory_bytes))
+        return self.at_hand(gathered(self.rows, index, self.host_bytes))
+
+    def with_room(self, size: int) -> KernelOperator:
+        """Return this operator, on the host if its device may have no room for so many bytes."""
+        return self if size <= self.memory_bytes else replace(self, device=torch.device("cpu"))
 
     def at_hand(self, points: Tensor) -> Tensor:
         """Return points on the device of this operator, but for what is mapped or sparse."""

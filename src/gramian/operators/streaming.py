@@ -42,6 +42,7 @@ class Streaming:
     cols: RowSource
     engine: Engine
     memory_bytes: int
+    host_bytes: int
     meter: CostMeter
     device: torch.device
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -149,8 +150,14 @@ def cholesky_with_jitter_(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
 
 
 def _divide_columns_below_diagonal(P: Tensor, diagonal: Tensor) -> None:
-    for j in range(len(P) - 1):
-        P[j + 1 :, j] /= diagonal[j]
+    for j in _blocks(len(P)):
+        P[j.stop :, j] /= diagonal[j]
+        corner = P[j, j]
+        corner.copy_(corner.triu() + (corner / diagonal[j]).tril(-1))
+
+
+def _blocks(m: int, size: int = 512) -> Iterator[slice]:
+    return (slice(j, min(j + size, m)) for j in range(0, m, size))
 
 
 def _scale_columns(P: Tensor, weight: Tensor | None) -> None:
@@ -158,8 +165,10 @@ def _scale_columns(P: Tensor, weight: Tensor | None) -> None:
     m = len(P)
     scale = P.new_ones(m) if weight is None else weight.to(P).sqrt()
     scale /= m**0.5
-    for j in range(m):
-        P[: j + 1, j] *= scale[j]
+    for j in _blocks(m):
+        P[: j.start, j] *= scale[j]
+        corner = P[j, j]
+        corner.copy_((corner * scale[j]).triu() + corner.tril(-1))
 
 
 def _automatic_penalty(P: Tensor, problem: NystromProblem) -> float:

@@ -212,7 +212,7 @@ class _Training:
         )
         eta = solver.step_scale * P.step(m, lam)
         K_SZ = replace(K, rows=P.points)
-        batches = Batches(K.rows, m, seed, K.memory_bytes // 4)
+        batches = Batches(K.rows, m, seed, K.host_bytes // 4)
         settings = {**P.settings(), "batch": m, "step": eta, "delay": delay, **about}
         return cls(
             solver, problem, K, P, K_SZ.T @ P.vectors, projection, batches, omega, eta, delay,

@@ -180,7 +180,7 @@ class _Work:
             hessian, solver.sketch_rank(m), b, solver.damping, solver.step_scale, rng
         )
         return cls(
-            solver, problem, K, ridge, sketch, Batches(K.rows, b, seed, K.memory_bytes // 4), omega
+            solver, problem, K, ridge, sketch, Batches(K.rows, b, seed, K.host_bytes // 4), omega
         )
 
     def begin(self, coef: Tensor, state: State | None) -> SagaState:

@@ -101,7 +101,7 @@ def held_centers(K: KernelOperator) -> KernelOperator:
         points = next(K.cols.blocks(K.shape[1]))[1]
         there = K.at_hand(points)
         return K if there is points else K.against(there)
-    points = gathered(K.cols, torch.arange(K.shape[1]), K.memory_bytes, dense=True)
+    points = gathered(K.cols, torch.arange(K.shape[1]), K.host_bytes, dense=True)
     return K.against(K.at_hand(points))
 
 

@@ -35,8 +35,7 @@ class Temporary:
 
     def __init__(self, K: KernelOperator, P: EigenProFactor, t: int, rows: int) -> None:
         self._K, self._P = K, P
-        self._points = scratch((rows, K.rows.shape[1]), K.rows.dtype, K.memory_bytes)
-        self._points = K.at_hand(self._points)
+        self._points = _empty(K, rows)
         self._a = P.vectors.new_empty(rows, t)
         self._b = P.vectors.new_zeros(len(P.index), t)
         self.h = P.vectors.new_zeros(K.shape[1], t)
@@ -80,3 +79,11 @@ class Temporary:
         self._a[part] = a
         self._used = part.stop
         self._b += self._P.vectors @ b
+
+
+def _empty(K: KernelOperator, rows: int) -> Tensor:
+    """Return room for so many rows where their products are, or in a file."""
+    shape, dtype = (rows, K.rows.shape[1]), K.rows.dtype
+    if K.device.type != "cpu":
+        return torch.empty(shape, dtype=dtype, device=K.device)
+    return scratch(shape, dtype, K.host_bytes)

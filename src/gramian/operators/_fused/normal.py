@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..engine import torch_keeps_float32
+from ..kept import summed
 from ..triton_engine import SCRATCH_BYTES
 from .points import ROWS
 from .products import TARGETS, Fused
@@ -20,8 +22,8 @@ EXPONENTIALS = 3.9e12
 BANDWIDTH = 4e12
 """Bytes of its memory that it reads or writes in a second."""
 
-SUMMED = 2048
-"""Terms of a sum in float32; beyond them, sums run in float64."""
+LEAST_ROWS = 1024
+"""Rows of a piece that is kept at least: below, starting the products takes longer."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Normal:
         if v is None:
             none = K.left.rows.new_zeros(K.left.n, t, dtype=torch.float64)
             return self._back(self._residual(none, slice(None)))
-        possible = _piece(K) > 0 and torch_keeps_float32()
+        possible = _piece(K) >= LEAST_ROWS and torch_keeps_float32()
         if possible and keeping_is_cheaper(K.constants["DISTANCE"], K.precision, K.features, t):
             return self.kept(v)
         return self.recomputed(v)
@@ -67,8 +69,8 @@ class Normal:
         return total.mul_(self.factor)
 
     def _add(self, piece: Tensor, start: int, v: Tensor, total: Tensor) -> None:
-        u = self._residual(product(piece, v), slice(start, start + len(piece)))
-        total += product(piece.T, u)
+        u = self._residual(summed(piece, v), slice(start, start + len(piece)))
+        total += summed(piece.T, u)
 
     def _residual(self, Kv: Tensor, rows: slice) -> Tensor:
         u = Kv.mul_(self.factor)
@@ -94,21 +96,6 @@ def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
     again = 2 * -(-t // TARGETS) - 1
     compute = again * (each + 1 / EXPONENTIALS) + 4 * t / FLOPS[precision]
     return 12 / BANDWIDTH + 4 * t / FLOPS["ieee"] < compute
-
-
-def torch_keeps_float32() -> bool:
-    """Return whether torch multiplies float32 matrices in float32 on a GPU, not in TF32."""
-    cuda = torch.backends.cuda.matmul
-    how = getattr(cuda, "fp32_precision", None)  # torch 2.9 on, where asking the other may raise
-    return not cuda.allow_tf32 if how is None else how != "tf32"
-
-
-def product(E: Tensor, v: Tensor) -> Tensor:
-    """Return E v in float64, from sums of `SUMMED` terms in float32."""
-    out = v.new_zeros(len(E), v.shape[1], dtype=torch.float64)
-    for some, rows in zip(E.split(SUMMED, dim=1), v.to(E.dtype).split(SUMMED), strict=True):
-        out += some @ rows
-    return out
 
 
 def _piece(K: Fused) -> int:

@@ -17,7 +17,7 @@ from . import tiles
 from .distances import choose
 from .points import ROWS, Points, in_lengthscales, norm
 from .profiles import PROFILES
-from .shapes import INTERPRETED, SYMMETRIC_TILES, TILES, Tile, autotuned, options
+from .shapes import INTERPRETED, SYMMETRIC_TILES, TILES, TUNING, Tile, autotuned, options
 
 TARGETS = 64
 """Columns of v that are multiplied at once; for more, entries are computed again."""
@@ -215,7 +215,9 @@ class Fused:
         arguments |= {"D": self.features, "BD": 32 if self.features % 32 == 0 else 16}
         with torch.cuda.device_of(x.rows):
             if self.tuned:
-                autotuned(program, shapes)[grid](**arguments, enable_fp_fusion=True)
+                tuner = autotuned(program, shapes, x.rows.device)
+                with TUNING:
+                    tuner[grid](**arguments, enable_fp_fusion=True)
             else:
                 tile = shapes[0] if x.rows.is_cuda else INTERPRETED
                 program[grid](**arguments, **options(tile), enable_fp_fusion=True)

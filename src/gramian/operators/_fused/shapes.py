@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any, NamedTuple
 
+import torch
 import triton
 
 from .points import ROWS
@@ -55,14 +57,19 @@ def options(tile: Tile) -> dict[str, int]:
     }
 
 
+TUNING = threading.Lock()
+"""Held while a tuned program is started, and the first time while it is tuned."""
+
+
 @functools.cache
-def autotuned(program: Any, shapes: tuple[Tile, ...]) -> Any:
+def autotuned(program: Any, shapes: tuple[Tile, ...], device: torch.device) -> Any:
     """Return a program that tries the tiles in its first call with such shapes, and keeps one.
 
     Each trial writes all of the results, so that it does not matter what the last one left there.
+    A tuner keeps its arguments while it runs: start it under `TUNING`. Each device has its own.
     """
     configs = [
         triton.Config({"BM": tile.rows, "BN": tile.columns}, tile.warps, tile.stages)
         for tile in shapes
     ]
-    return triton.autotune(configs, key=["D", "T", "PROFILE", "DISTANCE"])(program)
+    return triton.autotune(configs, key=["D", "T", "PROFILE", "DISTANCE", "PRECISION"])(program)
