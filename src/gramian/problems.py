@@ -126,7 +126,7 @@ class FullProblem(_Ridge):
         return float(self.ridge.min()) < 10 * error * largest_diagonal(self.K)
 
     def model(self, coef: Float[Tensor, "n t"]) -> KernelModel:
-        """Return the function with coefficients `coef`."""
+        """Return the function with coefficients `coef`, which is where the problem is."""
         return KernelModel(self.K.kernel, self.K.cols, coef)
 
 
@@ -207,7 +207,7 @@ class NystromProblem(_Ridge):
         return replace(self, K=self.K.double(), targets=self.targets.double())
 
     def model(self, coef: Float[Tensor, "m t"]) -> KernelModel:
-        """Return the function with coefficients `coef`."""
+        """Return the function with coefficients `coef`, which is where the problem is."""
         return KernelModel(self.K.kernel, self.K.cols, coef)
 
 

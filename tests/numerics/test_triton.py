@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -293,7 +295,7 @@ def test_both_ways_to_compute_the_normal_product(way, t, d, monkeypatch):
     from gramian.operators._fused import normal
 
     monkeypatch.setattr(normal, "SCRATCH_BYTES", DIVIDED)
-    monkeypatch.setattr(normal, "SUMMED", 50)
+    monkeypatch.setattr(import_module("gramian.operators.kept"), "TERMS", 50)
     x, z, v, y = draw(257, d), draw(129, d, 1), draw(129, t, 2), draw(257, t, 3)
     x[200], w = z[11], draw(257, 1, seed=4)[:, 0].abs()
     kernel = Gaussian(d**0.5)
@@ -367,13 +369,17 @@ def test_which_way_is_taken(monkeypatch):
 
 @installed
 def test_tf32_in_torch_is_seen(monkeypatch):
-    from gramian.operators._fused.normal import torch_keeps_float32
+    from gramian.operators.engine import torch_keeps_float32
 
     before = torch.get_float32_matmul_precision()
     try:
         for precision, expected in {"highest": True, "high": False, "medium": False}.items():
             torch.set_float32_matmul_precision(precision)
             assert torch_keeps_float32() == expected
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+        with pytest.raises(ValueError, match=re.escape('set_float32_matmul_precision("highest")')):
+            TorchEngine("cuda").check()
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -465,7 +471,7 @@ def test_the_cpu_is_for_the_interpreter_only(monkeypatch):
 
 @installed
 def test_an_unknown_precision_is_refused():
-    with pytest.raises(ValueError, match="no precision='tf32'; known: ieee, 3xtf32, 3xbf16"):
+    with pytest.raises(ValueError, match="no precision='tf32'; known: 3xbf16, 3xtf32, ieee"):
         TritonEngine(DEVICE, precision="tf32")
 
 

@@ -65,7 +65,7 @@ class Plan:
         Where vectors and factors are: that of the engine if they fit there, else "cpu".
     device_bytes : int
         Peak of what the fit allocates on the device of the engine, which `memory_bytes` does not
-        count; 0 if it computes on the host.
+        count; 0 if it computes on the host, or on several devices.
     """
 
     solver: str

@@ -56,7 +56,11 @@ def moved(state: S, device: str | torch.device) -> S:
 
 P = TypeVar("P", bound=FullProblem | NystromProblem)
 Callback = Callable[[Problem, State], Any]
-"""Called after each iteration; may add to ``state.metrics``; asks to stop by returning True."""
+"""Called after each iteration; may add to ``state.metrics``; asks to stop by returning True.
+
+Tensors of the problem and of the state may be on a GPU: ``state.coef.cpu().numpy()`` is right
+anywhere.
+"""
 
 
 class Solver(ABC, Generic[P, S]):
@@ -182,6 +186,7 @@ def solve(
     Returns
     -------
     Result
+        Its state is on the device of the targets of the problem, where the solver works.
 
     Raises
     ------

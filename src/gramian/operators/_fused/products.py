@@ -103,7 +103,8 @@ class Fused:
         That is so for up to `SYMMETRIC_TARGETS` columns of v; for more, once for so many each.
 
         Programs share the columns, and columns the rows of many programs: sums for both are kept
-        apart in memory, at most `SCRATCH_BYTES` of those for columns, and then added up in order.
+        apart in memory, `SCRATCH_BYTES` of those for columns (more only if those of a single tile of
+        rows are more), and then added up in order.
         Atomic additions would move as many numbers, in an order that changes from run to run.
         """
         return self._by_targets(self._symmetric, v, SYMMETRIC_TARGETS)
