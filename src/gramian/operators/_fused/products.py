@@ -103,7 +103,7 @@ class Fused:
         That is so for up to `SYMMETRIC_TARGETS` columns of v; for more, once for so many each.
 
         Programs share the columns, and columns the rows of many programs: sums for both are kept
-        apart in memory, `SCRATCH_BYTES` of those for columns (more only if those of a single tile of
+        apart in memory, `SCRATCH_BYTES` of those for columns (more only if those of one tile of
         rows are more), and then added up in order.
         Atomic additions would move as many numbers, in an order that changes from run to run.
         """
