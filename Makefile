@@ -44,7 +44,7 @@ demo: $(STAMP)
 test: $(STAMP)
 	@test "$$GRAMIAN_NATIVE" = 0 || $(BIN)/python -c 'import gramian.operators._native' || { \
 	  echo "make: gramian has no compiled tiles; see the build's log, or set GRAMIAN_NATIVE=0" >&2; exit 1; }
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(ARGS)
 
 # What an installation without a C++ compiler has, beside the one that has compiled tiles: its own
 # gramian, the other packages of $(VENV). These tests look at engines and use the one that is there.
@@ -55,7 +55,7 @@ test-torch: $(STAMP)
 	  > $$($(PURE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/others.pth
 	@GRAMIAN_NATIVE=0 $(PURE)/bin/python -m pip --disable-pip-version-check --quiet \
 	  install --no-deps --force-reinstall .
-	@OMP_NUM_THREADS=1 $(PURE)/bin/python -m pytest -n logical --maxprocesses 8 \
+	@OMP_NUM_THREADS=1 $(PURE)/bin/python -m pytest -n logical --maxprocesses 8 --dist worksteal \
 	  tests/contracts/test_operator.py tests/cli/test_commands.py tests/test_model.py $(ARGS)
 
 sanitize:

@@ -7,6 +7,7 @@ import os
 import resource
 from collections.abc import Callable, Iterator
 
+import jaxtyping
 import pytest
 import torch
 
@@ -38,6 +39,20 @@ def tol() -> Callable[[torch.dtype, float], float]:
         return factor * torch.finfo(dtype).eps
 
     return eps_times
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Leave out the checks of shapes at each call, a tenth of a millisecond each.
+
+    For tests that make calls very often which others make with the checks.
+    """
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture(scope="session")

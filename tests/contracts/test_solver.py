@@ -215,6 +215,7 @@ def test_solve_leaves_the_state_it_is_given_alone(name, kind):
 
 
 @every_solver
+@pytest.mark.usefixtures("unchecked")
 def test_targets_do_not_meet(name, kind, dtype):
     data = Data.draw(dtype)
     together = problem_of(kind, data, dtype=dtype)

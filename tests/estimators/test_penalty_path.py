@@ -52,6 +52,7 @@ def column(est: Any, name: str) -> list[Any]:
 # --- the choice ----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unchecked")
 class TestTheChoice:
     @both
     @pytest.mark.parametrize("cv", [None, 3])
@@ -130,6 +131,7 @@ class TestTheChoice:
         assert min(column(est, "error")) < 0.05  # of a variance of one half
 
 
+@pytest.mark.usefixtures("unchecked")
 class TestReproducible:
     @both
     def test_from_random_state(self, kind, y):
@@ -272,6 +274,7 @@ class TestHeldBackRows:
 # --- data of all kinds ---------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unchecked")
 class TestData:
     def test_weights_are_those_of_the_error(self):
         weight = RNG.uniform(0.5, 2.0, N)

@@ -202,6 +202,7 @@ def probability(K: Tensor, pivots: tuple[int, ...]) -> float:
     return p
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_accelerated_and_simple_are_equally_good_on_average():
     # clusters of very different sizes, where blocks without rejection are worse
     X = torch.cat([points(100) * 0.01, points(30, seed=1) + 6, points(20, seed=2) - 6])
