@@ -129,6 +129,7 @@ class Falkon(Solver[NystromProblem, FalkonState]):
 def _in_coordinates(B: FalkonFactor, state: State | None) -> State | None:
     if state is None:
         return None
-    if isinstance(state, FalkonState) and state.penalty == B.penalty:
+    # an automatic penalty ends differently where it is computed differently
+    if isinstance(state, FalkonState) and math.isclose(state.penalty, B.penalty, rel_tol=1e-6):
         return state.cg
     return State(state.iteration, B.from_coef(state.coef.double()))
