@@ -124,6 +124,7 @@ def test_verbs(engine, kernel, dtype, rng, tol):
 
 
 @each_kernel
+@pytest.mark.usefixtures("unchecked")
 def test_the_symmetric_product(engine, kernel, dtype, rng, tol):
     for n, d, t in [(1, 1, 1), (53, 3, 2), (130, 5, 17)]:
         x, v = draw(rng, (n, d), (n, t), dtype=dtype)

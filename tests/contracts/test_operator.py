@@ -203,6 +203,7 @@ REPEATABLE = settings(
 @example(KERNELS[0], 1, 1, 1, torch.float32, True, TINY)
 @example(KERNELS[1], 70, 1, 4, torch.float32, False, ODD)
 @example(KERNELS[1], 69, 1, 2, torch.float32, True, ODD)
+@pytest.mark.usefixtures("unchecked")
 def test_behaves_like_the_dense_matrix(kernel, n, m, t, dtype, same, options):
     case = build(kernel, n, m, t, dtype, same=same, **options)
     check_products(case, t)

@@ -24,5 +24,6 @@ more_landmarks_than_rows = pytest.mark.filterwarnings("ignore:20 landmarks were 
 
 @more_landmarks_than_rows
 @parametrize_with_checks(list(ESTIMATORS))
+@pytest.mark.usefixtures("unchecked")
 def test_scikit_learn_has_no_objection(estimator, check):
     check(estimator)

@@ -23,5 +23,6 @@ more_than_rows = pytest.mark.filterwarnings("ignore:15 landmarks were asked for"
 
 @more_than_rows
 @parametrize_with_checks(list(ESTIMATORS))
+@pytest.mark.usefixtures("unchecked")
 def test_scikit_learn_has_no_objection(estimator, check):
     check(estimator)

@@ -16,6 +16,9 @@ from gramian.solvers import ASkotch, Skotch, State, max_iterations, solve, toler
 from gramian.solvers.blocks import Blocks
 from gramian.solvers.fixed_blocks import FixedBlocks
 
+# whose calls test_solver and test_device make with the checks of shapes
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 N = 240
 
 
@@ -75,7 +78,6 @@ def assert_fixed_point(solver, kernel, weighted):
 @pytest.mark.parametrize("solver", [ASkotch, Skotch])
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
 @pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
-@pytest.mark.usefixtures("unchecked")
 def test_fixed_point(solver, blocks, block_solver):
     solver = solver(block=60, rank=30, blocks=blocks, block_solver=block_solver)
     assert_fixed_point(solver, kernels.Gaussian(1.0), weighted=True)
@@ -91,7 +93,6 @@ def test_fixed_point_with_other_kernels(solver, kernel, weighted):
 
 @pytest.mark.parametrize("solver", [ASkotch, Skotch])
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
-@pytest.mark.usefixtures("unchecked")
 def test_fixed_point_without_a_preconditioner(solver, blocks):
     p = problem(penalty=0.5)
     plain = solver(block=60, blocks=blocks, block_solver="none")
@@ -102,7 +103,6 @@ def test_fixed_point_without_a_preconditioner(solver, blocks):
 
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
 @pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
-@pytest.mark.usefixtures("unchecked")
 def test_float32_rows_are_stable(blocks, block_solver):
     p = problem(penalty=1e-2, dtype=torch.float32)
     solver = ASkotch(block=60, rank=30, blocks=blocks, block_solver=block_solver)
@@ -129,7 +129,6 @@ def test_float32_rows_with_a_penalty_below_their_rounding(block_solver):
     assert torch.equal(states(solver, p, 30)[-1].coef, states(solver, p.double(), 30)[-1].coef)
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_lost_coefficients_start_again_from_zero():
     p = problem(penalty=1e-4)
     bad = states(ASkotch(60, rank=30), p, 3)[-1]
@@ -175,7 +174,6 @@ def test_the_constant_of_a_block_bounds_its_curvature(solver):
     assert largest <= B.L <= 1.2 * max(largest, 1.0)
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_acceleration_saves_iterations_at_a_small_penalty():
     def iterations(accelerated: bool) -> int:
         solver = ASkotch(40, rank=20, accelerated=accelerated, block_solver="nystrom")
@@ -220,7 +218,6 @@ def test_a_plain_state_is_a_start_whatever_its_iteration():
     assert after[-1].convexity > 0.1  # the mean over two blocks, not over a thousand
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_momentum_that_does_harm_starts_again():
     p = problem(penalty=1e-4)
     good = states(ASkotch(60, rank=30), p, 30)[-1]

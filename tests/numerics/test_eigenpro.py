@@ -27,6 +27,9 @@ from gramian.solvers import (
 )
 from gramian.solvers.projection import InexactProjection
 
+# whose calls test_solver and test_device make with the checks of shapes
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 N, P = 120, 12
 
 
@@ -124,7 +127,6 @@ def test_rank_zero_is_plain_gradient_descent():
 
 
 @pytest.mark.parametrize("solver", [EigenPro1(), EigenPro2(), EigenPro2(subsample=50, batch=20)])
-@pytest.mark.usefixtures("unchecked")
 def test_without_penalty_it_interpolates(solver):
     p = full(kernel=kernels.Laplacian(0.5))
     state = run(p, solver, 120)
@@ -194,7 +196,6 @@ def test_fixed_point(penalty, weighted, subsample):
     assert relative(K[:, :P] @ far, K[:, :P] @ expected) < 0.7
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_lemma_6_with_all_rows():
     p = nystrom()
     solver = EigenPro3(subsample=N, exponent=1.0, rank=4, batch=N, average=False)
@@ -266,7 +267,6 @@ def test_where_centers_are_the_data_delay_changes_nothing_but_rounding():
 
 
 @pytest.mark.parametrize("projection", ["exact", "delayed"])
-@pytest.mark.usefixtures("unchecked")
 def test_it_learns_with_any_projection(projection):
     p = nystrom(1e-4, n=2000)
     solver = EigenPro3(projection=projection, batch=100, subsample=500)
@@ -276,7 +276,6 @@ def test_it_learns_with_any_projection(projection):
     assert errors[0] < 1.15 * errors[1]
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_the_mean_is_below_the_noise_floor():
     p = nystrom(1e-3, n=600)
     exact = run(p, EigenPro3(batch=600, rank=3, average=False), 150).coef
@@ -367,7 +366,6 @@ def random_rows(case: int) -> Tensor:
 
 
 @pytest.mark.parametrize("case", range(20))
-@pytest.mark.usefixtures("unchecked")
 def test_automatic_settings_do_not_diverge(case):
     X = random_rows(case).to(torch.float32 if case % 3 == 0 else torch.float64)
     rng = torch.Generator().manual_seed(99)
