@@ -47,7 +47,7 @@ def times_transpose_(R: Float[Tensor, "m m"]) -> None:
 
 
 def inverse_diagonal(R: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
-    """Return the diagonal of (R'R)⁻¹: sums of squares over the rows of R⁻¹."""
+    """Return the diagonal of (R'R)⁻¹: sums of squares over the rows of R⁻¹. m³ operations."""
     diagonal = R.new_zeros(len(R))
     for j in _blocks(len(R)):
         units = R.new_zeros(len(R), j.stop - j.start)

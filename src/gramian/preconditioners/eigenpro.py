@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import _linalg as la
-from ..data import RowSource, as_rows
-from ..lowrank import SAFETY, largest_eigenvalue
+from ..data import RowSource
+from ..lowrank import SAFETY
 from ..operators import KernelOperator, largest_diagonal
+from ._sample import Left, Sample
 
 MOST = 1000
 """Eigenpairs at most, if their number is automatic."""
@@ -143,8 +144,8 @@ class EigenProFactor:
         n = K.shape[0]
         s = min(n, subsample or automatic_subsample(n, K.memory_bytes))
         order = torch.randperm(n, generator=rng)
-        sample = _Sample.take(K, order[:s], weights, change)
-        fresh = sample if s == n else _Sample.take(K, order[n - s :], weights, change)
+        sample = Sample.take(K, order[:s], weights, change)
+        fresh = sample if s == n else Sample.take(K, order[n - s :], weights, change)
         diagonal = largest_diagonal(K, weights) + float(ridge)
         most = min(s - 1, _most(s, n, most) if rank is None else rank)
         H = sample.against(sample).double().dense() * sample.outer(sample).double()
@@ -156,7 +157,7 @@ class EigenProFactor:
         q = _rank(values, most, diagonal, n) if rank is None else most
         D = _flattening(values[: q + 1], float(exponent))
         E = vectors[:, :q] * (D / s).sqrt()
-        left = _Left.build(fresh, sample, E, float(ridge), n)
+        left = Left.build(fresh, sample, E, float(ridge), n)
         return cls(
             points=sample.rows,
             index=sample.index,
@@ -222,61 +223,3 @@ def _flattening(values: Tensor, exponent: float) -> Tensor:
     top, tail = values[:-1], values[-1]
     safe = torch.where(top > 0, top, 1.0)
     return torch.where(top > 0, (1 - (tail / safe) ** exponent) / safe, 0.0)
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Some rows, with the square roots of their weights."""
-
-    K: KernelOperator
-    index: Tensor
-    rows: RowSource
-    root: Tensor
-
-    @classmethod
-    def take(
-        cls,
-        K: KernelOperator,
-        index: Tensor,
-        weights: Tensor | None,
-        change: Callable[[Tensor], Tensor] | None,
-    ) -> _Sample:
-        points = K.rows.take(index)
-        rows = as_rows(K.at_hand(points if change is None else change(points)))
-        chosen = torch.ones(len(index)) if weights is None else weights[index]
-        return cls(K, index, rows, chosen.to(K.device, torch.float64).sqrt())
-
-    def against(self, other: _Sample) -> KernelOperator:
-        return replace(self.K, rows=self.rows, cols=other.rows)
-
-    def outer(self, other: _Sample) -> Tensor:
-        return self.root[:, None] * other.root
-
-
-@dataclass(frozen=True)
-class _Left:
-    """What the preconditioner leaves of the matrix of h fresh rows: G - B B'."""
-
-    G: Tensor
-    B: Tensor
-
-    @classmethod
-    def build(cls, fresh: _Sample, sample: _Sample, E: Tensor, ridge: float, n: int) -> _Left:
-        G = fresh.against(fresh).dense()
-        G *= fresh.outer(fresh).to(G.dtype)
-        G.diagonal().add_(ridge)
-        B = fresh.root[:, None] * (fresh.against(sample) @ (sample.root[:, None] * E))
-        h, s = len(fresh.index), len(sample.index)
-        shared = s if fresh is sample else h + s - n  # rows that are in both, see `build` above
-        if shared > 0:
-            B[:shared] += ridge * E[s - shared :]
-        return cls(G, B.to(G.dtype))
-
-    def diagonal(self) -> float:
-        """Return the largest entry of the diagonal."""
-        return float((self.G.diagonal() - self.B.square().sum(dim=1)).max())
-
-    def largest(self, rng: torch.Generator) -> float:
-        start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng).to(self.G)
-        value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.t() @ v), start)
-        return max(value, 0.0) / len(self.G)

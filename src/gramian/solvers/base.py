@@ -39,6 +39,7 @@ class State:
     metrics: dict[str, int | float] = field(default_factory=dict)
 
 
+P = TypeVar("P", bound=FullProblem | NystromProblem)
 S = TypeVar("S", bound=State)
 
 
@@ -54,7 +55,6 @@ def moved(state: S, device: str | torch.device) -> S:
     return replace(state, **changed)
 
 
-P = TypeVar("P", bound=FullProblem | NystromProblem)
 Callback = Callable[[Problem, State], Any]
 """Called after each iteration; may add to ``state.metrics``; asks to stop by returning True.
 

@@ -166,12 +166,11 @@ class _Work:
         K = held_centers(problem.K)
         n, m = K.shape
         omega = relative_weights(problem)
-        ones = problem.targets.new_ones(max(n, m), dtype=torch.float64)
-        omega = ones[:n] if omega is None else omega
+        omega = problem.targets.new_ones(n, dtype=torch.float64) if omega is None else omega
         ridge = Ridge.build(problem, K, omega, solver.ridge)
         b = solver.batch_rows(n, K.memory_bytes // (4 * m * K.dtype.itemsize))
         given = problem.landmark_weight
-        landmark_weight = ones[:m] if given is None else given.double()
+        landmark_weight = omega.new_ones(m) if given is None else given.double()
         hessian = Hessian(
             K, omega, landmark_weight, ridge.kept, problem.penalty, ridge.largest(problem, omega)
         )

@@ -1,0 +1,76 @@
+"""Samples of rows for EigenPro: one gives the eigenvectors, a fresh one says what they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..data import RowSource, as_rows
+from ..lowrank import largest_eigenvalue
+from ..operators import KernelOperator
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows, with the square roots of their weights."""
+
+    K: KernelOperator
+    index: Tensor
+    rows: RowSource
+    root: Tensor
+
+    @classmethod
+    def take(
+        cls,
+        K: KernelOperator,
+        index: Tensor,
+        weights: Tensor | None,
+        change: Callable[[Tensor], Tensor] | None,
+    ) -> Sample:
+        """Return rows `index` of an operator, changed if asked for, with their weights."""
+        points = K.rows.take(index)
+        rows = as_rows(K.at_hand(points if change is None else change(points)))
+        chosen = torch.ones(len(index)) if weights is None else weights[index]
+        return cls(K, index, rows, chosen.to(K.device, torch.float64).sqrt())
+
+    def against(self, other: Sample) -> KernelOperator:
+        """Return the operator of these rows with others."""
+        return replace(self.K, rows=self.rows, cols=other.rows)
+
+    def outer(self, other: Sample) -> Tensor:
+        """Return the products of the roots of weights, (s, s)."""
+        return self.root[:, None] * other.root
+
+
+@dataclass(frozen=True)
+class Left:
+    """What the preconditioner leaves of the matrix of h fresh rows: G - B B'."""
+
+    G: Tensor
+    B: Tensor
+
+    @classmethod
+    def build(cls, fresh: Sample, sample: Sample, E: Tensor, ridge: float, n: int) -> Left:
+        """Return it for fresh rows, given the sample, its scaled eigenvectors E, and n."""
+        G = fresh.against(fresh).dense()
+        G *= fresh.outer(fresh).to(G.dtype)
+        G.diagonal().add_(ridge)
+        B = fresh.root[:, None] * (fresh.against(sample) @ (sample.root[:, None] * E))
+        h, s = len(fresh.index), len(sample.index)
+        shared = s if fresh is sample else h + s - n  # rows that are in both, see `EigenProFactor.build`
+        if shared > 0:
+            B[:shared] += ridge * E[s - shared :]
+        return cls(G, B.to(G.dtype))
+
+    def diagonal(self) -> float:
+        """Return the largest entry of the diagonal."""
+        return float((self.G.diagonal() - self.B.square().sum(dim=1)).max())
+
+    def largest(self, rng: torch.Generator) -> float:
+        """Return its largest eigenvalue over the number of rows, at least zero."""
+        start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng).to(self.G)
+        value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.t() @ v), start)
+        return max(value, 0.0) / len(self.G)
