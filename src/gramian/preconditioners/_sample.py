@@ -60,7 +60,7 @@ class Left:
         G.diagonal().add_(ridge)
         B = fresh.root[:, None] * (fresh.against(sample) @ (sample.root[:, None] * E))
         h, s = len(fresh.index), len(sample.index)
-        shared = s if fresh is sample else h + s - n  # rows that are in both, see `EigenProFactor.build`
+        shared = s if fresh is sample else h + s - n  # rows in both, see `EigenProFactor.build`
         if shared > 0:
             B[:shared] += ridge * E[s - shared :]
         return cls(G, B.to(G.dtype))
