@@ -5,15 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo test test-torch sanitize lint format bench gpu-check clean
+.PHONY: help $(VENV) demo test test-torch test-paths sanitize lint format bench gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
 	@echo "make test     run the test suite       (make test ARGS='-k falkon' for a part of it)"
 	@echo "make test-torch   the same for an installation without compiled tiles"
+	@echo "make test-paths   run the suite with the code paths of other processors, one after the other"
 	@echo "make sanitize     run the compiled tiles under ASan and UBSan (needs a C++ compiler, CMake)"
 	@echo "make lint     ruff, mypy, import-linter"
 	@echo "make format   rewrite the sources in the project's format"
@@ -44,7 +46,7 @@ demo: $(STAMP)
 test: $(STAMP)
 	@test "$$GRAMIAN_NATIVE" = 0 || $(BIN)/python -c 'import gramian.operators._native' || { \
 	  echo "make: gramian has no compiled tiles; see the build's log, or set GRAMIAN_NATIVE=0" >&2; exit 1; }
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(ARGS)
+	@OMP_NUM_THREADS=1 $(PYTEST) $(ARGS)
 
 # What an installation without a C++ compiler has, beside the one that has compiled tiles: its own
 # gramian, the other packages of $(VENV). These tests look at engines and use the one that is there.
@@ -57,6 +59,17 @@ test-torch: $(STAMP)
 	  install --no-deps --force-reinstall .
 	@OMP_NUM_THREADS=1 $(PURE)/bin/python -m pytest -n logical --maxprocesses 8 --dist worksteal \
 	  tests/contracts/test_operator.py tests/cli/test_commands.py tests/test_model.py $(ARGS)
+
+# What older processors and more threads compute: our tiles, and the code paths of torch, MKL and
+# OpenBLAS. Each library has a switch of its own, and those of other makers' processors do nothing.
+AVX2 := GRAMIAN_TEST_TILES=avx2 ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 \
+  MKL_ENABLE_INSTRUCTIONS=AVX2 OPENBLAS_CORETYPE=Haswell
+PLAIN := GRAMIAN_TEST_TILES=portable ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE \
+  MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Prescott
+test-paths: $(STAMP)
+	@echo "AVX2" && OMP_NUM_THREADS=1 $(AVX2) $(PYTEST) $(ARGS)
+	@echo "without vectors" && OMP_NUM_THREADS=1 $(PLAIN) $(PYTEST) $(ARGS)
+	@echo "two threads" && OMP_NUM_THREADS=2 $(PYTEST) $(ARGS)
 
 sanitize:
 	@cmake -S src/native -B build/sanitize -DGRAMIAN_SANITIZE=ON >/dev/null

@@ -6,6 +6,7 @@ import contextlib
 import os
 import resource
 from collections.abc import Callable, Iterator
+from importlib import import_module
 
 import jaxtyping
 import pytest
@@ -13,6 +14,24 @@ import torch
 
 # Read when triton is imported: without a GPU, its programs are interpreted.
 os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
+
+
+def pytest_configure() -> None:
+    """Take the tiles that GRAMIAN_TEST_TILES names for the best; see `make test-paths`."""
+    isa = os.environ.get("GRAMIAN_TEST_TILES")
+    if not isa:
+        return
+    native = import_module("gramian.operators._native")
+    engine = import_module("gramian.operators").NativeEngine
+    names, check = native.instructions(), engine.__post_init__
+    native.instructions = lambda: names[names.index(isa) :]
+
+    def checked(self: object) -> None:
+        if self.instructions == "best":
+            object.__setattr__(self, "instructions", isa)
+        check(self)
+
+    engine.__post_init__ = checked
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

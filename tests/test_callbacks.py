@@ -72,6 +72,7 @@ def assert_same_state(a: Any, b: Any) -> None:
         if isinstance(x, Tensor):
             assert x.dtype == y.dtype
             assert x.shape == y.shape
+            assert x.stride() == y.stride(), f.name  # BLAS rounds otherwise for another layout
             assert torch.equal(x, y), f.name
         elif is_dataclass(x):
             assert_same_state(x, y)
@@ -88,6 +89,16 @@ class TestStateFiles:
         state.metrics["valid_rmse"] = 0.1
         save_state(tmp_path / "state", state)
         assert_same_state(load_state(tmp_path / "state"), state)
+
+    @pytest.mark.parametrize("rows", [6, 1])
+    def test_tensors_of_a_state_lie_in_memory_as_new_ones(self, rows):
+        memory = torch.arange(16.0, dtype=torch.float64)
+        for odd in (memory[1 : 1 + 2 * rows].view(rows, 2), memory[: 2 * rows].view(2, rows).T):
+            state = State(0, odd)
+            assert torch.equal(state.coef, odd)
+            assert state.coef.is_contiguous()
+            assert state.coef.data_ptr() % 64 == 0
+        assert State(0, state.coef).coef is state.coef
 
     def test_a_plain_state(self, tmp_path):
         state = State(3, torch.randn(5, 1, generator=torch.Generator().manual_seed(0)))

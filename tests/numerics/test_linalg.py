@@ -38,8 +38,8 @@ def by_columns(A: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("m", SIZES)
 def test_cholesky_replaces_the_upper_triangle_only(m):
-    A = positive(m)
-    P = la.by_columns(A.clone())
+    P = la.by_columns(positive(m))
+    A = P.clone()
     la.cholesky_(P)
     R = P.triu()
     torch.testing.assert_close(R.T @ R, A)

@@ -28,9 +28,10 @@ class Checkpoint:
     """Save the state every few iterations; resume from the file after a crash.
 
     Run the same fit again after it was killed, and it goes on from the last saved state to the
-    same result. The file is replaced only once the new one is complete, so a kill in mid-write
-    does no harm. A checkpoint of another problem (data, targets, landmarks, kernel, penalty) is
-    refused: landmarks drawn at random need a ``random_state``.
+    same result: to the last bit on the same machine with as many threads, to rounding elsewhere.
+    The file is replaced only once the new one is complete, so a kill in mid-write does no harm. A
+    checkpoint of another problem (data, targets, landmarks, kernel, penalty) is refused: landmarks
+    drawn at random need a ``random_state``.
 
     Parameters
     ----------

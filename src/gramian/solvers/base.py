@@ -20,6 +20,9 @@ from .stopping import Row, Stop, max_iterations, tolerance
 
 logger = logging.getLogger("gramian")
 
+ALIGNMENT = 64
+"""Bytes of which the address of a new tensor is a multiple."""
+
 
 @dataclass
 class State:
@@ -32,11 +35,29 @@ class State:
         Coefficients of the centers.
     metrics : dict of str to float
         By-products that cost nothing, and what callbacks add; they become a row of the history.
+
+    Notes
+    -----
+    Tensors of a state lie in memory as a new tensor would: row after row, from an aligned address.
+    BLAS rounds otherwise for another layout, so that a run which goes on from a file, where only
+    the numbers are kept, would end with other bits than one that was never interrupted.
     """
 
     iteration: int
     coef: Float[Tensor, "m t"]
     metrics: dict[str, int | float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Tensor):
+                setattr(self, f.name, _like_new(value))
+
+
+def _like_new(x: Tensor) -> Tensor:
+    """Return a tensor itself if it lies in memory as a new one would, else a copy that does."""
+    aligned = x.layout != torch.strided or x.data_ptr() % ALIGNMENT == 0
+    return x.contiguous() if aligned else x.clone(memory_format=torch.contiguous_format)
 
 
 P = TypeVar("P", bound=FullProblem | NystromProblem)
