@@ -11,9 +11,15 @@ import torch
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
-from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
-from gramian.operators import NativeEngine, TorchEngine, compiled_tiles
+from gramian.operators import (
+    KernelOperator,
+    NativeEngine,
+    SplitEngine,
+    TorchEngine,
+    choose_engine,
+    compiled_tiles,
+)
 from gramian.operators._compiled import distances
 
 pytestmark = pytest.mark.skipif(not compiled_tiles(), reason="the compiled tiles are not installed")
@@ -171,15 +177,49 @@ def test_what_has_no_compiled_tiles_is_handed_to_torch(dtype, rng):
         torch.randn(30, 3, generator=rng, dtype=dtype),
         torch.randn(30, 2, generator=rng).to(dtype),
     )
-    csr = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(30))
     for kernel in (Gaussian() + Linear(), Gaussian() * Laplacian()):
-        assert not engine.covers(kernel, x)
+        assert not engine.covers(kernel, sparse=False)
         assert torch.equal(
             engine.matvec(kernel, x, x, v), TorchEngine(threads=1).matvec(kernel, x, x, v)
         )
     for name in kernels.names():
-        assert engine.covers(2.0 * (3.0 * kernels.make(name)), x)
-        assert not engine.covers(kernels.make(name), csr)
+        assert engine.covers(2.0 * (3.0 * kernels.make(name)), sparse=False)
+        assert not engine.covers(kernels.make(name), sparse=True)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sparse", "what"),
+    [
+        (Gaussian() + Laplacian(), False, "Sum"),
+        (2.0 * (Gaussian() * Laplacian()), False, "Scaled"),
+        (Gaussian(), True, "sparse rows"),
+    ],
+    ids=["sum", "product", "sparse"],
+)
+def test_what_has_no_compiled_tiles_is_refused_or_computed_with_another_engine(
+    kernel, sparse, what, dtype
+):
+    asked = {"dtype": dtype, "kernel": kernel, "sparse": sparse}
+    assert choose_engine("auto", **asked) == TorchEngine()
+    for spec in ("native", NativeEngine(), SplitEngine((NativeEngine(),) * 2)):
+        with pytest.raises(ValueError, match=f"has no tiles for {what}.*engine='auto'"):
+            choose_engine(spec, **asked)
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    with pytest.raises(ValueError, match="engine='native' has no tiles for"):
+        KernelRidge(kernel=kernel, landmarks=20, engine="native").fit(rows, X[:, 0])
+    est = KernelRidge(kernel=kernel, landmarks=20, random_state=0).fit(rows, X[:, 0])
+    assert est.engine_ == TorchEngine()
+    assert KernelOperator(kernel, rows, rows).engine == TorchEngine()
+
+
+def test_a_model_of_dense_rows_predicts_sparse_ones():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    est = KernelRidge(landmarks=20, random_state=0).fit(X, X[:, 0])
+    expected = est.predict(X)
+    np.testing.assert_allclose(est.predict(scipy.sparse.csr_array(X)), expected, atol=1e-9)
+    asked = KernelRidge(landmarks=20, random_state=0, engine=NativeEngine()).fit(X, X[:, 0])
+    assert asked.engine_ == est.engine_ == NativeEngine()
 
 
 def test_a_kernel_of_another_package_is_not_taken_for_one_of_ours():
@@ -187,7 +227,7 @@ def test_a_kernel_of_another_package_is_not_taken_for_one_of_ours():
         pass
 
     Other.__module__ = "other"
-    assert not NativeEngine().covers(Other(), torch.zeros(1, 1))
+    assert not NativeEngine().covers(Other(), sparse=False)
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
-from gramian.data import SparseRows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, Matern52
 from gramian.operators import SplitEngine, TorchEngine, TritonEngine, choose_engine, triton_engine
 from gramian.operators._fused.distances import LIMITS, choose, squared_error
@@ -391,13 +389,12 @@ def test_tf32_in_torch_is_seen(monkeypatch):
 def test_what_has_no_fused_tiles_is_handed_to_torch(dtype):
     mine, torchs = engine(), TorchEngine(DEVICE)
     x, v = draw(30, 3).to(dtype), draw(30, 2, seed=1).to(dtype)
-    csr = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(30))
     for kernel in (Gaussian() + Linear(), Gaussian() * Laplacian(), Linear()):
-        assert not mine.covers(kernel, x)
+        assert not mine.covers(kernel, sparse=False)
         assert torch.equal(mine.matvec(kernel, x, x, v), torchs.matvec(kernel, x, x, v))
     for name in FUSED:
-        assert mine.covers(2.0 * (3.0 * kernels.make(name)), x) == (dtype == torch.float32)
-        assert not mine.covers(kernels.make(name), csr)
+        assert mine.covers(2.0 * (3.0 * kernels.make(name)), sparse=False)
+        assert not mine.covers(kernels.make(name), sparse=True)
 
 
 @installed
@@ -405,7 +402,7 @@ def test_a_subclass_of_a_kernel_is_another_kernel():
     class Other(Gaussian):
         pass
 
-    assert not engine().covers(Other(), torch.zeros(1, 1))
+    assert not engine().covers(Other(), sparse=False)
 
 
 @installed

@@ -13,7 +13,7 @@ from .. import _linalg as la
 from .._sparse import cast, is_sparse
 from ..data import RowSource, as_rows
 from ..kernels import Kernel
-from ..operators import Engine, KernelOperator, choose_engine
+from ..operators import Engine, KernelOperator
 from ..operators.budget import Budget
 from .base import BLOCKS, FeatureMap, largest_first
 
@@ -95,7 +95,7 @@ class NystromMap(FeatureMap):
         normalizer = vectors / scale.sqrt()
         held = source.take(torch.arange(len(source)))
         dense = held.to_dense() if is_sparse(held) else held
-        return cls(kernel, dense, normalizer, choose_engine(engine, dtype=source.dtype))
+        return cls(kernel, dense, normalizer, K.engine)
 
     @property
     def width(self) -> int:

@@ -21,7 +21,7 @@ from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..landmarks.bless import SMALLEST
 from ..model import KernelModel
-from ..operators import KernelOperator, choose_engine
+from ..operators import Engine, KernelOperator, choose_engine
 from ..problems import FullProblem, NystromProblem, Problem
 from ..solvers import Solver, State, max_iterations, solve, tolerance
 from . import choices, held_back, inputs, penalty_path
@@ -126,7 +126,8 @@ class KernelRidgeBase(WarmStarted, Planned):
         self.solver_settings_ = dict(getattr(result.state, "settings", {}))
 
     def _task(self, data: Data, kernel: Kernel, solver: Solver[Any, Any], size: Size) -> Task:
-        engine = choose_engine(self.engine, dtype=data.rows.dtype)
+        sparse = data.rows.sparse
+        engine = choose_engine(self.engine, dtype=data.rows.dtype, kernel=kernel, sparse=sparse)
         return Task.place(data, kernel, engine, solver, size, self._limit())
 
     def _begin(
@@ -217,5 +218,13 @@ class KernelRidgeBase(WarmStarted, Planned):
         check_is_fitted(self)
         rows = inputs.new_rows(self, X)
         limit = self._limit() or 1 << 30
-        values = self.model_.predict(rows, engine=self.engine_, memory_bytes=limit)
+        engine = self._engine_of_prediction(rows)
+        values = self.model_.predict(rows, engine=engine, memory_bytes=limit)
         return values.numpy()
+
+    def _engine_of_prediction(self, rows: RowSource) -> str | Engine:
+        """Return the engine of the fit, or "auto" if that chose it and these rows need another."""
+        engine: str | Engine = self.engine_
+        if self.engine != "auto" or isinstance(engine, str):
+            return engine
+        return engine if engine.covers(self.kernel_, sparse=rows.sparse) else "auto"

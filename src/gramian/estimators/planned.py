@@ -9,7 +9,7 @@ import torch
 from .. import solvers
 from .._checks import as_count
 from ..data import RowSource, as_rows
-from ..operators import choose_engine
+from ..operators import Engine, choose_engine
 from ..problems import FullProblem, NystromProblem
 from ..solvers import Solver
 from . import choices, penalty_path
@@ -71,7 +71,7 @@ class Planned(RowsEstimator):
         rng = torch.Generator().manual_seed(0)
         kernel = choices.kernel(self.kernel, self.lengthscale)
         kernel = kernel.resolve(torch.randn(50, rows.shape[1], generator=rng))
-        engine = choose_engine(self.engine, dtype=rows.dtype)
+        engine = self._engine_of_fit(rows)
         where = Placement.of(engine, solver, size, self._limit())
         host, there = where.bytes_with_blocks(engine, size)
         return Plan(
@@ -100,8 +100,13 @@ class Planned(RowsEstimator):
         """
         choices.check_settings(self)
         rows = as_rows(X)
-        engine = choose_engine(self.engine, dtype=rows.dtype)
+        engine = self._engine_of_fit(rows)
         Placement.of(engine, *self._chosen(rows, as_count(targets, "targets")), self._limit())
+
+    def _engine_of_fit(self, rows: RowSource) -> Engine:
+        """Return the engine that will compute with these rows."""
+        kernel = choices.kernel(self.kernel, self.lengthscale)
+        return choose_engine(self.engine, dtype=rows.dtype, kernel=kernel, sparse=rows.sparse)
 
     def _chosen(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], Size]:
         n, d = rows.shape

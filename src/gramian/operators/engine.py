@@ -86,6 +86,10 @@ class Engine(ABC):
         if not self.on_host:
             check_device(self.device, repr(self))
 
+    def covers(self, kernel: Kernel, *, sparse: bool) -> bool:
+        """Return whether this engine has tiles of its own for a kernel and dense or sparse rows."""
+        return True
+
     @abstractmethod
     def matvec(
         self,
@@ -140,7 +144,13 @@ class Engine(ABC):
         """Return the bytes that a call needs for each row of `x`, `x` included."""
 
 
-def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
+def choose_engine(
+    spec: str | Engine = "auto",
+    *,
+    dtype: torch.dtype,
+    kernel: Kernel | None = None,
+    sparse: bool = False,
+) -> Engine:
     """Return the engine called `spec`.
 
     Parameters
@@ -155,33 +165,52 @@ def choose_engine(spec: str | Engine = "auto", *, dtype: torch.dtype) -> Engine:
         installed and this machine has AVX2 or AVX-512; otherwise torch on the CPU: the portable
         tiles are slower than torch. It takes one GPU, torch's current one, however many there are:
         the others may be somebody else's, and rows divided among them have to be sent to each.
+        Engines without tiles for the kernel and rows are passed over, on a GPU for torch there.
         An engine is returned as it is.
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
+    kernel : Kernel, optional
+        What is to be computed; if None, whether the engine has tiles for it is not asked.
+    sparse : bool, default=False
+        Whether rows are sparse.
 
     Raises
     ------
     ValueError
-        If there is no such engine, it cannot run on this machine, or not with this dtype. An
-        engine asked for is never replaced by another one.
+        If there is no such engine, it cannot run on this machine, or has no tiles for this kernel,
+        for sparse rows or for this dtype. An engine asked for is never replaced by another one.
     """
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
-    if isinstance(spec, Engine):
-        spec.check()
-        return spec
-    return _best() if spec == "auto" else _called(str(spec))
+    if spec == "auto":
+        return _best(kernel, sparse)
+    engine = spec if isinstance(spec, Engine) else _called(str(spec))
+    engine.check()
+    if kernel is not None and not engine.covers(kernel, sparse=sparse):
+        what = "sparse rows" if sparse else repr(kernel)
+        name = repr(spec) if isinstance(spec, str) else type(engine).__name__
+        raise ValueError(
+            f"engine={name} has no tiles for {what}; use engine='auto', which takes the fastest "
+            "engine that has, or engine='torch'"
+        )
+    return engine
 
 
-def _best() -> Engine:
+def _best(kernel: Kernel | None, sparse: bool) -> Engine:
     from ._compiled import instructions  # engines import this module for their base class
     from .native_engine import NativeEngine
-    from .torch_engine import TorchEngine
+    from .torch_engine import TorchEngine, torch_on
     from .triton_engine import TritonEngine, is_usable
 
+    def covers(engine: Engine) -> bool:
+        return kernel is None or engine.covers(kernel, sparse=sparse)
+
     if is_usable():
-        return TritonEngine()
-    return TorchEngine() if {"avx512", "avx2"}.isdisjoint(instructions()) else NativeEngine()
+        fused = TritonEngine()
+        return fused if covers(fused) else torch_on(fused.device)
+    if {"avx512", "avx2"}.isdisjoint(instructions()) or not covers(NativeEngine()):
+        return TorchEngine()
+    return NativeEngine()
 
 
 def _called(spec: str) -> Engine:

@@ -75,7 +75,11 @@ class KernelOperator(Streaming):
     ) -> None:
         source = as_rows(rows)
         _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
-        _set(self, engine=choose_engine(engine, dtype=self.dtype), memory_bytes=memory_bytes)
+        # an engine that is there already was chosen for the rows this operator was derived from
+        wanted = None if isinstance(engine, Engine) else kernel
+        sparse = self.rows.sparse or self.cols.sparse
+        chosen = choose_engine(engine, dtype=self.dtype, kernel=wanted, sparse=sparse)
+        _set(self, engine=chosen, memory_bytes=memory_bytes)
         _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
         _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes)
         if self.rows.shape[1] != self.cols.shape[1]:

@@ -70,8 +70,9 @@ class NativeEngine(Engine):
     kernel has a kink; elsewhere the tiles are those of float32 or float64.
 
     There are tiles for all kernels that gramian ships and positive multiples of them. For sums and
-    products of kernels, for kernels registered elsewhere and for sparse rows, `covers` is False
-    and this engine hands the whole call to `TorchEngine`, with as many threads.
+    products of kernels, for kernels registered elsewhere and for sparse rows, `covers` is False,
+    and ``engine="native"`` is refused. Called all the same, this engine hands the whole call to
+    `TorchEngine`, with as many threads.
 
     Parameters
     ----------
@@ -118,9 +119,8 @@ class NativeEngine(Engine):
                 "use precision='auto'"
             )
 
-    def covers(self, kernel: Kernel, x: Tensor) -> bool:
-        """Return whether there are compiled tiles for this kernel and these rows."""
-        return not is_sparse(x) and is_compiled(unscaled(kernel)[1])
+    def covers(self, kernel: Kernel, *, sparse: bool) -> bool:
+        return not sparse and is_compiled(unscaled(kernel)[1])
 
     def matvec(
         self,
@@ -234,7 +234,7 @@ class NativeEngine(Engine):
     def _passes_on(self, kernel: Kernel, x: Tensor, z: Tensor) -> bool:
         if len(z) == 0 or len(x) == 0:
             return True
-        covered = self.covers(kernel, x)
+        covered = self.covers(kernel, sparse=is_sparse(x))
         if not covered:
             logger.debug("torch tiles instead of compiled ones for %r, %s", kernel, x.layout)
         return not covered

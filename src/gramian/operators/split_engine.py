@@ -50,6 +50,9 @@ class SplitEngine(Engine):
         for engine in self.engines:
             engine.check()
 
+    def covers(self, kernel: Kernel, *, sparse: bool) -> bool:
+        return all(engine.covers(kernel, sparse=sparse) for engine in self.engines)
+
     @property
     def largest_block(self) -> int:
         return sum(engine.largest_block for engine in self.engines)

@@ -57,9 +57,9 @@ class TritonEngine(Engine):
 
     Squared distances come from norms and a product, or from differences where features are few or
     the product would lose digits; where float32 cannot keep entries right to 6e-6, or rows are
-    float64, the call is handed to `TorchEngine` on the same device. So it is for kernels without a
-    fused profile (linear and polynomial ones, sums and products, kernels registered elsewhere) and
-    for sparse rows: `covers` says which.
+    float64, the call is handed to `TorchEngine` on the same device. So are calls with a kernel
+    without a fused profile (linear and polynomial ones, sums and products, kernels registered
+    elsewhere) or with sparse rows, for which ``engine="triton"`` is refused: `covers` says which.
 
     `normal` computes entries a second time instead of storing them; or, with many features, keeps
     those of some rows, where that is cheaper by arithmetic. `symmetric` evaluates each pair once.
@@ -118,11 +118,9 @@ class TritonEngine(Engine):
     def device_bytes(self) -> int | None:
         return super().device_bytes() if self.memory_bytes is None else self.memory_bytes
 
-    def covers(self, kernel: Kernel, x: Tensor) -> bool:
-        """Return whether there are fused tiles for this kernel and these rows."""
+    def covers(self, kernel: Kernel, *, sparse: bool) -> bool:
         profiles = import_module(f"{__package__}._fused.profiles").PROFILES
-        dense = x.dtype == torch.float32 and not is_sparse(x)
-        return dense and type(unscaled(kernel)[1]) in profiles
+        return not sparse and type(unscaled(kernel)[1]) in profiles
 
     def matvec(
         self,
@@ -195,7 +193,8 @@ class TritonEngine(Engine):
     ) -> tuple[float, Fused | None]:
         """Return the factor of a kernel and its tiles, None if torch has to do it."""
         factor, plain = unscaled(kernel)
-        if len(z) == 0 or len(x) == 0 or not self.covers(kernel, x):
+        narrow = x.dtype == torch.float32 and self.covers(kernel, sparse=is_sparse(x))
+        if len(z) == 0 or len(x) == 0 or not narrow:
             logger.debug("torch tiles instead of fused ones for %r, %s", kernel, x.layout)
             return factor, None
         if not isinstance(plain, ScaledKernel):
