@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ import torch
 from safetensors.torch import load_file
 
 from gramian import _atomic
-from gramian._atomic import write_atomically, write_tensors
+from gramian._atomic import write_atomically
+from gramian._tensors import write_tensors
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -48,6 +51,117 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     finally:
         os.umask(mask)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+def test_the_mask_of_the_process_is_never_touched(tmp_path, monkeypatch):
+    """Files that other threads make in that moment would be open to the world."""
+
+    def touched(mask: int) -> int:
+        raise AssertionError
+
+    monkeypatch.setattr(os, "umask", touched)
+    write_atomically(tmp_path / "file", lambda part: part.write_bytes(b""))
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_that_is_there_keeps_its_permissions(mode, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+
+    def write(part: Path) -> None:
+        assert stat.S_IMODE(part.stat().st_mode) == 0o600  # nobody else reads it meanwhile
+        part.write_bytes(b"new")
+
+    write_atomically(path, write)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have other owners there")
+def test_its_owner_too_where_that_is_possible(tmp_path, monkeypatch):
+    given = []
+    monkeypatch.setattr(os, "fchown", lambda held, *owner: given.append(owner))
+    path = tmp_path / "file"
+    write_atomically(path, lambda part: part.write_bytes(b"old"))
+    assert given == []
+    write_atomically(path, lambda part: part.write_bytes(b"new"))
+    assert given == [(path.stat().st_uid, path.stat().st_gid)]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_symbolic_link_stays_one(there, tmp_path):
+    (tmp_path / "a").mkdir()
+    target, link = tmp_path / "a" / "file", tmp_path / "link"
+    link.symlink_to(target)
+    if there:
+        target.write_bytes(b"old")
+    write_atomically(link, lambda part: part.write_bytes(b"new"))
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert not leftovers(tmp_path) + leftovers(tmp_path / "a")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no named pipes there")
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"pipe is not a regular file\.$"):
+        write_atomically(tmp_path / "pipe", lambda part: part.write_bytes(b""))
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_new_name_is_flushed_with_its_folder(tmp_path, monkeypatch):
+    flushed, flush = [], os.fsync
+
+    def record(held: int) -> None:
+        flushed.append(stat.S_ISDIR(os.fstat(held).st_mode))
+        flush(held)
+
+    monkeypatch.setattr(os, "fsync", record)
+    write_atomically(tmp_path / "file", lambda part: part.write_bytes(b""))
+    assert flushed == [False, True]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gramian._atomic import write_atomically
+
+def write(part: Path) -> None:
+    part.write_bytes(b"half")
+    print(part.name, flush=True)
+    if sys.argv[2] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdin.readline()
+    part.write_bytes(b"theirs")
+
+write_atomically(sys.argv[1], write)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no locks there that a kill releases")
+@pytest.mark.parametrize("how", ["killed", "alive"])
+def test_what_a_kill_left_is_removed_by_the_next_save(how, tmp_path):
+    path, other = tmp_path / "file", tmp_path / ".file.more.01234567.part"
+    other.write_bytes(b"of another file")
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, path, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    part = process.stdout.readline().decode().strip()
+    if how == "killed":
+        process.wait()
+    assert set(leftovers(tmp_path)) == {part, other.name}
+    write_atomically(path, lambda part: part.write_bytes(b"ours"))
+    assert path.read_bytes() == b"ours"
+    if how == "killed":
+        assert leftovers(tmp_path) == [other.name]
+        process.communicate()
+        return
+    assert set(leftovers(tmp_path)) == {part, other.name}  # which another process still writes
+    process.communicate(b"\n")
+    assert process.returncode == 0
+    assert path.read_bytes() == b"theirs"
+    assert leftovers(tmp_path) == [other.name]
 
 
 @pytest.mark.parametrize(

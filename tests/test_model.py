@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickletools
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,8 @@ import torch
 from safetensors.torch import safe_open, save_file
 from torch import Tensor
 
-from gramian import KernelModel, kernels
+from gramian import KernelModel, _tensors, kernels
+from gramian._tensors import write_tensors
 from gramian.data import Standardizer, as_rows
 from gramian.operators.torch_engine import TorchEngine
 
@@ -139,7 +141,7 @@ MODELS: dict[str, Callable[[], KernelModel]] = {
     "float32": lambda: model(centers=normal(M, D).float(), coef=normal(M, T).float()),
     "sparse": lambda: model(centers=scipy.sparse.csr_array(np.eye(M, D))),
     "scaled": lambda: model(target_shift=SHIFTS[0], target_scale=SHIFTS[1]),
-    "scaled by one tensor": lambda: model(target_shift=SHIFTS[0], target_scale=SHIFTS[0]),
+    "scaled by one tensor": lambda: model(target_shift=SHIFTS[1], target_scale=SHIFTS[1]),
     "a view": lambda: model(coef=normal(M, 2 * T)[:, ::2]),
     "standardized": lambda: model(standardizer=Standardizer.fit(as_rows(normal(30, D) * 3 + 9))),
     "named": lambda: model(feature_names=NAMES),
@@ -237,8 +239,8 @@ class TestDamage:
             KernelModel.load(tmp_path / "file")
 
     def test_a_newer_format(self, path):
-        rewrite(path, lambda header, tensors: header.update(format=2, info={"version": "9.9"}))
-        with pytest.raises(ValueError, match=r"format 2, written by gramian 9\.9.*upgrade gramian"):
+        rewrite(path, lambda header, tensors: header.update(format=3, info={"version": "9.9"}))
+        with pytest.raises(ValueError, match=r"format 3, written by gramian 9\.9.*upgrade gramian"):
             KernelModel.load(path)
 
     def test_a_kernel_of_the_future(self, path):
@@ -285,13 +287,132 @@ class TestDamage:
         with pytest.raises(ValueError, match="lengthscale must be positive"):
             KernelModel.load(path)
 
+    @pytest.mark.usefixtures("unchecked")
+    @pytest.mark.parametrize("mapped", [False, True])
+    def test_any_flipped_bit_is_noticed(self, mapped, path, monkeypatch):
+        if mapped:
+            monkeypatch.setattr(_tensors, "READ_BYTES", 0)
+        KernelModel.load(path)
+        whole, rng = path.read_bytes(), random.Random(0)
+        for at in rng.sample(range(8 * len(whole)), 150):
+            damaged = bytearray(whole)
+            damaged[at // 8] ^= 1 << (at % 8)
+            path.write_bytes(damaged)
+            with pytest.raises(ValueError, match=r"model"):
+                KernelModel.load(path)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda header, tensors: tensors["coef"].fill_(math.nan),
+            lambda header, tensors: tensors["coef"][0, 0].fill_(math.inf),
+            lambda header, tensors: tensors["centers"][0, 0].fill_(math.nan),
+            lambda header, tensors: tensors.update(coef=tensors["coef"].int()),
+            lambda header, tensors: tensors.update(coef=tensors["coef"][:, 0].contiguous()),
+            lambda header, tensors: tensors.update(centers=tensors["centers"].int()),
+            lambda header, tensors: tensors.update(centers=tensors["centers"][:, :2].contiguous()),
+            lambda header, tensors: tensors.update(target_scale=-SHIFTS[1]),
+            lambda header, tensors: tensors.update(target_scale=SHIFTS[1, :1].clone()),
+            lambda header, tensors: tensors.update(target_scale=SHIFTS[1].int()),
+            lambda header, tensors: tensors.update(target_shift=SHIFTS[1] * math.inf),
+            lambda header, tensors: tensors.pop("target_scale"),
+            lambda header, tensors: tensors.update(more=SHIFTS.clone()),
+            lambda header, tensors: header.update(standardizer=None),
+            lambda header, tensors: header["standardizer"].update(scale=[1.0, 0.0, 1.0]),
+            lambda header, tensors: header["standardizer"].update(mean=[1.0, math.nan, 1.0]),
+            lambda header, tensors: header["standardizer"].update(mean=[1.0]),
+            lambda header, tensors: header["standardizer"].update(mean="a"),
+            lambda header, tensors: header.update(standardizer=3),
+            lambda header, tensors: header.update(feature_names=["a", "b"]),
+            lambda header, tensors: header.update(feature_names=[1, 2, 3]),
+            lambda header, tensors: header.update(classes=["a"]),
+            lambda header, tensors: header.update(classes=["a", "a"]),
+            lambda header, tensors: header.update(classes=[[], {}]),
+            lambda header, tensors: header.update(centers=[M, D + 1]),
+            lambda header, tensors: header.update(centers="many"),
+            lambda header, tensors: header.update(info=[]),
+            lambda header, tensors: header.update(kernel="gaussian"),
+            lambda header, tensors: header.update(kernel={"name": ["gaussian"]}),
+            lambda header, tensors: header.update(kernel={"name": "gaussian", "width": 1}),
+            lambda header, tensors: header["kernel"].update(lengthscale="median"),
+            lambda header, tensors: header["kernel"].update(lengthscale=[1.0, 2.0]),
+            lambda header, tensors: header.update(more=1),
+            lambda header, tensors: header.update(parts=3),
+        ],
+    )
+    def test_parts_that_cannot_be_even_with_the_right_digest(self, change, tmp_path):
+        path = tmp_path / "model"
+        model(
+            standardizer=Standardizer.fit(as_rows(normal(30, D))),
+            target_shift=SHIFTS[0],
+            target_scale=SHIFTS[1],
+            feature_names=NAMES,
+            classes=("a", "b"),
+        ).save(path)
+        rewrite(path, lambda header, tensors: None)
+        KernelModel.load(path)
+        rewrite(path, change)
+        with pytest.raises(ValueError, match="damaged gramian model"):
+            KernelModel.load(path)
+
+    @pytest.mark.parametrize("depth", [10**5, 10])
+    def test_a_header_that_is_too_deep(self, depth, tmp_path):
+        deep = "[" * depth + "]" * depth
+        save_file({"a": torch.zeros(1)}, tmp_path / "file", {"gramian": deep})
+        with pytest.raises(ValueError, match="not a gramian model"):
+            KernelModel.load(tmp_path / "file")
+
+    def test_a_complex_tensor(self, path):
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        save_file(tensors | {"coef": tensors["coef"].to(torch.complex64)}, path, metadata)
+        with pytest.raises(ValueError, match="type C64, which gramian does not write"):
+            KernelModel.load(path, verify=False)
+
+    def test_a_file_of_before_there_were_digests(self, path):
+        saved = KernelModel.load(path)
+        with safe_open(path, framework="pt") as file:
+            header = json.loads(file.metadata()["gramian"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        assert header.pop("parts") == ["centers", "coef", "standardizer"]
+        save_file(tensors, path, {"gramian": json.dumps(header)})
+        with pytest.raises(ValueError, match="its digest is missing"):  # a newer file has one
+            KernelModel.load(path)
+        save_file(tensors, path, {"gramian": json.dumps(header | {"format": 1})})
+        assert torch.equal(KernelModel.load(path).predict(NEW), saved.predict(NEW))
+
+    def test_without_verification_the_parts_must_fit_all_the_same(self, path):
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1  # a digit of the last number
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="digest is not that of its contents"):
+            KernelModel.load(path)
+        KernelModel.load(path, verify=False)
+        rewrite(path, lambda header, tensors: tensors.update(coef=normal(M - 1, T)))
+        with pytest.raises(ValueError, match="7 centers but 6 coefficients"):
+            KernelModel.load(path, verify=False)
+
+    def test_small_models_do_not_depend_on_their_file_any_more(self, path):
+        loaded = KernelModel.load(path)
+        expected = loaded.predict(NEW)
+        path.write_bytes(b"")  # where it were mapped: the end of this process
+        assert torch.equal(loaded.predict(NEW), expected)
+
+    def test_what_could_not_be_loaded_is_not_saved(self, tmp_path):
+        with pytest.raises(ValueError, match="target_scale must be positive"):
+            model(target_scale=-SHIFTS[1]).save(tmp_path / "model")
+        with pytest.raises(ValueError, match="coef holds numbers that are not finite"):
+            model(coef=torch.full((M, T), math.nan).double()).save(tmp_path / "model")
+        assert os.listdir(tmp_path) == []
+
 
 def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], Any]) -> None:
     with safe_open(path, framework="pt") as file:
         header = json.loads(file.metadata()["gramian"])
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     change(header, tensors)
-    save_file(tensors, path, {"gramian": json.dumps(header)})
+    write_tensors(path, tensors, {"gramian": json.dumps(header)})
 
 
 def test_a_full_disk_leaves_the_old_model(full_disk, tmp_path):

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import tempfile
-from collections.abc import Callable, Mapping
+import re
+import secrets
+import stat
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
-DTYPES = {
-    torch.bool: "BOOL",
-    torch.uint8: "U8",
-    torch.int32: "I32",
-    torch.int64: "I64",
-    torch.float32: "F32",
-    torch.float64: "F64",
-}
-"""What the safetensors format calls the types that are written."""
+if sys.platform != "win32":  # where what a kill left behind is not removed
+    import fcntl
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
@@ -29,6 +21,8 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     Parameters
     ----------
     path : str or Path
+        A file that is there keeps its permissions and, as far as this user may, its owner; a
+        symbolic link stays, and what it points to is replaced.
     write : callable
         Given the path of the temporary file, writes it.
 
@@ -37,65 +31,99 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     OSError
         If the disk is full or the folder cannot be written to. Whatever was at `path` before is
         still there, unchanged.
+
+    Notes
+    -----
+    The temporary file is hidden, ``.NAME.xxxxxxxx.part``. It is locked while it is written: those
+    without a lock are what a killed process left behind, and the next call for `path` removes them.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    part = Path(name)
+    target = Path(os.path.realpath(path))
     try:
-        write(part)
-        _flush(part)
-        part.chmod(0o666 & ~_umask())
-        part.replace(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        before = _replaceable(target)
+        _remove_leftovers(target)
+        part, held = _new_part(target, before)
+        try:
+            write(part)
+            os.fsync(held)
+            _liken(held, before)
+            part.replace(target)
+        finally:
+            os.close(held)
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
     except OSError as error:
-        kept = " The file that was there is unchanged." if path.exists() else ""
+        kept = " The file that was there is unchanged." if target.is_file() else ""
         raise OSError(
             error.errno, f"could not write {path}: {error.strerror or error}.{kept}"
         ) from error
-    finally:
+    _flush_folder(target.parent)
+
+
+def _replaceable(target: Path) -> os.stat_result | None:
+    """Return what is known of the file that will be replaced, None if there is none."""
+    try:
+        known = target.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(known.st_mode):
+        raise OSError(f"{target} is not a regular file")  # a device or pipe would be gone
+    return known
+
+
+def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:
+    """Return the path of a new file beside `target`, and its descriptor, which holds its lock."""
+    mode = 0o666 if before is None else 0o600  # less what the system's umask forbids
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
+    while True:
+        part = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
+        with contextlib.suppress(FileExistsError):
+            held = os.open(part, flags, mode)
+            _lock(held)
+            if os.fstat(held).st_nlink:
+                return part, held
+            os.close(held)  # another process took it for a leftover before it was locked
+
+
+def _remove_leftovers(target: Path) -> None:
+    name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-z_]{{8}}\.part")
+    with os.scandir(target.parent) as entries:
+        found = [entry.path for entry in entries if name.fullmatch(entry.name)]
+    for path in found:
         with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+            held = os.open(path, os.O_RDWR)
+            try:
+                if _lock(held):
+                    os.unlink(path)
+            finally:
+                os.close(held)
 
 
-def write_tensors(
-    path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
-) -> None:
-    """Write a safetensors file atomically; OSError as in `write_atomically`.
-
-    Nothing is copied, other than by the library of that name, which would need the memory of all
-    tensors twice over: those that are mapped from files stay there. They are contiguous and in the
-    memory of the CPU.
-    """
-    # the format wants each tensor to start at a multiple of its item size: the widest come first
-    ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
-    header: dict[str, object] = {"__metadata__": dict(metadata)}
-    start = 0
-    for name, tensor in ordered:
-        stop = start + tensor.numel() * tensor.itemsize
-        shape = list(tensor.shape)
-        header[name] = {
-            "dtype": DTYPES[tensor.dtype], "shape": shape, "data_offsets": [start, stop],
-        }  # fmt: skip
-        start = stop
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-
-    def write(part: Path) -> None:
-        with part.open("wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for _, tensor in ordered:
-                file.write(tensor.numpy().reshape(-1).data)
-
-    write_atomically(path, write)
+def _lock(held: int) -> bool:
+    """Return whether a file is now locked by this process: not if another one has it."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # also on file systems that know no locks: nothing is removed there
+        return False
+    return True
 
 
-def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def _liken(held: int, before: os.stat_result | None) -> None:
+    """Give a file the owner, as far as possible, and the permissions of the one it replaces."""
+    if before is None or sys.platform == "win32":
+        return
+    with contextlib.suppress(OSError):
+        os.fchown(held, before.st_uid, before.st_gid)
+    os.fchmod(held, stat.S_IMODE(before.st_mode))
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _flush_folder(folder: Path) -> None:
+    """Make a new name last beyond a power cut, where the system can; the file is whole anyway."""
+    with contextlib.suppress(OSError):
+        held = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(held)
+        finally:
+            os.close(held)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import scipy.sparse
-import torch
 from jaxtyping import Float
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from ._atomic import write_tensors
 from ._checks import as_bytes
-from .data import ArrayRows, RowSource, Standardizer, as_rows, gathered
-from .kernels import Kernel, from_dict
+from ._model_file import center_tensors, check_parts, read_model, write_model
+from .data import RowSource, Standardizer, as_rows
+from .kernels import Kernel
 from .operators import Engine, KernelOperator
-
-FORMAT = 1
-"""Version of the file format. A reader refuses a newer one."""
-
-CENTER_BYTES = 1 << 28
-"""Centers of another source than an array are copied to be saved: to a file if they are more."""
 
 Label = str | int | float | bool
 
@@ -42,7 +32,8 @@ class KernelModel:
     standardizer : Standardizer, optional
         What is done to rows before the kernel sees them.
     target_shift, target_scale : Tensor of shape (t,), optional
-        Predictions are ``target_shift + target_scale * (K @ coef)``; 0 and 1 if None.
+        Predictions are ``target_shift + target_scale * (K @ coef)``; 0 and 1 if None;
+        scales are positive.
     feature_names : tuple of d str, optional
         Names that rows must have if they have names.
     classes : tuple, optional
@@ -134,23 +125,22 @@ class KernelModel:
         Parameters
         ----------
         path : str or Path
-            Replaced only once the new file is complete.
+            Replaced only once the new file is complete. It keeps its permissions; of a symbolic
+            link, what it points to is replaced.
 
         Raises
         ------
         OSError
             If it cannot be written; what was there before is unchanged.
+        ValueError
+            If its parts do not fit together, so that `load` would refuse it.
         """
-        tensors = {"coef": self.coef.clone(), **_center_tensors(self.centers)}
+        check_parts({f.name: getattr(self, f.name) for f in fields(self)})
+        tensors = {"coef": self.coef, **center_tensors(self.centers)}
         for name in ("target_shift", "target_scale"):
             if getattr(self, name) is not None:
-                tensors[name] = getattr(self, name).clone()  # the file format refuses views
-        contiguous = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        write_tensors(path, contiguous, {"gramian": json.dumps(self._header())})
-
-    def _header(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
+                tensors[name] = getattr(self, name)
+        header = {
             "kernel": self.kernel.to_dict(),
             "centers": list(self.centers.shape),
             "standardizer": self.standardizer and self.standardizer.to_dict(),
@@ -158,88 +148,34 @@ class KernelModel:
             "classes": self.classes,
             "info": dict(self.info),
         }
+        write_model(path, header, tensors)
 
     @classmethod
-    def load(cls, path: str | Path) -> KernelModel:
+    def load(cls, path: str | Path, *, verify: bool = True) -> KernelModel:
         """Read a model written by `save`.
+
+        Parameters
+        ----------
+        path : str or Path
+        verify : bool, default=True
+            Whether the digest of the file is compared, and the centers are looked at for NaN: two
+            passes over the file, at about 1.7 and 10 GB/s. False spares them where centers are
+            mapped and huge.
 
         Raises
         ------
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file is truncated, is not a model, or was written by a newer version.
+            If the file is truncated, is not a model, was changed since it was written, has parts
+            that do not fit together, or was written by a newer version.
+
+        Notes
+        -----
+        A file of up to 64 MiB is read into memory. The centers of a larger one are mapped: replace
+        such a file with `save`, or by renaming, while it is in use. Whoever cuts it off in place
+        ends the processes that use it, by a signal of the system (SIGBUS).
+
+        The digest notices damage, and not malice: who can write the file can compute it anew.
         """
-        header, tensors = _read(Path(path))
-        try:
-            return cls._from(header, tensors)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path} is a damaged gramian model: missing {error}") from error
-
-    @classmethod
-    def _from(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> KernelModel:
-        standardizer, names, classes = (
-            header[key] for key in ("standardizer", "feature_names", "classes")
-        )
-        return cls(
-            kernel=from_dict(header["kernel"]),
-            centers=_centers(tensors, header["centers"]),
-            coef=tensors["coef"],
-            standardizer=Standardizer.from_dict(standardizer) if standardizer else None,
-            target_shift=tensors.get("target_shift"),
-            target_scale=tensors.get("target_scale"),
-            feature_names=tuple(names) if names is not None else None,
-            classes=tuple(classes) if classes is not None else None,
-            info=header["info"],
-        )
-
-
-def _center_tensors(centers: RowSource) -> dict[str, Tensor]:
-    if isinstance(centers, ArrayRows):
-        return {"centers": next(centers.blocks(len(centers)))[1]}  # a view, mapped or not
-    z = gathered(centers, torch.arange(len(centers)), CENTER_BYTES)
-    if not centers.sparse:
-        return {"centers": z}
-    return {
-        "centers.crow": z.crow_indices(),
-        "centers.col": z.col_indices(),
-        "centers.values": z.values(),
-    }
-
-
-def _centers(tensors: dict[str, Tensor], shape: list[int]) -> RowSource:
-    if "centers" in tensors:
-        return as_rows(tensors["centers"])
-    parts = tuple(tensors[f"centers.{part}"].numpy() for part in ("values", "col", "crow"))
-    try:
-        matrix = scipy.sparse.csr_array(parts, shape=tuple(shape))
-        matrix.check_format(full_check=True)  # indices out of range would crash the process
-    except ValueError as error:
-        raise ValueError(f"the sparse centers of the model are damaged: {error}") from error
-    return as_rows(matrix)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            header = json.loads(metadata.get("gramian", "{}"))
-            _check_format(path, header)
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError) as error:
-        raise ValueError(
-            f"{path} is not a gramian model, or was cut off while it was copied ({error})"
-        ) from error
-
-
-def _check_format(path: Path, header: Any) -> None:
-    if not (isinstance(header, dict) and isinstance(header.get("format"), int)):
-        raise ValueError(f"{path} is a safetensors file but not a gramian model")
-    if header["format"] > FORMAT:
-        raise ValueError(
-            f"{path} has format {header['format']}, written by gramian "
-            f"{header.get('info', {}).get('version', '(newer)')}; this version reads up to "
-            f"{FORMAT}: upgrade gramian"
-        )
+        return cls(**read_model(Path(path), verify))

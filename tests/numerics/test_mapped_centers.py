@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from gramian import KernelRidge, kernels
-from gramian._atomic import write_tensors
+from gramian._tensors import write_tensors
 from gramian.data import ArrayRows, as_rows, gathered, mapped, scratch, stored
 from gramian.estimators import memory
 from gramian.landmarks import KMeans, Uniform

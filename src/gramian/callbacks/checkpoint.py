@@ -13,8 +13,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from .._atomic import write_tensors
 from .._checks import as_count
+from .._tensors import write_tensors
 from ..problems import Problem
 from ..solvers import Solver, State
 from ..solvers.base import solvers
