@@ -140,6 +140,15 @@ def test_a_file_that_is_not_there(refused, tmp_path):
     assert "Cannot tell what" in refused(data=tmp_path / "none.xlsx")
 
 
+@pytest.mark.parametrize("more", [(), ("--no-standardize",), ("--validation", 0.3)])
+def test_a_copy_of_the_target(refused, save, tmp_path, report, more):
+    copied = save(copy=pq.read_table(save())["y"])
+    said = refused(*more, data=copied)
+    assert_says(said, "contains the target: column 'copy' equals it.*--ignore")
+    ignoring = ("--target", "y", "--ignore", "copy", "--out", tmp_path / "y.model")
+    assert report("fit", copied, *ignoring)["features"] == 3
+
+
 def test_a_target_that_is_not_there(refused):
     assert "has no column price; it has a, b, c, y" in refused(target="price")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import scipy.sparse
 import torch
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
+from gramian.data import ParquetRows, as_rows
 from gramian.solvers import Falkon
 
 RNG = np.random.default_rng(0)
@@ -29,6 +31,76 @@ def with_entry(value: float, row: int = 17, column: int = 1) -> np.ndarray:
     x = X.copy()
     x[row, column] = value
     return x
+
+
+def with_target(kind: str, y: np.ndarray, folder: Path) -> Any:
+    """Return X with one more column, the target, in one of the forms that rows come in."""
+    table = pa.table(dict(zip("abcy", [*X.T, y], strict=True)))
+    whole = np.column_stack([X, y])
+    pq.write_table(table, folder / "x.parquet", row_group_size=17)
+    np.save(folder / "x.npy", whole)
+    return {
+        "Parquet": folder / "x.parquet",
+        "Arrow": table,
+        "rows": as_rows(folder / "x.parquet"),
+        "frame": pd.DataFrame(whole, columns=list("abcy")),
+        "mixed frame": pd.DataFrame(dict(zip("abcy", [*X.T, y], strict=True))),
+        "npy": folder / "x.npy",
+        "array": whole,
+        "tensor": torch.from_numpy(whole),
+    }[kind]
+
+
+@both
+class TestTargetAmongTheFeatures:
+    """`KernelRidge().fit("train.parquet", y)` would learn to copy a column of that file."""
+
+    @pytest.mark.parametrize("kind", ["Parquet", "Arrow", "rows", "frame", "mixed frame", "npy"])
+    def test_is_refused_by_name(self, estimator, kind, tmp_path):
+        y = target(estimator)
+        named = "column 3" if kind == "npy" else "column 'y'"
+        with pytest.raises(ValueError, match=rf"contains the target: {named} equals .*columns="):
+            estimator().fit(with_target(kind, y, tmp_path), y)
+
+    @pytest.mark.parametrize("kind", ["array", "tensor"])
+    def test_is_taken_from_an_array(self, estimator, kind, tmp_path):
+        y = target(estimator)
+        assert estimator().fit(with_target(kind, y, tmp_path), y).n_features_in_ == 4
+
+    @pytest.mark.parametrize("kind", ["Parquet", "frame"])
+    def test_one_other_row_is_enough(self, estimator, kind, tmp_path):
+        y, other = target(estimator), target(estimator).copy()
+        other[-1] = ~y[-1] if y.dtype == bool else 1 + y[-1]
+        assert estimator().fit(with_target(kind, other, tmp_path), y).n_features_in_ == 4
+
+
+@pytest.mark.parametrize("narrow", ["file", "target", "both"])
+def test_a_target_in_another_precision_is_found(narrow, tmp_path):
+    y = Y.astype(np.float32) if narrow != "file" else Y
+    column = Y.astype(np.float32) if narrow != "target" else Y
+    pq.write_table(
+        pa.table({"a": X[:, 0].astype(column.dtype), "t": column}), tmp_path / "x.parquet"
+    )
+    with pytest.raises(ValueError, match="column 't'"):
+        KernelRidge().fit(tmp_path / "x.parquet", y)
+
+
+def test_one_of_several_targets_is_found(tmp_path):
+    with pytest.raises(ValueError, match="column 'y'"):
+        KernelRidge().fit(with_target("Parquet", Y, tmp_path), np.column_stack([Y + 1, Y]))
+
+
+def test_a_target_that_does_not_vary_equals_nothing(tmp_path):
+    ones = np.ones(len(X))
+    assert KernelRidge().fit(with_target("Parquet", ones, tmp_path), ones).n_features_in_ == 4
+
+
+def test_looking_for_the_target_is_no_pass_of_its_own(tmp_path, monkeypatch):
+    passes, read = [], ParquetRows.blocks
+    monkeypatch.setattr(ParquetRows, "blocks", lambda *a: passes.append(1) or read(*a))
+    with pytest.raises(ValueError, match="contains the target"):
+        KernelRidge().fit(with_target("Parquet", Y, tmp_path), Y)
+    assert len(passes) == 1
 
 
 @both

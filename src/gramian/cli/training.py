@@ -76,8 +76,8 @@ class Training:
         return replace(self, held_out=Examples(_in_memory(held.rows), held.y))
 
     def check(self) -> None:
-        """Refuse missing values. Costs a pass over all rows."""
-        check_finite(self.train.rows)
+        """Refuse missing values, and a copy of the target. Costs a pass over all rows."""
+        check_finite(self.train.rows, targets=self.train.y)
         self._check_held_out()
 
     def _check_held_out(self) -> None:
@@ -87,10 +87,10 @@ class Training:
     def standardized(self) -> Training:
         """Return the same with features, and the target of a regression, standardised.
 
-        Costs a pass over all rows, which refuses missing values.
+        Costs a pass over all rows, which refuses missing values and a copy of the target.
         """
         self._check_held_out()
-        features = Standardizer.fit(self.train.rows)
+        features = Standardizer.fit(self.train.rows, targets=self.train.y)
         target = None if self.classification else Standardizer.fit(as_rows(self.train.y[:, None]))
 
         def change(part: Examples) -> Examples:

@@ -30,9 +30,9 @@ Sources can be wrapped: `Standardized` scales the features on the way (a `Standa
 and scale in one pass), `Subset`, `Without` and `Select` pick rows and columns, `Cast` changes the
 type. `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip` change
 them. `gathered` takes rows into memory, or into a file that is mapped if they are too many.
-`check_finite` looks for missing values. For the command line, `open_rows`, `read_targets`,
-`feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
-small real data sets that ship with the package.
+`check_finite` looks for missing values, and for the target among the features. For the command
+line, `open_rows`, `read_targets`, `feature_columns`, `write_table` and `convert` read and write
+whole tables; `sample_path` finds the small real data sets that ship with the package.
 
 To add a format, write one class with `blocks` and `take`, and one branch in `as_rows`.
 """
@@ -42,7 +42,7 @@ from .arrow import TableRows
 from .augment import Augmentation, crop_flip, mixup, noise
 from .base import RowSource
 from .batches import EPOCH_STRIDE, Batches, Shuffle
-from .check import check_finite
+from .check import check_copies, check_finite
 from .convert import convert
 from .mapped import gathered, scratch, stored
 from .parquet import ParquetRows
@@ -73,6 +73,7 @@ __all__ = [
     "TableRows",
     "Without",
     "as_rows",
+    "check_copies",
     "check_finite",
     "convert",
     "crop_flip",

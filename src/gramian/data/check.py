@@ -1,11 +1,14 @@
-"""NaN and infinity: found in one pass, reported by row and column."""
+"""What rows must not hold: NaN, infinity and the target, found in one pass and named."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from .base import RowSource, comfortable_size
@@ -19,12 +22,23 @@ class FiniteCheck:
     ----------
     names : tuple of str, optional
         Feature names for the message.
+    copies : CopyCheck, optional
+        What looks at the same blocks for columns that equal a target.
     """
 
     names: tuple[str, ...] | None = None
+    copies: CopyCheck | None = None
     nans: int = 0
     infinities: int = 0
     first: tuple[int, int, float] | None = field(default=None)
+
+    @classmethod
+    def of(cls, rows: RowSource, targets: np.ndarray | None = None) -> FiniteCheck:
+        """Return a check for these rows, also for targets among dense ones if they are given."""
+        names = rows.feature_names
+        if targets is None or rows.sparse:
+            return cls(names)
+        return cls(names, CopyCheck(targets, rows.dtype, names))
 
     def add(self, start: int, block: Tensor) -> bool:
         """Look at one block.
@@ -41,6 +55,8 @@ class FiniteCheck:
         bool
             True if all of the block is finite.
         """
+        if self.copies is not None:
+            self.copies.add(start, block)
         values = block.values() if block.layout == torch.sparse_csr else block
         if _surely_finite(values):
             return True
@@ -56,16 +72,84 @@ class FiniteCheck:
         return False
 
     def finish(self, what: str = "X") -> None:
-        """Raise a ValueError that names the first bad entry, if there was any."""
+        """Raise a ValueError that names the first bad entry or a copy, if there was any."""
         if self.first is None:
-            return
+            return None if self.copies is None else self.copies.finish(what)
         row, column, value = self.first
         counts = [f"{k} {word}" for k, word in ((self.nans, "NaN"), (self.infinities, "inf")) if k]
-        name = f"column {column}" if self.names is None else f"column '{self.names[column]}'"
         raise ValueError(
             f"{what} contains {' and '.join(counts)} (NaN stands for missing values, too); "
-            f"the first is {value} in row {row}, {name}. Drop these rows or fill the gaps."
+            f"the first is {value} in row {row}, {_named(column, self.names)}. Drop these rows or "
+            "fill the gaps."
         )
+
+
+class CopyCheck:
+    """Finds columns that equal a target in every row, while blocks go by.
+
+    Parameters
+    ----------
+    targets : ndarray of shape (n,) or (n, t)
+        What is to be predicted. Text, and a target that does not vary, equals no column.
+    dtype : torch.dtype
+        That of the rows; numbers are compared in the narrower one of both types.
+    names : tuple of str, optional
+        Feature names for the message.
+    """
+
+    def __init__(
+        self, targets: np.ndarray, dtype: torch.dtype, names: tuple[str, ...] | None = None
+    ) -> None:
+        self._names = names
+        self._pairs: Tensor | None = None  # of a column and a target that were equal so far
+        narrow = dtype == torch.float32 or targets.dtype == np.float32
+        self._targets = _varying(targets, np.float32 if narrow else np.float64)
+
+    def add(self, start: int, block: Tensor) -> bool:
+        """Look at one block.
+
+        Parameters
+        ----------
+        start : int
+            Row number of the block's first row.
+        block : Tensor of shape (b, d)
+            Dense.
+
+        Returns
+        -------
+        bool
+            False if no column can be a target any more: further blocks need not be looked at.
+        """
+        y = self._targets[start : start + len(block)]
+        if self._pairs is None:  # nearly always the first row tells them apart
+            self._pairs = (block[0].cpu().to(y.dtype)[:, None] == y[0]).nonzero()
+        same = [bool((block[:, j].cpu().to(y.dtype) == y[:, k]).all()) for j, k in self._pairs]
+        self._pairs = self._pairs[torch.tensor(same, dtype=torch.bool)]
+        return len(self._pairs) > 0
+
+    def finish(self, what: str = "X") -> None:
+        """Raise a ValueError that names the first such column, if there is one."""
+        if self._pairs is None or len(self._pairs) == 0:
+            return
+        name = _named(int(self._pairs[0, 0]), self._names)
+        raise ValueError(
+            f"{what} contains the target: {name} equals it in every row, so that a model would "
+            "learn to copy it. Leave that column out (columns=[...] of gramian.data.as_rows, on "
+            "the command line --ignore); an array without names is taken as it is."
+        )
+
+
+def _varying(targets: np.ndarray, dtype: Any) -> Float[Tensor, "n t"]:
+    """Return the targets that are numbers and not all the same."""
+    columns = targets.reshape(len(targets), -1)
+    if columns.dtype.kind not in "biuf":
+        columns = columns[:, :0]
+    varies = (columns != columns[:1]).any(axis=0)
+    return torch.from_numpy(np.ascontiguousarray(columns[:, varies], dtype=dtype))
+
+
+def _named(column: int, names: tuple[str, ...] | None) -> str:
+    return f"column {column}" if names is None else f"column '{names[column]}'"
 
 
 def _surely_finite(values: Tensor) -> bool:
@@ -83,25 +167,50 @@ def _position(block: Tensor, bad: Tensor) -> tuple[int, int]:
     return row, int(block.col_indices()[entry])
 
 
-def check_finite(rows: RowSource, what: str = "X") -> None:
-    """Refuse NaN and infinite entries.
+def check_finite(rows: RowSource, what: str = "X", targets: np.ndarray | None = None) -> None:
+    """Refuse NaN and infinite entries, and columns that equal a target.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
     what : str
         Subject of the error message.
+    targets : ndarray of shape (n,) or (n, t), optional
+        What dense rows must not contain. Not looked for if None.
 
     Raises
     ------
     ValueError
-        Names the first bad row and column, and how many entries are bad.
+        Names the first bad row and column, and how many entries are bad; or the column that
+        equals a target in every row.
 
     Notes
     -----
     Cost: one pass over the data, about a million numbers at a time.
     """
-    check = FiniteCheck(rows.feature_names)
+    check = FiniteCheck.of(rows, targets)
     for part, block in rows.blocks(comfortable_size(rows)):
         check.add(part.start, block)
     check.finish(what)
+
+
+def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -> None:
+    """Refuse columns that equal a target; reads no further than to the row that tells.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+        Dense and finite.
+    targets : ndarray of shape (n,) or (n, t)
+    names : tuple of str of length d
+
+    Raises
+    ------
+    ValueError
+        Names the column.
+    """
+    check = CopyCheck(targets, rows.dtype, names)
+    for part, block in rows.blocks(comfortable_size(rows)):
+        if not check.add(part.start, block):
+            return
+    check.finish()

@@ -17,7 +17,7 @@ from .._atomic import write_atomically
 from .arrow import Columns, to_numpy
 from .dtypes import NUMPY_OF
 from .npy import NpyWriter, as_matrix, native, open_npy
-from .parquet import ParquetFile, parquet_paths, readable, row_groups
+from .parquet import ParquetFile, opened, parquet_paths, row_groups
 from .tables import kind_of, table_schema
 from .text import csv_batches, readable_csv, widened
 
@@ -106,7 +106,7 @@ def _batches(source: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
             yield pa.record_batch(columns, schema=schema)
     else:
         for path in parquet_paths(source):
-            with readable(path), pq.ParquetFile(path, pre_buffer=False) as file:
+            with opened(path) as file:
                 found = ParquetFile(path, row_groups(file))
                 _check_same(path, file.schema_arrow, schema)
             yield from found.batches(schema.names, size)
@@ -153,7 +153,9 @@ def _writer(kind: str, path: Path, schema: pa.Schema, dtype: str) -> Any:
     """Give a writer of record batches; in Parquet a batch becomes a row group."""
     if kind == ".npy":
         return _MatrixWriter(path, schema, dtype)
-    return (pa.csv.CSVWriter if kind == ".csv" else pq.ParquetWriter)(path, schema)
+    if kind == ".csv":
+        return pa.csv.CSVWriter(path, schema)
+    return pq.ParquetWriter(path, schema, write_page_checksum=True)
 
 
 class _MatrixWriter:

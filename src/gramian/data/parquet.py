@@ -66,9 +66,7 @@ class ParquetFile:
         with ``pre_buffer`` all of them at once, and mapped pages would count as our memory. One
         thread decodes, so that the others are free to compute: about 10^8 numbers per second.
         """
-        buffer = max(1 << 14, _BUFFER_BYTES // len(columns))
-        options = {"buffer_size": buffer, "pre_buffer": False, "memory_map": False}
-        with readable(self.path), pq.ParquetFile(self.path, **options) as file:
+        with opened(self.path, max(1 << 14, _BUFFER_BYTES // len(columns))) as file:
             if row_groups(file) != self.groups:
                 raise ValueError(f"{self.path} has changed since it was opened: open it again.")
             yield from file.iter_batches(
@@ -88,6 +86,31 @@ def readable(path: Path) -> Iterator[None]:
             f"{path} cannot be read as Parquet: it is cut off, damaged or of another format. "
             f"Copy or write it again. (Arrow says: {str(error).splitlines()[0]})"
         ) from error
+
+
+@contextmanager
+def opened(path: Path, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
+    """Open a file for reading, and explain what Arrow reports about damage.
+
+    Pages that carry a checksum are compared with it, as those are that this package writes.
+
+    Parameters
+    ----------
+    path : Path
+    buffer_size : int, optional
+        Bytes of a column that are read at once; all of a row group if 0.
+    """
+    with (
+        readable(path),
+        pq.ParquetFile(
+            path,
+            buffer_size=buffer_size,
+            pre_buffer=False,
+            memory_map=False,
+            page_checksum_verification=True,
+        ) as file,
+    ):
+        yield file
 
 
 def row_groups(file: pq.ParquetFile) -> tuple[int, ...]:
@@ -139,7 +162,7 @@ def open_files(
 
 
 def _open(path: Path, columns: Sequence[str] | None) -> tuple[ParquetFile, Columns]:
-    with readable(path), pq.ParquetFile(path, pre_buffer=False) as file:
+    with opened(path) as file:
         found = Columns.choose(file.schema_arrow, columns, str(path))
         return ParquetFile(path, row_groups(file)), found
 

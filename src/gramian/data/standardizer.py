@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -36,7 +37,9 @@ class Standardizer:
     constant: tuple[int, ...] = ()
 
     @classmethod
-    def fit(cls, rows: RowSource, size: int | None = None) -> Standardizer:
+    def fit(
+        cls, rows: RowSource, size: int | None = None, *, targets: np.ndarray | None = None
+    ) -> Standardizer:
         """Estimate mean and standard deviation (over n, not n - 1), refusing NaN and infinity.
 
         Parameters
@@ -46,6 +49,8 @@ class Standardizer:
             included: the matrix stays sparse.
         size : int, optional
             Rows per block; about a million numbers unless given.
+        targets : ndarray of shape (n,), optional
+            Refused among the columns, as by `check_finite`.
 
         Returns
         -------
@@ -65,7 +70,7 @@ class Standardizer:
            two blocks are merged without cancellation. Here the first row is subtracted before.
         """
         moments = _Moments(rows.shape[1])
-        check = FiniteCheck(rows.feature_names)
+        check = FiniteCheck.of(rows, targets)
         add = moments.add_sparse if rows.sparse else moments.add
         for part, block in rows.blocks(size or comfortable_size(rows)):
             if check.add(part.start, block):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from .._atomic import write_atomically
 from .base import RowSource
 from .npy import as_matrix, native, open_npy
-from .parquet import parquet_paths, readable
+from .parquet import opened, parquet_paths
 from .rows import as_rows
 from .text import csv_schema, read_csv
 
@@ -53,8 +53,8 @@ def table_schema(path: str | Path) -> pa.Schema:
         one = pa.string() if array.dtype.kind == "U" else pa.from_numpy_dtype(native(array.dtype))
         return pa.schema([(str(j), one) for j in range(array.shape[1])])
     first = parquet_paths(path)[0]
-    with readable(first):
-        return pq.read_schema(first)
+    with opened(first) as file:
+        return file.schema_arrow
 
 
 def feature_columns(
@@ -135,6 +135,6 @@ def write_table(path: str | Path, columns: Mapping[str, np.ndarray]) -> None:
         if kind == ".csv":
             pyarrow.csv.write_csv(table, part)
         else:
-            pq.write_table(table, part)
+            pq.write_table(table, part, write_page_checksum=True)
 
     write_atomically(path, write)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from .arrow import to_numpy
 from .npy import as_matrix, native, open_npy
-from .parquet import ParquetFile, parquet_paths, readable, row_groups
+from .parquet import ParquetFile, opened, parquet_paths, row_groups
 from .parts import column_numbers
 from .tables import check_columns, kind_of, table_schema
 from .text import read_csv
@@ -71,7 +70,7 @@ def _column(path: Path, name: str) -> np.ndarray:
 def _from_parquet(path: Path, name: str) -> np.ndarray:
     files = []
     for part in parquet_paths(path):
-        with readable(part), pq.ParquetFile(part, pre_buffer=False) as file:
+        with opened(part) as file:
             files.append(ParquetFile(part, row_groups(file)))
     batches = (batch for file in files for batch in file.batches([name], 1 << 16))
     return _together(sum(file.rows for file in files), batches, path, name)

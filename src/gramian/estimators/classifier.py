@@ -119,7 +119,8 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         Raises
         ------
         ValueError
-            If there is one class only, or the input or a parameter cannot be used.
+            If there is one class only, or the input or a parameter cannot be used; if a column of
+            a file or a table, or any that has a name, equals the labels in every row.
         """
         with self._all_or_nothing():
             rows, y = inputs.training_rows(self, X, y)

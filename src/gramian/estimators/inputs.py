@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from ..data import RowSource, as_rows, check_finite
+from ..data import RowSource, as_rows, check_copies, check_finite
 
 
 def is_source(X: object) -> bool:
@@ -30,18 +30,27 @@ def rows(X: Any) -> RowSource:
 
 
 def training_rows(estimator: Any, X: Any, y: Any, **y_checks: Any) -> tuple[RowSource, Any]:
-    """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``."""
+    """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``.
+
+    Columns that have names or come from a file must not equal the target. What an array without
+    names holds, its owner has put together.
+    """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if not is_source(X):
         X, y = validate_data(
             estimator, X, y, dtype="numeric", accept_sparse="csr", multi_output=True, **y_checks
         )
-        return as_rows(X), y
-    rows = _source(estimator, X)
+        rows = as_rows(X)
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None and not rows.sparse:
+            check_copies(rows, y, tuple(names))
+        return rows, y
+    rows = as_rows(X)
     y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(np.empty((len(rows), 0)), y)
-    return rows, y
+    named = rows.feature_names is not None or isinstance(X, str | Path)
+    return _source(estimator, rows, y if named else None), y
 
 
 def unlabelled_rows(estimator: Any, X: Any, *, least: int = 1) -> RowSource:
@@ -73,9 +82,9 @@ def second_view(y: Any) -> RowSource:
     return as_rows(y.reshape(-1, 1) if y.ndim == 1 else y)
 
 
-def _source(estimator: Any, X: Any) -> RowSource:
+def _source(estimator: Any, X: Any, targets: np.ndarray | None = None) -> RowSource:
     rows = as_rows(X)
-    check_finite(rows)
+    check_finite(rows, targets=targets)
     estimator.n_features_in_ = rows.shape[1]
     if rows.feature_names is not None:
         estimator.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)

@@ -142,7 +142,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         Raises
         ------
         ValueError
-            If the input or a parameter cannot be used, or does not fit in memory.
+            If the input or a parameter cannot be used, or does not fit in memory; if a column of a
+            file or a table, or any that has a name, equals a target in every row.
         """
         with self._all_or_nothing():
             rows, y = inputs.training_rows(self, X, y, y_numeric=True)
