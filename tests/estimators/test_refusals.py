@@ -14,7 +14,7 @@ import scipy.sparse
 import torch
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
-from gramian.data import ParquetRows, as_rows
+from gramian.data import ParquetRows, Standardizer, as_rows
 from gramian.solvers import Falkon
 
 RNG = np.random.default_rng(0)
@@ -93,6 +93,13 @@ def test_one_of_several_targets_is_found(tmp_path):
 def test_a_target_that_does_not_vary_equals_nothing(tmp_path):
     ones = np.ones(len(X))
     assert KernelRidge().fit(with_target("Parquet", ones, tmp_path), ones).n_features_in_ == 4
+
+
+def test_a_standardised_feature_may_equal_a_standardised_target(tmp_path):
+    x = torch.linspace(-1, 1, 40)
+    pq.write_table(pa.table({"a": x.numpy()}), tmp_path / "x.parquet")
+    rows = Standardizer.fit(as_rows(tmp_path / "x.parquet")).apply(as_rows(tmp_path / "x.parquet"))
+    assert KernelRidge().fit(rows, rows.take(torch.arange(40)).numpy()).n_features_in_ == 1
 
 
 def test_looking_for_the_target_is_no_pass_of_its_own(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from ..data import RowSource, as_rows, check_copies, check_finite
+from ..data import RowSource, Standardized, as_rows, check_copies, check_finite
 
 
 def is_source(X: object) -> bool:
@@ -33,7 +33,7 @@ def training_rows(estimator: Any, X: Any, y: Any, **y_checks: Any) -> tuple[RowS
     """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``.
 
     Columns that have names or come from a file must not equal the target. What an array without
-    names holds, its owner has put together.
+    names holds, its owner has put together; and standardised rows are compared before they are.
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -49,8 +49,9 @@ def training_rows(estimator: Any, X: Any, y: Any, **y_checks: Any) -> tuple[RowS
     rows = as_rows(X)
     y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(np.empty((len(rows), 0)), y)
-    named = rows.feature_names is not None or isinstance(X, str | Path)
-    return _source(estimator, rows, y if named else None), y
+    named = rows.feature_names is not None and not isinstance(rows, Standardized)
+    looked_at = y if named or isinstance(X, str | Path) else None
+    return _source(estimator, rows, looked_at), y
 
 
 def unlabelled_rows(estimator: Any, X: Any, *, least: int = 1) -> RowSource:
