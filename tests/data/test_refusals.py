@@ -13,7 +13,16 @@ import pytest
 import scipy.sparse
 import torch
 
-from gramian.data import Standardized, Subset, Without, as_rows, check_finite
+from gramian.data import (
+    Standardized,
+    Subset,
+    Without,
+    as_rows,
+    check_finite,
+    convert,
+    read_targets,
+    write_table,
+)
 
 CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "1-D array": (np.zeros(3), ValueError, r"1-D array of 3.*reshape\(-1, 1\)"),
@@ -115,6 +124,60 @@ def test_a_damaged_page_is_named(tmp_path: Path) -> None:
     for read in (lambda: list(rows.blocks(100)), lambda: rows.take(torch.tensor([3]))):
         with pytest.raises(ValueError, match=r"x\.parquet cannot be read"):
             read()
+
+
+@pytest.fixture(params=["convert", "write_table"])
+def checksummed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a file of random numbers, uncompressible, as this package writes them."""
+    x = np.random.default_rng(0).standard_normal((500, 2))
+    if request.param == "convert":
+        np.save(tmp_path / "x.npy", x)
+        convert(tmp_path / "x.npy", tmp_path / "x.parquet", dtype="float64")
+    else:
+        write_table(tmp_path / "x.parquet", {"0": x[:, 0], "1": x[:, 1]})
+    return tmp_path / "x.parquet"
+
+
+def test_a_flipped_bit_in_a_page_is_found(checksummed: Path) -> None:
+    whole, expected = checksummed.read_bytes(), as_rows(checksummed).take(torch.arange(500))
+    first = whole.find(expected[0, 0].numpy().tobytes())
+    assert first > 0
+    for at in (first, first + 77, first + 3000):
+        damaged = bytearray(whole)
+        damaged[at] ^= 4
+        checksummed.write_bytes(damaged)
+        rows = as_rows(checksummed)
+        reads = (
+            lambda rows=rows: list(rows.blocks(100)),
+            lambda rows=rows: rows.take(torch.arange(500)),
+            lambda: [read_targets(checksummed, name) for name in "01"],
+            lambda: convert(checksummed, checksummed.with_suffix(".csv")),
+        )
+        for read in reads:
+            with pytest.raises(ValueError, match=r"x\.parquet cannot be read as Parquet.*CRC"):
+                read()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mutants_of_a_checksummed_file_are_refused_or_read_the_same(
+    checksummed: Path, seed: int
+) -> None:
+    whole, rng = checksummed.read_bytes(), np.random.default_rng(seed)
+    expected = as_rows(checksummed).take(torch.arange(500))
+    for _ in range(20):
+        damaged, at = bytearray(whole), int(rng.integers(len(whole)))
+        damaged[at : at + 8] = rng.bytes(len(damaged[at : at + 8]))
+        checksummed.write_bytes(damaged)
+        found = read_or_refused(checksummed)
+        assert isinstance(found, torch.Tensor) or "x.parquet" in found
+        assert isinstance(found, str) or torch.equal(found, expected)
+
+
+def read_or_refused(path: Path) -> torch.Tensor | str:
+    try:
+        return as_rows(path, columns=["0", "1"]).take(torch.arange(500))
+    except (ValueError, OSError) as error:
+        return str(error)
 
 
 def test_a_file_that_changed_is_noticed(tmp_path: Path) -> None:
