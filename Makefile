@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo test test-torch test-paths sanitize lint format bench gpu-check clean
+.PHONY: help $(VENV) demo test test-torch test-paths campaign mutants sanitize lint format bench gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
@@ -17,6 +17,8 @@ help:
 	@echo "make test-torch   the same for an installation without compiled tiles"
 	@echo "make test-paths   run the suite with the code paths of other processors, one after the other"
 	@echo "make sanitize     run the compiled tiles under ASan and UBSan (needs a C++ compiler, CMake)"
+	@echo "make campaign     random fits of all kinds against dense answers, for an hour"
+	@echo "make mutants  deliberate errors, one after the other: which does the suite notice?"
 	@echo "make lint     ruff, mypy, import-linter"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make bench    run the benchmarks"
@@ -70,6 +72,14 @@ test-paths: $(STAMP)
 	@echo "AVX2" && OMP_NUM_THREADS=1 $(AVX2) $(PYTEST) $(ARGS)
 	@echo "without vectors" && OMP_NUM_THREADS=1 $(PLAIN) $(PYTEST) $(ARGS)
 	@echo "two threads" && OMP_NUM_THREADS=2 $(PYTEST) $(ARGS)
+
+# Each fit follows from its number: make campaign ARGS="--seed 1234" repeats one alone.
+campaign: $(STAMP)
+	@OMP_NUM_THREADS=1 $(BIN)/python tests/campaign $(ARGS)
+
+# In a copy of the tree: yours is not touched.
+mutants: $(STAMP)
+	@OMP_NUM_THREADS=1 $(BIN)/python tests/mutants $(ARGS)
 
 sanitize:
 	@cmake -S src/native -B build/sanitize -DGRAMIAN_SANITIZE=ON >/dev/null

@@ -1,0 +1,206 @@
+"""The answers in NumPy and SciPy, float64 and dense: nothing here imports gramian."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.spatial.distance import cdist
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def matrix(kernel: Any, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Return k(X, Z) by the formulas of the README; of the kernel only its parameters are read."""
+    name = type(kernel).__name__
+    if name == "Sum":
+        return matrix(kernel.first, X, Z) + matrix(kernel.second, X, Z)
+    if name == "Product":
+        return matrix(kernel.first, X, Z) * matrix(kernel.second, X, Z)
+    if name == "Scaled":
+        return kernel.factor * matrix(kernel.kernel, X, Z)
+    X, Z = X / np.asarray(kernel.lengthscale), Z / np.asarray(kernel.lengthscale)
+    if name in OF_PRODUCTS:
+        return OF_PRODUCTS[name](kernel, X @ Z.T)
+    if name == "L1Laplacian":
+        return np.exp(-cdist(X, Z, "cityblock"))
+    return OF_DISTANCES[name](kernel, cdist(X, Z))
+
+
+OF_PRODUCTS = {
+    "Linear": lambda k, s: s,
+    "Polynomial": lambda k, s: (s + k.coef0) ** k.degree,
+}
+OF_DISTANCES = {
+    "Gaussian": lambda k, r: np.exp(-(r**2) / 2),
+    "Laplacian": lambda k, r: np.exp(-r),
+    "Matern12": lambda k, r: np.exp(-r),
+    "Matern32": lambda k, r: (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r),
+    "Matern52": lambda k, r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r),
+    "RationalQuadratic": lambda k, r: (1 + r**2 / (2 * k.alpha)) ** -k.alpha,
+}
+
+
+def diagonal(kernel: Any, X: np.ndarray) -> np.ndarray:
+    """Return k(x, x) of each row."""
+    return np.array([matrix(kernel, x[None], x[None])[0, 0] for x in X])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What there is to solve.
+
+    Attributes
+    ----------
+    K, K_test : ndarray of shape (n, m), (r, m)
+        Rows of training and of the test against the centers.
+    K_mm : ndarray of shape (m, m), or None
+        None: all rows are centers.
+    sides : three ndarrays of shape (n,), (r,), (m,)
+        k(x, x) of rows of training, of the test, and centers.
+    y, w : ndarray of shape (n, t), (n,)
+    penalty : float
+    noise : float
+        Error of a kernel entry in units of sqrt(k(x, x) k(z, z)).
+    """
+
+    K: np.ndarray
+    K_test: np.ndarray
+    K_mm: np.ndarray | None
+    sides: tuple[np.ndarray, np.ndarray, np.ndarray]
+    y: np.ndarray
+    w: np.ndarray
+    penalty: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a fit should predict, and how far a fit may be from it.
+
+    Attributes
+    ----------
+    values : ndarray of shape (r, t)
+        At the rows of the test.
+    blurred : float
+        How far `values` move, as a root mean square relative to the targets, if each kernel entry
+        is off by `noise` at random: what rounding may do.
+    gain : float
+        The largest error of the values, in the same units, for a relative residual of 1.
+    fitted : ndarray of shape (n, t)
+        At the rows of training.
+    """
+
+    values: np.ndarray
+    blurred: float
+    gain: float
+    fitted: np.ndarray
+
+
+def size(values: np.ndarray) -> float:
+    """Return the largest root mean square of the columns."""
+    return float(np.sqrt(np.mean(values**2, axis=0)).max()) if len(values) else 0.0
+
+
+def relative(error: np.ndarray, y: np.ndarray) -> float:
+    """Return the largest root mean square of the columns of an error over those of y."""
+    scale = np.sqrt(np.mean(y**2, axis=0))
+    return size(error / np.where(scale > 0, scale, 1.0))
+
+
+def full(p: Problem, rng: np.random.Generator) -> Answer:
+    """Return the answer for all rows as centers: (K + N penalty / W) coef = y."""
+    ridge = np.diag(p.w.sum() * p.penalty / p.w)
+    train, test, _ = p.sides
+
+    def predict(K: np.ndarray, K_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        coef = _solve(K + ridge, p.y)
+        return K_test @ coef, K @ coef
+
+    values, fitted = predict(p.K, p.K_test)
+    moved, _ = predict(
+        p.K + _symmetric(_noise(train, train, p.noise, rng)),
+        p.K_test + _noise(test, train, p.noise, rng),
+    )
+    gain = np.linalg.norm(_solve(p.K + ridge, p.K_test.T), 2) * np.sqrt(len(p.y) / len(test))
+    return Answer(values, relative(moved - values, p.y), float(gain), fitted)
+
+
+def nystrom(p: Problem, rng: np.random.Generator) -> Answer:
+    """Return the answer for m landmarks: least squares on features of K_mm, with a ridge.
+
+    `gain` is that of a residual in coordinates in which the Hessian is the identity, as those of
+    FALKON nearly are.
+    """
+    root_w, N = np.sqrt(p.w)[:, None], p.w.sum()
+    E = root(p.K_mm)
+    train, test, centers = p.sides
+    zeros = np.zeros((E.shape[1], p.y.shape[1]))
+    stacked_y = np.concatenate([root_w * p.y, zeros])
+
+    def predict(K: np.ndarray, K_test: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        stacked = np.concatenate([root_w * (K @ E), np.sqrt(N * p.penalty) * np.eye(len(zeros))])
+        beta = scipy.linalg.lstsq(stacked, stacked_y)[0]
+        return K_test @ (E @ beta), K @ (E @ beta), stacked
+
+    values, fitted, stacked = predict(p.K, p.K_test)
+    moved, _, _ = predict(
+        p.K + _noise(train, centers, p.noise, rng), p.K_test + _noise(test, centers, p.noise, rng)
+    )
+    Q, R = scipy.linalg.qr(stacked, mode="economic")
+    pulled = np.linalg.norm(Q.T @ stacked_y, axis=0)
+    whitened = scipy.linalg.solve_triangular(R.T, (p.K_test @ E).T, lower=True)
+    per_target = np.linalg.norm(whitened, 2) * pulled / np.sqrt(len(test))
+    scale = np.sqrt(np.mean(p.y**2, axis=0))
+    gain = float(np.max(per_target / np.where(scale > 0, scale, 1.0)))
+    return Answer(values, relative(moved - values, p.y), gain, fitted)
+
+
+def root(K_mm: np.ndarray, cut: float = EPS) -> np.ndarray:
+    """Return V E^(-1/2) of the eigenvalues above m · cut times the largest."""
+    values, vectors = scipy.linalg.eigh(K_mm)
+    keep = values > len(values) * cut * max(values[-1], 1e-300)
+    return vectors[:, keep] / np.sqrt(values[keep])
+
+
+def leverage(K: np.ndarray, penalty: float) -> np.ndarray:
+    """Return the ridge leverage scores of all rows."""
+    shift = len(K) * penalty
+    return np.diag(_solve(K + shift * np.eye(len(K)), K)).copy()
+
+
+def components(F: np.ndarray, F_test: np.ndarray, cut: float) -> np.ndarray:
+    """Return features of the test in the principal components of those of training."""
+    mean = F.mean(axis=0)
+    _, s, Vt = np.linalg.svd(F - mean, full_matrices=False)
+    return (F_test - mean) @ Vt[s**2 > cut * max((s**2).sum(), 1e-300)].T
+
+
+def correlations(F: np.ndarray, G: np.ndarray, penalty: float, k: int) -> np.ndarray:
+    """Return the k largest regularised canonical correlations between two sets of features."""
+    F, G = F - F.mean(axis=0), G - G.mean(axis=0)
+
+    def whitened(F: np.ndarray) -> np.ndarray:
+        U, s, _ = np.linalg.svd(F, full_matrices=False)
+        return U * (s / np.sqrt(s**2 + len(F) * penalty))
+
+    return np.linalg.svd(whitened(F).T @ whitened(G), compute_uv=False)[:k]
+
+
+def _solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    try:
+        return scipy.linalg.cho_solve(scipy.linalg.cho_factor(A), b)
+    except np.linalg.LinAlgError:
+        return scipy.linalg.lstsq(A, b)[0]
+
+
+def _noise(left: np.ndarray, right: np.ndarray, noise: float, rng: np.random.Generator) -> Any:
+    """Return random errors of entries, in units of sqrt(k(x, x) k(z, z))."""
+    scale = np.sqrt(left)[:, None] * np.sqrt(right)
+    return noise * scale * rng.normal(size=scale.shape)
+
+
+def _symmetric(E: np.ndarray) -> np.ndarray:
+    return np.triu(E, 1) + np.triu(E, 1).T
