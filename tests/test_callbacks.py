@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import random
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from safetensors.torch import safe_open, save_file
 from torch import Tensor
 
 from gramian import kernels, solvers
+from gramian._tensors import write_tensors
 from gramian.callbacks import (
     Checkpoint,
     LogProgress,
@@ -114,7 +116,7 @@ class TestStateFiles:
     def test_nothing_is_pickled(self, tmp_path):
         save_state(tmp_path / "state", State(0, torch.zeros(2, 1)))
         with safe_open(tmp_path / "state", framework="pt") as file:
-            assert json.loads(file.metadata()["gramian_state"])["format"] == 1
+            assert json.loads(file.metadata()["gramian_state"])["format"] == 2
 
     def test_a_file_cut_anywhere_is_refused_in_words(self, tmp_path):
         path = tmp_path / "state"
@@ -122,14 +124,14 @@ class TestStateFiles:
         whole = path.read_bytes()
         for length in [*range(0, 40, 3), *range(40, len(whole), 97), len(whole) - 1]:
             path.write_bytes(whole[:length])
-            with pytest.raises(ValueError, match="not a checkpoint of gramian, or is damaged"):
+            with pytest.raises(ValueError, match=r"not a checkpoint of|is a damaged checkpoint of"):
                 load_state(path)
 
     @pytest.mark.parametrize("change", ["format", "type", "values", "about"])
     def test_a_header_without_a_part_is_refused(self, change, tmp_path):
         path = tmp_path / "state"
         save_state(path, State(0, torch.zeros(2, 1)))
-        rewrite_header(path, lambda header: header.pop(change))
+        rewrite(path, lambda header, tensors: header.pop(change))
         with pytest.raises(ValueError, match="damaged"):
             load_state(path)
 
@@ -142,7 +144,7 @@ class TestStateFiles:
     def test_a_newer_format_says_so(self, tmp_path):
         path = tmp_path / "state"
         save_state(path, State(0, torch.zeros(2, 1)))
-        rewrite_header(path, lambda header: header.update(format=2))
+        rewrite(path, lambda header, tensors: header.update(format=3))
         with pytest.raises(ValueError, match="newer version of gramian: upgrade"):
             load_state(path)
 
@@ -156,15 +158,147 @@ class TestStateFiles:
             load_state(tmp_path / "nothing")
 
 
-def rewrite_header(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], Any]) -> None:
     with safe_open(path, framework="pt") as file:
         header = json.loads(file.metadata()["gramian_state"])
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    change(header)
-    save_file(tensors, path, {"gramian_state": json.dumps(header)})
+        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    change(header, tensors)
+    write_tensors(path, tensors, {"gramian_state": json.dumps(header)})
+
+
+class TestDamage:
+    """Files that are not as they were written."""
+
+    @pytest.mark.usefixtures("unchecked")
+    @pytest.mark.parametrize("name", ["falkon", "sketchysaga"])
+    def test_any_flipped_bit_is_noticed(self, name, tmp_path):
+        path, rng = tmp_path / "state", random.Random(0)
+        save_state(path, solve(problem_of(), solvers.make(name), stop=[max_iterations(3)]).state)
+        load_state(path)
+        whole = path.read_bytes()
+        for at in rng.sample(range(8 * len(whole)), 200):
+            damaged = bytearray(whole)
+            damaged[at // 8] ^= 1 << (at % 8)
+            path.write_bytes(damaged)
+            with pytest.raises(ValueError, match="checkpoint"):
+                load_state(path)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda header, tensors: tensors["coef"].fill_(torch.nan),
+            lambda header, tensors: tensors.update(coef=tensors["coef"].int()),
+            lambda header, tensors: tensors.update(coef=tensors["coef"][:-1].clone()),
+            lambda header, tensors: tensors.update(table=tensors["table"][:, :1].clone()),
+            lambda header, tensors: tensors.update(size=tensors["table"]),
+            lambda header, tensors: tensors.update(more=torch.zeros(1)),
+            lambda header, tensors: tensors.pop("average"),
+            lambda header, tensors: header["values"].pop("seed"),
+            lambda header, tensors: header["values"].update(seed=-1),
+            lambda header, tensors: header["values"].update(seed=2**70),
+            lambda header, tensors: header["values"].update(halvings=1.5),
+            lambda header, tensors: header["values"].update(halvings=True),
+            lambda header, tensors: header["values"].update(least="small"),
+            lambda header, tensors: header["values"].update(least=float("nan")),
+            lambda header, tensors: header["values"].update(metrics=[1, 2]),
+            lambda header, tensors: header["values"].update(more=1),
+            lambda header, tensors: header.update(values=None),
+            lambda header, tensors: header.update(type=["SagaState"]),
+            lambda header, tensors: header.update(about=[1]),
+        ],
+    )
+    def test_what_cannot_be_a_state_even_with_the_right_digest(self, change, tmp_path):
+        problem, solver, path = problem_of(), solvers.make("sketchysaga"), tmp_path / "state"
+        solve(problem, solver, stop=[max_iterations(1)], callbacks=[Checkpoint(path)])
+        rewrite(path, lambda header, tensors: None)
+        assert Checkpoint(path).restore(problem, solver) is not None
+        rewrite(path, change)
+        with pytest.raises(ValueError, match="checkpoint"):
+            Checkpoint(path).restore(problem, solver)
+
+    @pytest.mark.parametrize(
+        ("name", "kind", "change"),
+        [
+            ("falkon", NystromProblem, lambda tensors: tensors["cg.coef"][0].add_(9)),
+            ("falkon", NystromProblem, lambda tensors: tensors["cg.residual"].mul_(1e-3)),
+            ("pcg", FullProblem, lambda tensors: tensors["coef"][0].add_(1e3)),
+            ("pcg", FullProblem, lambda tensors: tensors["residual"].mul_(1e-3)),
+            ("askotch", FullProblem, lambda tensors: tensors["coef"][0].add_(1e4)),
+            ("skotch", FullProblem, lambda tensors: tensors["coef"][0].add_(1e4)),
+            ("eigenpro1", FullProblem, lambda tensors: tensors["coef"][0].add_(1e4)),
+            ("eigenpro2", FullProblem, lambda tensors: tensors["coef"][0].add_(1e4)),
+            ("eigenpro3", NystromProblem, lambda tensors: tensors["coef"][0].add_(1e4)),
+            ("eigenpro3", NystromProblem, lambda tensors: tensors["last"][0].add_(1e4)),
+            ("sketchysaga", NystromProblem, lambda tensors: tensors["average"][0].add_(1e-2)),
+            ("sketchysaga", NystromProblem, lambda tensors: tensors["table"][0].add_(1)),
+        ],
+    )
+    def test_a_state_that_disagrees_with_the_problem(self, name, kind, change, tmp_path):
+        solver, path = solvers.make(name), tmp_path / "state"
+        solve(problem_of(kind), solver, stop=[max_iterations(2)], callbacks=[Checkpoint(path)])
+        rewrite(path, lambda header, tensors: change(tensors))
+        problem = problem_of(kind)
+        with pytest.raises(ValueError, match=r"computed afresh|away from that of its table"):
+            solve(problem, solver, state=Checkpoint(path).restore(problem, solver))
+
+    def test_a_file_of_an_older_version(self, tmp_path):
+        path, stop = tmp_path / "state", [max_iterations(2)]
+        state = solve(problem_of(), Falkon(), stop=stop, callbacks=[Checkpoint(path)]).state
+        with safe_open(path, framework="pt") as file:
+            header = json.loads(file.metadata()["gramian_state"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        save_file(tensors, path, {"gramian_state": json.dumps(header)})
+        with pytest.raises(ValueError, match="digest is missing"):
+            load_state(path)
+        save_file(tensors, path, {"gramian_state": json.dumps(header | {"format": 1})})
+        assert_same_state(load_state(path), state)
+        with pytest.raises(ValueError, match=r"older version of gramian.*Delete it"):
+            Checkpoint(path).restore(problem_of(), Falkon())
+
+
+class TestOtherData:
+    """Any single entry that differs is refused, with each solver."""
+
+    @pytest.mark.parametrize(("name", "kind"), CASES)
+    @pytest.mark.parametrize("what", ["X", "y", "weights"])
+    def test_one_number(self, name, kind, what, tmp_path, monkeypatch):
+        monkeypatch.setattr("gramian.data.base.comfortable_size.__defaults__", (8 * D,))
+        X, y = data()
+        parts = {"X": X, "y": y, "weights": torch.linspace(1, 2, N, dtype=torch.float64)}
+        solver, path = solvers.make(name), tmp_path / "state"
+        stop = [max_iterations(1)]
+        solve(problem_of(kind, **parts), solver, stop=stop, callbacks=[Checkpoint(path)])
+        assert Checkpoint(path).restore(problem_of(kind, **parts), solver) is not None
+        changed = parts[what].clone()
+        changed[N - 1 if what == "weights" else (N - 1, 0)] *= 1 + 1e-15
+        problem = problem_of(kind, **parts | {what: changed})
+        with pytest.raises(ValueError, match=r"another problem: .*differ"):
+            Checkpoint(path).restore(problem, solver)
+
+    def test_rows_beyond_the_first_thousands(self, tmp_path):
+        X = torch.randn(6000, 2, generator=torch.Generator().manual_seed(0))
+        y, path = X[:, :1].sin(), tmp_path / "state"
+        save(path, problem_of(X=X, y=y))
+        assert Checkpoint(path).restore(problem_of(X=X, y=y), Falkon()) is not None
+        other = X.clone()
+        other[3000:] = other[3000:].flip(0)
+        with pytest.raises(ValueError, match="another problem: rows differ"):
+            Checkpoint(path).restore(problem_of(X=other, y=y), Falkon())
 
 
 class TestCheckpoint:
+    @pytest.fixture
+    def saved(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """Return the iterations whose states have been saved."""
+        numbers: list[int] = []
+
+        def record(path: Path, state: State, about: Any) -> None:
+            numbers.append(state.iteration)
+            save_state(path, state, about)
+
+        monkeypatch.setattr("gramian.callbacks.checkpoint.save_state", record)
+        return numbers
+
     @pytest.mark.parametrize(("name", "kind"), CASES)
     def test_going_on_from_the_file_changes_nothing(self, name, kind, tmp_path):
         solver, stop = solvers.make(name), [max_iterations(9)]
@@ -177,11 +311,63 @@ class TestCheckpoint:
         assert torch.equal(resumed.state.coef, whole.state.coef)
         assert resumed.state.iteration == whole.state.iteration
 
-    @pytest.mark.parametrize(("every", "last"), [(1, 7), (3, 6), (10, 0)])
-    def test_every_few_iterations(self, every, last, tmp_path):
+    @pytest.mark.parametrize(
+        ("every", "expected"), [(1, [*range(8)]), (3, [0, 3, 6, 7]), (10, [0, 7])]
+    )
+    def test_every_few_iterations_and_at_the_end(self, every, expected, saved, tmp_path):
         checkpoint = Checkpoint(tmp_path / "state", every=every)
         solve(problem_of(), Falkon(), stop=[max_iterations(7)], callbacks=[checkpoint])
-        assert load_state(tmp_path / "state").iteration == last
+        assert saved == expected
+        assert load_state(tmp_path / "state").iteration == 7
+
+    def test_every_few_seconds_and_at_the_end(self, saved, tmp_path, monkeypatch):
+        clock = iter(range(100))
+        monkeypatch.setattr("gramian.callbacks.checkpoint.time.monotonic", lambda: next(clock))
+        checkpoint = Checkpoint(tmp_path / "state", every_seconds=2)
+        solve(problem_of(), Falkon(), stop=[max_iterations(7)], callbacks=[checkpoint])
+        assert saved == [0, 2, 4, 6, 7]  # the clock is read after each save, and for each state
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
+    def test_whatever_ends_the_run_the_last_state_is_saved(self, error, saved, tmp_path):
+        def end(problem: Any, state: State) -> None:
+            if state.iteration == 4:
+                raise error
+
+        callbacks = [Checkpoint(tmp_path / "state", every_seconds=1e6), end]
+        with pytest.raises(error):
+            solve(problem_of(), Falkon(), stop=[max_iterations(7)], callbacks=callbacks)
+        assert saved == [0, 4]
+
+    def test_a_disk_that_is_full_is_not_tried_again(self, tmp_path, monkeypatch):
+        tried = []
+
+        def full(*arguments: Any) -> None:
+            tried.append(arguments)
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("gramian.callbacks.checkpoint.save_state", full)
+        with pytest.raises(OSError, match="No space"):
+            save(tmp_path / "state", problem_of())
+        assert len(tried) == 1
+
+    def test_a_state_that_diverged_does_not_replace_a_good_one(self, tmp_path):
+        problem, checkpoint = problem_of(), Checkpoint(tmp_path / "state")
+        checkpoint(problem, State(1, torch.zeros(M, 2)))
+        checkpoint(problem, State(2, torch.full((M, 2), torch.nan)))
+        assert load_state(tmp_path / "state").iteration == 1
+
+    @pytest.mark.parametrize("resume", [True, False])
+    def test_a_file_of_another_kind_is_left_alone(self, resume, tmp_path):
+        (tmp_path / "data.parquet").write_bytes(b"PAR1" + bytes(100))
+        before = (tmp_path / "data.parquet").read_bytes()
+        checkpoint = Checkpoint(tmp_path / "data.parquet", resume=resume)
+        with pytest.raises(ValueError, match="not a checkpoint of gramian, and is left as it is"):
+            checkpoint.restore(problem_of(), Falkon())
+        with pytest.raises(ValueError, match="is left as it is"):
+            checkpoint(problem_of(), State(0, torch.zeros(M, 2)))
+        assert (tmp_path / "data.parquet").read_bytes() == before
+        with pytest.raises(ValueError, match="is a folder"):
+            Checkpoint(tmp_path).restore(problem_of(), Falkon())
 
     def test_no_file_no_state(self, tmp_path):
         assert Checkpoint(tmp_path / "state").restore(problem_of(), Falkon()) is None
@@ -229,8 +415,11 @@ class TestCheckpoint:
         torch.testing.assert_close(K @ resumed, K @ expected, rtol=0, atol=1e-8)
 
     def test_a_damaged_file_is_refused(self, tmp_path):
-        (tmp_path / "state").write_bytes(b"nonsense")
-        with pytest.raises(ValueError, match=r"damaged.*delete it to start"):
+        save(tmp_path / "state", problem_of())
+        content = bytearray((tmp_path / "state").read_bytes())
+        content[-1] ^= 1
+        (tmp_path / "state").write_bytes(content)
+        with pytest.raises(ValueError, match=r"damaged.*digest.*delete it to start"):
             Checkpoint(tmp_path / "state").restore(problem_of(), Falkon())
 
     def test_copies_and_pickles_hold_no_data(self, tmp_path):

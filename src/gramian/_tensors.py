@@ -31,7 +31,7 @@ KEY = "sha256"
 """Metadata with the digest of the file, in which these digits themselves count as zeros."""
 
 READ_BYTES = 1 << 26
-"""Files up to this size are read into memory; larger ones are mapped."""
+"""Files up to this size are read into memory; larger ones are mapped, unless told otherwise."""
 
 PIECE = 1 << 22
 """Bytes that are written, and digested, at once."""
@@ -103,12 +103,14 @@ def write_tensors(
     write_atomically(path, write)
 
 
-def read_tensors(path: Path, *, verify: bool = True) -> Contents:
-    """Return what is in a file: in memory up to `READ_BYTES`, else mapped.
+def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) -> Contents:
+    """Return what is in a file: in memory if it is small, else mapped.
 
     Parameters
     ----------
     path : Path
+    most : int, optional
+        Bytes of a file that is read into memory, `READ_BYTES` unless given.
     verify : bool, default=True
         Whether the digest is compared, where there is one: about 1.7 GB/s. What is mapped is then
         read once.
@@ -126,7 +128,7 @@ def read_tensors(path: Path, *, verify: bool = True) -> Contents:
         metadata = layout.pop("__metadata__")
         said = metadata.pop(KEY, None)
         found = hashlib.sha256(header if said is None else _blank(header, said))
-        if os.fstat(file.fileno()).st_size <= READ_BYTES:
+        if os.fstat(file.fileno()).st_size <= (READ_BYTES if most is None else most):
             tensors = _read(file, layout, found)
         else:
             tensors = _mapped(path)
@@ -171,6 +173,8 @@ def _read(file: BinaryIO, layout: dict[str, Any], found: Any) -> dict[str, Tenso
             data = _bytes(tensor)
             if file.readinto(data) < len(data):  # type: ignore[attr-defined]
                 raise ValueError("it was cut off while it was read")
+            if tensor.dtype == torch.bool and max(data, default=0) > 1:
+                raise ValueError(f"{name} holds what is neither true nor false")
         found.update(data)
         tensors[name] = tensor
     return tensors

@@ -2,59 +2,99 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import time
 import weakref
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-import torch
-from safetensors import SafetensorError, safe_open
-from torch import Tensor
-
-from .._checks import as_count
-from .._tensors import write_tensors
+from .._checks import as_count, as_positive
 from ..problems import Problem
 from ..solvers import Solver, State
-from ..solvers.base import solvers
-
-FORMAT = 1
-SAMPLE = 1000
-"""Rows at the start of the data that are compared when a checkpoint is read."""
+from ..solvers.base import moved
+from .fingerprint import fingerprint
+from .state_file import check_is_checkpoint, check_state, read_state, save_state
 
 
 class Checkpoint:
-    """Save the state every few iterations; resume from the file after a crash.
+    """Save the state now and then; resume from the file after a crash.
 
     Run the same fit again after it was killed, and it goes on from the last saved state to the
     same result: to the last bit on the same machine with as many threads, to rounding elsewhere.
-    The file is replaced only once the new one is complete, so a kill in mid-write does no harm. A
-    checkpoint of another problem (data, targets, landmarks, kernel, penalty) is refused: landmarks
-    drawn at random need a ``random_state``.
+    The file is replaced only once the new one is complete, so a kill in mid-write does no harm. The
+    last state is saved in any case, also when the run ends early: Ctrl-C loses nothing but the
+    iteration that it interrupts.
 
     Parameters
     ----------
     path : str or Path
+        A file there that is no checkpoint is left as it is: ValueError.
     every : int, default=1
         Iterations between two saves.
     resume : bool, default=True
         Whether estimators go on from the file if it exists.
+    every_seconds : float, optional
+        Seconds that have to pass between two saves, beside `every`.
+
+    Notes
+    -----
+    A checkpoint of another problem is refused: all rows, centers, targets and weights are compared
+    by their digests, and kernel, shapes, penalty and the class of the solver. Landmarks drawn at
+    random need a ``random_state``. What is not compared: parameters of the solver (another
+    preconditioner starts from the coefficients), a function that augments batches, the engine. The
+    file has a digest of its own, so that damage is noticed.
+
+    A resumed solver also compares what the state says with the problem, see `Solver.verify`:
+    for what digests cannot see.
+
+    Cost: one pass over the rows for their digest, when a state is first saved or read, at about
+    1.5 GB/s (rows in a Parquet file: what a pass over it costs); one pass of the solver after a
+    resumption.
     """
 
-    def __init__(self, path: str | Path, every: int = 1, resume: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        every: int = 1,
+        resume: bool = True,
+        every_seconds: float | int | None = None,
+    ) -> None:
         self.path, self.every, self.resume = Path(path), as_count(every, "every"), resume
+        self.every_seconds = (
+            None if every_seconds is None else as_positive(every_seconds, "every_seconds")
+        )
+        self._forget()
+
+    def _forget(self) -> None:
         # a problem may hold all rows on a device, for longer than anybody else
         self._known: tuple[weakref.ref[Problem], dict[str, str]] | None = None
+        self._waiting: tuple[Problem, State] | None = None
+        self._saved: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the problem, and with it the data, out of copies and pickles."""
-        return self.__dict__ | {"_known": None}
+        return self.__dict__ | {"_known": None, "_waiting": None, "_saved": None}
 
     def __call__(self, problem: Problem, state: State) -> None:
-        """Write the state if it is its turn."""
-        if state.iteration % self.every == 0:
-            save_state(self.path, state, self._fingerprint(problem))
+        """Write the state if it is its turn, else keep it in mind."""
+        self._waiting = (problem, state)
+        if state.iteration % self.every == 0 and self._is_time():
+            self.finish()
+
+    def finish(self) -> None:
+        """Write the last state, if it is not yet written; `solve` does so however a run ends."""
+        if self._waiting is None:
+            return
+        (problem, state), self._waiting = self._waiting, None  # what fails is not tried again
+        if not bool(state.coef.isfinite().all()):
+            return  # nobody wants to go on from there
+        check_is_checkpoint(self.path)
+        save_state(self.path, state, self._fingerprint(problem))
+        self._saved = time.monotonic()
+
+    def _is_time(self) -> bool:
+        if self.every_seconds is None or self._saved is None:
+            return True
+        return time.monotonic() - self._saved >= self.every_seconds
 
     def restore(self, problem: Problem, solver: Solver[Any, Any]) -> State | None:
         """Return the saved state, or None if there is no file or it is not to be used.
@@ -62,124 +102,36 @@ class Checkpoint:
         Raises
         ------
         ValueError
-            If the file is damaged or belongs to another problem or solver.
+            If the file is no checkpoint, is damaged or belongs to another problem or solver.
         """
+        check_is_checkpoint(self.path)
         if not (self.resume and self.path.exists()):
             return None
-        state, saved = _load(self.path)
+        state, saved, version = read_state(self.path)
         now = self._fingerprint(problem)
         differs = [name for name in now if saved.get(name) != now[name]]
-        if differs or type(state) is not solver.state_type:
-            what = ", ".join(differs) or "the solver"
+        if type(state) is not solver.state_type:
+            differs = differs or ["the solver"]
+        elif version == 1:
             raise ValueError(
-                f"{self.path} is a checkpoint of another problem: {what} differ. Delete it, or "
-                "use Checkpoint(..., resume=False); if landmarks are random, set random_state"
+                f"{self.path} was written by an older version of gramian, which kept no digest of "
+                "all rows. Delete it to start again, or go on from its coefficients with "
+                "solve(..., state=State(0, load_state(path).coef))"
             )
+        if differs:
+            raise ValueError(
+                f"{self.path} is a checkpoint of another problem: {', '.join(differs)} differ. "
+                "Delete it, or use Checkpoint(..., resume=False); if landmarks are random, set "
+                "random_state"
+            )
+        try:
+            check_state(state, problem)
+            solver.verify(problem, moved(state, problem.targets.device))
+        except ValueError as error:
+            raise ValueError(f"{self.path} is a damaged checkpoint: {error}") from error
         return state
 
     def _fingerprint(self, problem: Problem) -> dict[str, str]:
         if self._known is None or self._known[0]() is not problem:
             self._known = (weakref.ref(problem), fingerprint(problem))
         return self._known[1]
-
-
-def save_state(path: str | Path, state: State, about: dict[str, str] | None = None) -> None:
-    """Write a state to a file atomically; see `load_state`."""
-    tensors: dict[str, Tensor] = {}
-    values = _flatten(state, "", tensors)
-    header = {"format": FORMAT, "type": type(state).__name__, "values": values, "about": about}
-    write_tensors(path, tensors, {"gramian_state": json.dumps(header)})
-
-
-def load_state(path: str | Path) -> State:
-    """Return the state in a file, for ``solve(..., state=load_state(path))``.
-
-    Raises
-    ------
-    ValueError
-        If the file is no checkpoint, is cut off, or was written by a newer version.
-    """
-    return _load(Path(path))[0]
-
-
-def fingerprint(problem: Problem) -> dict[str, str]:
-    """Return digests of what makes two problems the same, by the names of their parts."""
-    K = problem.K
-    first = next(iter(K.rows.blocks(SAMPLE)))[1]
-    centers = K.cols.take(torch.arange(min(K.shape[1], 4 * SAMPLE)))
-    return {
-        "kernel": json.dumps(K.kernel.to_dict()),
-        "shape": str((*K.shape, problem.targets.shape[1], str(K.dtype))),
-        "penalty": repr(problem.penalty),
-        "rows": _digest(first),
-        "centers": _digest(centers),
-        "targets": _digest(problem.targets),
-        "weights": _digest(problem.weights),
-        "landmark weights": _digest(_rounded(getattr(problem, "landmark_weight", None))),
-    }
-
-
-def _rounded(x: Tensor | None) -> Tensor | None:
-    """Return three digits: leverage scores, of which weights are made, end differently elsewhere.
-
-    Only preconditioners use them, and none depends on the fourth digit.
-    """
-    if x is None:
-        return None
-    unit = 10 ** (x.double().abs().clamp(min=1e-300).log10().floor() - 2)
-    return (x / unit).round() * unit
-
-
-def _digest(x: Tensor | None) -> str:
-    if x is None:
-        return ""
-    dense = x.to_dense() if x.layout != torch.strided else x
-    array = dense.detach().cpu().contiguous().numpy()
-    return hashlib.sha256(array.data).hexdigest()
-
-
-def _flatten(state: Any, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for f in fields(state):
-        value = getattr(state, f.name)
-        if isinstance(value, Tensor):
-            tensors[prefix + f.name] = (
-                value.detach().cpu().clone(memory_format=torch.contiguous_format)
-            )
-        elif is_dataclass(value):
-            values[f.name] = _flatten(value, f"{prefix}{f.name}.", tensors)
-        else:
-            values[f.name] = value
-    return values
-
-
-def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Tensor], prefix: str) -> Any:
-    hints = get_type_hints(cls)
-    restored = {}
-    for f in fields(cls):
-        if prefix + f.name in tensors:
-            restored[f.name] = tensors[prefix + f.name]
-        elif is_dataclass(hints[f.name]):
-            nested = (values[f.name], tensors, f"{prefix}{f.name}.")
-            restored[f.name] = _restore(hints[f.name], *nested)
-        else:
-            restored[f.name] = values[f.name]
-    return cls(**restored)
-
-
-def _load(path: Path) -> tuple[State, dict[str, str]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["gramian_state"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if header["format"] > FORMAT:
-            raise ValueError(f"{path} was written by a newer version of gramian: upgrade it")
-        types = {solvers[name].state_type.__name__: solvers[name].state_type for name in solvers}
-        state = _restore(types[header["type"]], header["values"], tensors, "")
-        about = header["about"] or {}
-    except (SafetensorError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(
-            f"{path} is not a checkpoint of gramian, or is damaged ({error}); delete it to start "
-            "again"
-        ) from error
-    return state, about

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..problems import FullProblem
+from .agreement import check_residual
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, BlockRule, Blocks
 from .fixed_blocks import FixedBlocks
@@ -165,6 +166,10 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         while True:
             s = (wide if s.restarts else run).step(s)
             yield s
+
+    def verify(self, problem: FullProblem, state: ASkotchState) -> None:
+        """Compare the residual with that of the last blocks; see `check_residual`."""
+        check_residual(problem, state)
 
     def _run(self, problem: FullProblem, seed: int) -> _Run:
         b = self.block_rows(problem.K.shape[0])

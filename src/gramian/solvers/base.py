@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import time
@@ -79,6 +80,8 @@ def moved(state: S, device: str | torch.device) -> S:
 Callback = Callable[[Problem, State], Any]
 """Called after each iteration; may add to ``state.metrics``; asks to stop by returning True.
 
+If it has a method ``finish()``, that is called when the run has ended, whatever ended it.
+
 Tensors of the problem and of the state may be on a GPU: ``state.coef.cpu().numpy()`` is right
 anywhere.
 """
@@ -122,6 +125,14 @@ class Solver(ABC, Generic[P, S]):
         Given a state that it has yielded, it goes on exactly from there. Given a plain `State`,
         it starts from those coefficients. It knows no tolerance, limit or clock, and never
         writes to a tensor that it has yielded. A closed form yields one state, of iteration 0.
+        """
+
+    def verify(self, problem: P, state: S) -> None:
+        """Raise ValueError if a state from a file disagrees with the problem.
+
+        What a state says of itself is computed afresh, at the cost of about one pass, by each
+        solver as far as that can be told. `conjugate_gradient` compares the residual whenever it
+        goes on. Here nothing is compared.
         """
 
     def check_type(self, kind: type) -> None:
@@ -222,16 +233,28 @@ def solve(
     states = solver.iterate(problem, state, rng=rng)
     history: list[Row] = []
     last: State | None = None
-    while (last_or_none := clock.next(states)) is not None:
-        last = last_or_none
-        asked = [callback(problem, last) for callback in callbacks]
-        history.append({"iteration": last.iteration, **last.metrics})
-        reason = _reason(last, history, stop, any(answer is True for answer in asked))
-        if reason is not None:
-            return Result(last, reason, history)
+    with _finished(callbacks):
+        while (last_or_none := clock.next(states)) is not None:
+            last = last_or_none
+            asked = [callback(problem, last) for callback in callbacks]
+            history.append({"iteration": last.iteration, **last.metrics})
+            reason = _reason(last, history, stop, any(answer is True for answer in asked))
+            if reason is not None:
+                return Result(last, reason, history)
     if last is None:
         raise ValueError(f"{type(solver).__name__} yielded no state")
     return Result(last, "converged", history)
+
+
+@contextlib.contextmanager
+def _finished(callbacks: Sequence[Callback]) -> Iterator[None]:
+    """Tell the callbacks that want to know when the run has ended, also by an error."""
+    with contextlib.ExitStack() as stack:
+        for callback in callbacks:
+            finish = getattr(callback, "finish", None)
+            if callable(finish):
+                stack.callback(finish)
+        yield
 
 
 class _Clock:

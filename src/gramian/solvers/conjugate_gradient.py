@@ -17,6 +17,9 @@ Linear = Callable[[Tensor], Tensor]
 REFINE_BELOW = 0.1
 """The true residual is computed once the recursive one has dropped by this factor since."""
 
+AGREES = 0.1
+"""Share of a residual by which it may differ from that of the iterate."""
+
 LANCZOS_STEPS = 100
 """Steps from which the condition number is estimated; the estimate has settled by then."""
 
@@ -53,6 +56,8 @@ def conjugate_gradient(
     state: State | None = None,
     precondition: Linear | None = None,
     exact_residual: Linear | None = None,
+    probes: Float[Tensor, "m k"] | None = None,
+    rounding: float = 1e-5,
 ) -> Iterator[CGState]:
     """Solve A x = b for the columns of b by (preconditioned) conjugate gradient.
 
@@ -63,12 +68,18 @@ def conjugate_gradient(
         need be.
     rhs : Tensor of shape (m, t)
     state : State, optional
-        A `CGState` to go on from, or a plain state whose coefficients are the start.
+        A `CGState` to go on from, or a plain state whose coefficients are the start. Of the
+        first the residual is computed, a product more: ValueError if it is not the one it has.
     precondition : callable, optional
         Products with an approximate inverse of A; the identity if None.
     exact_residual : callable, optional
         x to b - A x in float64. With it the iterate is float64 and the solution reaches float64
         accuracy although `apply` does not.
+    probes : Tensor of shape (m, k), optional
+        Directions in which the residual of a state is compared with that of its iterate; all if
+        None. For coordinates in which rounding is amplified.
+    rounding : float, default=1e-5
+        Difference, relative to the right-hand side, that rounding may make there.
 
     Yields
     ------
@@ -91,7 +102,10 @@ def conjugate_gradient(
     .. [1] Hestenes & Stiefel, *Methods of conjugate gradients for solving linear systems*, 1952.
     """
     norm = _norms(rhs)
-    work = _Work(apply, precondition or (lambda r: r), exact_residual, norm, _largest(norm))
+    identity = precondition or (lambda r: r)
+    work = _Work(apply, identity, exact_residual, norm, _largest(norm), probes, rounding)
+    if isinstance(state, CGState):
+        _check_residual(work, rhs, state)
     s = state if isinstance(state, CGState) else _start(work, rhs, state)
     yield s
     while True:
@@ -106,6 +120,8 @@ class _Work:
     exact_residual: Linear | None
     norm: Tensor
     watched: int
+    probes: Tensor | None
+    rounding: float
 
     def metrics(self, residual: Tensor, lanczos: Tensor) -> dict[str, float]:
         relative = _norms(residual) / torch.where(self.norm > 0, self.norm, 1.0)
@@ -138,6 +154,25 @@ def _true_residual(work: _Work, x: Tensor, rhs: Tensor) -> Tensor:
     if work.exact_residual is not None:
         return work.exact_residual(x).to(rhs.dtype)
     return rhs - work.apply(x)
+
+
+def _check_residual(work: _Work, rhs: Tensor, s: CGState) -> None:
+    """Raise ValueError if the residual of a state is not that of its iterate."""
+
+    def sizes(x: Tensor) -> Tensor:
+        return _norms(x if work.probes is None else work.probes.T @ x.double())
+
+    off = _true_residual(work, s.coef, rhs).double() - s.residual.double()
+    least = work.rounding * sizes(rhs)
+    if work.exact_residual is not None:  # the recursive one may be wrong until it is replaced
+        least += sizes(rhs) * s.checked / torch.where(work.norm > 0, work.norm, 1.0)
+    if not bool((sizes(off) <= AGREES * sizes(s.residual) + least).all()):
+        said, found = (work.metrics(r, s.lanczos)["rel_residual"] for r in (s.residual, off))
+        raise ValueError(
+            f"the state to go on from reports a relative residual of {said:.1e}, and computed "
+            f"afresh its residual is {found:.1e} away: it was changed, is of other data, or the "
+            "penalty is too small for float32 rows. Start again, or from State(0, state.coef)"
+        )
 
 
 def _step(work: _Work, s: CGState) -> CGState:

@@ -14,6 +14,7 @@ from ..data import Shuffle
 from ..operators import KeptBlock, KernelOperator
 from ..preconditioners import EigenProFactor
 from ..problems import FullProblem
+from .agreement import check_residual
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .eigenpro_settings import EigenProSettings, EigenProState
 from .streaming import BatchErrors, Stretch, relative_weights
@@ -90,6 +91,10 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
         while True:
             s = self.next(problem, system, s)
             yield s
+
+    def verify(self, problem: FullProblem, state: EigenProState) -> None:
+        """Compare the residual with that of the last batches; see `check_residual`."""
+        check_residual(problem, state)
 
     def system(self, problem: FullProblem, seed: int) -> Descent:
         """Return the preconditioned system of a problem."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from ..data import Batches, as_rows
 from ..operators import KernelOperator, kept
 from ..preconditioners import EigenProFactor
 from ..problems import NystromProblem
+from .agreement import refuse_beyond
 from .augmenting import augmented, changed_rows
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .eigenpro_settings import EigenProSettings, EigenProState
@@ -146,6 +148,19 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         super().check(problem)
         if self.augment is not None and problem.K.rows.sparse:
             raise ValueError("augment changes dense rows, and these are sparse; pass dense rows")
+
+    def verify(self, problem: NystromProblem, state: EigenPro3State) -> None:
+        """Compare errors of the iterate and the mean with those of the last batches.
+
+        Not if batches are augmented, whose errors are those of other rows. Cost: 2 n p kernel
+        evaluations.
+        """
+        said = state.metrics.get("batch_mse")
+        if said is None or self.augment is not None:
+            return
+        for coef in (state.last, state.coef):
+            r = problem.K @ coef - problem.targets.double()
+            refuse_beyond("an error", math.sqrt(said), float(r.square().mean().sqrt()))
 
     def delay_for(self, kind: str, p: int, m: int) -> int:
         """Return T for a kind of projection, p centers and batches of m rows."""

@@ -15,6 +15,9 @@ from ..problems import NystromProblem
 from .base import Solver, State, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 
+PROBES = 8
+"""Directions in which the residual of a state to go on from is compared."""
+
 
 @dataclass
 class FalkonState(State):
@@ -122,8 +125,21 @@ class Falkon(Solver[NystromProblem, FalkonState]):
             pull_back(problem.rhs / N),
             state=_in_coordinates(B, state),
             exact_residual=residual if self.refine else None,
+            probes=_probes(B, problem),
+            rounding=1e-5 if problem.K.dtype == torch.float64 else 0.05,
         ):
             yield FalkonState(cg.iteration, B.to_coef(cg.coef), dict(cg.metrics), cg, B.penalty)
+
+
+def _probes(B: FalkonFactor, problem: NystromProblem) -> Tensor:
+    """Return directions in which a residual is seen as it is without preconditioner.
+
+    Rounding makes 1e-5 of the right-hand side there, where beta amplifies it to a half; with
+    float32 rows on a line, and a jitter far above the penalty, 0.03.
+    """
+    rng = torch.Generator().manual_seed(0)
+    some = torch.randn(problem.K.shape[1], PROBES, generator=rng, dtype=torch.float64)
+    return B.from_coef(some.to(problem.targets.device))
 
 
 def _in_coordinates(B: FalkonFactor, state: State | None) -> State | None:

@@ -1,0 +1,47 @@
+"""The fingerprint of a problem: by which a checkpoint knows that it is the same one."""
+
+from __future__ import annotations
+
+import json
+
+from torch import Tensor
+
+from ..data.digest import digest, tensor_digest
+from ..problems import Problem
+
+
+def fingerprint(problem: Problem) -> dict[str, str]:
+    """Return digests of what makes two problems the same, by the names of their parts.
+
+    All rows, centers, targets and weights are digested: a single entry that differs is found. So
+    are kernel, shape, type and penalty. Engine, device, threads and memory are left out, with which
+    results differ by rounding.
+
+    Notes
+    -----
+    Cost: one pass over the rows, and one over the centers where these are others.
+    """
+    K = problem.K
+    rows = digest(K.rows)
+    return {
+        "kernel": json.dumps(K.kernel.to_dict()),
+        "shape": str((*K.shape, problem.targets.shape[1], str(K.dtype))),
+        "penalty": repr(problem.penalty),
+        "rows": rows,
+        "centers": rows if K.cols is K.rows else digest(K.cols),
+        "targets": tensor_digest(problem.targets),
+        "weights": tensor_digest(problem.weights),
+        "landmark rows": tensor_digest(getattr(problem, "index", None)),
+        "landmark weights": tensor_digest(_rounded(getattr(problem, "landmark_weight", None))),
+    }
+
+
+def _rounded(x: Tensor | None) -> Tensor | None:
+    """Return three digits: leverage scores, of which weights are made, end differently elsewhere.
+
+    Only preconditioners use them, and none depends on the fourth digit.
+    """
+    if x is None:
+        return None
+    unit = 10 ** (x.double().abs().clamp(min=1e-300).log10().floor() - 2)
+    return (x / unit).round() * unit

@@ -1,0 +1,173 @@
+"""The file of a state: what is in it, and what must hold before a solver goes on from it.
+
+A safetensors file with the tensors of the state, row after row, as a `State` holds them; in its
+metadata a JSON header with its class, all other values and what the caller says about it, and a
+digest of the file. Format 1, without the digest, is read too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from torch import Tensor
+
+from .._tensors import DamagedFile, read_tensors, write_tensors
+from ..problems import Problem
+from ..solvers import State
+from ..solvers.base import solvers
+
+FORMAT = 2
+KEY = "gramian_state"
+MARK = 1 << 12
+"""Bytes at the start of a file within which our key is, if it is a file of ours."""
+
+
+def save_state(path: str | Path, state: State, about: dict[str, str] | None = None) -> None:
+    """Write a state to a file atomically; see `load_state`."""
+    tensors: dict[str, Tensor] = {}
+    values = _flatten(state, "", tensors)
+    header = {"format": FORMAT, "type": type(state).__name__, "values": values, "about": about}
+    write_tensors(path, tensors, {KEY: json.dumps(header)})
+
+
+def load_state(path: str | Path) -> State:
+    """Return the state in a file, for ``solve(..., state=load_state(path))``.
+
+    Raises
+    ------
+    ValueError
+        If the file is no checkpoint, is cut off, was changed since it was written, holds what
+        cannot be a state, or was written by a newer version.
+    """
+    return read_state(Path(path))[0]
+
+
+def read_state(path: Path) -> tuple[State, dict[str, str], int]:
+    """Return the state in a file, what was said about it, and the format of the file."""
+    check_is_checkpoint(path)
+    try:
+        contents = read_tensors(path, most=sys.maxsize)  # of which nothing may change later
+        header = json.loads(contents.metadata.pop(KEY))
+        version = header["format"]
+        if version > FORMAT:
+            raise _Newer(f"{path} was written by a newer version of gramian: upgrade it")
+        if contents.metadata or (version > 1 and contents.digest is None):
+            raise ValueError("its digest is missing")
+        types = {solvers[name].state_type.__name__: solvers[name].state_type for name in solvers}
+        cls = types[header["type"]]
+        state = _restore(cls, header["values"], contents.tensors, "")
+        if contents.tensors:
+            raise ValueError(f"{cls.__name__} has no {', '.join(contents.tensors)}")
+        about = {str(name): str(value) for name, value in (header["about"] or {}).items()}
+        check_state(state)
+    except (OSError, _Newer):
+        raise
+    except (DamagedFile, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is a damaged checkpoint of gramian ({type(error).__name__}: {error}); delete "
+            "it to start again"
+        ) from error
+    return state, about, version
+
+
+class _Newer(ValueError):
+    """A file that this version cannot read."""
+
+
+def check_is_checkpoint(path: Path) -> None:
+    """Raise ValueError if there is a file that is no checkpoint: it must not be replaced."""
+    if not path.exists():
+        return
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; a checkpoint needs the name of a file")
+    with path.open("rb") as file:
+        if f'"{KEY}"'.encode() in file.read(MARK):
+            return
+    raise ValueError(
+        f"{path} is not a checkpoint of gramian, and is left as it is; give the name of another "
+        "file"
+    )
+
+
+def check_state(state: State, problem: Problem | None = None) -> None:
+    """Raise ValueError if tensors do not fit to each other, or to a problem, or are not finite."""
+    sizes: dict[str, int] = {}
+    if problem is not None:
+        (n, m), t = problem.K.shape, problem.targets.shape[1]
+        sizes = {"n": n, "m": m, "p": m, "t": t}
+    _check_fields(state, sizes)
+
+
+def _check_fields(state: Any, sizes: dict[str, int]) -> None:
+    hints = get_type_hints(type(state))
+    for f in fields(state):
+        value = getattr(state, f.name)
+        if isinstance(value, Tensor):
+            _check_tensor(f.name, value, hints[f.name], sizes)
+        elif is_dataclass(value):
+            # what solves in coordinates of its own may have another number of them
+            _check_fields(value, {name: k for name, k in sizes.items() if name == "t"})
+        else:
+            _check_value(f.name, value, hints[f.name])
+
+
+def _check_tensor(name: str, value: Tensor, hint: Any, sizes: dict[str, int]) -> None:
+    if not isinstance(value, hint):
+        raise ValueError(f"{name} must be {hint.__name__}, not {value.dtype} {tuple(value.shape)}")
+    for letter, size in zip(hint.dim_str.split(), value.shape, strict=True):
+        if size != sizes.setdefault(letter, size):
+            raise ValueError(f"{name} has shape {tuple(value.shape)}, and {letter} is not {size}")
+    if not bool(value.isfinite().all()):
+        raise ValueError(f"{name} holds numbers that are not finite")
+
+
+def _check_value(name: str, value: Any, hint: Any) -> None:
+    if hint is bool:
+        good = isinstance(value, bool)
+    elif hint in (int, float):
+        kind = numbers.Integral if hint is int else numbers.Real
+        good = isinstance(value, kind) and not isinstance(value, bool) and not math.isnan(value)
+        good = good and (hint is float or 0 <= value < 2**63)
+    else:
+        good = isinstance(value, dict) and all(
+            isinstance(number, int | float) for number in value.values()
+        )
+    if not good:
+        raise ValueError(f"{name} cannot be {value!r}")
+
+
+def _flatten(state: Any, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for f in fields(state):
+        value = getattr(state, f.name)
+        if isinstance(value, Tensor):
+            tensors[prefix + f.name] = value.detach().cpu()
+        elif is_dataclass(value):
+            values[f.name] = _flatten(value, f"{prefix}{f.name}.", tensors)
+        else:
+            values[f.name] = value
+    return values
+
+
+def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Tensor], prefix: str) -> Any:
+    """Return a state, and take what it is made of out of `values` and `tensors`."""
+    hints = get_type_hints(cls)
+    restored = {}
+    for f in fields(cls):
+        hint = hints[f.name]
+        if is_dataclass(hint):
+            nested = (values.pop(f.name), tensors, f"{prefix}{f.name}.")
+            restored[f.name] = _restore(hint, *nested)  # type: ignore[arg-type]
+        elif hasattr(hint, "dim_str"):
+            restored[f.name] = tensors.pop(prefix + f.name)
+        else:
+            restored[f.name] = values.pop(f.name)
+    if values:
+        raise ValueError(f"{cls.__name__} has no {', '.join(values)}")
+    return cls(**restored)
