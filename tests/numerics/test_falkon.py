@@ -12,12 +12,14 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
+from gramian import _linalg as la
 from gramian import kernels
 from gramian._spectrum import Spectrum
 from gramian.operators import KernelOperator
-from gramian.preconditioners import FalkonFactor, falkon
+from gramian.preconditioners import FalkonFactor
+from gramian.preconditioners._root import Root
 from gramian.problems import NystromProblem
-from gramian.solvers import Falkon, Result, State, max_iterations, solve, tolerance
+from gramian.solvers import Direct, Falkon, Result, State, max_iterations, solve, tolerance
 
 # Ten features: K_mm of a few hundred points is then far from singular. With fewer, say two, and a
 # Gaussian kernel, a change of K_mm by one rounding unit moves the exact solution by 1e-3 at new
@@ -115,12 +117,11 @@ class TestAgainstDenseSolutions:
         problem = problem_of(X, y, X[:M], kernel=kernel)
         assert difference(function(problem, run(problem).state.coef), dense(problem)) < 1e-3
 
-    def test_refinement_gives_float32_six_digits(self):
+    def test_refinement_gives_float32_the_digits_of_float64(self):
         X, y = draw(dtype=torch.float32)
         problem = problem_of(X, y, X[:M])
         plain, refined = (run(problem, Falkon(refine=r)).state.coef for r in (False, True))
-        # What remains is the jitter, 100 eps32: it is in T, and so in the penalty.
-        assert difference(function(problem, refined), dense(problem)) < 1e-6
+        assert difference(function(problem, refined), dense(problem)) < 1e-9
         assert difference(function(problem, plain), dense(problem)) > 1e-5
 
     def test_float32_with_landmarks_that_are_nearly_the_same(self):
@@ -212,41 +213,140 @@ class TestWhatDoesNotMatter:
         assert difference(function(problem, result.state.coef), expected) < 1e-8
 
 
-class TestJitter:
-    @pytest.mark.parametrize("jitter", [1e-12, 1e-6, 1e-2])
-    def test_it_is_part_of_the_problem_that_is_solved(self, jitter, monkeypatch):
-        """The fixed point is the solution for K_mm + jitter I, whatever the jitter."""
+class TestSingularMatrices:
+    """K_mm is the exact one in what is solved; landmarks that add nothing are left out."""
+
+    def test_the_fixed_point_is_that_of_the_exact_system(self):
         X, y = draw()
         problem = problem_of(X, y, X[:M], penalty=1e-4)
-        monkeypatch.setattr(falkon, "_least_jitter", lambda P, dtype: jitter)
         coef = run(problem).state.coef
         K_nm, K_mm = KERNEL(X, X[:M]), KERNEL(X[:M], X[:M])
-        A = K_nm.T @ K_nm + problem.shift * (K_mm + jitter * torch.eye(M, dtype=torch.float64))
-        expected = torch.linalg.solve(A, K_nm.T @ y)
+        expected = torch.linalg.solve(K_nm.T @ K_nm + problem.shift * K_mm, K_nm.T @ y)
         # These are normal equations: eps times their condition number, 1e7, is what they allow.
         assert difference(function(problem, coef), KERNEL(NEW, X[:M]) @ expected) < 1e-8
 
-    def test_it_is_small_enough_not_to_matter(self, monkeypatch):
-        X, y = draw()
-        problem = problem_of(X, y, X[:M])
-        functions = [function(problem, run(problem).state.coef)]
-        least = falkon._least_jitter
-        monkeypatch.setattr(falkon, "_least_jitter", lambda P, dtype: 100 * least(P, dtype))
-        functions.append(function(problem, run(problem).state.coef))
-        assert difference(*functions) < 1e-9
-
-    def test_it_grows_until_a_singular_matrix_can_be_factored(self):
+    def test_equal_landmarks_are_left_out(self):
         X, y = draw(50, 2)
         problem = problem_of(X, y, X[:1].repeat(40, 1))  # K_mm is all ones
         factor = FalkonFactor.build(problem)
-        assert 0 < factor.jitter < 1e-10
-        assert factor.diagonal.isfinite().all()
+        assert factor.triangles.shape == (1, 1)
+        assert factor.solve_T(torch.ones(1, 1).double()).count_nonzero() == 1
+
+    def test_the_root_is_that_of_the_matrix_in_the_order_of_the_pivots(self, dtype):
+        X, _ = draw(400, 3, dtype=dtype)
+        K_mm = kernels.Polynomial(degree=2)(X.double(), X.double())  # rank 10
+        root = Root.build(la.by_columns(K_mm.clone()), torch.float64)
+        T, order = root.T.triu(), root.order
+        assert (T.shape, root.S.shape) == ((10, 10), (10, 390))
+        R = torch.cat([T, root.S], dim=1)
+        torch.testing.assert_close(R.T @ R, K_mm[order][:, order], rtol=1e-12, atol=1e-10)
+
+    def test_left_out_landmarks_count_in_the_preconditioner(self):
+        """With all rows as landmarks it is exact, however few of them are kept."""
+        X, y = draw(300, 2)
+        weight = torch.linspace(0.5, 1.5, 300, dtype=torch.float64)
+        problem = problem_of(
+            X, y, X, kernel=kernels.Polynomial(degree=2), weights=weight, landmark_weight=weight
+        )
+        assert len(FalkonFactor.build(problem).diagonal) == 6
+        assert run(problem, tol=1e-10).state.iteration == 1
+
+    def test_a_start_from_coefficients_of_landmarks_that_are_left_out(self):
+        X, y = draw(300, 2)
+        problem = problem_of(X, y, X[:60], kernel=kernels.Polynomial(degree=2), penalty=1e-4)
+        solution = solve(problem, Direct()).state.coef
+        history = solve(problem, Falkon(), state=State(0, solution)).history
+        assert history[0]["rel_residual"] < 1e-9
 
     def test_a_kernel_that_overflows_is_refused_in_words(self):
         X, y = draw(20, 2)
         problem = problem_of(1e200 * X, y, 1e200 * X[:5], kernel=kernels.Linear())
         with pytest.raises(ValueError, match=r"not finite.*rescale"):
             run(problem)
+
+
+SMOOTH = {
+    "d = 1": (1, kernels.Gaussian(1.0)),
+    "d = 2": (2, kernels.Gaussian(1.4)),
+    "d = 3": (3, kernels.Gaussian(1.7)),
+    "Matern, d = 1": (1, kernels.Matern52(1.0)),
+    "Matern, d = 3": (3, kernels.Matern52(1.7)),
+    "Laplacian, d = 1": (1, kernels.Laplacian(1.0)),
+    "polynomial, d = 1": (1, kernels.Polynomial()),
+    "polynomial, d = 3": (3, kernels.Polynomial()),
+    "linear, d = 3": (3, kernels.Linear()),
+}
+
+
+class TestFloat32OfSmoothProblems:
+    """Where K_mm is nearly singular: against Direct on the same float32 rows, in float64."""
+
+    @staticmethod
+    def problem(name: str, penalty: float) -> NystromProblem:
+        d, kernel = SMOOTH[name]
+        rng = torch.Generator().manual_seed(0)
+        X = torch.randn(450, d, generator=rng, dtype=torch.float64).float()
+        noise = 0.1 * torch.randn(450, 1, generator=rng, dtype=torch.float64)
+        y = (2 * X[:, :1].double()).sin() + X.double().square().mean(dim=1, keepdim=True) + noise
+        return problem_of(X, y, X[:100], kernel=kernel, penalty=penalty)
+
+    @staticmethod
+    def error(problem: NystromProblem, coef: Tensor) -> float:
+        """Return the distance of predictions from the exact ones, relative to their spread."""
+        rows = problem.K.rows.take(torch.arange(450)).double()
+        expected = function(problem, solve(problem, Direct()).state.coef, rows)
+        gap = function(problem, coef, rows) - expected
+        return float(gap.square().mean().sqrt() / expected.std())
+
+    @pytest.mark.parametrize(
+        ("penalty", "refine"), [(1e-3, "auto"), (1e-6, "auto"), (1e-9, "auto"), (1e-6, True)]
+    )
+    @pytest.mark.parametrize("name", SMOOTH)
+    def test_predictions_are_the_exact_ones(self, name, penalty, refine, unchecked):
+        problem = self.problem(name, penalty)
+        result = solve(problem, Falkon(refine=refine), stop=[tolerance(1e-6), max_iterations(150)])
+        error = self.error(problem, result.state.coef)
+        if result.reason == "converged":
+            assert error < 1e-3
+        else:  # of which the estimators warn
+            assert result.reason == "max_iterations"
+            assert penalty < 1e-6
+            assert error < 1e-2
+
+    def test_products_in_float32_alone_leave_out_what_they_cannot_tell(self):
+        problem = self.problem("d = 1", 1e-6)
+        result = run(problem, Falkon(refine=False), tol=1e-6)
+        exact = FalkonFactor.build(problem)
+        assert result.state.metrics["wide"] == 0
+        assert len(result.state.cg.coef) < len(exact.diagonal)
+        assert 1e-4 < self.error(problem, result.state.coef) < 2e-2
+
+    @pytest.mark.parametrize("d", [10, 20])
+    def test_ordinary_fits_stay_in_float32(self, d):
+        X, y = draw(1000, d, dtype=torch.float32)
+        problem = problem_of(X, y, X[:100], kernel=kernels.Gaussian(math.sqrt(d)))
+        result = solve(problem, Falkon(), stop=[max_iterations(20)])
+        assert FalkonFactor.build(problem).rounding < 2e-4
+        assert result.state.metrics["wide"] == 0
+        setup = 100 * 100 + 2 * 100 * 100  # the factor; its rounding
+        assert result.history[-1]["kernel_evaluations"] == setup + 21 * 1000 * 100
+
+
+class TestRounding:
+    @pytest.mark.parametrize("name", ["gaussian", "matern52", "laplacian"])
+    @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+    def test_it_foretells_the_error_of_float32_products(self, name, factor):
+        X, y = draw(600, 6, dtype=torch.float32)
+        kernel = kernels.make(name, lengthscale=factor * math.sqrt(6))
+        problem = problem_of(X, y, X[:100], kernel=kernel)
+        B = FalkonFactor.build(problem)
+        plain = run(problem, Falkon(refine=False), tol=1e-6).state.coef
+        gap = difference(function(problem, plain, X.double()), dense(problem, X.double()))
+        assert gap < 3 * B.rounding + 3e-6  # the tolerance of the iteration
+
+    def test_float64_rows_have_none(self):
+        X, y = draw()
+        assert FalkonFactor.build(problem_of(X, y, X[:M])).rounding == 0
 
 
 class TestPreconditioner:
@@ -282,7 +382,7 @@ class TestPreconditioner:
         eye = torch.eye(M, dtype=torch.float64)
         T, A = torch.linalg.inv(factor.solve_T(eye)), torch.linalg.inv(factor.solve_A(eye))
         K_mm = problem.K_mm.dense()
-        torch.testing.assert_close(T.T @ T, K_mm + factor.jitter * eye, rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(T.T @ T, K_mm, rtol=1e-9, atol=1e-11)
         torch.testing.assert_close(A.T @ A, T @ T.T / M + 1e-3 * eye, rtol=1e-9, atol=1e-11)
         torch.testing.assert_close(factor.solve_Tt(eye), factor.solve_T(eye).T)
         torch.testing.assert_close(factor.solve_At(eye), factor.solve_A(eye).T)

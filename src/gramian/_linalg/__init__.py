@@ -5,6 +5,7 @@ from __future__ import annotations
 from .dense import (
     EPS,
     NotPositiveDefinite,
+    add_outer_,
     by_columns,
     cholesky_,
     flush_tiny_,
@@ -12,6 +13,7 @@ from .dense import (
     is_on_device,
     mirror_lower_,
     mirror_upper_,
+    pivoted_cholesky_,
     require_finite,
     solve_cholesky,
     solve_triangular,
@@ -25,6 +27,7 @@ from .lanczos import condition_of_lanczos
 __all__ = [
     "EPS",
     "NotPositiveDefinite",
+    "add_outer_",
     "by_columns",
     "cholesky_",
     "condition_of_lanczos",
@@ -33,6 +36,7 @@ __all__ = [
     "is_on_device",
     "mirror_lower_",
     "mirror_upper_",
+    "pivoted_cholesky_",
     "require_finite",
     "solve_cholesky",
     "solve_triangular",

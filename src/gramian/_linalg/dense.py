@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.linalg.blas
 import scipy.linalg.lapack
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from . import device as on_device
@@ -79,6 +79,38 @@ def cholesky_(A: Float[Tensor, "m m"]) -> None:
             _, info = scipy.linalg.lapack.dpotrf(A.numpy(), lower=0, overwrite_a=1, clean=0)
     if info != 0:
         raise NotPositiveDefinite(f"pivot {info} of {len(A)} is not positive")
+
+
+def pivoted_cholesky_(A: Float[Tensor, "m m"], least: float) -> tuple[Int[Tensor, " m"], int]:
+    """Replace the upper triangle of A by the factor with the largest pivots first.
+
+    Parameters
+    ----------
+    A : Tensor of shape (m, m)
+        Float64, by columns, on the host. Cost: m³ / 3 operations, no copy.
+    least : float
+        It ends before a pivot (the square of an entry of the diagonal) of at most this.
+
+    Returns
+    -------
+    Tensor of shape (m,)
+        The number of the row that became the first, and so on.
+    int
+        Rows of the factor R, R'R = A in this order, up to `least`; those below are spoilt.
+    """
+    with one_thread_if_small(len(A) ** 3 / 3):
+        _, pivots, rank, _ = scipy.linalg.lapack.dpstrf(
+            A.numpy(), tol=least, lower=0, overwrite_a=1
+        )
+    return torch.from_numpy(pivots.astype(np.int64) - 1), int(rank)
+
+
+def add_outer_(P: Float[Tensor, "q q"], S: Float[Tensor, "q s"]) -> None:
+    """Add S S' to the upper triangle of P, both by columns and on the host. q² s operations."""
+    if S.shape[1] == 0:
+        return
+    with one_thread_if_small(len(P) ** 2 * S.shape[1]):
+        scipy.linalg.blas.dsyrk(1.0, S.numpy(), beta=1.0, c=P.numpy(), lower=0, overwrite_c=1)
 
 
 def times_transpose_(R: Float[Tensor, "m m"]) -> None:

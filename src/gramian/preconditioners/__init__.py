@@ -9,7 +9,8 @@ classmethod and what its solver needs.
 from __future__ import annotations
 
 from .eigenpro import EigenProFactor
-from .falkon import FalkonFactor, cholesky_with_jitter_
+from .falkon import FalkonFactor
+from .jitter import cholesky_with_jitter_
 from .low_rank import LowRankInverse
 
 __all__ = ["EigenProFactor", "FalkonFactor", "LowRankInverse", "cholesky_with_jitter_"]

@@ -15,7 +15,7 @@ from .base import State, starting_coef
 Linear = Callable[[Tensor], Tensor]
 
 REFINE_BELOW = 0.1
-"""The true residual is computed once the recursive one has dropped by this factor since."""
+"""The true residual is computed once the recursive one has dropped by this factor, by default."""
 
 AGREES = 0.1
 """Share of a residual by which it may differ from that of the iterate."""
@@ -58,6 +58,7 @@ def conjugate_gradient(
     exact_residual: Linear | None = None,
     probes: Float[Tensor, "m k"] | None = None,
     rounding: float = 1e-5,
+    refine_below: float = REFINE_BELOW,
 ) -> Iterator[CGState]:
     """Solve A x = b for the columns of b by (preconditioned) conjugate gradient.
 
@@ -80,6 +81,8 @@ def conjugate_gradient(
         None. For coordinates in which rounding is amplified.
     rounding : float, default=1e-5
         Difference, relative to the right-hand side, that rounding may make there.
+    refine_below : float, default=0.1
+        It is computed once the recursive residual has dropped by this factor since.
 
     Yields
     ------
@@ -93,7 +96,7 @@ def conjugate_gradient(
     rounding or its curvature is not positive: there is nothing left to gain, and dividing would
     do harm. It moves again if a true residual shows that the recursive one had lied.
 
-    Differs from [1]_: once the recursive residual has dropped tenfold, the true one replaces it
+    Differs from [1]_: once the recursive residual has dropped far enough, the true one replaces it
     and the direction restarts. Without this, float32 stalls while the recursion reports
     convergence; with replacement but without the restart it may diverge.
 
@@ -102,8 +105,16 @@ def conjugate_gradient(
     .. [1] Hestenes & Stiefel, *Methods of conjugate gradients for solving linear systems*, 1952.
     """
     norm = _norms(rhs)
-    identity = precondition or (lambda r: r)
-    work = _Work(apply, identity, exact_residual, norm, _largest(norm), probes, rounding)
+    work = _Work(
+        apply,
+        precondition or (lambda r: r),
+        exact_residual,
+        refine_below,
+        norm,
+        _largest(norm),
+        probes,
+        rounding,
+    )
     if isinstance(state, CGState):
         _check_residual(work, rhs, state)
     s = state if isinstance(state, CGState) else _start(work, rhs, state)
@@ -118,6 +129,7 @@ class _Work:
     apply: Linear
     precondition: Linear
     exact_residual: Linear | None
+    refine_below: float
     norm: Tensor
     watched: int
     probes: Tensor | None
@@ -207,10 +219,16 @@ def _refined(
     work: _Work, s: CGState, x: Tensor, residual: Tensor, active: Tensor
 ) -> tuple[Tensor, bool]:
     """Return the residual, and whether it has just been computed afresh."""
-    due = bool((_norms(residual) <= REFINE_BELOW * s.checked)[active].all())
+    due = bool((_norms(residual) <= work.refine_below * s.checked)[active].all())
     if work.exact_residual is None or not due:
         return residual, False
     return work.exact_residual(x).to(residual.dtype), True
+
+
+def no_gain(before: CGState, after: CGState) -> bool:
+    """Return whether a true residual has just been found, of more than half of the last one."""
+    found = not torch.equal(before.checked, after.checked)
+    return found and bool((after.checked > 0.5 * before.checked)[before.active].any())
 
 
 def _extended(lanczos: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from ..preconditioners import FalkonFactor
 from ..problems import NystromProblem
 from .base import Solver, State, solvers
-from .conjugate_gradient import CGState, conjugate_gradient
+from .conjugate_gradient import CGState, conjugate_gradient, no_gain
+
+logger = logging.getLogger("gramian")
+
+VISIBLE = 2e-4
+"""Share of the spread of predictions up to which rounding to float32 is accepted."""
+
+TOO_COARSE = 0.1
+"""Share from which float32 products are no use; conjugate gradient gains little with them."""
+
+REFINE_BELOW = 1e-2
+"""A true residual is computed after so large a drop: 0.1 takes twice as many, 1e-3 more steps."""
 
 PROBES = 8
 """Directions in which the residual of a state to go on from is compared."""
@@ -29,10 +42,16 @@ class FalkonState(State):
         Its ``coef`` is beta, with coef = T⁻¹ A⁻¹ beta.
     penalty : float
         The :math:`\lambda` inside A: under another one beta means something else.
+    wide : bool
+        Whether products run in float64, whatever the dtype of the rows.
+    order : Tensor of shape (m,)
+        That of the landmarks in T, empty if they are in order.
     """
 
     cg: CGState = field(default_factory=lambda: CGState(0, torch.empty(0, 0)))
     penalty: float = 0.0
+    wide: bool = False
+    order: Int[Tensor, " k"] = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
 
 
 @solvers.register("falkon")
@@ -51,9 +70,12 @@ class Falkon(Solver[NystromProblem, FalkonState]):
         does not depend on it. With fewer landmarks than the theory asks for (about 1 / penalty) a
         larger one converges faster: "auto" takes the smallest for which the effective dimension
         of the landmarks is at most 0.3 m / (1 - m / n).
-    refine : bool, default=False
-        Compute the true residual in float64 each time the recursive one has dropped tenfold, so
-        that float32 rows reach float64 accuracy, at about two more passes a time.
+    refine : bool or "auto", default="auto"
+        What is done about float32 rows. "auto": what it takes for predictions within about 1e-3
+        of their spread of the exact ones, see the notes. True: the true residual is computed in
+        float64 each time the recursive one has dropped a hundredfold, at about two more passes a
+        time, so that they come as near to the exact ones as `tol` says. False: all products run in
+        float32, and directions that they cannot tell from rounding are left out of the model.
 
     Notes
     -----
@@ -61,14 +83,22 @@ class Falkon(Solver[NystromProblem, FalkonState]):
     kernel evaluations per iteration. Memory: 8 m² bytes, and a block of rows.
 
     The split form is not a matter of taste: with float32 rows, CG on coef with B B' as
-    preconditioner diverges. Vectors of m numbers and both factors are float64; kernel entries
-    have the dtype of the rows.
+    preconditioner diverges. Vectors of m numbers and both factors are float64, whatever the rows.
+
+    Products with float32 rows: `FalkonFactor.rounding` estimates how much of their spread
+    predictions move if kernel entries are rounded to float32. Up to 2e-4 that is accepted, and the
+    residual is that of the problem with rounded entries. Up to 0.1 the true residual is computed in
+    float64 after each hundredfold drop (two or three times, 12 % more time, four more iterations
+    of 60). Above, and where that gains nothing any more, products run in float64, at about twice
+    the time each: ``metrics["wide"]`` is 1 then. That is so for smooth kernels of few features
+    with small penalties: on california_housing (8 features, lengthscale 2, 1,000 landmarks,
+    penalty 1e-6), predictions were 3 % of their spread off with products in float32, and are 3e-6.
 
     Departures: the penalty inside A. On three real sets (16,512 to 40,000 rows, m = 1,000,
     penalties 1e-3 to 1e-8) the penalty of fewest iterations had an effective dimension of 265 to
     512, and with "auto" 20 iterations came within 1 % of the final test error in each case, where
-    the paper's choice was up to 43 % above it. See `FalkonFactor` for the jitter; landmark weights
-    :math:`D^2` and observation weights W enter as in the docstring of `NystromProblem`.
+    the paper's choice was up to 43 % above it. See `FalkonFactor` for a singular K_mm; landmark
+    weights :math:`D^2` and observation weights W enter as in the docstring of `NystromProblem`.
 
     References
     ----------
@@ -76,11 +106,13 @@ class Falkon(Solver[NystromProblem, FalkonState]):
     """
 
     preconditioner_penalty: float | Literal["auto"] | None = "auto"
-    refine: bool = False
+    refine: bool | Literal["auto"] = "auto"
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
     state_type: ClassVar[type] = FalkonState
 
     def __post_init__(self) -> None:
+        if self.refine not in (True, False, "auto"):
+            raise ValueError(f"refine must be 'auto', True or False, not {self.refine!r}")
         lam = self.preconditioner_penalty
         if isinstance(lam, str):
             valid = lam == "auto"
@@ -93,7 +125,9 @@ class Falkon(Solver[NystromProblem, FalkonState]):
 
     def factor(self, problem: NystromProblem) -> FalkonFactor:
         """Return the preconditioner; a subclass may have it from elsewhere."""
-        return FalkonFactor.build(problem, self.preconditioner_penalty)
+        return FalkonFactor.build(
+            problem, self.preconditioner_penalty, exact=self.refine is not False
+        )
 
     def iterate(
         self,
@@ -103,49 +137,101 @@ class Falkon(Solver[NystromProblem, FalkonState]):
         rng: torch.Generator | None = None,
     ) -> Iterator[FalkonState]:
         B = self.factor(problem)
-        N, lam = problem.total, problem.penalty
+        start = _in_coordinates(B, problem, state)
+        precise = problem.double()
+        if self.refine is False or problem.K.dtype == torch.float64:
+            yield from _System(B, problem, precise if self.refine is True else None).states(start)
+            return
+        wide = B.rounding > TOO_COARSE or (isinstance(state, FalkonState) and state.wide)
+        if not wide:
+            refined = self.refine is True or B.rounding > VISIBLE
+            system = _System(B, problem, precise if refined else None)
+            start = yield from _while_it_gains(system, start)
+        yield from _System(B, precise, None).states(start)
 
-        def pull_back(g: Tensor) -> Tensor:
-            return B.solve_At(B.solve_Tt(g))
 
-        def apply(beta: Tensor) -> Tensor:
-            w = B.solve_A(beta)
-            g = problem.K.normal(B.solve_T(w), problem.weights) / N  # one pass over the rows
-            return B.solve_At(B.solve_Tt(g) + lam * w)
+@dataclass(frozen=True)
+class _System:
+    """B'H B beta = B' K_nm' W y / N, with products of `problem` and true residuals of `exact`."""
 
-        exact = problem.double() if self.refine else problem  # copies the targets
+    B: FalkonFactor
+    problem: NystromProblem
+    exact: NystromProblem | None
 
-        def residual(beta: Tensor) -> Tensor:
-            w = B.solve_A(beta)
-            g = exact.K.normal(B.solve_T(w), exact.weights, exact.targets) / N
-            return -B.solve_At(B.solve_Tt(g) + lam * w)
+    def apply(self, beta: Tensor) -> Tensor:
+        """Return B'H B beta: one pass over the rows."""
+        return self._gradient(self.problem, beta, None)
 
+    def residual(self, beta: Tensor) -> Tensor:
+        """Return the right-hand side less that: a pass with entries in float64."""
+        assert self.exact is not None
+        return -self._gradient(self.exact, beta, self.exact.targets)
+
+    def _gradient(self, problem: NystromProblem, beta: Tensor, targets: Tensor | None) -> Tensor:
+        w = self.B.solve_A(beta)
+        g = problem.K.normal(self.B.solve_T(w), problem.weights, targets) / problem.total
+        return self.B.solve_At(self.B.solve_Tt(g) + problem.penalty * w)
+
+    def states(self, start: State | None) -> Iterator[FalkonState]:
+        """Yield the states of conjugate gradient, from a state in the coordinates beta."""
+        rhs = self.B.solve_At(self.B.solve_Tt(self.problem.rhs / self.problem.total))
+        residual = None if self.exact is None else self.residual
+        wide = self.problem.K.dtype == torch.float64
         for cg in conjugate_gradient(
-            apply,
-            pull_back(problem.rhs / N),
-            state=_in_coordinates(B, state),
-            exact_residual=residual if self.refine else None,
-            probes=_probes(B, problem),
-            rounding=1e-5 if problem.K.dtype == torch.float64 else 0.05,
+            self.apply,
+            rhs,
+            state=start,
+            exact_residual=residual,
+            refine_below=REFINE_BELOW,
+            probes=_probes(self.B),
+            rounding=1e-5 if wide else 0.05,
         ):
-            yield FalkonState(cg.iteration, B.to_coef(cg.coef), dict(cg.metrics), cg, B.penalty)
+            metrics = {**cg.metrics, "wide": int(wide)}
+            coef, penalty = self.B.to_coef(cg.coef), self.B.penalty
+            yield FalkonState(cg.iteration, coef, metrics, cg, penalty, wide, _order(self.B))
 
 
-def _probes(B: FalkonFactor, problem: NystromProblem) -> Tensor:
+def _while_it_gains(
+    system: _System, start: State | None
+) -> Generator[FalkonState, None, State | None]:
+    """Yield the states with float32 products; return where they gain nothing any more."""
+    before: CGState | None = None
+    for state in system.states(start):
+        if before is not None and no_gain(before, state.cg):
+            logger.info("K_nm in float32 gains nothing any more: float64 from here")
+            return State(state.iteration, state.cg.coef)
+        before = state.cg
+        yield state
+    return before
+
+
+def _probes(B: FalkonFactor) -> Tensor:
     """Return directions in which a residual is seen as it is without preconditioner.
 
-    Rounding makes 1e-5 of the right-hand side there, where beta amplifies it to a half; with
-    float32 rows on a line, and a jitter far above the penalty, 0.03.
+    Rounding makes 1e-5 of the right-hand side there, where beta amplifies it to a half.
     """
     rng = torch.Generator().manual_seed(0)
-    some = torch.randn(problem.K.shape[1], PROBES, generator=rng, dtype=torch.float64)
-    return B.from_coef(some.to(problem.targets.device))
+    m = len(B.diagonal) if B.order is None else len(B.order)
+    some = torch.randn(m, PROBES, generator=rng, dtype=torch.float64)
+    return B.from_coef(some.to(B.diagonal.device))
 
 
-def _in_coordinates(B: FalkonFactor, state: State | None) -> State | None:
+def _in_coordinates(B: FalkonFactor, problem: NystromProblem, state: State | None) -> State | None:
     if state is None:
         return None
-    # an automatic penalty ends differently where it is computed differently
-    if isinstance(state, FalkonState) and math.isclose(state.penalty, B.penalty, rel_tol=1e-6):
+    if isinstance(state, FalkonState) and _same_coordinates(B, state):
         return state.cg
-    return State(state.iteration, B.from_coef(state.coef.double()))
+    coef = state.coef.double()
+    if B.order is None:
+        return State(state.iteration, B.from_coef(coef))
+    return State(state.iteration, B.from_values(problem.K_mm.double() @ coef))
+
+
+def _same_coordinates(B: FalkonFactor, state: FalkonState) -> bool:
+    # an automatic penalty ends differently where it is computed differently
+    alike = math.isclose(state.penalty, B.penalty, rel_tol=1e-6)
+    return alike and torch.equal(state.order, _order(B)) and len(state.cg.coef) == len(B.diagonal)
+
+
+def _order(B: FalkonFactor) -> Tensor:
+    return B.diagonal.new_empty(0, dtype=torch.int64) if B.order is None else B.order

@@ -16,7 +16,7 @@ from ..lowrank import pivoted_cholesky, randomized_nystrom
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers
-from .conjugate_gradient import CGState, conjugate_gradient
+from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 
 logger = logging.getLogger("gramian")
 
@@ -144,7 +144,7 @@ def _while_it_gains(
 ) -> Generator[PCGState, None, State | None]:
     """Yield the states with float32 products; return where they gain nothing any more."""
     for s in _states(problem, state, P, seed):
-        if isinstance(state, PCGState) and _no_gain(state, s):
+        if isinstance(state, PCGState) and no_gain(state, s):
             logger.info("K in float32 is too coarse for this penalty: float64 from here")
             return State(s.iteration, s.coef, s.metrics)
         state = s
@@ -171,12 +171,6 @@ def _states(
         metrics = {**cg.metrics, "wide": int(wide)}
         known = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}
         yield PCGState(**known, seed=seed, wide=wide)
-
-
-def _no_gain(before: PCGState, after: PCGState) -> bool:
-    """Return whether a true residual has just been found, of more than half of the last one."""
-    found = not torch.equal(before.checked, after.checked)
-    return found and bool((after.checked > 0.5 * before.checked)[before.active].any())
 
 
 def _nystrom(problem: FullProblem, rank: int, rng: torch.Generator) -> Float[Tensor, "n r"]:

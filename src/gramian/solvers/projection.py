@@ -34,7 +34,7 @@ class Projection(ABC):
 
 @dataclass(frozen=True)
 class ExactProjection(Projection):
-    """By the Cholesky factor of K_ZZ in float64, with the jitter of `FalkonFactor`.
+    """By the Cholesky factor of K_ZZ in float64, with a jitter.
 
     Cost: p² kernel evaluations and p³ / 3 operations once, 2 p² t for each projection; 8 p² bytes.
     """

@@ -1,0 +1,90 @@
+"""Root: K_mm = R'R, as far as the precision of products can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .. import _linalg as la
+
+ROUNDING_UNITS = 100
+"""Pivots below so many eps32 of the mean diagonal are lost in products with float32 entries."""
+
+COLUMNS = 256
+"""Columns that are moved at once."""
+
+
+@dataclass(frozen=True)
+class Root:
+    """R = (T, S) with R'R = K_mm, rows and columns in the order of the pivots.
+
+    Attributes
+    ----------
+    T : Tensor of shape (q, q)
+        Upper triangular, by columns; what is below the diagonal is of no meaning.
+    S : Tensor of shape (q, m - q)
+        By columns. The last m - q landmarks are combinations of the first q, to rounding.
+    order : Tensor of shape (m,), or None
+        The numbers of the landmarks; None if they are in order, and then q = m.
+    """
+
+    T: Float[Tensor, "q q"]
+    S: Float[Tensor, "q s"]
+    order: Int[Tensor, " m"] | None
+
+    @classmethod
+    def build(cls, P: Float[Tensor, "m m"], dtype: torch.dtype) -> Root:
+        """Factorise K_mm, in its memory.
+
+        Parameters
+        ----------
+        P : Tensor of shape (m, m)
+            K_mm in float64, by columns, without entries below the normal numbers; it is spoilt.
+        dtype : torch.dtype
+            Of products with K_nm. T leaves out what they cannot tell.
+
+        Notes
+        -----
+        T keeps pivots above m eps of the largest diagonal entry, LAPACK's choice. As long as none
+        is below it is the plain Cholesky factor; else that with the largest pivots first, on the
+        host. Cost: m³ / 3 operations, at most twice.
+        """
+        diagonal = P.diagonal().clone()
+        least = len(P) * la.EPS * float(diagonal.max())
+        if dtype != torch.float64:
+            coarse = ROUNDING_UNITS * torch.finfo(dtype).eps * float(diagonal.mean())
+            least = max(least, coarse)
+        try:
+            la.cholesky_(P)
+        except la.NotPositiveDefinite:
+            pivot = 0.0
+        else:
+            pivot = float(P.diagonal().min()) ** 2
+        if pivot > least:
+            return cls(P, P[:, :0], None)
+        la.mirror_lower_(P)
+        P.diagonal().copy_(diagonal)
+        return cls._with_pivots(P, least)
+
+    @classmethod
+    def _with_pivots(cls, P: Tensor, least: float) -> Root:
+        host = P if not la.is_on_device(P) else la.by_columns(P.t().cpu())
+        order, q = la.pivoted_cholesky_(host, least)
+        if q == 0:  # a kernel that is zero at all landmarks, and so everywhere
+            host.fill_(1.0)
+            q = 1
+        return cls(*_leading_rows(host, q), order)
+
+
+def _leading_rows(P: Tensor, q: int) -> tuple[Tensor, Tensor]:
+    """Return the first q columns and the others of the first q rows, side by side in memory."""
+    m = len(P)
+    flat = P.t().reshape(-1).numpy()
+    for j in range(0, m if q < m else 0, COLUMNS):
+        k = min(j + COLUMNS, m)
+        flat[j * q : k * q].reshape(k - j, q)[:] = flat[j * m : k * m].reshape(k - j, m)[:, :q]
+    R = torch.from_numpy(flat[: m * q]).reshape(m, q).t()
+    return R[:, :q], R[:, q:]

@@ -1,0 +1,46 @@
+"""A Cholesky factor of K_mm plus a jitter, for those who project onto landmarks."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .. import _linalg as la
+
+logger = logging.getLogger("gramian")
+
+ROUNDING_UNITS = 100
+"""Least jitter for float32 data, in units of eps32 times the mean of the diagonal."""
+
+
+def _least_jitter(P: Tensor, dtype: torch.dtype) -> float:
+    trace = float(P.diagonal().sum()) or 1.0  # a kernel that is zero at all landmarks
+    return max(la.EPS * trace, ROUNDING_UNITS * torch.finfo(dtype).eps * trace / len(P))
+
+
+def cholesky_with_jitter_(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
+    """Replace the upper triangle of K_mm by T, T'T = K_mm + jitter I, and return the jitter.
+
+    Parameters
+    ----------
+    P : Tensor of shape (m, m)
+        Float64, by columns, without entries below the normal numbers.
+    dtype : torch.dtype
+        In which products are computed: along directions that K_mm hardly sees, the inverse factor
+        blows their rounding up.
+    """
+    jitter = _least_jitter(P, dtype)
+    diagonal = P.diagonal().clone()
+    while True:
+        P.diagonal().copy_(diagonal + jitter)
+        try:
+            la.cholesky_(P)
+        except la.NotPositiveDefinite:
+            la.mirror_lower_(P)
+            jitter *= 10
+            logger.debug("K_mm is singular to rounding; jitter %.1e", jitter)
+        else:
+            return jitter
