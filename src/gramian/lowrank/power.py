@@ -23,7 +23,9 @@ def largest_eigenvalue(
 ) -> float:
     """Return the largest eigenvalue of P⁻¹ H, by power steps and Rayleigh's quotient.
 
-    [1]_, algorithm 3, in the inner product of P so that no square root of it is needed.
+    [1]_, algorithm 3, in the inner product of P so that no square root of it is needed: the L of
+    ASkotch's Nystrom blocks (exact ones, the default up to 4,000 rows, need none), and of
+    SketchySAGA; without P what EigenPro's preconditioner leaves.
 
     Parameters
     ----------

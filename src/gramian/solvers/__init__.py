@@ -34,7 +34,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .askotch import ASkotch, ASkotchState, Skotch
+from .askotch import ASkotch, Skotch
+from .askotch_state import ASkotchState
 from .base import Callback, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .direct import Direct

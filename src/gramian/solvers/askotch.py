@@ -2,76 +2,39 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..problems import FullProblem
 from .agreement import check_residual
+from .askotch_state import ASkotchState
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, BlockRule, Blocks
 from .fixed_blocks import FixedBlocks
 from .fresh_blocks import FreshBlocks
 
-logger = logging.getLogger("gramian")
-
 LEAST_BLOCK = 1000
 """Rows of a block at least, if there are as many: below, the products do not fill the engine."""
 
 WORSE = 4.0
-"""Growth of the residual over its least at which the momentum starts again."""
+"""Growth of the residual over its least at which the objective is asked whether it has grown."""
 
 LOST = 1e4
-"""Relative residual of a block from which nothing of the coefficients is worth keeping."""
+"""Relative residual of a block from which there is nothing to ask."""
 
 LEAST_WINDOW = 20
 """Blocks over which the residual is averaged at least."""
-
-DOUBT = 0.3
-"""Factor by which the estimated convexity is believed less after each new start."""
 
 HORIZON = 6
 """Passes of the horizon of the momentum at the start: it grows by one with each pass."""
 
 RULES: dict[str, type[BlockRule]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
-
-
-@dataclass
-class ASkotchState(State):
-    """All that the method needs to go on.
-
-    Attributes
-    ----------
-    ahead, momentum : Tensor of shape (n, t)
-        Where the next gradient is taken and what carries the momentum: w and z of the paper, whose
-        x is `coef`; Y, V and W in later versions of it.
-    recent : Tensor of shape (k, t)
-        Mean squares of the last block residuals: those of about one pass, 20 at least.
-    least : float
-        The least mean of them.
-    convexity : float
-        Mean of the estimates of the strong convexity; `restarts` counts new starts.
-    smoothness : Tensor of shape (B,)
-        L of each block, if blocks are fixed.
-    seed : int
-        From which, with the number of the iteration, each block is drawn.
-    """
-
-    ahead: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
-    momentum: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
-    recent: Float[Tensor, "k t"] = field(default_factory=lambda: torch.empty(0, 0))
-    least: float = math.inf
-    convexity: float = 0.0
-    smoothness: Float[Tensor, " B"] = field(default_factory=lambda: torch.empty(0))
-    restarts: int = 0
-    seed: int = 0
 
 
 @solvers.register("askotch")
@@ -104,24 +67,32 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         Strong convexity of the objective in the metric of L P, between 0 and 1. "auto": the mean,
         over the blocks so far, of the least curvature :math:`\delta / (L (\delta + \lambda_r))`
         that a step can meet, where :math:`\delta` is the ridge and :math:`\lambda_r` the last
-        eigenvalue of P; at least :math:`(6 / (6 + k))^2` after k passes, since momentum for a
-        convexity c looks :math:`1 / \sqrt{c}` passes back, and has none to look at yet.
+        eigenvalue of P, for exact blocks of :math:`\delta (H^{-1})_{ii}` for 32 of their rows; at
+        least :math:`(6 / (6 + k))^2` after k passes, since momentum for a convexity c looks
+        :math:`1 / \sqrt{c}` passes back, and has none to look at yet.
 
     Notes
     -----
-    Cost per iteration: n b kernel evaluations, b² for the block and about :math:`b^2 r`
-    operations; a pass over all pairs is n / b iterations. Memory: b² and b r numbers, and five
-    vectors of n numbers per target. The residual in the history is that of the blocks of about the
+    Cost per iteration: n b kernel evaluations, b² for the block and b³ / 3 operations, about
+    :math:`b^2 r` with Nystrom blocks; a pass over all pairs is n / b iterations. Memory: b²
+    numbers, and six vectors of n numbers per target. The residual in the history is that of the blocks of about the
     last pass, each at the time it was drawn, which costs nothing. Iterates are float64; kernel
     entries and P have the dtype of the rows, those of ``"exact"`` are float64.
 
-    Departures: the paper takes N penalty for the strong convexity, which changes with the units of
-    K (give ``convexity`` that number to do so). On six problems (n = 2,000, penalties 1e-2 to
-    1e-6, three block sizes and ranks, Nystrom blocks, from long runs) the estimate was within a
-    factor of three of the best of a grid. If the residual grows to four times the least one,
-    momentum starts again from the last coefficients (from zero if it is ten thousand times that
-    of zero) with 0.3 of that convexity, and kernel entries are float64 from there on, as they are
-    from the start if the penalty is below what float32 can tell (`FullProblem.coarse`). The
+    Departures: blocks of up to 4,000 rows, all automatic ones below 400,000 rows, are solved
+    exactly, with L = 1 and without rank; the paper has Nystrom blocks only. It takes N penalty for
+    the strong convexity, which changes with the units of K (give ``convexity`` that number to do
+    so). With Nystrom blocks, on six problems (n = 2,000, penalties 1e-2 to 1e-6, three block sizes
+    and ranks, from long runs), the estimate was within a factor of three of the best of a grid.
+
+    :math:`\nu = n / b`, which `FreshBlocks` takes, holds where all blocks see like things. Where
+    rows repeat few blocks see two like rows, :math:`\nu` may be as large as :math:`n / (b \mu)`,
+    and the momentum may do harm, more of it with a smaller convexity. Whenever the residual has
+    grown fourfold, two passes compare the objective with that of the best coefficients so far, the
+    last ones of the pass with the least residual. If it has grown, too, the method goes back to
+    them with kernel entries in float64 (as they are from the start if the penalty is below what
+    float32 can tell, see `FullProblem.coarse`) and :math:`\nu` times :math:`\mu^{-1/2}`, the
+    second time without momentum, which is Skotch's step; the third time it ends as "diverged". The
     history counts `restarts`.
 
     References
@@ -222,7 +193,10 @@ class _Run:
         iteration = 0 if state is None else state.iteration
         metrics = {"rel_residual": self.relative(residual.double().square().mean(dim=0))}
         recent, smoothness = w.new_empty(0, w.shape[1]), self.rule.smoothness()
-        return ASkotchState(iteration, w, metrics, w, w, recent, seed=seed, smoothness=smoothness)
+        best = w if metrics["rel_residual"] <= 1 else torch.zeros_like(w)
+        return ASkotchState(
+            iteration, w, metrics, w, w, recent, best, seed=seed, smoothness=smoothness
+        )
 
     def relative(self, mean_square: Tensor) -> float:
         """Return the root of mean squares over those of the right-hand side: the worst target."""
@@ -234,45 +208,68 @@ class _Run:
         g = self.rule.blocks.gradient(B.index, s.ahead)
         share = 1 / (s.iteration + 1) if s.convexity else 1.0
         mean = s.convexity + share * (B.curvature - s.convexity)
-        mu = self.convexity(mean, s) if self.given is None else self.given
+        mu = self.convexity(mean, s.iteration) if self.given is None else self.given
         d = (B.P @ g) / B.L
-        moved = self.rule.moved(s.ahead, s.momentum, B, d, s.smoothness, mu)
-        return self.after(s, moved, g, mean)
+        moved = self.rule.moved(s.ahead, s.momentum, B, d, s.smoothness, mu, s.excess(mu))
+        return self.checked(self.after(s, moved, g, mean))
 
     def passes(self, iteration: int) -> float:
         """Return how often all pairs have been looked at after an iteration."""
         return iteration * self.rule.blocks.b / self.rule.blocks.n
 
-    def convexity(self, mean: float, s: ASkotchState) -> float:
+    def convexity(self, mean: float, iteration: int) -> float:
         """Return what is taken for the strong convexity, from the estimate of the blocks."""
-        return max(mean * DOUBT**s.restarts, (HORIZON / (HORIZON + self.passes(s.iteration))) ** 2)
+        return max(mean, (HORIZON / (HORIZON + self.passes(iteration))) ** 2)
 
-    def after(self, s: ASkotchState, moved: Any, g: Tensor, convexity: float) -> ASkotchState:
+    def window(self) -> int:
+        """Return how many blocks make a pass, at least those that make a mean."""
+        return max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
+
+    def after(
+        self, s: ASkotchState, moved: tuple[Tensor, Tensor, Tensor], g: Tensor, convexity: float
+    ) -> ASkotchState:
         coef, ahead, momentum = moved
-        window = max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
-        recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-window:]
-        mean, settled = float(recent.mean()), len(recent) == window
-        residual = self.relative(recent.mean(dim=0))
-        lost = self.relative(recent[-1]) > LOST
-        restart = lost or (settled and mean > WORSE**2 * s.least)
-        if lost:
-            coef = torch.zeros_like(coef)
-        if restart:
-            logger.info("iteration %d: the residual has grown, momentum starts again", s.iteration)
+        recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-self.window() :]
+        mean = float(recent.mean())
+        better = len(recent) == self.window() and mean < s.least
         return ASkotchState(
             iteration=s.iteration + 1,
             coef=coef,
             metrics={
-                "rel_residual": residual,
+                "rel_residual": self.relative(recent.mean(dim=0)),
                 "passes": self.passes(s.iteration + 1),
-                "restarts": s.restarts + restart,
+                "restarts": s.restarts,
             },
-            ahead=coef if restart else ahead,
-            momentum=coef if restart else momentum,
-            recent=recent[:0] if restart else recent,
-            least=math.inf if restart else min(s.least, mean if settled else math.inf),
+            ahead=ahead,
+            momentum=momentum,
+            recent=recent,
+            best=coef if better else s.best,
+            least=mean if better else s.least,
             convexity=convexity,
             smoothness=s.smoothness,
-            restarts=s.restarts + restart,
+            restarts=s.restarts,
             seed=s.seed,
         )
+
+    def checked(self, s: ASkotchState) -> ASkotchState:
+        """Return a state, or where it goes back to if residual and objective have grown.
+
+        The residual alone may grow while the error falls; the objective is the error. It costs two
+        passes, whenever the residual has grown fourfold.
+        """
+        if not self.relative(s.recent[-1]) <= LOST:
+            return s.back(self.relative(s.recent[-1]))
+        mean = float(s.recent.mean())
+        if len(s.recent) < self.window() or mean <= WORSE**2 * s.least:
+            return s
+        if self.objective(s.coef) <= self.objective(s.best):
+            return replace(s, best=s.coef, least=mean)
+        return s.back(self.relative(s.recent.mean(dim=0)))
+
+    def objective(self, w: Tensor) -> float:
+        """Return w' (K + D) w / 2 - w' y, each target in units of its own."""
+        problem = self.rule.blocks.problem.double()
+        y = problem.rhs
+        size = y.square().sum(dim=0)
+        values = (w * (problem.apply(w) / 2 - y)).sum(dim=0)
+        return float((values / torch.where(size > 0, size, 1.0)).sum())

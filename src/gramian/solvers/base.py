@@ -54,6 +54,11 @@ class State:
             if isinstance(value, Tensor):
                 setattr(self, f.name, _like_new(value))
 
+    @property
+    def verdict(self) -> str | None:
+        """The reason for which the solver itself would stop here; None as long as it would not."""
+        return None
+
 
 def _like_new(x: Tensor) -> Tensor:
     """Return a tensor itself if it lies in memory as a new one would, else a copy that does."""
@@ -281,6 +286,8 @@ def _reason(state: State, history: list[Row], stop: Sequence[Stop], asked: bool)
     if not (finite and bool(state.coef.isfinite().all())):
         logger.info("iteration %d: a metric or coefficient is not finite", state.iteration)
         return "diverged"
+    if state.verdict is not None:
+        return state.verdict
     reasons = (rule(history) for rule in stop)
     return next((reason for reason in reasons if reason), "callback" if asked else None)
 

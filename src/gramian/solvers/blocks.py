@@ -37,14 +37,18 @@ class Block:
     L : float
         The largest eigenvalue of P⁻¹ H, or a bound of it.
     curvature : float
-        The least curvature that a step can meet in the metric of L P: the ridge over L times
-        what P takes for an eigenvalue of K_BB that it does not know.
+        The least curvature that a step can meet in the metric of L P, as the mean over random
+        blocks has it: the ridge over L times what P takes for an eigenvalue of K_BB that it does
+        not know.
+    alone : float
+        The same for this block again and again, if blocks are fixed.
     """
 
     index: Int[Tensor, " b"]
     P: Any
     L: float
     curvature: float
+    alone: float
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,23 @@ class BlockRule(ABC):
         d: Float[Tensor, "b t"],
         smoothness: Float[Tensor, " B"],
         mu: float,
+        excess: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the coefficients, where the next gradient is taken, and the momentum."""
+        r"""Return the coefficients, where the next gradient is taken, and the momentum.
+
+        Parameters
+        ----------
+        w, z : Tensor of shape (n, t)
+            Where this gradient was taken, and the momentum.
+        B : Block
+        d : Tensor of shape (b, t)
+            Its step.
+        smoothness : Tensor of shape (B,)
+        mu : float
+            The strong convexity.
+        excess : float
+            At least 1: see `ASkotchState.excess`. From 1 / mu on there is no momentum.
+        """
 
     def generator(self, number: int) -> torch.Generator:
         """Return the generator that belongs to a number."""
@@ -143,17 +162,23 @@ def _nystrom(index: Tensor, H: Tensor, ridge: Tensor, rank: int, rng: torch.Gene
     last = 0.0 if whole else float(low.values[-1])
     P = LowRankInverse.build(low.factor, ridge + last)
     L = 1.0 if whole else max(SAFETY * _largest(H, ridge, P, rng), 1.0)
-    return Block(index, P, L, least / (L * (least + last)))
+    curvature = least / (L * (least + last))
+    return Block(index, P, L, curvature, curvature)
 
 
 def _plain(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
     """Take P = I."""
     L = SAFETY * _largest(H, ridge, _Identity(), rng)
-    return Block(index, _Identity(), L, float(ridge.min()) / L)
+    curvature = float(ridge.min()) / L
+    return Block(index, _Identity(), L, curvature, curvature)
 
 
 def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
-    """Take P = H; 1 / (H⁻¹)_ii is the ridge and what the other rows of the block leave of row i."""
+    """Take P = H; 1 / (H⁻¹)_ii is the ridge and what the other rows of the block leave of row i.
+
+    The mean of the steps of random blocks is that of H⁻¹, to which rows with a like one in the
+    block give most. In fixed blocks such rows may never meet: the mean is that of what is left.
+    """
     some = torch.randperm(len(H), generator=rng)[:PROBES]
     units = H.new_zeros(len(H), len(some))
     units[some, torch.arange(len(some))] = 1.0
@@ -167,8 +192,9 @@ def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Blo
             f"a block of K + {float(ridge.min()):.1e} I is singular to rounding ({error}); raise "
             "the penalty, or use block_solver='nystrom'"
         ) from error
-    left = 1 / la.solve_triangular(A, units, lower=False, transpose=True).square().sum(dim=0)
-    return Block(index, _Cholesky(A), 1.0, float(ridge.min() / left.mean()))
+    seen = la.solve_triangular(A, units, lower=False, transpose=True).square().sum(dim=0)
+    curvature, alone = ridge.min() * seen.mean(), ridge.min() / (1 / seen).mean()
+    return Block(index, _Cholesky(A), 1.0, float(curvature), float(alone))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -56,7 +56,8 @@ class FixedBlocks(BlockRule):
 
     def block(self, number: int) -> Block:
         """Return a block with its P, the same each time."""
-        return self.blocks.build(self.partition[number], self.generator(number + APART))
+        B = self.blocks.build(self.partition[number], self.generator(number + APART))
+        return replace(B, curvature=B.alone)
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
         rng = self.generator(iteration)
@@ -70,15 +71,17 @@ class FixedBlocks(BlockRule):
         d: Float[Tensor, "b t"],
         smoothness: Float[Tensor, " B"],
         mu: float,
+        excess: float = 1.0,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the next x, w and z."""
         at = B.index.to(d.device)
         x = w.index_add(0, at, d, alpha=-1)
-        if not self.accelerated:
+        if not self.accelerated or min(mu, 1.0) * excess >= 1:
             return x, x, x
         S, mu = float((smoothness**ALPHA).sum()), mu / len(smoothness)
-        tau = 2 / (1 + math.sqrt(4 * S**2 / mu + 1))
-        gamma = 1 / (tau * S**2)
+        nu = excess * S**2
+        tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))
+        gamma = 1 / (tau * nu)
         p = B.L**ALPHA / S
         z = (z + gamma * mu * w).index_add_(0, at, d, alpha=-gamma * B.L ** (1 - BETA) / p)
         z /= 1 + gamma * mu

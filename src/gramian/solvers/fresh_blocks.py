@@ -44,14 +44,16 @@ class FreshBlocks(BlockRule):
         d: Float[Tensor, "b t"],
         smoothness: Tensor,
         mu: float,
+        excess: float = 1.0,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the next W, Y and V."""
         at = B.index.to(d.device)
         W = Y.index_add(0, at, d, alpha=-1)
-        if not self.accelerated:
+        mu = min(mu, 1.0)
+        if not self.accelerated or mu * excess >= 1:
             return W, W, W
-        nu = self.blocks.n / self.blocks.b
-        mu = min(mu, 1.0) / nu
+        share = self.blocks.b / self.blocks.n
+        mu, nu = mu * share, excess / share
         beta, gamma = 1 - math.sqrt(mu / nu), 1 / math.sqrt(mu * nu)
         alpha = 1 / (1 + gamma * nu)
         V = torch.lerp(Y, V, beta).index_add_(0, at, d, alpha=-gamma)

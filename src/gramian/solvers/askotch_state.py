@@ -1,0 +1,103 @@
+"""ASkotchState: where ASkotch is, the best it has seen, and how it goes on or back."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import State
+
+logger = logging.getLogger("gramian")
+
+CAUTIONS = 2
+"""Returns to the best coefficients: the first weakens the momentum, the second ends it."""
+
+
+@dataclass
+class ASkotchState(State):
+    """All that the method needs to go on.
+
+    Attributes
+    ----------
+    ahead, momentum : Tensor of shape (n, t)
+        Where the next gradient is taken and what carries the momentum: w and z of the paper, whose
+        x is `coef`; Y, V and W in later versions of it.
+    recent : Tensor of shape (k, t)
+        Mean squares of the last block residuals: those of about one pass, 20 at least.
+    best : Tensor of shape (n, t)
+        The coefficients at the least mean of them, the start before there is one.
+    least : float
+        That mean.
+    convexity : float
+        Mean of the estimates of the strong convexity.
+    smoothness : Tensor of shape (B,)
+        L of each block, if blocks are fixed.
+    restarts : int
+        How often it went back to `best`.
+    lost : bool
+        Whether nothing is left to try: the solver says "diverged".
+    seed : int
+        From which, with the number of the iteration, each block is drawn.
+    """
+
+    ahead: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
+    momentum: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
+    recent: Float[Tensor, "k t"] = field(default_factory=lambda: torch.empty(0, 0))
+    best: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
+    least: float = math.inf
+    convexity: float = 0.0
+    smoothness: Float[Tensor, " B"] = field(default_factory=lambda: torch.empty(0))
+    restarts: int = 0
+    lost: bool = False
+    seed: int = 0
+
+    @property
+    def verdict(self) -> str | None:
+        return "diverged" if self.lost else None
+
+    def excess(self, mu: float) -> float:
+        r"""Return the factor by which :math:`\nu` is taken larger for a strong convexity.
+
+        1 at first, :math:`\mu^{-1/2}` after one restart, infinite from the second one on: from
+        :math:`\mu^{-1}` on, the largest value there can be, the step has no momentum.
+        """
+        return (
+            math.inf if self.restarts >= CAUTIONS else min(mu, 1.0) ** (-self.restarts / CAUTIONS)
+        )
+
+    def back(self, residual: float) -> ASkotchState:
+        """Return the state that starts again from the best coefficients, or gives up there."""
+        lost = self.restarts >= CAUTIONS
+        if lost:
+            logger.warning(
+                "ASkotch: diverged at iteration %d, the residual has grown to %.1e without momentum"
+                " and in float64; the best coefficients are kept. Raise the penalty, take larger "
+                "blocks, or use solver='pcg'",
+                self.iteration,
+                residual,
+            )
+        else:
+            logger.info(
+                "ASkotch: iteration %d, the residual has grown to %.1e: back to the best "
+                "coefficients, with %s momentum",
+                self.iteration,
+                residual,
+                "less" if self.restarts + 1 < CAUTIONS else "no",
+            )
+        restarts = self.restarts + (not lost)
+        return replace(
+            self,
+            coef=self.best,
+            metrics=self.metrics | {"restarts": restarts},
+            ahead=self.best,
+            momentum=self.best,
+            recent=self.recent[:0],
+            least=math.inf,
+            restarts=restarts,
+            lost=lost,
+        )
