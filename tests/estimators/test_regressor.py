@@ -105,6 +105,12 @@ class TestWeights:
         est = KernelRidge(landmarks=10, random_state=0).fit(X, Y, sample_weight=weight)
         assert sorted(est.landmark_index_) == list(range(10))
 
+    def test_a_landmark_weighs_what_its_row_does(self):
+        # all rows are landmarks: with their weights the preconditioner is the inverse
+        weight = np.random.default_rng(2).uniform(0.1, 10, N)
+        est = KernelRidge(lengthscale=1.5, penalty=1e-3, landmarks=N, solver="falkon", tol=1e-8)
+        assert est.fit(X, Y, sample_weight=weight).n_iter_ <= 2
+
     def test_one_number_for_all_rows(self):
         one, none = (KernelRidge().fit(X, Y, sample_weight=w).predict(NEW) for w in (3.0, None))
         np.testing.assert_allclose(one, none, rtol=1e-8)

@@ -86,6 +86,7 @@ def entries() -> list[Mutant]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="part of the group, the file or the texts")
+    parser.add_argument("--trust", action="store_true", help="that tests pass without an error")
     parser.add_argument("--check", action="store_true", help="run nothing")
     given = parser.parse_args()
     chosen = [m for m in entries() if given.only in f"{m} {m.old} {m.new}"]
@@ -99,7 +100,8 @@ def main() -> int:
         tree = _copy(Path(folder))
         for name in HEAVY:
             importlib.import_module(name)
-        if broken := [tests for tests in _distinct(chosen) if _run(tree, tests)[0] != "survived"]:
+        first = [] if given.trust else _distinct(chosen)
+        if broken := [tests for tests in first if _run(tree, tests)[0] != "survived"]:
             print("these fail without any error:", *broken, sep="\n")
             return 1
         return _report([(m, *_outcome(tree, m)) for m in chosen])
