@@ -86,28 +86,31 @@ class Answer:
         At the rows of the test.
     blurred : float
         How far `values` move, as a root mean square relative to the targets, if each kernel entry
-        is off by `noise` at random: what rounding may do.
+        is off by `noise` at random, in the fit or in the prediction alone: what rounding may do.
     gain : float
         The largest error of the values, in the same units, for a relative residual of 1.
     fitted : ndarray of shape (n, t)
         At the rows of training.
+    normal_gain : float
+        As `gain`, for the residual of the normal equations.
     """
 
     values: np.ndarray
     blurred: float
     gain: float
     fitted: np.ndarray
+    normal_gain: float = 0.0
 
 
-def size(values: np.ndarray) -> float:
-    """Return the largest root mean square of the columns."""
-    return float(np.sqrt(np.mean(values**2, axis=0)).max()) if len(values) else 0.0
+def scale(y: np.ndarray) -> np.ndarray:
+    """Return the root mean square of each column, one where that is zero."""
+    found = np.sqrt(np.mean(y**2, axis=0))
+    return np.where(found > 0, found, 1.0)
 
 
 def relative(error: np.ndarray, y: np.ndarray) -> float:
     """Return the largest root mean square of the columns of an error over those of y."""
-    scale = np.sqrt(np.mean(y**2, axis=0))
-    return size(error / np.where(scale > 0, scale, 1.0))
+    return float(np.sqrt(np.mean((error / scale(y)) ** 2, axis=0)).max())
 
 
 def full(p: Problem, rng: np.random.Generator) -> Answer:
@@ -115,24 +118,20 @@ def full(p: Problem, rng: np.random.Generator) -> Answer:
     ridge = np.diag(p.w.sum() * p.penalty / p.w)
     train, test, _ = p.sides
 
-    def predict(K: np.ndarray, K_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        coef = _solve(K + ridge, p.y)
-        return K_test @ coef, K @ coef
-
-    values, fitted = predict(p.K, p.K_test)
-    moved, _ = predict(
-        p.K + _symmetric(_noise(train, train, p.noise, rng)),
-        p.K_test + _noise(test, train, p.noise, rng),
-    )
+    coef = _solve(p.K + ridge, p.y)
+    values = p.K_test @ coef
+    in_fit, in_test = _noise(train, train, p.noise, rng), _noise(test, train, p.noise, rng)
+    moved = p.K_test @ _solve(p.K + _symmetric(in_fit) + ridge, p.y)
     gain = np.linalg.norm(_solve(p.K + ridge, p.K_test.T), 2) * np.sqrt(len(p.y) / len(test))
-    return Answer(values, relative(moved - values, p.y), float(gain), fitted)
+    blurred = max(relative(moved - values, p.y), relative(in_test @ coef, p.y))
+    return Answer(values, blurred, float(gain), p.K @ coef)
 
 
 def nystrom(p: Problem, rng: np.random.Generator) -> Answer:
     """Return the answer for m landmarks: least squares on features of K_mm, with a ridge.
 
     `gain` is that of a residual in coordinates in which the Hessian is the identity, as those of
-    FALKON nearly are.
+    FALKON nearly are; `normal_gain` that of the residual of the normal equations.
     """
     root_w, N = np.sqrt(p.w)[:, None], p.w.sum()
     E = root(p.K_mm)
@@ -140,22 +139,27 @@ def nystrom(p: Problem, rng: np.random.Generator) -> Answer:
     zeros = np.zeros((E.shape[1], p.y.shape[1]))
     stacked_y = np.concatenate([root_w * p.y, zeros])
 
-    def predict(K: np.ndarray, K_test: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def solved(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         stacked = np.concatenate([root_w * (K @ E), np.sqrt(N * p.penalty) * np.eye(len(zeros))])
-        beta = scipy.linalg.lstsq(stacked, stacked_y)[0]
-        return K_test @ (E @ beta), K @ (E @ beta), stacked
+        return E @ scipy.linalg.lstsq(stacked, stacked_y)[0], stacked
 
-    values, fitted, stacked = predict(p.K, p.K_test)
-    moved, _, _ = predict(
-        p.K + _noise(train, centers, p.noise, rng), p.K_test + _noise(test, centers, p.noise, rng)
-    )
+    coef, stacked = solved(p.K)
+    values = p.K_test @ coef
+    in_fit, in_test = _noise(train, centers, p.noise, rng), _noise(test, centers, p.noise, rng)
+    moved = p.K_test @ solved(p.K + in_fit)[0]
+    blurred = max(relative(moved - values, p.y), relative(in_test @ coef, p.y))
     Q, R = scipy.linalg.qr(stacked, mode="economic")
     pulled = np.linalg.norm(Q.T @ stacked_y, axis=0)
     whitened = scipy.linalg.solve_triangular(R.T, (p.K_test @ E).T, lower=True)
-    per_target = np.linalg.norm(whitened, 2) * pulled / np.sqrt(len(test))
-    scale = np.sqrt(np.mean(p.y**2, axis=0))
-    gain = float(np.max(per_target / np.where(scale > 0, scale, 1.0)))
-    return Answer(values, relative(moved - values, p.y), gain, fitted)
+    rhs = np.linalg.norm(p.K.T @ (p.w[:, None] * p.y), axis=0)
+    back = scipy.linalg.solve_triangular(R, whitened).T @ E.T
+    return Answer(values, blurred, _gain(whitened, pulled, p), p.K @ coef, _gain(back, rhs, p))
+
+
+def _gain(from_residual: np.ndarray, rhs: np.ndarray, p: Problem) -> float:
+    """Return the largest relative error of the values for a residual as large as the rhs."""
+    norm = np.linalg.norm(from_residual, 2) / np.sqrt(len(p.K_test))
+    return float(np.max(norm * rhs / scale(p.y)))
 
 
 def root(K_mm: np.ndarray, cut: float = EPS) -> np.ndarray:

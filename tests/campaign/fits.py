@@ -69,7 +69,7 @@ def _ridge(c: Configuration, data: Data, folder: Path) -> Judged:
         again = KernelModel.load(folder / "saved.model").predict(
             _in(c, data.X_test, folder / "test"), engine=est.engine_
         )
-        if dense.relative(again.numpy() - values, values) > 1e-6:
+        if dense.relative(again.numpy() - values, codes) > 1e-6:
             return lambda said: Verdict(WRONG, np.inf, note="a loaded model predicts otherwise")
     answer = _answer(c, data, codes, est)
     reported = _reported(est)

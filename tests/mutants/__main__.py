@@ -4,8 +4,8 @@
     make mutants ARGS="--only falkon"     # those of a group, or whose file or text has this in it
     make mutants ARGS="--check"           # only whether each entry still fits the sources
 
-Each entry of mutants.toml is a wrong line and the tests that should fail with it. It is written into
-a copy of the tree, these tests run there until the first failure, and the line is put back. What
+Each entry of mutants.toml is a wrong line and the tests that should fail with it. It is written
+into a copy of the tree, these tests run there until the first failure, and it is put back. What
 survives is a hole in the suite, or is explained in its entry. An entry whose old text is not found
 exactly once has to be brought up to date first: nothing runs until then.
 
@@ -179,8 +179,9 @@ def _child(tree: Path, tests: list[str]) -> None:
     with open(os.devnull, "w") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
-        import gramian
         import pytest
+
+        import gramian
 
         if not gramian.__file__.startswith(str(tree)):
             os._exit(9)
