@@ -75,9 +75,9 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     -----
     Cost per iteration: n b kernel evaluations, b² for the block and b³ / 3 operations, about
     :math:`b^2 r` with Nystrom blocks; a pass over all pairs is n / b iterations. Memory: b²
-    numbers, and six vectors of n numbers per target. The residual in the history is that of the blocks of about the
-    last pass, each at the time it was drawn, which costs nothing. Iterates are float64; kernel
-    entries and P have the dtype of the rows, those of ``"exact"`` are float64.
+    numbers, and six vectors of n numbers per target. The residual in the history is that of the
+    blocks of about the last pass, each at the time it was drawn, which costs nothing. Iterates are
+    float64; kernel entries and P have the dtype of the rows, those of ``"exact"`` are float64.
 
     Departures: blocks of up to 4,000 rows, all automatic ones below 400,000 rows, are solved
     exactly, with L = 1 and without rank; the paper has Nystrom blocks only. It takes N penalty for
