@@ -44,12 +44,20 @@ def test_thinning_keeps_each_with_its_probability(probability, rng):
     assert close(found, torch.full((30,), probability))
 
 
-def test_multinomial_follows_its_weights(rng):
+def test_multinomial_draws_follow_their_weights(rng):
     weight = torch.tensor([0.0, 1.0, 3.0, 0.0, 6.0])
-    positions, counts = sampling.multinomial(weight, 100_000, rng)
+    positions, probability = sampling.multinomial(weight, 100, rng)
     assert positions.tolist() == [1, 2, 4]
-    assert int(counts.sum()) == 100_000
-    torch.testing.assert_close(counts / 1e5, torch.tensor([0.1, 0.3, 0.6]), atol=7e-3, rtol=0)
+    expected = 1 - (1 - torch.tensor([0.1, 0.3, 0.6], dtype=torch.float64)) ** 100
+    torch.testing.assert_close(probability, expected)
+    found = inclusions(lambda: sampling.multinomial(weight, 2, rng)[0], 5)
+    assert close(found, 1 - (1 - weight / 10) ** 2)
+
+
+def test_multinomial_with_one_position_draws_it(rng):
+    positions, probability = sampling.multinomial(torch.tensor([0.0, 2.0]), 3, rng)
+    assert positions.tolist() == [1]
+    assert probability.tolist() == [1]
 
 
 class TestProportional:

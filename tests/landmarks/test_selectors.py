@@ -186,7 +186,8 @@ class TestPath:
         path = selector.select_path(K, rng=torch.Generator().manual_seed(5))
         chosen = selector.select(K, rng=torch.Generator().manual_seed(5))
         assert torch.equal(path[-1].dictionary.index, chosen.index)
-        assert path[-1].penalty == chosen.penalty < path[-2].penalty
+        assert path[-1].penalty == pytest.approx(chosen.penalty, rel=1e-9)
+        assert chosen.penalty < path[-2].penalty
         assert all(len(level.dictionary) <= 100 for level in path)
 
     @pytest.mark.parametrize("name", ["bless", "bless_r"])
@@ -196,7 +197,8 @@ class TestPath:
         )
         assert len(path) == 1
         copies = path[0].dictionary.copies
-        assert len(copies.unique()) <= 3  # "bless": by how often a row was drawn
+        # "bless": by how often a row was a candidate
+        assert len((copies / copies.max()).mul(1e6).round().unique()) <= 3
 
     @pytest.mark.parametrize("name", ["bless", "bless_r"])
     def test_cost_does_not_grow_with_the_rows(self, name):

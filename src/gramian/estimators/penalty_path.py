@@ -185,7 +185,7 @@ def _and_beyond(levels: Sequence[Level], smallest: float) -> Iterator[Level]:
     yield from levels
     penalty = levels[-1].penalty / BEYOND
     while penalty >= smallest:
-        yield Level(penalty, levels[-1].dictionary, math.nan)
+        yield Level(penalty, levels[-1].dictionary, math.nan, levels[-1].coverage)
         penalty /= BEYOND
 
 

@@ -52,21 +52,22 @@ def bernoulli(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Ten
 
 def multinomial(
     weight: Float[Tensor, " n"], draws: int, rng: torch.Generator
-) -> tuple[Int[Tensor, " k"], Int[Tensor, " k"]]:
+) -> tuple[Int[Tensor, " k"], Float[Tensor, " k"]]:
     """Draw positions in proportion to `weight`, with replacement.
 
     `torch.multinomial` ends at 2²⁴ positions.
 
     Returns
     -------
-    positions, counts
-        Each position once, and how often it was drawn.
+    positions, probability
+        Each position once, in increasing order, and how likely it was to be drawn at all.
     """
     total = weight.double().cumsum(0)
     u = torch.rand(draws, generator=rng, dtype=torch.float64) * total[-1]
     drawn = torch.searchsorted(total, u, right=True).clamp(max=len(weight) - 1)
-    positions, counts = drawn.unique(return_counts=True)
-    return positions, counts
+    positions = drawn.unique()
+    share = (weight[positions].double() / total[-1]).clamp(max=1.0)
+    return positions, -torch.expm1(draws * torch.log1p(-share))
 
 
 def proportional(scores: Float[Tensor, " n"], m: int) -> Float[Tensor, " n"]:

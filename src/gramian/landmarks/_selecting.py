@@ -6,12 +6,13 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import as_positive
 from ..operators import KernelOperator
 from . import _sampling
+from ._candidates import Candidates
 from .base import Landmarks, SizeOrPenalty, capped
 from .leverage import Dictionary
 
@@ -37,22 +38,28 @@ class Level:
     dictionary : Dictionary
     effective_dimension : float
         The estimate from which the number of rows follows.
+    coverage : float
+        The share of the distinct rows that the dictionary has, as far as that is known.
     """
 
     penalty: float
     dictionary: Dictionary
     effective_dimension: float
+    coverage: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeverageSelector(SizeOrPenalty):
-    """Draws rows in proportion to their leverage scores at a penalty.
+    """Draws distinct rows in proportion to their leverage scores at a penalty.
+
+    Equal rows are drawn as one, with the sum of their scores; see `Candidates`.
 
     Parameters
     ----------
     m : int, optional
         Number of landmarks. The penalty then is the one at which `oversampling` times the
-        effective dimension is m, and the last draw has exactly m rows.
+        effective dimension is m, and the last draw has exactly m rows; all distinct rows if
+        there are not as many.
     penalty : float, optional
         Ridge per sample. Landmarks: about `oversampling` times the effective dimension.
     oversampling : float, default=3
@@ -71,7 +78,8 @@ class LeverageSelector(SizeOrPenalty):
             return landmarks_of(K, self.sample(K, self.penalty, rng=rng))
         m = capped(int(self.m or 0), n)
         if m == n:
-            return landmarks_of(K, Level(0.0, Dictionary.whole(torch.arange(n)), float(n)))
+            every = Candidates.all(K).whole()
+            return landmarks_of(K, Level(0.0, every, float(len(every)), 1.0))
         return landmarks_of(K, self.sample_of_size(K, m, rng=rng))
 
     @abstractmethod
@@ -85,37 +93,31 @@ class LeverageSelector(SizeOrPenalty):
 
 def landmarks_of(K: KernelOperator, level: Level) -> Landmarks:
     """Return the rows of a dictionary as landmarks."""
-    n, m = K.shape[0], len(level.dictionary)
-    info = {"effective_dimension": level.effective_dimension, "coverage": m / n}
+    info = {"effective_dimension": level.effective_dimension, "coverage": level.coverage}
     return level.dictionary.landmarks(K, level.penalty, info)
 
 
 def independent(
-    index: Int[Tensor, " r"],
-    scores: Float[Tensor, " r"],
+    candidates: Candidates,
+    scores: Float[Tensor, " k"],
     oversampling: int | float,
     rng: torch.Generator,
-    share: float = 1.0,
 ) -> Dictionary:
     """Keep each candidate on its own, with total probability min(1, oversampling · score).
 
-    `share` is the probability with which a row became a candidate. One row is kept in any case.
+    The score of equal rows is their number times that of each, `scores`. One is kept in any case.
     """
-    p = (oversampling * scores).clamp(max=share)
-    kept = _sampling.bernoulli(p / share, rng)
+    p = (oversampling / candidates.share * candidates.times * scores).clamp(max=1.0)
+    kept = _sampling.bernoulli(p, rng)
     if len(kept) == 0:  # of all rows at once: its probability is what the largest score gives
         kept = p.argmax().reshape(1)
-    return Dictionary(index[kept], p[kept].clamp(min=1e-300))
+    return candidates.sampled(kept, p[kept])
 
 
 def of_size(
-    index: Int[Tensor, " r"],
-    scores: Float[Tensor, " r"],
-    m: int,
-    rng: torch.Generator,
-    share: float = 1.0,
+    candidates: Candidates, scores: Float[Tensor, " k"], m: int, rng: torch.Generator
 ) -> Dictionary:
     """Keep exactly m candidates, with probabilities proportional to their scores up to one."""
-    p = _sampling.proportional(scores, m)
+    p = _sampling.proportional(candidates.times * scores, m)
     kept = _sampling.systematic(p, rng)
-    return Dictionary(index[kept], share * p[kept])
+    return candidates.sampled(kept, p[kept])

@@ -8,6 +8,7 @@ import torch
 
 from ..operators import KernelOperator
 from . import _sampling
+from ._candidates import Candidates
 from ._selecting import CANDIDATES, Level, independent
 from .base import selectors
 from .bless import PathSelector
@@ -37,7 +38,8 @@ class BlessR(PathSelector):
 
     Notes
     -----
-    Cost: that of `Bless` with :math:`q_1 = q_2`; the scores are a little more accurate.
+    Cost: that of `Bless` with :math:`q_1 = q_2`; the scores are a little more accurate, and the
+    weights suit FALKON's preconditioner better: no landmark comes by chance, several times over.
 
     Departures: scores of level h are computed at :math:`\lambda_h`, as in the authors' code;
     algorithm 2 as printed uses :math:`\lambda_{h-1}`. The authors' code weights a row by
@@ -68,7 +70,9 @@ class BlessR(PathSelector):
         U = _sampling.thinned(n, beta, rng)
         if len(U) == 0:
             U = _sampling.distinct(n, 1, rng)
-        scores = Scorer.build(K, previous, penalty)(U)
-        d = float(scores.sum()) / beta
+        drawn = Candidates.of(K, U, share=beta)
+        scores = drawn.scores(Scorer.build(K, previous, penalty))
+        d = drawn.effective_dimension(scores)
         factor = max(self.oversampling, least / d) if least > 1 and d > 0 else self.oversampling
-        return Level(penalty, independent(U, scores, factor, rng, beta), d)
+        dictionary = independent(drawn, scores, factor, rng)
+        return Level(penalty, dictionary, d, drawn.coverage(dictionary, n))

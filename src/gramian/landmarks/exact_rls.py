@@ -12,6 +12,7 @@ from .. import _linalg as la
 from .._checks import as_bytes, readable_bytes
 from .._spectrum import Spectrum
 from ..operators import KernelOperator
+from ._candidates import Candidates
 from ._selecting import Level, LeverageSelector, independent, of_size
 from .base import selectors
 
@@ -84,10 +85,10 @@ class ExactRLS(LeverageSelector):
     memory_limit: int | str = "8GB"
 
     def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
-        scores = exact_scores(K, penalty, self.memory_limit)
-        index = torch.arange(len(scores))
-        dictionary = independent(index, scores, self.oversampling, rng)
-        return Level(penalty, dictionary, float(scores.sum()))
+        scores, rows = exact_scores(K, penalty, self.memory_limit), Candidates.all(K)
+        dictionary = independent(rows, scores[rows.index], self.oversampling, rng)
+        d = float(scores.sum())
+        return Level(penalty, dictionary, d, rows.coverage(dictionary, len(scores)))
 
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         n = K.shape[0]
@@ -96,5 +97,6 @@ class ExactRLS(LeverageSelector):
         penalty = Spectrum.build(lambda v: matrix @ v / n, n, matrix.device).penalty_for(
             m / self.oversampling, least
         )
-        scores = _scores_(matrix, n * penalty)
-        return Level(penalty, of_size(torch.arange(n), scores, m, rng), float(scores.sum()))
+        scores, rows = _scores_(matrix, n * penalty), Candidates.all(K)
+        dictionary = of_size(rows, scores[rows.index], m, rng)
+        return Level(penalty, dictionary, float(scores.sum()), rows.coverage(dictionary, n))

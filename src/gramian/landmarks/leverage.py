@@ -33,11 +33,11 @@ class Dictionary:
     Attributes
     ----------
     index : Tensor of shape (k,)
-        Distinct row numbers.
+        Distinct row numbers, of distinct rows unless it says otherwise.
     copies : Tensor of shape (k,)
-        In expectation, how often a row is drawn (its total probability of inclusion if that is
-        once at most), over how often it was: so that :math:`\sum_j \phi_j \phi_j^\top /
-        \mathrm{copies}_j` has the mean :math:`\sum_i \phi_i \phi_i^\top`.
+        The total probability of inclusion of a row, over the number of rows that equal it: so
+        that :math:`\sum_j \phi_j \phi_j^\top / \mathrm{copies}_j` has the mean :math:`\sum_i
+        \phi_i \phi_i^\top`.
     """
 
     index: Int[Tensor, " k"]

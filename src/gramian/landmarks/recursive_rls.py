@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from ..operators import KernelOperator
+from ._candidates import Candidates, row_keys
 from ._selecting import FEW, Level, LeverageSelector, independent, of_size
 from .base import SizeOrPenalty, selectors
 from .leverage import Dictionary, Scorer, gram, own_scores
@@ -50,7 +52,8 @@ class RecursiveRLS(LeverageSelector):
     -----
     Cost: with a dictionary of s rows, about 2 n s kernel evaluations and :math:`n s^2`
     operations; accelerated :math:`n m`. Memory :math:`8 s^2` bytes and a block of rows. A
-    sequential source is passed over twice a level, :math:`\log_2(n / s)` levels.
+    sequential source is passed over twice a level, :math:`\log_2(n / s)` levels, and once more to
+    find equal rows.
 
     Departures: the base of the fixed-budget version is its smallest prefix (m/2 to m rows); inner
     levels have about 64 rows at least. The
@@ -80,21 +83,23 @@ class RecursiveRLS(LeverageSelector):
         order = torch.randperm(n, generator=rng)
         base = 192 * math.log(1 / self.delta)
         sizes = _halvings(n, base)
-        dictionary, d = Dictionary.whole(order[: sizes[0]].sort().values), 0.0
+        keys = row_keys(K.rows)
+        rows = _prefix(keys, order, sizes[0])
+        dictionary, d = rows.whole(), 0.0
         if sizes == [n]:
-            d = float(
-                own_scores(K, K.rows.take(dictionary.index), dictionary.copies, penalty).sum()
-            )
+            own = own_scores(K, K.rows.take(rows.index), dictionary.copies, penalty)
+            d = rows.effective_dimension(own)
         for level, size in enumerate(sizes[1:]):
-            prefix = order[:size].sort().values
+            rows = _prefix(keys, order, size)
             # the recursion's delta is a third from call to call, and the outermost comes last
             delta = self.delta / 3 ** (len(sizes) - 2 - level)
-            scores = Scorer.build(K, dictionary, penalty)(prefix)
-            d = float(scores.sum())
+            scores = rows.scores(Scorer.build(K, dictionary, penalty))
+            d = rows.effective_dimension(scores)
             scores = (OVERESTIMATE * scores).clamp(max=1.0)
-            factor = self.oversampling or 16 * math.log(max(float(scores.sum()) / delta, math.e))
-            dictionary = independent(prefix, scores, factor, rng)
-        return Level(penalty, dictionary, d)
+            total = rows.effective_dimension(scores)
+            factor = self.oversampling or 16 * math.log(max(total / delta, math.e))
+            dictionary = independent(rows, scores, factor, rng)
+        return Level(penalty, dictionary, d, rows.coverage(dictionary, n))
 
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         n = K.shape[0]
@@ -102,15 +107,18 @@ class RecursiveRLS(LeverageSelector):
         inner = max(inner, FEW)
         order = torch.randperm(n, generator=rng)
         sizes = _halvings(n, inner)
-        dictionary = Dictionary.whole(order[: sizes[0]].sort().values)
+        keys = row_keys(K.rows)
+        dictionary = _prefix(keys, order, sizes[0]).whole()
         for size in sizes[1:-1]:
-            prefix = order[:size].sort().values
-            scores = Scorer.build(K, dictionary, _tail_penalty(K, dictionary, inner))(prefix)
-            dictionary = independent(prefix, scores, _log(inner), rng)
+            rows = _prefix(keys, order, size)
+            scorer = Scorer.build(K, dictionary, _tail_penalty(K, dictionary, inner))
+            dictionary = independent(rows, rows.scores(scorer), _log(inner), rng)
         penalty = _tail_penalty(K, dictionary, min(inner, m))
-        scores = Scorer.build(K, dictionary, penalty)()
-        level = of_size(torch.arange(n), scores, m, rng)
-        return Level(penalty, level, float(scores.sum()))
+        rows = _prefix(keys, order, n)
+        scores = rows.scores(Scorer.build(K, dictionary, penalty))
+        dictionary = of_size(rows, scores, m, rng)
+        d = rows.effective_dimension(scores)
+        return Level(penalty, dictionary, d, rows.coverage(dictionary, n))
 
 
 def _halvings(n: int, base: int | float) -> list[int]:
@@ -119,6 +127,12 @@ def _halvings(n: int, base: int | float) -> list[int]:
     while sizes[-1] > max(base, 1):
         sizes.append(math.ceil(sizes[-1] / 2))
     return sizes[::-1]
+
+
+def _prefix(keys: Tensor, order: Tensor, size: int) -> Candidates:
+    """Return the distinct rows among the first `size` in a random order."""
+    index = order[:size].sort().values
+    return Candidates.among(keys[index], index)
 
 
 def _log(m: int) -> float:

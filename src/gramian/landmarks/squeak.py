@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from .._checks import as_count
 from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
+from ._candidates import Candidates, first_of_each, keys_of
 from ._selecting import Level, LeverageSelector
 from .base import selectors
 from .leverage import Dictionary, own_scores, spectrum
@@ -22,15 +24,16 @@ class Squeak(LeverageSelector):
 
     A new row enters with probability p = 1. The union is scored by itself, eq. (3) of `Scorer`;
     :math:`p_i` becomes :math:`\min(p_i, q \tilde\ell_i)`, and a row stays with probability new p
-    over old p. So :math:`p_i`, the weight in A, is the total probability.
+    over old p. So :math:`p_i`, the weight in A, is the total probability. A row that equals one of
+    the dictionary adds one to its 1 / p.
 
     Parameters
     ----------
     m : int, optional
         Number of landmarks: the penalty is chosen for some more, 1.1 m + 3 sqrt(m), from the
         spectrum of a uniform sample, and the last dictionary is thinned to m. If it has fewer rows,
-        another pass is made with a quarter of the penalty; there are fewer than m only if K has no
-        such rank.
+        another pass is made with a quarter of the penalty; if K has no such rank, with a least
+        probability for each row.
     penalty : float, optional
         Ridge per sample.
     oversampling : float, default=3
@@ -42,7 +45,7 @@ class Squeak(LeverageSelector):
     -----
     Cost, with s rows in the dictionary and chunks of c: :math:`n (s + c)^2 / c` kernel
     evaluations and :math:`n (s + c)^3 / c` operations, memory :math:`8 (s + c)^2` bytes, one pass
-    over the rows, in their order.
+    over the rows, in their order; with `m` two more, without the kernel, and 8 n bytes.
 
     References
     ----------
@@ -57,23 +60,31 @@ class Squeak(LeverageSelector):
         as_count(self.chunk, "chunk")
 
     def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
-        J, d = Dictionary.empty(), 0.0
+        return self._pass(K, penalty, 0.0, rng)
+
+    def _pass(self, K: KernelOperator, penalty: float, least: float, rng: torch.Generator) -> Level:
+        """Return the dictionary after one pass, in which no row has less than a probability."""
+        J, keys, d = Dictionary.empty(), torch.empty(0, dtype=torch.int64), 0.0
         points: Tensor | None = None
         for part, block in K.rows.blocks(self.chunk):
-            J = _union(J, Dictionary.whole(torch.arange(part.start, part.stop)))
-            points = _stacked(K, points, block, J)
+            new = Dictionary.whole(torch.arange(part.start, part.stop))
+            keys = torch.cat([keys, keys_of(block)])
+            J, first = _union(J, new, keys)
+            keys, points = keys[first], _stacked(K, points, block, J, first)
             scores = own_scores(K, points, J.copies, penalty)
             d = float((scores / J.copies).sum())
-            p = torch.minimum(J.copies, self.oversampling * scores)
+            p = torch.minimum(J.copies, (self.oversampling * scores).clamp(min=least))
             kept = _sampling.bernoulli(p / J.copies, rng)
             if len(kept) == 0:
                 kept = p.argmax().reshape(1)
-            J = Dictionary(J.index[kept], p[kept].clamp(min=1e-300))
+            J, keys = Dictionary(J.index[kept], p[kept].clamp(min=1e-300)), keys[kept]
             points = None if K.rows.sparse else points[kept]
-        return Level(penalty, J, d)
+        return Level(penalty, J, d, len(J) / K.shape[0])
 
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
-        n = K.shape[0]
+        n, rows = K.shape[0], Candidates.all(K)
+        if len(rows) <= m:
+            return Level(0.0, rows.whole(), float(len(rows)), 1.0)
         index = _sampling.distinct(n, min(n, max(2 * m, 500)), rng)
         seen = spectrum(K, Dictionary.whole(index, len(index) / n))
         least = 1e-13 * largest_diagonal(K)
@@ -84,21 +95,33 @@ class Squeak(LeverageSelector):
         level = self.sample(K, penalty, rng=rng)
         while len(level.dictionary) < m and level.penalty > least:
             level = self.sample(K, max(level.penalty / 4, least), rng=rng)
+        floor = m / n
+        while len(level.dictionary) < m:  # with a floor of one all distinct rows stay
+            level, floor = self._pass(K, level.penalty, floor, rng), 4 * floor
         J = level.dictionary
-        if len(J) <= m:
-            return level
         # each row has the same further chance, so that its total one keeps its proportions
         kept = _sampling.systematic(torch.full((len(J),), m / len(J), dtype=torch.float64), rng)
         J = Dictionary(J.index[kept], J.copies[kept] * (m / len(J)))
-        return Level(level.penalty, J, level.effective_dimension)
+        return Level(level.penalty, J, level.effective_dimension, rows.coverage(J, n))
 
 
-def _union(a: Dictionary, b: Dictionary) -> Dictionary:
-    return Dictionary(torch.cat([a.index, b.index]), torch.cat([a.copies, b.copies]))
+def _union(
+    a: Dictionary, b: Dictionary, keys: Int[Tensor, " k"]
+) -> tuple[Dictionary, Int[Tensor, " s"]]:
+    """Return the union, in which rows of the same key are one, and the positions of its rows."""
+    index, copies = torch.cat([a.index, b.index]), torch.cat([a.copies, b.copies])
+    first, group = first_of_each(keys)
+    if len(first) < len(keys):
+        total = torch.zeros(len(first), dtype=torch.float64)
+        copies = total.index_add_(0, group, 1 / copies).reciprocal()
+    return Dictionary(index[first], copies), first
 
 
-def _stacked(K: KernelOperator, points: Tensor | None, block: Tensor, J: Dictionary) -> Tensor:
-    """Return the rows of J: those kept and the new block."""
+def _stacked(
+    K: KernelOperator, points: Tensor | None, block: Tensor, J: Dictionary, first: Tensor
+) -> Tensor:
+    """Return the rows of J: of those kept and the new block, the ones at positions `first`."""
     if K.rows.sparse:
         return K.rows.take(J.index)
-    return block if points is None else torch.cat([points, block])
+    stacked = block if points is None else torch.cat([points, block])
+    return stacked if len(first) == len(stacked) else stacked[first]

@@ -10,6 +10,7 @@ import torch
 from .._checks import as_count
 from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
+from ._candidates import Candidates
 from ._selecting import Level, LeverageSelector, independent, of_size
 from .base import selectors
 from .leverage import Dictionary, Scorer, spectrum
@@ -34,7 +35,7 @@ class TwoPass(LeverageSelector):
     Notes
     -----
     Cost: :math:`n / \lambda` kernel evaluations and :math:`n / \lambda^2` operations, memory
-    :math:`8 / \lambda^2` bytes: only for large penalties, unless `first` is given. Three passes
+    :math:`8 / \lambda^2` bytes: only for large penalties, unless `first` is given. Four passes
     over a sequential source.
 
     References
@@ -52,20 +53,23 @@ class TwoPass(LeverageSelector):
 
     def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
         first = self.first or math.ceil(largest_diagonal(K) / penalty)
-        scores = Scorer.build(K, self._uniform(K, first, rng), penalty)()
-        index = torch.arange(len(scores))
-        dictionary = independent(index, scores, self.oversampling, rng)
-        return Level(penalty, dictionary, float(scores.sum()))
+        uniform, rows = self._uniform(K, first, rng), Candidates.all(K)
+        scores = rows.scores(Scorer.build(K, uniform, penalty))
+        dictionary = independent(rows, scores, self.oversampling, rng)
+        d = rows.effective_dimension(scores)
+        return Level(penalty, dictionary, d, rows.coverage(dictionary, K.shape[0]))
 
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
-        uniform = self._uniform(K, self.first or m, rng)
+        uniform, rows = self._uniform(K, self.first or m, rng), Candidates.all(K)
         least = 1e-13 * largest_diagonal(K)
         penalty = spectrum(K, uniform).penalty_for(m / self.oversampling, least)
-        scores = Scorer.build(K, uniform, penalty)()
-        dictionary = of_size(torch.arange(len(scores)), scores, m, rng)
-        return Level(penalty, dictionary, float(scores.sum()))
+        scores = rows.scores(Scorer.build(K, uniform, penalty))
+        dictionary = of_size(rows, scores, m, rng)
+        d = rows.effective_dimension(scores)
+        return Level(penalty, dictionary, d, rows.coverage(dictionary, K.shape[0]))
 
     def _uniform(self, K: KernelOperator, first: int, rng: torch.Generator) -> Dictionary:
+        """Return rows drawn uniformly: equal ones may be among them, and count as often."""
         n = K.shape[0]
         index = _sampling.distinct(n, min(first, n), rng)
         return Dictionary.whole(index, len(index) / n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._sparse import is_sparse, slice_rows
+from ..data import as_rows
 from ..operators import KernelOperator, largest_diagonal
+from ._candidates import first_of_each, row_keys
 from .base import Landmarks, SizeOrPenalty, capped, selectors
 
 
@@ -60,44 +60,17 @@ def _first_distinct(
     index, points, times
         Row numbers; values; how often each was met.
     """
-    times: dict[bytes, int] = {}
-    index: list[Tensor] = []
+    order, keys = torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
     for candidates in _candidates(K.shape[0], m, rng):
         drawn = K.points(candidates)
-        new = torch.tensor(_unseen(drawn.cpu(), times, m), dtype=torch.int64)
-        index.append(candidates[new])
-        if len(times) == m:
+        order, keys = torch.cat([order, candidates]), torch.cat([keys, row_keys(as_rows(drawn))])
+        first, group = first_of_each(keys)
+        if len(first) >= m:
             break
-    chosen = torch.cat(index)
-    points = drawn if torch.equal(chosen, candidates) else K.points(chosen)
-    return chosen, points, torch.tensor(list(times.values()), dtype=torch.float64)
-
-
-def _unseen(points: Tensor, times: dict[bytes, int], limit: int) -> list[int]:
-    """Return positions of rows met for the first time, counting all, up to `limit` of them."""
-    new = []
-    for position in range(points.shape[0]):
-        if len(times) == limit:
-            break
-        key = _key(slice_rows(points, position, position + 1))
-        if key not in times:
-            new.append(position)
-        times[key] = times.get(key, 0) + 1
-    return new
-
-
-def _key(row: Tensor) -> bytes:
-    """Return the same digest for equal rows: -0.0 is 0.0, as is an entry that is not stored."""
-    if is_sparse(row):
-        stored = row.values() != 0
-        values = row.values()[stored].numpy()
-        return _digest(bytes(row.col_indices()[stored].numpy()) + bytes(values))
-    return _digest(bytes((row + 0.0).numpy()))
-
-
-def _digest(row: bytes) -> bytes:
-    """Return 16 bytes: the rows themselves might take more than there is."""
-    return hashlib.blake2b(row, digest_size=16).digest()
+    index = order[first[:m]]
+    met = group if len(first) < m else group[: int(first[m - 1]) + 1]
+    points = drawn if torch.equal(index, candidates) else K.points(index)
+    return index, points, torch.bincount(met).double()
 
 
 def _candidates(n: int, m: int, rng: torch.Generator) -> Iterator[Tensor]:
