@@ -109,6 +109,23 @@ def test_in_passes_it_reaches_a_fixed_point_of_all_rows():
     assert np.allclose(found.centers.numpy(), theirs.cluster_centers_)
 
 
+def test_it_stops_once_centers_move_by_tol_times_the_mean_variance_of_the_features():
+    X, _ = blobs()
+    features = NystromMap.build(kernels.Gaussian(2.0), X[:10])
+    F = features.features(as_rows(X)).double().numpy()
+    centers, shifts = F[:6].copy(), []
+    for _ in range(6):  # written out
+        label = ((F[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        moved = np.stack([F[label == k].mean(axis=0) for k in range(6)])
+        shifts.append(((moved - centers) ** 2).sum() / F.var(axis=0).mean())
+        centers = moved
+    assert 0 < shifts[3] < 0.9 * min(shifts[:3])
+    for factor, steps in ((1.01, 4), (0.99, 5)):
+        start, tol = torch.from_numpy(F[:6]), factor * shifts[3]
+        found = Lloyd.run(features, as_rows(X), start, max_iter=20, tol=tol, memory_bytes=1 << 28)
+        assert found.iterations == steps
+
+
 def test_a_cluster_without_rows_keeps_its_center():
     X, _ = blobs()
     features = NystromMap.build(kernels.Gaussian(2.0), X[:10])
