@@ -35,7 +35,7 @@ OPTIONS = {
     "--penalty -1": "--penalty must be finite and at least 0, not -1",
     "--penalty nan": "--penalty must be finite and at least 0, not nan",
     "--penalty much": "--penalty is a number or auto, not much",
-    "--penalty auto": "penalty='auto' chooses from the path of .*give landmarks='bless'",
+    "--penalty auto": "penalty='auto' chooses from the path of .*give landmarks='bless_r'",
     "--penalty auto --landmarks rpcholesky:9": "penalty='auto' chooses from the path of",
     "--penalty auto --landmarks bless:9 --solver direct": "goes along its path with .*'falkon'",
     "--lengthscale 0": "--lengthscale must be positive and finite, not 0",

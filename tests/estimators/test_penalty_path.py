@@ -101,7 +101,7 @@ class TestTheChoice:
         assert error(auto(cv=5)) < 1.05 * min(map(error, grid))
 
     def test_of_a_target_without_noise_is_the_end_of_the_path(self):
-        with pytest.warns(UserWarning, match=r"smallest penalty tried, .*Bless\(penalty=1e-05\)"):
+        with pytest.warns(UserWarning, match=r"smallest penalty tried, .*BlessR\(penalty=1e-05\)"):
             est = auto(landmarks=Bless(penalty=1e-3)).fit(X, X[:, 0] ** 2)
         assert est.penalty_ == est.path_[-1]["penalty"] == pytest.approx(1e-3)
 
@@ -347,7 +347,7 @@ class TestSettings:
     )
     @both
     def test_landmarks_without_a_path(self, kind, y, chosen):
-        with pytest.raises(ValueError, match=r"has none; give landmarks='bless'"):
+        with pytest.raises(ValueError, match=r"has none; give landmarks='bless_r'"):
             auto(kind, landmarks=chosen).fit(X, y)
 
     @pytest.mark.parametrize("solver", ["direct", "pcg", Direct(), PCG(), 3])

@@ -53,7 +53,7 @@ class FitOptions:
     penalty: Annotated[
         str,
         _option(
-            MODEL, "Ridge per row, scikit-learn's alpha / n; auto: chosen with --landmarks bless."
+            MODEL, "Ridge per row, scikit-learn's alpha / n; auto: chosen with --landmarks bless_r."
         ),
     ] = "1e-6"
     landmarks: Annotated[
@@ -61,7 +61,7 @@ class FitOptions:
         _option(
             MODEL,
             "Number of centers; auto: sqrt(n) log(n); none: all rows; or how to choose them: "
-            "bless, or bless:1000 for so many. `gramian info` lists the ways.",
+            "bless_r, or bless_r:1000 for so many. `gramian info` lists the ways.",
         ),
     ] = "auto"
     standardize: Annotated[

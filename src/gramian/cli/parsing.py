@@ -53,7 +53,7 @@ def landmarks(text: str) -> str | int | Selector | None:
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(
             f"--landmarks is a whole number above 0, auto, or none, not {text}; or the name of a "
-            "selector, as bless, or bless:1000"
+            "selector, as bless_r, or bless_r:1000"
         )
     return int(text)
 

@@ -62,9 +62,9 @@ def _check_path(estimator: Any) -> None:
     kind = selectors[given] if name else type(given)
     if not issubclass(kind, PathSelector):
         raise ValueError(
-            f"penalty='auto' chooses from the path of penalties of Bless or BlessR, and "
-            f"landmarks={given!r} has none; give landmarks='bless', landmarks=Bless(m=1000), or "
-            "a penalty"
+            f"penalty='auto' chooses from the path of penalties of BlessR or Bless, and "
+            f"landmarks={given!r} has none; give landmarks='bless_r', landmarks=BlessR(m=1000), "
+            "or a penalty"
         )
     if not (isinstance(estimator.solver, Falkon) or estimator.solver in ("auto", "falkon")):
         raise ValueError(

@@ -276,7 +276,7 @@ def warn_of_the_end(best: FittedLevel) -> None:
     warnings.warn(
         f"the smallest penalty tried, {best.penalty:.2g} with {len(best.function.landmarks.weight)}"
         " landmarks, has the smallest held-back error, so that a smaller one could be better; give "
-        f"the selector a smaller one, such as Bless(penalty={best.penalty / 100:.0e}), or a number "
-        "of landmarks, as Bless(m=1000), for which the smallest penalty is not set beforehand",
+        f"the selector a smaller one, such as BlessR(penalty={best.penalty / 100:.0e}), or a "
+        "number of landmarks, as BlessR(m=1000), whose smallest penalty is not set beforehand",
         stacklevel=6,
     )

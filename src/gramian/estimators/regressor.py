@@ -31,7 +31,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     penalty : float or "auto", default=1e-6
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
         are stopped early, like ``"eigenpro2"``. ``"auto"``: chosen with
-        the landmarks from the path of penalties of `Bless` or `BlessR`, see the notes.
+        the landmarks from the path of penalties of `BlessR` or `Bless`, see the notes.
     landmarks : None, int, "auto", array of shape (m, d), path or Selector, default=None
         The centers. None: all rows. A number: so many random distinct rows. The name of a
         selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
@@ -103,7 +103,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     -----
     Targets are neither centred nor scaled, as in scikit-learn.
 
-    ``penalty="auto"``, with ``landmarks=Bless(m=1000)`` or ``"bless"``: BLESS passes through a
+    ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: it passes through a
     decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are
     not held back at one after the other, starting from the last function, and compared by the mean
     squared error (weighted by ``sample_weight``) on those that are, until three in a row are no
