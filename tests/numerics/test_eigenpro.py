@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from gramian import kernels
+from gramian import KernelRidge, kernels
 from gramian.data import as_rows, noise
 from gramian.operators import KernelOperator
 from gramian.preconditioners import EigenProFactor
@@ -113,6 +116,28 @@ def test_a_ridge_is_a_kernel_of_its_own():
     assert float(torch.linalg.eigvalsh(kernel_p(part, A))[0]) > 0  # still positive definite
 
 
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_left_of_the_diagonal_is_that_of_all_rows(weighted, ridge):
+    K = operator(n=400, kernel=kernels.Laplacian(2.0) + 0.5 * kernels.Linear())
+    omega = torch.linspace(0.3, 1.7, 400, dtype=torch.float64) if weighted else None
+    P = factor(K, subsample=100, weights=omega, ridge=ridge)
+    root = torch.ones(400).double() if omega is None else omega.sqrt()
+    A = root[:, None] * K.dense() * root + ridge * torch.eye(400).double()
+    left = kernel_p(replace(P, vectors=P.vectors / root[P.index, None]), A).diagonal()
+    assert P.beta == pytest.approx(float(left.max()), rel=1e-10)
+    assert P.longest == float("inf")
+
+
+def test_rows_that_change_are_guarded_against():
+    K = operator(n=400, kernel=kernels.Gaussian(20.0))
+    seen, changed = factor(K), factor(K, change=lambda x: x)
+    assert seen.beta < 0.1
+    assert changed.beta == 0.55
+    assert changed.step(1) == 1 / 0.55
+    assert seen.step(1) > 10 * changed.step(1)
+
+
 def test_rank_zero_is_plain_gradient_descent():
     p = full()
     K, y = p.K.dense(), p.targets
@@ -160,6 +185,26 @@ def test_float32_rows(dtype):
     state = run(p, EigenPro2(subsample=60, batch=60), 60)
     assert state.coef.dtype == torch.float64
     assert relative(state.coef, expected) < 20 * torch.finfo(dtype).eps ** 0.5
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_step_is_that_on_the_kernel_with_the_ridge(weighted):
+    # K and the ridge are one kernel, to the correction, too: in NumPy
+    weights = torch.linspace(0.3, 2, N, dtype=torch.float64) if weighted else None
+    p = full(penalty=3e-2)
+    p = FullProblem(p.K, p.targets, p.penalty, weights)
+    solver = EigenPro2(subsample=40, rank=6, batch=30)
+    first, last = list(islice(solver.iterate(p), 2))
+    system = solver.system(p, first.seed)
+    S, U, eta = system.P.index.numpy(), system.P.vectors.numpy(), system.eta
+    omega = np.ones(N) if weights is None else (weights / weights.mean()).numpy()
+    A = p.K.dense().numpy() + N * p.penalty * np.diag(1 / omega)
+    coef = np.zeros((N, 2))
+    for B in (B.numpy() for B in system.shuffle.indices(0)):
+        g = omega[B, None] * (A[B] @ coef - p.targets.numpy()[B])
+        coef[B] -= eta * g
+        coef[S] += eta * U @ (U.T @ (A[np.ix_(S, B)] @ g))
+    np.testing.assert_allclose(last.coef.numpy(), coef, rtol=1e-9, atol=1e-12)
 
 
 # --- EigenPro 3 ----------------------------------------------------------------------------------
@@ -286,6 +331,48 @@ def test_the_mean_is_below_the_noise_floor():
     assert errors[0] < 0.5 * errors[1]
 
 
+def test_in_the_mean_an_iterate_weighs_as_the_eighth_power_of_its_number():
+    p, batches = nystrom(1e-3), 4
+    common = {"batch": N // batches, "rank": 4, "states_per_epoch": batches}
+    iterates = islice(EigenPro3(average=False, **common).iterate(p), 1, 13)
+    mean = list(islice(EigenPro3(**common).iterate(p), 13))[-1]
+    # k (k + 1) ... (k + 7), whose sums are those with one factor more, over 9
+    share = np.array([np.prod(np.arange(k, k + 8.0)) for k in range(1, 13)])
+    each = np.stack([s.coef.numpy() for s in iterates])
+    expected = np.tensordot(share / share.sum(), each, axes=1)
+    np.testing.assert_allclose(mean.coef.numpy(), expected, rtol=1e-10)
+
+
+FLAT = {"wide": (100.0, 1.0), "constant": (1e8, 1.0), "one row": (1.0, 0.0)}
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1e-6])
+@pytest.mark.parametrize("case", FLAT)
+@pytest.mark.parametrize("kind", [EigenPro2, EigenPro3])
+def test_the_mean_of_the_targets_is_learned_where_the_kernel_is_flat(kind, case, penalty, dtype):
+    lengthscale, spread = FLAT[case]
+    X = as_rows(spread * torch.randn(200, 3, generator=torch.Generator().manual_seed(0)).to(dtype))
+    K = KernelOperator(kernels.Gaussian(lengthscale), X, X)
+    y = 2.9 + 0.01 * torch.randn(200, 1, generator=torch.Generator().manual_seed(1)).to(dtype)
+    p = FullProblem(K, y, penalty)
+    if kind is EigenPro3:
+        p = NystromProblem.at(K, torch.arange(20), y, penalty)
+    f = p.K @ run(p, kind(), 15).coef
+    assert float((f - 2.9).abs().max()) < 0.06
+
+
+def test_where_nothing_is_learned_it_stops_and_says_so():
+    # the one direction there is comes down to nothing, as a rank that is given has it
+    X, y = np.ones((60, 2)) * [1, 2], 2.9 + 0.1 * np.cos(np.arange(60))
+    model = KernelRidge(
+        kernel="gaussian", penalty=1e-6, landmarks=10, solver=EigenPro3(rank=1), max_iter=50
+    )
+    with pytest.warns(ConvergenceWarning, match="the error of the batches is no lower than"):
+        model.fit(X, y)
+    assert model.stop_reason_ == "no_progress"
+    assert model.n_iter_ == 10
+
+
 def test_conjugate_gradient_goes_on_to_least_squares():
     p = nystrom(1e-4)
     coef = run(p, EigenPro3(batch=40), 20).coef
@@ -318,7 +405,11 @@ def test_the_augmentation_is_seen():
         seen.append(len(x))
         return x, 2 * y
 
-    plain = run(p, EigenPro3(batch=40, subsample=50), 2).coef
+    def same(x: Tensor, y: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        return x, y
+
+    # with the steps of rows that change
+    plain = run(p, EigenPro3(batch=40, subsample=50, augment=same), 2).coef
     doubled = run(p, EigenPro3(batch=40, subsample=50, augment=double), 2).coef
     assert relative(doubled, 2 * plain) < 1e-9
     assert sum(seen) == 2 * N + 2 * 50  # each row in each epoch; subsample and fresh sample

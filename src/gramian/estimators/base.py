@@ -203,6 +203,15 @@ class KernelRidgeBase(WarmStarted, Planned):
                 f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
                 "use float64 data, or rescale targets whose squares overflow"
             )
+        if result.reason == "no_progress":
+            warnings.warn(
+                f"stopped at iteration {result.state.iteration}: the error of the batches is no "
+                "lower than at the start. Where the fit began with zero, the model predicts no "
+                "better than zero: check the lengthscale, or use solver='falkon'; where it began "
+                "with coefficients, they may be as good as they get",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         early = not solver.solves_exactly or self.penalty == 0  # the number of epochs is a choice
         if result.reason == "max_iterations" and not early:
             reached = result.history[-1].get("rel_residual", math.nan)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..data import RowSource, as_rows
 from ..lowrank import largest_eigenvalue
-from ..operators import KernelOperator
+from ..operators import KernelOperator, diagonal
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,21 @@ class Left:
     B: Tensor
 
     @classmethod
-    def build(cls, fresh: Sample, sample: Sample, E: Tensor, ridge: float, n: int) -> Left:
-        """Return it for fresh rows, given the sample, its scaled eigenvectors E, and n."""
+    def build(cls, fresh: Sample, sample: Sample, V: Tensor, ridge: float, n: int) -> Left:
+        """Return it for fresh rows, given the sample, its eigenvectors V, not scaled, and n."""
         G = fresh.against(fresh).dense()
         G *= fresh.outer(fresh).to(G.dtype)
         G.diagonal().add_(ridge)
-        B = fresh.root[:, None] * (fresh.against(sample) @ (sample.root[:, None] * E))
+        B = fresh.root[:, None] * (fresh.against(sample) @ (sample.root[:, None] * V))
         h, s = len(fresh.index), len(sample.index)
         shared = s if fresh is sample else h + s - n  # rows in both, see `EigenProFactor.build`
         if shared > 0:
-            B[:shared] += ridge * E[s - shared :]
+            B[:shared] += ridge * V[s - shared :]
         return cls(G, B.to(G.dtype))
+
+    def scaled(self, scale: Tensor) -> Left:
+        """Return what is left with the eigenvectors times some numbers."""
+        return Left(self.G, self.B * scale.to(self.B))
 
     def diagonal(self) -> float:
         """Return the largest entry of the diagonal."""
@@ -74,3 +78,24 @@ class Left:
         start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng).to(self.G)
         value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.t() @ v), start)
         return max(value, 0.0) / len(self.G)
+
+
+def largest_left(
+    K: KernelOperator, sample: Sample, E: Tensor, ridge: float, weights: Tensor | None
+) -> float:
+    """Return the largest diagonal entry that scaled eigenvectors E of a sample leave, of all rows.
+
+    Cost: n s kernel evaluations and 2 n s q operations, in one pass over the rows.
+    """
+    largest = 0.0
+    U = (sample.root[:, None] * E).to(K.dtype)
+    k = diagonal(K, K.rows)
+    k = k if weights is None else k * weights.to(k)
+    for rows, K_iS in K.against(sample.rows).strips():
+        B = (K_iS @ U).double()
+        if weights is not None:
+            B *= weights[rows].to(B).sqrt()[:, None]
+        inside = (sample.index >= rows.start) & (sample.index < rows.stop)
+        B[sample.index[inside] - rows.start] += ridge * E[inside.to(E.device)]
+        largest = max(largest, float((k[rows] + ridge - B.square().sum(dim=1)).max()))
+    return largest

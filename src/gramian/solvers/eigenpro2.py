@@ -61,7 +61,8 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
     `PCG` is the tool to converge.
 
     ``batch_mse`` and ``rel_residual`` in the history are those of the batches, each at the time
-    it was drawn.
+    it was drawn. If the former is no lower after ten epochs than in the first, the method ends as
+    "no_progress".
 
     Departures: top eigenvalue and step as in the notes of `EigenProFactor`.
 
@@ -118,6 +119,7 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
             metrics={"epoch": part.done, "batch_mse": seen.mse, "rel_residual": seen.relative},
             seed=s.seed,
             settings=s.settings,
+            **s.progress(seen.mse, part.length),
         )
 
 

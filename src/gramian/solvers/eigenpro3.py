@@ -101,10 +101,12 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     relative to their mean, multiply g. The paper has neither. To go from here to the least
     squares: ``solve(problem, Falkon(), state=State(0, coef))``, where p² numbers fit.
 
-    An iteration is an epoch. Rows may come from any source; a sequential one is read once for the
-    subsample and once per epoch. Memory: a block of m by p, p q numbers, where delayed p
-    temporary centers. Coefficients are float64, kernel entries have the dtype of the rows.
-    ``batch_mse`` in the history is that of the batches, each before its step.
+    An iteration is an epoch. Rows may come from any source; a sequential one is read twice at the
+    start, for the subsample and for the step, and once per epoch. If the error of the batches is
+    no lower after ten epochs than in the first, it ends as "no_progress". Memory: a block of m by
+    p, p q numbers, where delayed p temporary centers. Coefficients are float64, kernel entries
+    have the dtype of the rows. ``batch_mse`` in the history is that of the batches, each before
+    its step.
 
     Departures: top eigenvalue and step as in the notes of `EigenProFactor`, the step at the
     critical batch is that of the code of [1]_. The residual at which a projection ends is
@@ -212,7 +214,7 @@ class _Training:
         omega = relative_weights(problem)
         change = changed_rows(solver.augment, problem.targets.shape[1], rng)
         most = max(1, p // PER_DIRECTION)
-        P = solver.factor(K, rng, weights=omega, change=change, most=most)
+        P = solver.factor(K, rng, weights=omega, change=change, most=most, decay=lam)
         fits = max(1, K.memory_bytes // (4 * p * K.dtype.itemsize))
         m = min(solver.batch_rows(P, n, lam), fits)
         kind = projection_for(solver.projection, p, K.memory_bytes)
@@ -256,6 +258,7 @@ class _Training:
             settings=s.settings,
             last=walk.coef,
             count=walk.count,
+            **s.progress(walk.seen.mse, part.length),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,9 @@ from ..operators import KernelOperator
 from ..preconditioners import EigenProFactor
 from .base import State
 from .streaming import LARGEST_BATCH, LEAST_BATCH
+
+PATIENCE, STILL = 10, 0.999
+"""Epochs after which the error of the batches has to be below this part of the first one."""
 
 
 @dataclass
@@ -24,10 +28,32 @@ class EigenProState(State):
         From which, with the number of the iteration, each batch is drawn.
     settings : dict of str to float
         What was chosen: subsample, rank, tail, top, beta, batch, step.
+    first, least : float
+        The mean squared error of the batches on the way to the second state, and the least since.
+    epochs : float
+        Epochs since the first state.
     """
 
     seed: int = 0
     settings: dict[str, int | float] = field(default_factory=dict)
+    first: float = math.nan
+    least: float = math.inf
+    epochs: float = 0.0
+
+    @property
+    def verdict(self) -> str | None:
+        stuck = self.epochs >= PATIENCE and self.first > 0 and self.least > STILL * self.first
+        return "no_progress" if stuck else None
+
+    def progress(self, mse: float, epochs: float) -> dict[str, float]:
+        """Return the fields that follow from a stretch with this error and of so many epochs."""
+        if math.isnan(self.first):
+            return {"first": mse, "least": math.inf, "epochs": epochs}
+        return {
+            "first": self.first,
+            "least": min(self.least, mse),
+            "epochs": self.epochs + epochs,
+        }
 
 
 @dataclass(frozen=True)

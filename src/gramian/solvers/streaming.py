@@ -29,12 +29,15 @@ class Stretch:
         Numbers of batches within the epoch.
     done : float
         Epochs after it.
+    length : float
+        Epochs that it is, of stretches of equal length.
     """
 
     epoch: int
     start: int
     stop: int
     done: float
+    length: float
 
     @classmethod
     def after(cls, iteration: int, batches: int, per_epoch: int) -> Stretch:
@@ -42,7 +45,7 @@ class Stretch:
         parts = min(per_epoch, batches)
         epoch, part = divmod(iteration, parts)
         start, stop = (-(-k * batches // parts) for k in (part, part + 1))
-        return cls(epoch, start, stop, (iteration + 1) / parts)
+        return cls(epoch, start, stop, (iteration + 1) / parts, 1 / parts)
 
 
 def drawn_batches(batches: Batches, part: Stretch) -> Iterator[tuple[Tensor, Tensor]]:
