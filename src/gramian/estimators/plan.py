@@ -97,9 +97,10 @@ def _streaming_evaluations(
         return (iterations + 1) * n * m + m * m
     s = subsample_rows(solver, n)
     if isinstance(solver, EigenPro2):
-        return iterations * (n * n + n * s) + 2 * s * s
+        return iterations * (n * n + n * s) + 2 * s * s + n * s
     delayed = projection_for(solver.projection, m, BLOCKS) == "delayed"
-    return iterations * (n * (m + s) + 2 * n * m * delayed) + 2 * s * s + m * (m + s)
+    once = 2 * s * s + m * (m + s) + (n * s if solver.augment is None else 0)
+    return iterations * (n * (m + s) + 2 * n * m * delayed) + once
 
 
 def evaluations(solver: Solver[Any, Any], size: Size, iterations: int) -> int:
