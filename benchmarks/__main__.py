@@ -28,6 +28,7 @@ NAMES = {
     "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
     "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
     "gpu": "contracts, kernel evaluations per second and whole fits on a GPU (about an hour)",
+    "plans": "memory, kernel evaluations and seconds of plans and of 24 fits (about 10 minutes)",
     "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
 }
 ON_REQUEST = (
@@ -44,6 +45,7 @@ ON_REQUEST = (
     "large_steps",
     "large_virtual",
     "gpu",
+    "plans",
     "newcomer",
 )
 

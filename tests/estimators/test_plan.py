@@ -17,6 +17,7 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import ArrayRows
 from gramian.estimators import plan as plans
 from gramian.estimators.memory import machine_memory
+from gramian.landmarks import RPCholesky
 from gramian.solvers import PCG, EigenPro3, Falkon
 
 RNG = np.random.default_rng(0)
@@ -145,6 +146,13 @@ class TestMemoryLimit:
         assert est.plan(x).memory_bytes <= limit
         with pytest.raises(ValueError, match="at most"):
             est.set_params(landmarks=most + 1).plan(x)
+
+    def test_landmarks_whose_selection_grows_with_the_rows(self):
+        x = RNG.standard_normal((20_000, 3))
+        est = KernelRidge(landmarks=RPCholesky(200), memory_limit="60MB", random_state=0)
+        most = self.most(est, x)  # 8 n m bytes
+        assert 1 < most < 200
+        assert est.set_params(landmarks=RPCholesky(most)).plan(x).memory_bytes <= 60e6
 
     def test_rows(self):
         x = RNG.standard_normal((1000, 3))

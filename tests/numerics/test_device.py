@@ -366,7 +366,7 @@ class TestPlacement:
         engine = DeviceEngine()
         where = Placement.of(engine, Falkon(), size, 200 << 20)
         assert where.device == str(DEVICE)
-        assert where.bytes_with_blocks(engine, size)[0] <= 200 << 20
+        assert where.bytes_with_blocks(engine, Falkon(), size)[0] <= 200 << 20
         assert where.host_blocks <= 100 << 20
         with pytest.raises(ValueError, match="raise the limit"):
             Placement.of(DeviceEngine(), Falkon(), size, 1 << 20)

@@ -30,7 +30,7 @@ class NotPositiveDefinite(ValueError):
 
 def require_finite(K: Float[Tensor, "n m"]) -> None:
     """Raise ValueError if a kernel matrix has an entry that is not finite."""
-    low, high = torch.aminmax(K)  # which need no memory, unlike isfinite
+    low, high = torch.aminmax(_as_stored(K))  # which need no memory, unlike isfinite
     if not (low > -torch.inf and high < torch.inf):
         raise ValueError(
             "the kernel matrix has entries that are not finite: the features are so large that "
@@ -44,12 +44,18 @@ def flush_tiny_(K: Float[Tensor, "n m"]) -> None:
     They are far below rounding, but their products fall below the normal numbers, with which
     LAPACK is 30 times slower: rows in clusters far apart, or a lengthscale that is too small.
     """
+    K = _as_stored(K)
     low, high = torch.aminmax(K)
     least = 1e-30 * max(-float(low), float(high))
     step = max(1, (1 << 20) // max(K.shape[1], 1))
     for start in range(0, len(K), step):
         part = K[start : start + step]
         part.masked_fill_(part.abs() < least, 0.0)
+
+
+def _as_stored(K: Tensor) -> Tensor:
+    """Return a matrix, or its transpose if that is contiguous: torch would copy the other one."""
+    return K if K.is_contiguous() else K.t()
 
 
 def by_columns(A: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import readable_bytes
+from ..operators import COPIES, STRIP_BYTES, strip_rows
 from ..preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
 from ..solvers import (
     PCG,
@@ -41,7 +42,8 @@ class Size:
     `fits` are those at each level of a path of penalties, in units of one to all rows; zero if
     the penalty is given. `pairs_once`: whether rows are dense with random access, so that a product
     of all rows with all evaluates each pair once, as long as they fit into memory. `dense`:
-    whether they are no sparse ones.
+    whether they are no sparse ones. `per_landmark`: bytes that selecting landmarks takes for each,
+    if these grow with n.
     """
 
     n: int
@@ -53,6 +55,7 @@ class Size:
     fits: float = 0.0
     pairs_once: bool = True
     dense: bool = True
+    per_landmark: int = 0
 
 
 def least_blocks(size: Size) -> int:
@@ -61,7 +64,15 @@ def least_blocks(size: Size) -> int:
 
 
 def dense_bytes(solver: Solver[Any, Any], size: Size, mapped: bool = False) -> int:
-    """Return the memory for factors and vectors of a solver, with its centers or without."""
+    """Return the memory for what is kept: first by the selector of landmarks, then by the solver.
+
+    Factors and vectors of a solver, with its centers or without.
+    """
+    selecting = size.per_landmark and size.per_landmark * size.m + 8 * size.n * (size.t + 6)
+    return max(_solver_bytes(solver, size, mapped), selecting)
+
+
+def _solver_bytes(solver: Solver[Any, Any], size: Size, mapped: bool) -> int:
     n, m, t = size.n, size.m, size.t
     vectors = 8 * t * (6 * m + (8 * n if size.full else n))
     if isinstance(solver, Direct):
@@ -112,6 +123,15 @@ def subsample_rows(solver: EigenPro2 | EigenPro3, n: int) -> int:
     if solver.subsample != "auto":
         return min(n, int(solver.subsample))
     return min(n, SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE)
+
+
+def strip_bytes(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
+    """Return what a closed form takes for entries on their way to a factor, out of the blocks."""
+    if not isinstance(solver, Direct):
+        return 0
+    if size.full:
+        return min(STRIP_BYTES, 8 * size.n * size.n)
+    return COPIES * 8 * size.m * min(size.n, strip_rows(size.m, 8, blocks))
 
 
 def machine_memory() -> int:

@@ -9,7 +9,15 @@ from .._checks import readable_bytes
 from ..data import ArrayRows, RowSource
 from ..operators import Engine
 from ..solvers import Direct, Falkon, Solver
-from .memory import BLOCKS, Size, dense_bytes, divided, least_blocks, machine_memory
+from .memory import (
+    BLOCKS,
+    Size,
+    dense_bytes,
+    divided,
+    least_blocks,
+    machine_memory,
+    strip_bytes,
+)
 
 SHARE_OF_BLOCKS = 4
 """One part of so many of a device's memory stays free for blocks, however many rows there are."""
@@ -89,13 +97,15 @@ class Placement:
             blocks = min(blocks, max(least, host // 2))
         return cls(engine.device, with_rows, 0, dense + rows * with_rows, blocks, waiting)
 
-    def bytes_with_blocks(self, engine: Engine, size: Size) -> tuple[int, int]:
+    def bytes_with_blocks(
+        self, engine: Engine, solver: Solver[Any, Any], size: Size
+    ) -> tuple[int, int]:
         """Return the peak of the host and of the device, with what blocks of rows take."""
         each = engine.row_bytes(size.d, size.t, size.itemsize)
         workspace = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
         blocks = min(self.block_bytes, workspace + each * min(size.n, engine.largest_block))
         if engine.on_host:
-            return self.host_bytes + blocks, 0
+            return self.host_bytes + max(blocks, strip_bytes(solver, size, self.block_bytes)), 0
         # two blocks wait in pinned memory while two others are on the device
         streamed = min(size.n, max(1, (blocks - workspace) // each)) * size.d * size.itemsize
         pinned = 2 * min(streamed, COPIED_AT_ONCE) if self.with_rows else 2 * streamed

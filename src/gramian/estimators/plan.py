@@ -13,7 +13,7 @@ import torch
 from .. import _linalg as la
 from .._checks import readable_bytes
 from ..kernels import Kernel
-from ..operators import Engine
+from ..operators import Engine, strip_rows
 from ..solvers import (
     PCG,
     ASkotch,
@@ -124,7 +124,10 @@ def operations(solver: Solver[Any, Any], size: Size) -> float:
     """Return the floating-point operations of the dense factorisations."""
     n, m = float(size.n), float(size.m)
     if isinstance(solver, Direct):
-        return n**3 / 3 if size.full else 2 * n * m**2 + 10 * m**3
+        if size.full:
+            return n**3 / 3
+        rows = min(n, strip_rows(size.m, 8, BLOCKS))
+        return n * m**2 * (4 + 2 * m / rows) + 10 * m**3  # features, and their QR
     if isinstance(solver, PCG):
         return 2 * n * float(solver.most(size.n)) ** 2
     if isinstance(solver, ASkotch):

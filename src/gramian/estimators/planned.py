@@ -9,6 +9,7 @@ import torch
 from .. import solvers
 from .._checks import as_count
 from ..data import RowSource, as_rows
+from ..landmarks import RPCholesky
 from ..operators import Engine, choose_engine
 from ..problems import FullProblem, NystromProblem
 from ..solvers import Solver
@@ -73,7 +74,7 @@ class Planned(RowsEstimator):
         kernel = kernel.resolve(torch.randn(50, rows.shape[1], generator=rng))
         engine = self._engine_of_fit(rows)
         where = Placement.of(engine, solver, size, self._limit())
-        host, there = where.bytes_with_blocks(engine, size)
+        host, there = where.bytes_with_blocks(engine, solver, size)
         return Plan(
             solver=solvers.name_of(solver),
             landmarks=None if size.full else size.m,
@@ -116,7 +117,8 @@ class Planned(RowsEstimator):
         fits = penalty_path.fits(self.cv) if isinstance(self.penalty, str) else 0.0
         once = rows.random_access and not rows.sparse
         full, dense, itemsize = selector is None, not rows.sparse, rows.dtype.itemsize
-        size = Size(n, d, targets, m, itemsize, full, fits, once, dense)
+        growing = 8 * n if isinstance(selector, RPCholesky) else 0
+        size = Size(n, d, targets, m, itemsize, full, fits, once, dense, growing)
         solver = choices.solver(self.solver, size, self._limit())
         solver.check_type(FullProblem if size.full else NystromProblem)
         if not isinstance(self.penalty, str):

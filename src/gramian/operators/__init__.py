@@ -22,6 +22,7 @@ its operator: the number of kernel evaluations, which is a cost that no hardware
 from __future__ import annotations
 
 from ._compiled import instructions as compiled_tiles
+from .budget import COPIES, STRIP_BYTES, strip_rows
 from .device_rows import copied
 from .diagonal import diagonal, largest_diagonal
 from .engine import Engine, choose_engine
@@ -34,6 +35,8 @@ from .torch_engine import TorchEngine
 from .triton_engine import TritonEngine
 
 __all__ = [
+    "COPIES",
+    "STRIP_BYTES",
     "CostMeter",
     "Engine",
     "KeptBlock",
@@ -48,4 +51,5 @@ __all__ = [
     "diagonal",
     "kept",
     "largest_diagonal",
+    "strip_rows",
 ]

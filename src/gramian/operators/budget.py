@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .engine import Engine
+from .engine import LARGEST_BLOCK, Engine
+
+STRIP_BYTES = 1 << 24
+"""Entries that are kept at once, where they are kept: more would need memory and save nothing."""
+
+COPIES = 6
+"""How many copies of a strip a factorisation makes on its way."""
+
+
+def strip_rows(m: int, itemsize: int, memory_bytes: int) -> int:
+    """Return how many rows of m entries a strip has.
+
+    As many as 16 MiB hold, or m: a factorisation of fewer rows would be mostly about its own.
+    """
+    row = m * itemsize
+    enough = max(STRIP_BYTES // row, m)
+    return max(1, min(LARGEST_BLOCK, enough, memory_bytes // (COPIES * row)))
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,8 @@ class Budget:
         """
         workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
         size = (self.memory_bytes - workspace) // (self._row_bytes() + result)
+        if result and self.engine.on_host:  # it is copied to where it belongs, block by block
+            size = min(size, max(1, STRIP_BYTES // result))
         return int(max(1, min(size, self.engine.largest_block)))
 
     def held(self, n: int) -> int:

@@ -13,7 +13,8 @@ from torch import Tensor
 from .._sparse import is_sparse
 from ..data import Cast, RowSource, Subset, as_rows, gathered
 from ..kernels import Kernel
-from .engine import LARGEST_BLOCK, Engine, choose_engine
+from .budget import strip_rows
+from .engine import Engine, choose_engine
 from .streaming import CostMeter, Streaming, dense
 
 
@@ -195,7 +196,7 @@ class KernelOperator(Streaming):
         """Yield blocks of rows of the matrix, in order: for what cannot do with products."""
         self._count()
         z = self._hold(self.cols, 1)
-        size = max(1, min(LARGEST_BLOCK, self.memory_bytes // (4 * z.shape[0] * z.itemsize)))
+        size = strip_rows(z.shape[0], z.itemsize, self.memory_bytes)
         for rows, block in self.fed_rows().blocks(size):
             start = rows.start if self._same else None
             K = self.engine.block(self.kernel, self._cast(block), z, diagonal=start)

@@ -40,9 +40,10 @@ class LowRankInverse:
         ridge = torch.as_tensor(ridge, dtype=torch.float64, device=factor.device)
         r = factor.shape[1]
         inner = torch.eye(r, dtype=torch.float64, device=factor.device)
-        for start in range(0, len(factor), BLOCK):
-            F = factor[start : start + BLOCK].double()
-            D = ridge[start : start + BLOCK] if ridge.ndim else ridge
+        rows = max(1, BLOCK_BYTES // (8 * max(r, 1)))
+        for start in range(0, len(factor), rows):
+            F = factor[start : start + rows].double()
+            D = ridge[start : start + rows] if ridge.ndim else ridge
             inner += F.t() @ (F / D)
         R = la.by_columns(inner)
         la.cholesky_(R)
@@ -63,5 +64,5 @@ class LowRankInverse:
         return low.to(g.dtype) + self.ridge.to(g.dtype) * g
 
 
-BLOCK = 1 << 14
-"""Rows of F that are copied to float64 at once."""
+BLOCK_BYTES = 1 << 24
+"""Bytes of F that are copied at once."""
