@@ -373,6 +373,13 @@ def test_where_nothing_is_learned_it_stops_and_says_so():
     assert model.n_iter_ == 10
 
 
+def test_the_mean_is_of_the_iterates_and_not_one_of_them():
+    p = nystrom(1e-3)
+    mean, last = (run(p, EigenPro3(batch=20, average=a), 4) for a in (True, False))
+    assert torch.equal(mean.last, last.coef)
+    assert not torch.allclose(mean.coef, mean.last)
+
+
 def test_conjugate_gradient_goes_on_to_least_squares():
     p = nystrom(1e-4)
     coef = run(p, EigenPro3(batch=40), 20).coef

@@ -104,6 +104,12 @@ class TestPCG:
         assert result.state.iteration <= 2
 
     @each_kind
+    def test_so_it_does_with_weights(self, kind):
+        p = problem(weights=10.0 ** torch.linspace(-2, 2, 300, dtype=torch.float64))
+        result = solve(p, PCG(kind, rank=300), stop=[tolerance(1e-7), max_iterations(9)])
+        assert result.state.iteration <= 2
+
+    @each_kind
     @pytest.mark.parametrize("weighted", [False, True])
     def test_the_solution(self, kind, weighted, dtype):
         weights = torch.linspace(0.2, 2, 300, dtype=torch.float64) if weighted else None
@@ -174,6 +180,11 @@ class TestFloat32:
         residual = exact.rhs - exact.apply(result.state.coef)
         assert float((residual.norm(dim=0) / exact.rhs.norm(dim=0)).max()) < 1e-7
 
+    def test_the_true_residual_makes_up_for_float32_products(self):
+        p = problem(penalty=1e-2, dtype=torch.float32)
+        result = solve(p, PCG(), stop=[tolerance(1e-10), max_iterations(100)])
+        assert (result.reason, result.history[-1]["wide"]) == ("converged", 0)
+
     def test_products_widen_when_float32_ones_gain_nothing(self):
         p = problem(penalty=1e-3, dtype=torch.float32)
         first, *_, last = list(islice(PCG(rank=50).iterate(p), 4))
@@ -198,3 +209,6 @@ class TestFloat32:
         rows = as_rows(torch.randn(300, 3))
         large = KernelOperator(1e3 * kernels.Gaussian(1.0), rows, rows)
         assert FullProblem(large, torch.ones(300, 1), 1e-5).coarse
+        weights = torch.ones(300, dtype=torch.float64)
+        weights[0] = 1e6  # the ridge of this row is a millionth of that of the others
+        assert problem(penalty=1e-6, dtype=torch.float32, weights=weights).coarse
