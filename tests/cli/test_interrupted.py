@@ -16,6 +16,7 @@ import torch
 
 from gramian import KernelModel
 from gramian.callbacks import load_state
+from gramian.cli.signals import stoppable
 
 # The program, with a breath after each checkpoint, so that there is time to stop it in mid-fit; and
 # with Ctrl-C as it is in a terminal, also where the tests run in the background.
@@ -40,6 +41,7 @@ def arguments(save, tmp_path):
 
     def make(name: str, *more: object) -> list[str]:
         files = ("--out", tmp_path / f"{name}.model", "--checkpoint", tmp_path / f"{name}.ckpt")
+        files += ("--checkpoint-every", 1e-9)
         options = (
             "--validation",
             0.2,
@@ -102,15 +104,51 @@ def test_killed_at_a_random_iteration(gramian, whole, arguments, tmp_path):
     assert difference <= 1e-12 * float(expected.abs().max()), f"killed at iteration {at}"
 
 
-def test_interrupted_with_a_checkpoint(gramian, whole, arguments, tmp_path):
+@pytest.mark.parametrize(
+    ("how", "expected", "why"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "terminated (SIGTERM)"),
+        (signal.SIGHUP, 129, "the terminal was closed (SIGHUP)"),
+    ],
+)
+def test_interrupted_with_a_checkpoint(how, expected, why, gramian, whole, arguments, tmp_path):
     model, checkpoint = tmp_path / "stopped.model", tmp_path / "stopped.ckpt"
-    code, said = stopped(arguments("stopped"), checkpoint, 2, signal.SIGINT)
-    assert code == 130
-    assert said == f"gramian: interrupted; to go on from {checkpoint}, run the same command again\n"
+    code, said = stopped(arguments("stopped"), checkpoint, 2, how)
+    assert code == expected
+    assert said == f"gramian: {why}; to go on from {checkpoint}, run the same command again\n"
     assert not model.exists()
     assert reached(checkpoint) >= 2
     assert gramian(*arguments("stopped")).code == 0
     torch.testing.assert_close(coef(model), whole[0], rtol=1e-12, atol=0)
+
+
+def test_what_is_saved_seldom_is_saved_at_the_end(gramian, whole, arguments, tmp_path):
+    given = arguments("seldom", "--max-iter", 7)
+    given[given.index("--checkpoint-every") + 1] = "1000000"
+    assert gramian(*given).code == 0
+    assert reached(tmp_path / "seldom.ckpt") == 7
+
+
+def test_a_data_file_is_neither_overwritten_nor_said_to_be_deleted(error, train, tmp_path):
+    other = tmp_path / "other.parquet"
+    other.write_bytes(train.read_bytes())
+    out = tmp_path / "y.model"
+    said = error("fit", train, "--target", "y", "--out", out, "--checkpoint", other)
+    assert "other.parquet is not a checkpoint of gramian, and is left as it is" in said
+    assert "elete" not in said
+    assert other.read_bytes() == train.read_bytes()
+
+
+def test_handlers_of_others_are_left_alone():
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with stoppable():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_finished_fit_is_not_changed_by_running_it_again(gramian, whole, arguments, tmp_path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import numbers
 import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -131,8 +130,7 @@ def _check_value(name: str, value: Any, hint: Any) -> None:
     if hint is bool:
         good = isinstance(value, bool)
     elif hint in (int, float):
-        kind = numbers.Integral if hint is int else numbers.Real
-        good = isinstance(value, kind) and not isinstance(value, bool) and not math.isnan(value)
+        good = type(value) in ((int,) if hint is int else (int, float)) and not math.isnan(value)
         good = good and (hint is float or 0 <= value < 2**63)
     else:
         good = isinstance(value, dict) and all(

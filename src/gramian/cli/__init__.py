@@ -7,7 +7,8 @@ scikit-learn. A command reads files with `gramian.data`, leaves computing to the
 ``--json``, for programs.
 
 Exit codes: 0 done; 2 the input or an option cannot be used, or a file cannot be read or written, as
-one line on stderr says; 130 interrupted with Ctrl-C; 1 anything else, which is a bug.
+one line on stderr says; 130 interrupted with Ctrl-C, 143
+by SIGTERM, 129 by SIGHUP; 1 anything else, which is a bug.
 """
 
 from .entry import main

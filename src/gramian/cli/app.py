@@ -42,10 +42,17 @@ def fit(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="File for the state after each iteration; a fit that finds it goes on from it.",
+            help="File for the state of the fit; a fit that finds it goes on from it.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    checkpoint_every: Annotated[
+        float,
+        typer.Option(
+            help="Seconds between two states in that file; the last one is always written.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = 60.0,
     history: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +65,7 @@ def fit(
     """Train a model on a table and save it. Parquet is streamed, never loaded as a whole."""
     from .fit import fit as run
 
-    show(run(data, options, out, checkpoint, history), as_json)
+    show(run(data, options, out, checkpoint, history, checkpoint_every), as_json)
 
 
 @app.command()

@@ -10,6 +10,7 @@ import typer
 
 from .app import app
 from .messages import messages_on_stderr, say
+from .signals import stoppable
 
 BAD_INPUT, INTERRUPTED, BUG = 2, 130, 1
 
@@ -29,16 +30,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     command = typer.main.get_command(app)
-    with messages_on_stderr():
+    with messages_on_stderr(), stoppable() as came:
         try:
             code = command.main(arguments, prog_name="gramian", standalone_mode=False)
         except (KeyboardInterrupt, typer.Abort):
-            return INTERRUPTED
+            code = INTERRUPTED
         except Exception as error:
             if "--debug" in arguments:
                 traceback.print_exc()
             code, text = explained(error)
             say("error", text)
+    if came:
+        return 128 + came[0]  # as a shell does
     return code if isinstance(code, int) else 0
 
 

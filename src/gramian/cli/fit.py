@@ -16,6 +16,7 @@ import numpy as np
 from .. import __version__, solvers
 from .._atomic import write_atomically
 from ..callbacks import Checkpoint, ProgressBar, Validate
+from ..callbacks.state_file import check_is_checkpoint
 from ..data import check_finite, open_rows
 from ..estimators import KernelRidge, KernelRidgeClassifier
 from ..model import KernelModel
@@ -27,24 +28,31 @@ from .messages import say
 from .options import FitOptions
 from .outputs import check_outputs
 from .report import Report, to_json
+from .signals import reason
 from .training import Training, open_training
 
 Estimator = KernelRidge | KernelRidgeClassifier
 
 
 def fit(
-    data: Path, options: FitOptions, out: Path, checkpoint: Path | None, history: Path | None
+    data: Path,
+    options: FitOptions,
+    out: Path,
+    checkpoint: Path | None,
+    history: Path | None,
+    every_seconds: float = 60.0,
 ) -> Report:
     """Train a model, save it, and report how it went."""
     start = time.perf_counter()
     check(options)
     _check_files(data, options, out, checkpoint, history)
+    saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
     with _resumable(checkpoint):
         training = open_training(data, options)
         planned = make_estimator(options, training.classification)
         planned.check_memory(training.train.rows, targets=training.targets)
         training = _ready(training.holding(), data, options)
-        estimator = _fitted(training, options, checkpoint)
+        estimator = _fitted(training, options, saved)
     about = _about(training, options, estimator, time.perf_counter() - start)
     model = _model(estimator, training, about)
     model.save(out)
@@ -61,6 +69,8 @@ def _check_files(
         {"out": out, "checkpoint": checkpoint, "history": history},
         [data, held_out] if isinstance(held_out, Path) else [data],
     )
+    if checkpoint is not None:
+        check_is_checkpoint(checkpoint)
     if history is not None and history.suffix not in (".json", ".csv"):
         raise ValueError(f"--history {history} must end in .json or .csv")
 
@@ -70,13 +80,15 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
     """Say how to go on if the user interrupts."""
     try:
         yield
-    except KeyboardInterrupt:
-        if checkpoint is None:
-            say("", "interrupted; nothing is saved. With --checkpoint FILE, a fit can be resumed")
-        elif checkpoint.exists():
-            say("", f"interrupted; to go on from {checkpoint}, run the same command again")
-        else:
-            say("", f"interrupted before the first iteration; {checkpoint} is not yet written")
+    except KeyboardInterrupt as error:
+        why = reason(error)
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            if checkpoint is None:
+                say("", f"{why}; nothing is saved. With --checkpoint FILE, a fit can be resumed")
+            elif checkpoint.exists():
+                say("", f"{why}; to go on from {checkpoint}, run the same command again")
+            else:
+                say("", f"{why} before the first iteration; {checkpoint} is not yet written")
         raise
 
 
@@ -102,14 +114,14 @@ class _InUnits:
         state.metrics["valid_rmse"] *= self.scale
 
 
-def _fitted(training: Training, options: FitOptions, checkpoint: Path | None) -> Estimator:
+def _fitted(training: Training, options: FitOptions, checkpoint: Checkpoint | None) -> Estimator:
     callbacks: list[Callable[..., Any]] = []
     if training.held_out is not None:
         callbacks.append(Validate(training.held_out.rows, training.held_out.y))
         if training.target is not None:
             callbacks.append(_InUnits(float(training.target.scale)))
     if checkpoint is not None:
-        callbacks.append(Checkpoint(checkpoint))
+        callbacks.append(checkpoint)
     with contextlib.ExitStack() as stack:
         if sys.stderr.isatty():
             callbacks.append(stack.enter_context(ProgressBar(options.max_iter)))

@@ -40,4 +40,5 @@ def refuse_beyond(what: str, said: float, found: float) -> None:
 
 
 def _norms(x: Tensor) -> Tensor:
-    return x.double().norm(dim=0)
+    found: Tensor = x.double().norm(dim=0)
+    return found
