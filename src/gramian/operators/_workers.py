@@ -70,6 +70,9 @@ def _start_afresh() -> None:
     # A forked child has the executors of its parent but not their threads.
     _pool.cache_clear()
     _one_thread_each.forget()
+    # Nor those of OpenMP: with the one of GCC, the first operation of torch that wants them waits
+    # for ever, where the thread that forked had used them. torch's own workers do the same.
+    torch.set_num_threads(1)
 
 
 os.register_at_fork(after_in_child=_start_afresh)
