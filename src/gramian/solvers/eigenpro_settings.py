@@ -29,14 +29,15 @@ class EigenProState(State):
     settings : dict of str to float
         What was chosen: subsample, rank, tail, top, beta, batch, step.
     first, least : float
-        The mean squared error of the batches on the way to the second state, and the least since.
+        The mean squared error of the batches on the way to the second state, -1 before, and the
+        least since.
     epochs : float
         Epochs since the first state.
     """
 
     seed: int = 0
     settings: dict[str, int | float] = field(default_factory=dict)
-    first: float = math.nan
+    first: float = -1.0
     least: float = math.inf
     epochs: float = 0.0
 
@@ -47,7 +48,7 @@ class EigenProState(State):
 
     def progress(self, mse: float, epochs: float) -> dict[str, float]:
         """Return the fields that follow from a stretch with this error and of so many epochs."""
-        if math.isnan(self.first):
+        if self.first < 0:  # none yet
             return {"first": mse, "least": math.inf, "epochs": epochs}
         return {
             "first": self.first,
