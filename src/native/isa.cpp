@@ -8,6 +8,7 @@
 #endif
 
 gramian::Tiles::~Tiles() = default;
+void gramian::Tiles::stop() { stopped_.store(true, std::memory_order_relaxed); }
 
 #if defined(GRAMIAN_AMX)
 namespace {

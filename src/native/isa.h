@@ -2,6 +2,7 @@
 // columns of a matrix; the verbs of what it returns work on ranges of its rows, in one thread.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 namespace gramian {
@@ -31,23 +32,29 @@ struct Rows {
 };
 
 // K of some rows and all columns. Vectors have t columns; all but the sums are of the dtype in
-// which the tiles are computed.
+// which the tiles are computed. Verbs that multiply return false if they were told to stop: what
+// they have written is then of no use.
 class Tiles {
  public:
   virtual ~Tiles();  // in isa.cpp, and with it the table of this class
+  // From any thread: verbs under way and all later ones return, in less than a millisecond.
+  void stop();
   virtual long width() const = 0;  // the columns, rounded up to whole panels
   // All columns must be packed before anything is multiplied; `start` is a multiple of 48.
   virtual void pack_columns(Points z, long start, long stop) = 0;
   // out (stop - start, t) = K v, for v as (t, width), zero where there is no column
-  virtual void matvec(Rows, const void* v, long t, double* out) const = 0;
+  virtual bool matvec(Rows, const void* v, long t, double* out) const = 0;
   // out (t, m) = K' W (K v - y), for y (n, t) and w (n) if they are not null, nor v
-  virtual void normal(Rows, const void* v, const void* weights, const void* targets, long t,
+  virtual bool normal(Rows, const void* v, const void* weights, const void* targets, long t,
                       double* out) const = 0;
   // out (t, m) += the part of K v that strips first, first + step, ... of the upper triangle give
-  virtual void symmetric(Points x, long first, long step, const void* v, long t,
+  virtual bool symmetric(Points x, long first, long step, const void* v, long t,
                          double* out) const = 0;
   // out (stop - start, m) = K
-  virtual void block(Rows, void* out) const = 0;
+  virtual bool block(Rows, void* out) const = 0;
+
+ protected:
+  std::atomic<bool> stopped_{false};
 };
 
 struct Isa {

@@ -65,6 +65,10 @@ void expect(bool right, const char* name, const char* expected) {
   if (!right) throw std::invalid_argument(std::string(name) + " must be " + expected);
 }
 
+void expect_finished(bool finished) {
+  if (!finished) throw std::runtime_error("stopped: the result is incomplete");
+}
+
 gramian::Points points(const Array& x, const char* name) {
   expect(x.ndim() == 2 && (is(x.dtype(), 32) || is(x.dtype(), 64)), name,
          "a matrix of float32 or float64");
@@ -95,6 +99,8 @@ class Plan {
 
   long width() const { return tiles_->width(); }
 
+  void stop() { tiles_->stop(); }
+
   void pack(const Array& z, long start, long stop) {
     const gramian::Rows columns = range(z, start, stop);
     expect(columns.x.n == m_ && start % 48 == 0, "start", "a multiple of 48");
@@ -110,7 +116,7 @@ class Plan {
     double* sums = result(out, stop - start, t);
     nb::gil_scoped_release released;
     FlushDenormals flush;
-    tiles_->matvec(rows, columns, t, sums);
+    expect_finished(tiles_->matvec(rows, columns, t, sums));
   }
 
   void normal(const Array& x, long start, long stop, const Given& v, const Given& weights,
@@ -123,7 +129,7 @@ class Plan {
     double* sums = result(out, t, m_);
     nb::gil_scoped_release released;
     FlushDenormals flush;
-    tiles_->normal(rows, columns, w, y, t, sums);
+    expect_finished(tiles_->normal(rows, columns, w, y, t, sums));
   }
 
   void symmetric(const Array& x, long first, long step, const Array& v, const Array& out) const {
@@ -134,7 +140,7 @@ class Plan {
     expect(rows.x.n == m_ && first >= 0 && step > 0, "x", "the columns");
     nb::gil_scoped_release released;
     FlushDenormals flush;
-    tiles_->symmetric(rows.x, first, step, columns, t, sums);
+    expect_finished(tiles_->symmetric(rows.x, first, step, columns, t, sums));
   }
 
   void block(const Array& x, long start, long stop, const Array& out) const {
@@ -142,7 +148,7 @@ class Plan {
     void* entries = const_cast<void*>(vector(out, "out", stop - start, m_));
     nb::gil_scoped_release released;
     FlushDenormals flush;
-    tiles_->block(rows, entries);
+    expect_finished(tiles_->block(rows, entries));
   }
 
  private:
@@ -223,5 +229,6 @@ NB_MODULE(_native, m) {
            "Write K' W (K v - y) of rows start to stop to `out`.")
       .def("symmetric", &Plan::symmetric,
            "Add to `out` what some strips of the upper triangle give of K v.")
-      .def("block", &Plan::block, "Write rows start to stop of K to `out`.");
+      .def("block", &Plan::block, "Write rows start to stop of K to `out`.")
+      .def("stop", &Plan::stop, "Let calls under way, and all later ones, raise RuntimeError.");
 }

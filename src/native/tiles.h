@@ -39,19 +39,21 @@ class TilesOf final : public gramian::Tiles {
 
   long width() const override { return width_; }
 
-  void matvec(gramian::Rows rows, const void* v, long t, double* out) const override {
+  bool matvec(gramian::Rows rows, const void* v, long t, double* out) const override {
     Work work(*this, BLOCK_ROWS, t, 0);
     const long chunk = chunk_columns();
     Buffer<S> entries(BLOCK_ROWS * chunk, Start::unset);
     for (long i = rows.start; i < rows.stop; i += BLOCK_ROWS) {
       const long count = smaller(BLOCK_ROWS, rows.stop - i);
       panels_.load(work.x, rows.x, i, count);
-      multiply<false>(work, i, count, static_cast<const S*>(v), t, entries, chunk);
+      if (!multiply<false>(work, i, count, static_cast<const S*>(v), t, entries, chunk))
+        return false;
       std::memcpy(out + (i - rows.start) * t, work.totals, sizeof(double) * size_t(count * t));
     }
+    return true;
   }
 
-  void normal(gramian::Rows rows, const void* v, const void* weights, const void* targets, long t,
+  bool normal(gramian::Rows rows, const void* v, const void* weights, const void* targets, long t,
               double* out) const override {
     const long step = strip_rows();
     Work work(*this, step, t, t);
@@ -60,15 +62,17 @@ class TilesOf final : public gramian::Tiles {
     for (long i = rows.start; i < rows.stop; i += step) {
       const long count = smaller(step, rows.stop - i);
       panels_.load(work.x, rows.x, i, count);
-      multiply<true>(work, i, count, static_cast<const S*>(v), t, entries, width_);
+      if (!multiply<true>(work, i, count, static_cast<const S*>(v), t, entries, width_))
+        return false;
       residual(work, i, count, static_cast<const S*>(weights), static_cast<const S*>(targets), t);
       added.add(entries, width_, count, 0, width_, work.u);
       added.count(count);
     }
     added.finish();
+    return true;
   }
 
-  void symmetric(gramian::Points x, long first, long step, const void* vector, long t,
+  bool symmetric(gramian::Points x, long first, long step, const void* vector, long t,
                  double* out) const override {
     const S* v = static_cast<const S*>(vector);
     constexpr long side = BLOCK_ROWS;
@@ -84,6 +88,7 @@ class TilesOf final : public gramian::Tiles {
         for (long c = 0; c < t; c++) work.u[r * t + c] = v[c * width_ + i + r];
       std::memset(work.totals, 0, sizeof(double) * size_t(rows * t));
       for (long j = i; j < width_; j += chunk) {
+        if (is_stopped()) return false;
         const long size = smaller(chunk, width_ - j);
         const long lower = j == i ? smaller(side, size) : 0;  // done by the sums over columns
         fill(work, rows, j, size, entries, chunk);
@@ -97,9 +102,10 @@ class TilesOf final : public gramian::Tiles {
       added.count(count);
     }
     added.finish();
+    return true;
   }
 
-  void block(gramian::Rows rows, void* out) const override {
+  bool block(gramian::Rows rows, void* out) const override {
     Work work(*this, BLOCK_ROWS, 0, 0);
     const long chunk = chunk_columns();
     Buffer<S> entries(BLOCK_ROWS * chunk, Start::unset);
@@ -107,6 +113,7 @@ class TilesOf final : public gramian::Tiles {
       const long count = smaller(BLOCK_ROWS, rows.stop - i);
       panels_.load(work.x, rows.x, i, count);
       for (long j = 0; j < width_; j += chunk) {
+        if (is_stopped()) return false;
         const long size = smaller(chunk, width_ - j);
         fill(work, round_up(count, Panels::ROWS), j, size, entries, chunk);
         set_diagonal(i, count, j, size, entries, chunk);
@@ -115,6 +122,7 @@ class TilesOf final : public gramian::Tiles {
           std::memcpy(to + r * m_, entries + r * chunk, sizeof(S) * size_t(smaller(size, m_ - j)));
       }
     }
+    return true;
   }
 
  private:
@@ -151,6 +159,8 @@ class TilesOf final : public gramian::Tiles {
     double* out_;
   };
 
+  bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
   long strip_rows() const {
     constexpr long step = Panels::ROWS;
     const long fitting = STRIP / (width_ * long(sizeof(S))) / step * step;
@@ -169,10 +179,11 @@ class TilesOf final : public gramian::Tiles {
   // totals = K v for the loaded rows. The entries are kept, all of them, or else one chunk of them
   // after the other.
   template <bool KEEP>
-  void multiply(Work& work, long i, long count, const S* v, long t, S* entries, long ld) const {
+  bool multiply(Work& work, long i, long count, const S* v, long t, S* entries, long ld) const {
     const long rows = round_up(count, Panels::ROWS), chunk = chunk_columns();
     std::memset(work.totals, 0, sizeof(double) * size_t(rows * t));
     for (long j = 0, since = 0; j < width_; j += chunk) {
+      if (is_stopped()) return false;
       const long size = smaller(chunk, width_ - j);
       S* K = KEEP ? entries + j : entries;
       if (v != nullptr && t == 1 && !crosses(i, count, j, size)) {
@@ -187,6 +198,7 @@ class TilesOf final : public gramian::Tiles {
         since = 0;
       }
     }
+    return true;
   }
 
   void flush(Work& work, long rows, long t) const {

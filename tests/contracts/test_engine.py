@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +24,10 @@ from gramian.operators import (
     SplitEngine,
     TorchEngine,
     TritonEngine,
+    _workers,
     choose_engine,
+    native_engine,
+    torch_engine,
 )
 from gramian.operators._compiled import instructions
 from gramian.operators.torch_engine import torch_on
@@ -331,6 +335,75 @@ def test_settings_are_as_before_after_an_error(threaded, rng):
         threaded(2).normal(Gaussian(), x, z, v)
     assert torch.get_num_threads() == before
     assert not flushes_denormals()
+
+
+LENGTH = 120_000
+LONG: dict[str, Callable[[Engine, Tensor], Tensor]] = {
+    "matvec": lambda engine, x: engine.matvec(Gaussian(), x[:LENGTH], x[:LENGTH], x[:LENGTH]),
+    "normal": lambda engine, x: engine.normal(Gaussian(), x[:LENGTH], x[:LENGTH], x[:LENGTH]),
+    "symmetric": lambda engine, x: engine.symmetric(Gaussian(), x[:LENGTH], x[:LENGTH]),
+    "block": lambda engine, x: engine.block(L1Laplacian(), *[x.view(-1, 2000)] * 2),
+}
+"""Calls of which each part takes seconds."""
+
+
+class Presser:
+    """Interrupts the main thread, once, from the time on that `press` is called."""
+
+    def __init__(self) -> None:
+        self._main, self._done = threading.get_ident(), threading.Event()
+        self._thread = threading.Thread(target=self._repeat)
+
+    def __enter__(self) -> Presser:
+        self._before = signal.signal(signal.SIGUSR1, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+        signal.signal(signal.SIGUSR1, self._before)
+
+    def press(self) -> None:
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def _repeat(self) -> None:
+        while not self._done.wait(0.02):  # a signal just before a wait is noticed after it only
+            signal.pthread_kill(self._main, signal.SIGUSR1)
+
+    def _interrupt(self, *_: object) -> None:
+        if not self._done.is_set():
+            self._done.set()
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("verb", LONG)
+def test_an_interruption_ends_the_work_of_the_threads(threaded, verb, rng, monkeypatch):
+    """A process cannot end before its threads have: Ctrl-C stops them within their tile."""
+    ends: list[str] = []
+    assert list(_workers.run(1, abs, [-1])) == [1]  # and there is a thread
+    (x,) = draw(rng, (6_000_000, 1), dtype=torch.float32)
+    with Presser() as presser:
+
+        def run(threads, function, items, stop):
+            def watched(item):
+                presser.press()
+                try:
+                    result = function(item)
+                except RuntimeError as error:
+                    ends.append(str(error))
+                    raise
+                ends.append("finished")
+                return result
+
+            return _workers.run(threads, watched, items, stop)
+
+        for module in (native_engine, torch_engine):
+            monkeypatch.setattr(module, "run", run)
+        with pytest.raises(KeyboardInterrupt):
+            LONG[verb](threaded(1), x)
+    assert list(_workers.run(1, abs, [-1])) == [1]  # all else that was begun is over
+    assert set(ends) == {"stopped: the result is incomplete"}
 
 
 def test_callers_at_once_get_right_answers_and_their_settings_back(threaded, rng):

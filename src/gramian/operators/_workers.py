@@ -78,14 +78,43 @@ def _start_afresh() -> None:
 os.register_at_fork(after_in_child=_start_afresh)
 
 
-def run(threads: int, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+class Stop:
+    """Says to workers that nobody waits for their results any more: asked for tile by tile."""
+
+    def __init__(self) -> None:
+        self._set = threading.Event()
+
+    def __call__(self) -> None:
+        """Let `check` raise from now on."""
+        self._set.set()
+
+    def check(self) -> None:
+        """Raise RuntimeError if the work is to be stopped."""
+        if self._set.is_set():
+            raise RuntimeError("stopped: the result is incomplete")
+
+
+def run(
+    threads: int,
+    function: Callable[[A], B],
+    items: Iterable[A],
+    stop: Callable[[], None] | None = None,
+) -> Iterator[B]:
     """Yield ``function(item)`` for each item, in order, computed by `threads` workers.
 
     An outer pool over rows beats torch's inner threads, which meet at a barrier after every
     operation and so collapse on a busy machine.
+
+    On Ctrl-C, and when the caller does not go on or an item fails, `stop` is called, which should
+    end all items that are under way or yet to begin: the process could not end before them.
     """
     with _one_thread_each():
-        yield from _pool(threads).map(function, items)
+        try:
+            yield from _pool(threads).map(function, items)
+        except BaseException:
+            if stop is not None:
+                stop()
+            raise
 
 
 def default_threads() -> int:

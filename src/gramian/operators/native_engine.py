@@ -140,7 +140,7 @@ class NativeEngine(Engine):
         def part(start: int, stop: int) -> None:
             tiles.plan.matvec(rows, start, stop, columns, out[start:stop])
 
-        self._over_rows(part, len(x))
+        self._over_rows(part, len(x), tiles)
         return out.mul_(factor)
 
     def normal(
@@ -170,7 +170,7 @@ class NativeEngine(Engine):
 
         parts = self._parts_per_thread(like.shape[1] * len(z))
         bounds = bounds_of(len(x), MIN_PART_ROWS, parts * self._threads())
-        return sum_of(run(self._threads(), part, bounds)).t().mul_(factor)
+        return sum_of(run(self._threads(), part, bounds, tiles.plan.stop)).t().mul_(factor)
 
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
@@ -186,7 +186,8 @@ class NativeEngine(Engine):
             tiles.plan.symmetric(rows, worker, workers, columns, out)
             return out
 
-        return sum_of(run(self._threads(), part, range(workers))).t().mul_(factor)
+        parts = run(self._threads(), part, range(workers), tiles.plan.stop)
+        return sum_of(parts).t().mul_(factor)
 
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
@@ -206,7 +207,7 @@ class NativeEngine(Engine):
                 tiles.plan.block(rows, i, i + len(some), some)
                 out[i : i + len(some)] = some
 
-        self._over_rows(part, len(x))
+        self._over_rows(part, len(x), tiles)
         return out if factor == 1.0 else out.mul_(factor)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
@@ -246,7 +247,7 @@ class NativeEngine(Engine):
         means = Means(self.instructions, self._threads(), self.precision)
         return factor, Compiled.build(plain, z, x.dtype, means, diagonal)
 
-    def _over_rows(self, part: Callable[[int, int], None], n: int) -> None:
+    def _over_rows(self, part: Callable[[int, int], None], n: int, tiles: Compiled) -> None:
         bounds = bounds_of(n, MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
-        for _ in run(self._threads(), lambda each: part(*each), bounds):
+        for _ in run(self._threads(), lambda each: part(*each), bounds, tiles.plan.stop):
             pass

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
@@ -13,7 +13,7 @@ from torch import Tensor
 from .._sparse import cast, is_sparse, slice_rows
 from ..kernels import Kernel
 from ..kernels.base import Prepared, Side
-from ._workers import default_threads, run
+from ._workers import Stop, default_threads, run
 from .engine import Engine
 
 ROUNDING_LIMIT = 6e-6
@@ -92,7 +92,7 @@ class TorchEngine(Engine):
                     sums += torch.mm(tiles.fill(left, right, i, j, K), v_j)
             return out
 
-        return torch.cat(list(self._over_rows(part, tiles.n, rows))).to(x.device)
+        return torch.cat(list(self._over_rows(part, tiles, rows))).to(x.device)
 
     def normal(
         self,
@@ -128,7 +128,7 @@ class TorchEngine(Engine):
                 out += torch.mm(u.t(), K)
             return out.t()
 
-        return sum_of(self._over_rows(part, tiles.n, rows)).to(z.device)
+        return sum_of(self._over_rows(part, tiles, rows)).to(z.device)
 
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
@@ -154,7 +154,7 @@ class TorchEngine(Engine):
             return out
 
         workers = range(min(threads, len(columns)))
-        parts = map(part, workers) if not self.on_host else run(threads, part, workers)
+        parts = map(part, workers) if not self.on_host else run(threads, part, workers, tiles.stop)
         return sum_of(parts).to(x.device)
 
     def block(
@@ -170,7 +170,7 @@ class TorchEngine(Engine):
                 for j, j_end, right in tiles.columns(cols):
                     tiles.fill(left, right, i, j, out[i:i_end, j:j_end])
 
-        for _ in self._over_rows(part, tiles.n, rows):
+        for _ in self._over_rows(part, tiles, rows):
             pass
         return out.to(x.device)
 
@@ -214,13 +214,13 @@ class TorchEngine(Engine):
         return Tiles.build(kernel, x, z, diagonal)
 
     def _over_rows(
-        self, part: Callable[[tuple[int, int]], Tensor | None], n: int, rows: int
+        self, part: Callable[[tuple[int, int]], Tensor | None], tiles: Tiles, rows: int
     ) -> Iterator[Tensor]:
         threads = self._threads()
-        bounds = bounds_of(n, rows, threads * PARTS_PER_THREAD)
+        bounds = bounds_of(tiles.n, rows, threads * PARTS_PER_THREAD)
         if not self.on_host:
             return map(part, bounds)  # type: ignore[arg-type]
-        return run(threads, part, bounds)  # type: ignore[arg-type]
+        return run(threads, part, bounds, tiles.stop)  # type: ignore[arg-type]
 
 
 def torch_on(device: str) -> TorchEngine:
@@ -241,6 +241,7 @@ class Tiles:
     diagonal: int | None
     diagonal_values: Tensor | None
     underflow: bool = True
+    stop: Stop = field(default_factory=Stop)
 
     @property
     def n(self) -> int:
@@ -281,6 +282,7 @@ class Tiles:
 
     def fill(self, left: Prepared, right: Prepared, i: int, j: int, out: Tensor) -> Tensor:
         """Write the tile of `left` and `right`, which starts at row i, column j, to `out`."""
+        self.stop.check()
         K = self.kernel.tile(left, right, out, underflow=self.underflow)
         if self.diagonal_values is not None:
             self._set_diagonal(K, i, j)
@@ -349,9 +351,16 @@ def _given(targets: Tensor | None) -> Tensor:
 
 
 def sum_of(terms: Iterable[Tensor]) -> Tensor:
-    """Return the sum of at least one tensor, in the memory of the first."""
+    """Return the sum of at least one tensor, in the memory of the first.
+
+    A generator is closed, so that what computes its terms ends if this is interrupted.
+    """
     iterator = iter(terms)
-    total = next(iterator)
-    for term in iterator:
-        total += term
-    return total
+    try:
+        total = next(iterator)
+        for term in iterator:
+            total += term
+        return total
+    finally:
+        if isinstance(iterator, Generator):
+            iterator.close()
