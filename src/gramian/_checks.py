@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import re
+from collections.abc import Sequence
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -31,7 +33,7 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
         number, prefix, binary = match.groups()
         unit = _UNITS[prefix.upper()]
         size = float(number) * (2 ** (10 * (len(str(unit)) // 3)) if binary else unit)
-        if not size >= 1:
+        if not 1 <= size < 2**63:
             raise ValueError(limit)
     except ValueError:
         raise ValueError(
@@ -75,3 +77,19 @@ def readable_bytes(size: int | float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+NAMED = 20
+"""Names that an error lists at most."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names with commas, no more than a reader takes in."""
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def it_has(names: Sequence[str], wanted: str) -> str:
+    """Return the names that something has, and the one nearest to what was wanted."""
+    near = difflib.get_close_matches(wanted, names, n=1)
+    return f"it has {listed(names)}" + (f"; did you mean {near[0]}?" if near else "")

@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -55,7 +56,10 @@ OPTIONS = {
     "--max-iter 0": "--max-iter must be at least 1, not 0",
     "--tol -1": "--tol must be at least 0, not -1",
     "--tol nan": "--tol must be at least 0, not nan",
-    "--seed -1": "--seed must be at least 0, not -1",
+    "--seed -1": "--seed must be at least 0 and below .*, not -1",
+    f"--seed {10**30}": "--seed must be at least 0 and below",
+    f"--max-iter {10**400}": "a number is too large to be used",
+    f"--memory-limit {10**400}": "--memory-limit=.* is not a size",
     "--engine cuda": "unknown engine 'cuda'; known: auto, torch",
     "--memory-limit lots": "--memory-limit='lots' is not a size",
     "--memory-limit 20MB": "61 landmarks need .* memory_limit is 20 MB",
@@ -205,6 +209,49 @@ def test_damage_in_the_middle_of_a_parquet_file(refused, train):
     whole[300:900] = b"\xff" * 600
     train.write_bytes(whole)
     assert "cannot be read as Parquet" in refused()
+
+
+DAMAGED = {
+    "npy of shape ()": (np.float64(1), r"x\.npy has shape \(\)"),
+    "npy of shape (2, 3, 4)": (np.zeros((2, 3, 4)), r"x\.npy has shape \(2, 3, 4\)"),
+    "npy without columns": (np.zeros((5, 0)), r"x\.npy has shape \(5, 0\)"),
+    "complex npy": (np.zeros((5, 2), complex), r"x\.npy has type complex128"),
+    "longdouble npy": (np.zeros((5, 2), np.longdouble), r"x\.npy has type"),
+    "npy of dates": (np.zeros((5, 2), "M8[s]"), r"x\.npy has type datetime64"),
+    "npy of bytes": (np.zeros((5, 2), "S3"), r"x\.npy has type"),
+    "npy of records": (np.zeros(5, "f4, f4"), r"x\.npy has type"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_arrays_that_are_no_tables(refused, error, tmp_path, name):
+    array, words = DAMAGED[name]
+    np.save(tmp_path / "x.npy", array)
+    assert_says(refused(data=tmp_path / "x.npy", target="0"), words)
+    assert_says(error("convert", tmp_path / "x.npy", tmp_path / "y.parquet"), words)
+
+
+def test_tables_without_columns(refused, error, tmp_path):
+    pq.write_table(pa.table({"y": [1.0]}).select([]), tmp_path / "x.parquet")
+    assert "x.parquet has 0 columns" in refused(data=tmp_path / "x.parquet")
+    assert "0 columns" in error("convert", tmp_path / "x.parquet", tmp_path / "y.csv")
+
+
+@pytest.mark.parametrize("text", ["\xe9,y\n1,2\n", "a,y\xe9\n1,2\n", "a,y\n\xe9,2\n"])
+def test_texts_in_latin_1(refused, tmp_path, text):
+    (tmp_path / "x.csv").write_text(text, encoding="latin-1")
+    assert_says(refused(data=tmp_path / "x.csv"), r"x\.csv cannot be read as CSV .*UTF-8")
+
+
+def test_a_target_that_is_there_twice(refused, tmp_path):
+    (tmp_path / "x.csv").write_text("a,y,y\n1,2,3\n")
+    assert "x.csv has several columns named y" in refused(data=tmp_path / "x.csv")
+
+
+def test_many_names_are_cut(refused, save):
+    said = refused(data=save(**{f"pixel{i}": np.ones(61) for i in range(781)}), target="pixel78x")
+    assert_says(said, "it has a, b, c, y, .* and 765 more; did you mean pixel78")
+    assert len(said) < 500
 
 
 def test_empty_tables(refused, train, tmp_path):

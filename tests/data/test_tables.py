@@ -199,9 +199,12 @@ def test_convert_of_more_rows_than_one_batch(tmp_path: Path) -> None:
     assert as_rows(tmp_path / "back.npy").shape == (n, 2)
 
 
-def test_convert_of_csv_whose_types_show_late(tmp_path: Path) -> None:
-    """Arrow guesses types from the first megabytes; what comes later must not be lost."""
-    n = 400_000
+def test_convert_of_csv_whose_types_show_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow guesses types from the first block; what comes later must not be lost."""
+    monkeypatch.setattr("gramian.data.text._BLOCK_BYTES", 1 << 16)
+    n = 40_000
     lines = [f"{i % 7},,{i % 5}" for i in range(n)] + ["0.5,1.25,north"]
     (tmp_path / "x.csv").write_text("\n".join(["a,b,c", *lines]))
     assert convert(tmp_path / "x.csv", tmp_path / "x.parquet") == n + 1

@@ -56,6 +56,8 @@ def explained(error: Exception) -> tuple[int, str]:
         return BAD_INPUT, f"{named}{error.strerror}"
     if isinstance(error, OSError | ValueError | TypeError | FloatingPointError):
         return BAD_INPUT, str(error)
+    if isinstance(error, OverflowError):
+        return BAD_INPUT, f"a number is too large to be used: {error}"
     kind = type(error).__name__
     return BUG, f"{kind}: {error}. This is a bug in gramian; `gramian --debug ...` shows where"
 

@@ -87,8 +87,8 @@ class FitOptions:
             raise ValueError(f"--max-iter must be at least 1, not {self.max_iter}")
         if not self.tol >= 0:
             raise ValueError(f"--tol must be at least 0, not {self.tol:g}")
-        if self.seed < 0:
-            raise ValueError(f"--seed must be at least 0, not {self.seed}")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"--seed must be at least 0 and below 2**32, not {self.seed}")
 
 
 def taking(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

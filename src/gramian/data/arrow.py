@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._checks import it_has, listed
 from .array import check_matrix
 from .base import RowSource, check_index, slices
 from .dtypes import common_float, float_for
@@ -61,7 +62,7 @@ class Columns:
         bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]
         if bad:
             raise TypeError(
-                f"{where} has columns that are not numbers: {', '.join(bad)}. "
+                f"{where} has columns that are not numbers: {listed(bad)}. "
                 "Leave them out (columns=[...], on the command line --ignore), or encode them as "
                 "numbers first."
             )
@@ -76,9 +77,8 @@ def _names(schema: pa.Schema) -> list[str]:
 def _found(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
     missing = [str(name) for name in wanted if name not in schema.names]
     if missing:
-        raise ValueError(
-            f"{where} has no column {', '.join(missing)}; it has {', '.join(schema.names)}."
-        )
+        known = it_has(schema.names, missing[0])
+        raise ValueError(f"{where} has no column {listed(missing)}; {known}.")
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"A column is named twice in columns={list(wanted)}.")
     return list(wanted)

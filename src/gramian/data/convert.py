@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from .._atomic import write_atomically
 from .arrow import Columns, to_numpy
 from .dtypes import NUMPY_OF
-from .npy import NpyWriter, as_matrix, native, open_npy
+from .npy import NpyWriter, native, open_columns
 from .parquet import ParquetFile, opened, parquet_paths, row_groups
 from .tables import kind_of, table_schema
 from .text import csv_batches, readable_csv, widened
@@ -61,19 +61,12 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "float32") -
     schema = table_schema(source)
     if kind_of(source) != ".csv":
         return _write(source, schema, target, dtype)
-    while True:
-        try:
-            return _write(source, schema, target, dtype)
-        except pa.ArrowInvalid as error:
-            schema = _widened(source, schema, error)
-
-
-def _widened(source: Path, schema: pa.Schema, error: pa.ArrowInvalid) -> pa.Schema:
-    types = widened(dict(zip(schema.names, schema.types, strict=True)), error)
-    if types is None:
-        with readable_csv(source):
-            raise error
-    return pa.schema(types)
+    try:
+        return _write(source, schema, target, dtype)
+    except pa.ArrowInvalid:  # perhaps a type that was guessed from the first block
+        types = widened(source, dict(zip(schema.names, schema.types, strict=True)))
+    with readable_csv(source):
+        return _write(source, pa.schema(types), target, dtype)
 
 
 def _write(source: Path, schema: pa.Schema, target: Path, dtype: str) -> int:
@@ -99,7 +92,7 @@ def _batches(source: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if kind == ".csv":
         yield from csv_batches(source, dict(zip(schema.names, schema.types, strict=True)))
     elif kind == ".npy":
-        array = as_matrix(open_npy(source))
+        array = open_columns(source)
         for start in range(0, len(array), size):
             block = array[start : start + size]
             columns = [pa.array(c.astype(native(c.dtype))) for c in block.T]

@@ -32,8 +32,25 @@ def open_npy(path: Path) -> np.ndarray:
     return array
 
 
-def as_matrix(array: np.ndarray) -> np.ndarray:
-    """Give a single column its second dimension."""
+def open_columns(path: Path) -> np.ndarray:
+    """Memory-map a ``.npy`` file as a table: numbers or text of shape (n, d), from (n,) as well.
+
+    Raises
+    ------
+    ValueError
+        If it has another shape, or holds something else.
+    """
+    array = open_npy(path)
+    if array.ndim not in (1, 2) or 0 in array.shape[1:]:
+        raise ValueError(
+            f"{path} has shape {array.shape}; a table has shape (rows, columns), with at least "
+            "one column. Reshape it and write it again with numpy.save."
+        )
+    if array.dtype.kind not in "biufU" or (array.dtype.itemsize > 8 and array.dtype.kind == "f"):
+        raise ValueError(
+            f"{path} has type {array.dtype}, but a table holds numbers of up to 64 bits, or text. "
+            "Write it again with numpy.save(path, x.astype('float64'))."
+        )
     return array[:, None] if array.ndim == 1 else array
 
 

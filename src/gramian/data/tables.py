@@ -12,8 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from .._atomic import write_atomically
+from .._checks import it_has, listed
 from .base import RowSource
-from .npy import as_matrix, native, open_npy
+from .npy import native, open_columns
 from .parquet import opened, parquet_paths
 from .rows import as_rows
 from .text import csv_schema, read_csv
@@ -49,12 +50,15 @@ def table_schema(path: str | Path) -> pa.Schema:
     if kind == ".csv":
         return csv_schema(path)
     if kind == ".npy":
-        array = as_matrix(open_npy(path))
+        array = open_columns(path)
         one = pa.string() if array.dtype.kind == "U" else pa.from_numpy_dtype(native(array.dtype))
         return pa.schema([(str(j), one) for j in range(array.shape[1])])
     first = parquet_paths(path)[0]
     with opened(first) as file:
-        return file.schema_arrow
+        schema = file.schema_arrow
+    if len(schema) == 0:
+        raise ValueError(f"{first} has 0 columns, but at least one is needed.")
+    return schema
 
 
 def feature_columns(
@@ -88,10 +92,13 @@ def feature_columns(
 
 
 def check_columns(path: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse names that the table does not have, and say which it has."""
+    """Refuse names that the table does not have, or has twice, and say which it has."""
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise ValueError(f"{path} has no column {', '.join(missing)}; it has {', '.join(names)}.")
+        raise ValueError(f"{path} has no column {listed(missing)}; {it_has(names, missing[0])}.")
+    twice = sorted({name for name in wanted if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path} has several columns named {listed(twice)}: rename them.")
 
 
 def open_rows(path: str | Path, columns: Sequence[str] | None = None) -> RowSource:

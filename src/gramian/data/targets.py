@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from .arrow import to_numpy
-from .npy import as_matrix, native, open_npy
+from .npy import native, open_columns
 from .parquet import ParquetFile, opened, parquet_paths, row_groups
 from .parts import column_numbers
 from .tables import check_columns, kind_of, table_schema
@@ -55,7 +55,7 @@ def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
 def _column(path: Path, name: str) -> np.ndarray:
     kind = kind_of(path)
     if kind == ".npy":
-        array = as_matrix(open_npy(path))
+        array = open_columns(path)
         column = array[:, column_numbers([name], None, array.shape[1])[0]]
         values = column.astype(native(column.dtype))
     elif kind == ".csv":
