@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import ArrayRows
@@ -47,6 +48,18 @@ class TestFields:
         assert KernelRidge().plan(np.zeros((400_001, 1), np.float32)).solver == "askotch"
         tight = KernelRidge(memory_limit="150MB").plan(np.zeros((200_000, 1), np.float32))
         assert tight.solver == "askotch"  # no room for 100 columns
+
+    def test_the_estimate_of_rounding_is_counted(self):
+        est = KernelRidge(landmarks=20, lengthscale=0.1, max_iter=2, tol=0.0, random_state=0)
+        x = X.astype(np.float32)
+        with pytest.warns(ConvergenceWarning):
+            counted = est.fit(x, Y).history_[-1]["kernel_evaluations"]
+        assert est.plan(x).kernel_evaluations == counted
+
+    def test_what_eigenpro_takes_of_the_blocks_is_in_the_peak(self):
+        x = np.zeros((3000, 3), np.float32)
+        plan = KernelRidge(solver="eigenpro2", penalty=0).plan(x)
+        assert plan.memory_bytes > 48 * 2000**2  # the eigenvectors of 2,000 rows
 
     @pytest.mark.parametrize("settings", [{}, {"landmarks": 30}, {"solver": "pcg"}])
     def test_numbers_are_positive_and_the_text_names_them(self, settings):

@@ -24,6 +24,7 @@ from ..solvers import (
     Solver,
 )
 from ..solvers.eigenpro3 import PER_DIRECTION
+from ..solvers.projection import projection_for
 
 BLOCKS = 1 << 30
 """Memory for blocks of rows if nobody limits it."""
@@ -125,13 +126,21 @@ def subsample_rows(solver: EigenPro2 | EigenPro3, n: int) -> int:
     return min(n, SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE)
 
 
-def strip_bytes(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
-    """Return what a closed form takes for entries on their way to a factor, out of the blocks."""
-    if not isinstance(solver, Direct):
-        return 0
-    if size.full:
-        return min(STRIP_BYTES, 8 * size.n * size.n)
-    return COPIES * 8 * size.m * min(size.n, strip_rows(size.m, 8, blocks))
+def chosen_bytes(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
+    """Return what a solver keeps out of the memory for blocks: as much as it finds there."""
+    m = size.m
+    if isinstance(solver, Direct):
+        if size.full:
+            return min(STRIP_BYTES, 8 * size.n * size.n)
+        return COPIES * 8 * m * min(size.n, strip_rows(m, 8, blocks))
+    if isinstance(solver, EigenPro2 | EigenPro3):
+        sample = BYTES_PER_PAIR * subsample_rows(solver, size.n) ** 2
+        given = solver.subsample != "auto" or isinstance(solver, EigenPro1)
+        exact = isinstance(solver, EigenPro3) and (
+            solver.projection == "auto" and projection_for("auto", m, blocks) == "exact"
+        )
+        return (0 if given else min(sample, blocks // 2)) + (8 * m * m if exact else 0)
+    return 0
 
 
 def machine_memory() -> int:

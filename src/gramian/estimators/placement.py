@@ -12,11 +12,11 @@ from ..solvers import Direct, Falkon, Solver
 from .memory import (
     BLOCKS,
     Size,
+    chosen_bytes,
     dense_bytes,
     divided,
     least_blocks,
     machine_memory,
-    strip_bytes,
 )
 
 SHARE_OF_BLOCKS = 4
@@ -105,7 +105,8 @@ class Placement:
         workspace = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
         blocks = min(self.block_bytes, workspace + each * min(size.n, engine.largest_block))
         if engine.on_host:
-            return self.host_bytes + max(blocks, strip_bytes(solver, size, self.block_bytes)), 0
+            chosen = chosen_bytes(solver, size, self.block_bytes)
+            return self.host_bytes + min(self.block_bytes, max(blocks, chosen)), 0
         # two blocks wait in pinned memory while two others are on the device
         streamed = min(size.n, max(1, (blocks - workspace) // each)) * size.d * size.itemsize
         pinned = 2 * min(streamed, COPIED_AT_ONCE) if self.with_rows else 2 * streamed

@@ -14,6 +14,7 @@ from .. import _linalg as la
 from .._checks import readable_bytes
 from ..kernels import Kernel
 from ..operators import Engine, strip_rows
+from ..preconditioners.falkon import SAMPLE
 from ..solvers import (
     PCG,
     ASkotch,
@@ -117,6 +118,8 @@ def evaluations(solver: Solver[Any, Any], size: Size, iterations: int) -> int:
     if isinstance(solver, EigenPro2 | EigenPro3 | SketchySAGA):
         return _streaming_evaluations(solver, size, iterations)
     last = (iterations + 1) * n * m + m * m
+    if size.itemsize < 8 and isinstance(solver, Falkon):
+        last += 2 * m * min(m, SAMPLE)  # what rounding does, see `FalkonFactor`
     return int(last * (1 + LEVELS * size.fits))
 
 

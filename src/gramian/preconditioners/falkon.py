@@ -120,9 +120,7 @@ class FalkonFactor:
         la.mirror_upper_(T)
         _divide_columns_below_diagonal(T, diagonal)
         _scale_columns(T, S, weight)
-        lam = penalty or problem.penalty
-        if penalty == "auto":
-            lam = _automatic_penalty(T, S, problem)
+        lam = _automatic_penalty(T, S, problem) if penalty == "auto" else penalty or problem.penalty
         la.times_transpose_(T)
         la.add_outer_(T, S)
         T.diagonal().add_(lam)
