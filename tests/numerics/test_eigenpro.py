@@ -138,6 +138,17 @@ def test_rows_that_change_are_guarded_against():
     assert seen.step(1) > 10 * changed.step(1)
 
 
+def test_what_is_left_with_weights_and_a_ridge():
+    K, w = operator(n=60), torch.linspace(0.5, 1.5, 60, dtype=torch.float64)
+    P = factor(K, rank=5, exponent=1.0, weights=w, ridge=0.3)
+    root = w[P.index].sqrt()[:, None]
+    M = root * K.dense()[P.index][:, P.index] * root.t() + 0.3 * torch.eye(60, dtype=torch.float64)
+    flattened = M @ (P.vectors / root)
+    largest = float(torch.linalg.eigvalsh(M - flattened @ flattened.t())[-1]) / 60
+    assert largest == pytest.approx(float(P.values[-1]), rel=1e-6)
+    assert P.top / 1.1 == pytest.approx(largest, rel=0.1)
+
+
 def test_rank_zero_is_plain_gradient_descent():
     p = full()
     K, y = p.K.dense(), p.targets
