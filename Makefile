@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo test test-torch test-paths campaign mutants sanitize lint format bench gpu-check clean
+.PHONY: help $(VENV) demo test test-torch test-paths campaign mutants faults sanitize lint format bench gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
@@ -22,6 +22,7 @@ help:
 	@echo "make lint     ruff, mypy, import-linter"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make bench    run the benchmarks"
+	@echo "make faults       kill fits, damage files, fill disks, and count what is not right"
 	@echo "make gpu-check    contracts and benchmarks on the GPU of this machine"
 	@echo "make clean    remove the environment, caches and build products"
 
@@ -98,6 +99,9 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+faults: $(STAMP)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks faults $(ARGS)
 
 gpu-check: $(STAMP)
 	@$(BIN)/python -m benchmarks gpu $(ARGS)

@@ -1,0 +1,45 @@
+"""A small part of the fault campaign, ``make faults``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
+
+@pytest.fixture
+def faults(monkeypatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    from benchmarks import faults
+
+    return faults
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("name", ["falkon", "askotch", "eigenpro3", "sketchysaga"])
+def test_killed_fits_go_on_to_the_same_bits(name, faults, tmp_path):
+    row = faults.kills(name, 2, tmp_path)
+    assert row["identical"] == 2
+    assert row["left over"] == 0
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("kind", ["model", "state"])
+def test_damaged_files_are_refused(kind, faults, tmp_path):
+    row = faults.damage(kind, 60, tmp_path)
+    assert (row["silently other"], row["bug"]) == (0, 0)
+    assert row["refused"] > 50
+
+
+def test_a_disk_that_is_full_and_a_folder_that_is_closed(faults, tmp_path):
+    for row in faults.disks(tmp_path):
+        expected = ("OSError, old file kept", "not tried", "PermissionError")
+        assert row["outcome"].startswith(expected), row
+
+
+def test_two_processes_with_one_checkpoint(faults, tmp_path):
+    row = faults.two_processes("falkon", tmp_path)
+    assert (row["identical"], row["left over"]) == (2, 0)
