@@ -175,10 +175,11 @@ class Bless(PathSelector):
     used. Where :math:`R_h` reaches n all rows are candidates, once each. A row drawn more than once
     is kept once, and :math:`A_h` has the probability that it is drawn at all instead of the
     expected number of times over the actual one. Both are unbiased; but with the latter a row that
-    was drawn four times by chance stands for four times as many rows, which alone made the
-    condition number of FALKON 54 instead of 31 on adult (130 and 95 on magic, 475 and 325 on
-    skin). Levels before the last have at least 64 rows. With `m` the last draw is without
-    replacement and of exactly m rows. `BlessR` is the better choice for FALKON.
+    was drawn four times by chance stands for four times as many rows, which made the
+    condition number of FALKON 54 instead of 31 on adult (130 and 81 on magic, 475 and 261 on skin).
+    Levels before the last have at least 64 rows. With `m` the last draw is without
+    replacement and of exactly m rows. `BlessR` keeps up to a third more rows at a penalty, since
+    none is drawn twice; with as many landmarks it preconditions FALKON no better.
 
     References
     ----------

@@ -38,8 +38,10 @@ class BlessR(PathSelector):
 
     Notes
     -----
-    Cost: that of `Bless` with :math:`q_1 = q_2`; the scores are a little more accurate, and the
-    weights suit FALKON's preconditioner better: no landmark comes by chance, several times over.
+    Cost: that of `Bless` with :math:`q_1 = q_2`; the scores are a little more accurate, and
+    more rows are kept at a penalty, since none is drawn twice: on adult, magic and skin 908, 785
+    and 598 instead of 689, 671 and 564, with condition numbers of FALKON of 23, 72 and 326 instead
+    of 31, 81 and 261.
 
     Departures: scores of level h are computed at :math:`\lambda_h`, as in the authors' code;
     algorithm 2 as printed uses :math:`\lambda_{h-1}`. The authors' code weights a row by
