@@ -23,7 +23,10 @@ from torch import Tensor
 from gramian import KernelModel, _tensors, kernels
 from gramian._tensors import write_tensors
 from gramian.data import Standardizer, as_rows
+from gramian.operators import KernelOperator
 from gramian.operators.torch_engine import TorchEngine
+from gramian.problems import FullProblem
+from gramian.solvers import Direct, solve
 
 M, D, T = 7, 3, 2
 NAMES = ("height", "weight", "Größe")
@@ -425,3 +428,37 @@ def test_a_full_disk_leaves_the_old_model(full_disk, tmp_path):
         model(kernel=kernels.Linear()).save(path)
     assert KernelModel.load(path).kernel == model().kernel
     assert os.listdir(tmp_path) == ["model"]
+
+
+CANCELLING = [  # kernel, penalty, features: coefficients some 1e6 times as large as the targets
+    pytest.param(kernels.Matern52(1.0), 2e-9, 1, id="matern52"),
+    pytest.param(kernels.Polynomial(1.0), 1e-6, 2, id="polynomial"),
+    pytest.param(kernels.Gaussian(100.0), 1e-8, 2, id="flat"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "penalty", "d"), CANCELLING)
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_float32_predictions_keep_what_an_exact_fit_found(kernel, penalty, d, offset):
+    rng = torch.Generator().manual_seed(0)
+    X, new = (torch.randn(n, d, generator=rng) for n in (300, 50))
+    noise = 0.1 * torch.randn(300, 1, generator=rng, dtype=torch.float64)
+    y = torch.sin(3 * X[:, :1]).double() + noise + offset
+    problem = FullProblem(KernelOperator(kernel, X, X), y, penalty)
+    model = problem.model(solve(problem, Direct()).state.coef)
+    expected = kernel(new.double(), X.double()) @ model.coef.double()
+    close = 1e-3 * float(expected.std())
+    torch.testing.assert_close(model.predict(new), expected, rtol=0, atol=close)
+    narrow = KernelOperator(kernel, new, X) @ model.coef.double()
+    assert float((narrow - expected).abs().max()) > 10 * close
+
+
+def test_float32_predictions_of_an_ordinary_model_are_computed_in_float32():
+    rng = torch.Generator().manual_seed(0)
+    X, new = (torch.randn(n, 8, generator=rng) for n in (300, 50))
+    K = KernelOperator(kernels.Gaussian(3.0), X, X)
+    problem = FullProblem(K, torch.sin(X[:, :1]).double(), 1e-3)
+    model = problem.model(solve(problem, Direct()).state.coef)
+    narrow = KernelOperator(K.kernel, new, X) @ model.coef.double()
+    assert torch.equal(model.predict(new), narrow)
+    assert not torch.equal(KernelOperator(K.kernel, new, X).double() @ model.coef, narrow)
