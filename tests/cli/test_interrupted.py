@@ -82,6 +82,14 @@ def coef(path: Path) -> torch.Tensor:
     return KernelModel.load(path).coef
 
 
+@pytest.fixture(autouse=True)
+def attended():
+    """End at SIGHUP, as processes do whose parents do not say otherwise, like `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def whole(report, arguments, tmp_path):
     """The coefficients and the report of the fit that nobody stops."""

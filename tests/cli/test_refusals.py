@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramian import KernelModel, KernelRidge
+from gramian._tensors import read_tensors, write_tensors
 
 FIT = ("--target", "y", "--landmarks", "20")
 
@@ -320,15 +320,10 @@ def test_a_model_that_lacks_a_part(unusable, model):
 
 
 def edit_header(path: Path, change) -> None:
-    """Rewrite what the header of a safetensors file says under "gramian"."""
-    whole = path.read_bytes()
-    (length,) = struct.unpack("<Q", whole[:8])
-    header = json.loads(whole[8 : 8 + length])
-    told = change(json.loads(header["__metadata__"]["gramian"]))
-    header["__metadata__"]["gramian"] = json.dumps(told)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + whole[8 + length :])
+    """Rewrite what the header of a model says, with the digest that belongs to it."""
+    contents = read_tensors(path)
+    header = change(json.loads(contents.metadata["gramian"]))
+    write_tensors(path, contents.tensors, {"gramian": json.dumps(header)})
 
 
 def test_features_that_are_not_there(error, model, fresh, tmp_path):
