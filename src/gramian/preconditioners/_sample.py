@@ -12,6 +12,9 @@ from ..data import RowSource, as_rows
 from ..lowrank import largest_eigenvalue
 from ..operators import KernelOperator, diagonal
 
+BLOCK_ROWS = 1 << 16
+"""Rows at most whose entries against the sample are computed at once."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -87,12 +90,14 @@ def largest_left(
 
     Cost: n s kernel evaluations and 2 n s q operations, in one pass over the rows.
     """
-    largest = 0.0
+    largest, s = 0.0, len(sample.index)
     U = (sample.root[:, None] * E).to(K.dtype)
     k = diagonal(K, K.rows)
     k = k if weights is None else k * weights.to(k)
-    for rows, K_iS in K.against(sample.rows).strips():
-        B = (K_iS @ U).double()
+    size = max(1, min(BLOCK_ROWS, K.memory_bytes // (4 * s * K.dtype.itemsize)))
+    for rows, block in K.fed_rows().blocks(size):
+        # by blocks of the sample, too, where it does not fit into the memory
+        B = (replace(K, rows=as_rows(block), cols=sample.rows).dense() @ U).double()
         if weights is not None:
             B *= weights[rows].to(B).sqrt()[:, None]
         inside = (sample.index >= rows.start) & (sample.index < rows.stop)
