@@ -89,6 +89,15 @@ def test_a_cluster_without_rows_moves_to_the_farthest_row():
     assert bool((found.centers == 50).all(dim=1).any())
 
 
+def test_clusters_without_rows_move_to_different_rows_the_farthest_of_all():
+    """In order of the distance: a center that stayed where it was would be left out at the end."""
+    X = torch.cat([points() / 100, torch.tensor([[50.0, 0, 0], [0, 40.0, 0], [0, 0, 3.0]])])
+    start = torch.cat([points(2) / 100, torch.full((2, 3), -100.0)])  # nobody's nearest
+    found = lloyd(as_rows(X.double()), start.double(), 2)
+    torch.testing.assert_close(found.centers[2:], X[-3:-1].double())
+    assert found.sizes[2:].tolist() == [1, 1]
+
+
 def test_fewer_distinct_rows_than_centers():
     X = points(6).repeat(20, 1)
     for same in (X, X.float(), X.float() + 1000):
