@@ -334,7 +334,15 @@ def test_features_that_are_not_there(error, model, fresh, tmp_path):
         ("evaluate", model, fresh),
     ):
         said = error(*command)
-        assert "lacks what the model was trained on: a, c; it has the columns b" in said
+        assert "lacks what the model was trained on: a, c; it has b" in said
+
+
+def test_many_names_to_predict_from_are_cut(error, model, tmp_path):
+    data = tmp_path / "wide.parquet"
+    pq.write_table(pa.table({f"pixel{i}": [1.0] for i in range(782)}), data)
+    said = error("predict", model, data, "--out", tmp_path / "p.csv")
+    assert "pixel18, pixel19 and 762 more" in said
+    assert "pixel20" not in said
 
 
 def test_a_matrix_of_another_width(error, model, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .._checks import it_has, listed
 from ..data import RowSource, check_finite, feature_columns, open_rows
 from ..data.tables import kind_of
 from ..model import KernelModel
@@ -31,9 +32,7 @@ def _columns(model: KernelModel, data: Path, target: str | None) -> tuple[str, .
         wanted = tuple(model.info.get("columns", ()))
     missing = [name for name in wanted if name not in there]
     if missing or len(wanted) != d:
-        needed = ", ".join(missing) if missing else f"{d} features"
-        raise ValueError(
-            f"{data} lacks what the model was trained on: {needed}; it has the columns "
-            f"{', '.join(there)}"
-        )
+        needed = listed(missing) if missing else f"{d} features"
+        known = it_has(there, missing[0]) if missing else f"it has {listed(there)}"
+        raise ValueError(f"{data} lacks what the model was trained on: {needed}; {known}")
     return wanted

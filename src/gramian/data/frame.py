@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from .._checks import it_has, listed
 from .array import ArrayRows, check_matrix
 from .arrow import TableRows
 from .base import RowSource
@@ -35,8 +36,8 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
     if columns is not None:
         missing = [str(c) for c in columns if c not in frame.columns]
         if missing:
-            known = ", ".join(map(str, frame.columns))
-            raise ValueError(f"The DataFrame has no column {', '.join(missing)}; it has {known}.")
+            known = it_has([str(c) for c in frame.columns], missing[0])
+            raise ValueError(f"The DataFrame has no column {listed(missing)}; {known}.")
         frame = frame[list(columns)]
     check_matrix(frame.shape)
     _check_types(frame)
@@ -58,7 +59,7 @@ def _check_types(frame: Any) -> None:
     ]
     if bad:
         raise TypeError(
-            f"The DataFrame has columns that are not plain numbers: {', '.join(bad)}. "
+            f"The DataFrame has columns that are not plain numbers: {listed(bad)}. "
             "Leave them out, or encode them as numbers first (for example with pd.get_dummies; "
             "sparse columns with frame.sparse.to_coo())."
         )

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._checks import it_has, listed
 from .base import RowSource, check_index, check_size, slices
 from .transform import Blockwise
 
@@ -56,8 +57,10 @@ def column_numbers(
     number_or_same = [number.get(c, c) if isinstance(c, str) else c for c in columns]
     missing = [str(c) for c in number_or_same if isinstance(c, str) or not 0 <= c < d]
     if missing:
-        known = ", ".join(names) if names else f"columns 0 .. {d - 1}, without names"
-        raise ValueError(f"There is no column {', '.join(missing)}; there are {known}.")
+        known = (
+            it_has(names, missing[0]) if names else f"there are columns 0 .. {d - 1}, without names"
+        )
+        raise ValueError(f"There is no column {listed(missing)}; {known}.")
     numbers = tuple(c for c in number_or_same if not isinstance(c, str))
     if not numbers:
         raise ValueError("Found 0 columns (columns=[]), but at least one feature is needed.")
