@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
@@ -17,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import ArrayRows
 from gramian.estimators import plan as plans
-from gramian.estimators.memory import machine_memory
 from gramian.landmarks import RPCholesky
 from gramian.solvers import PCG, EigenPro3, Falkon
 
@@ -230,19 +228,3 @@ class TestMemoryLimit:
         assert est.set_params(memory_limit="100MB").check_memory(Unread(X)) is None
         with pytest.raises(ValueError, match="PCG solves FullProblem"):
             est.set_params(solver="pcg").check_memory(Unread(X))
-
-
-class TestMachineMemory:
-    def limited(self, monkeypatch, tmp_path, text: str) -> int:
-        (tmp_path / "limit").write_text(text)
-        names = (str(tmp_path / "limit"), str(tmp_path / "absent"))
-        monkeypatch.setattr("gramian.estimators.memory.CONTAINER_LIMITS", names)
-        return machine_memory()
-
-    def test_a_container_has_less(self, monkeypatch, tmp_path):
-        assert self.limited(monkeypatch, tmp_path, "123456789\n") == 123_456_789
-
-    @pytest.mark.parametrize("text", ["max\n", "9223372036854771712\n", ""])
-    def test_no_limit(self, monkeypatch, tmp_path, text):
-        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        assert self.limited(monkeypatch, tmp_path, text) == whole

@@ -18,7 +18,8 @@ from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..operators import KernelOperator
 from . import choices, inputs
-from .memory import BLOCKS, LEAST_BLOCKS, machine_memory
+from .machine import machine_memory
+from .memory import BLOCKS, LEAST_BLOCKS
 from .shared import RowsEstimator, given_points
 
 
@@ -43,7 +44,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rows
         """Return the bytes left for blocks of rows beside `used` ones; ValueError if too few."""
         free = self._room() - used
         if free < LEAST_BLOCKS:
-            allowed = "this machine has" if self.memory_limit is None else "memory_limit allows"
+            allowed = "this process may use" if self.memory_limit is None else "memory_limit allows"
             raise ValueError(
                 f"{what} and blocks of rows need {readable_bytes(used + LEAST_BLOCKS)}, but "
                 f"{allowed} {readable_bytes(self._room())}"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from .._checks import readable_bytes
@@ -25,15 +22,13 @@ from ..solvers import (
 )
 from ..solvers.eigenpro3 import PER_DIRECTION
 from ..solvers.projection import projection_for
+from .machine import machine_memory
 
 BLOCKS = 1 << 30
 """Memory for blocks of rows if nobody limits it."""
 
 LEAST_BLOCKS = 48 << 20
 """Memory for blocks of rows below which tiles no longer fit."""
-
-CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where Linux keeps the memory limit of a container (control groups, version 2 and 1)."""
 
 
 @dataclass(frozen=True)
@@ -143,20 +138,6 @@ def chosen_bytes(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
     return 0
 
 
-def machine_memory() -> int:
-    """Return the memory of this machine in bytes, or of the container this runs in."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([machine, *_container_limits()])
-
-
-def _container_limits() -> list[int]:
-    found = []
-    for name in CONTAINER_LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
-            found.append(int(Path(name).read_text()))
-    return found
-
-
 def divided(limit: int | None, solver: Solver[Any, Any], size: Size) -> tuple[int, int]:
     """Return the bytes for what a solver keeps, and those left for blocks of rows.
 
@@ -170,7 +151,7 @@ def divided(limit: int | None, solver: Solver[Any, Any], size: Size) -> tuple[in
     """
     if limit is None:
         limit = machine_memory()
-        what = f"this machine has {readable_bytes(limit)}"
+        what = f"this process may use {readable_bytes(limit)}"
     else:
         what = f"memory_limit is {readable_bytes(limit)}"
     least, points = least_blocks(size), size.m * size.d * size.itemsize

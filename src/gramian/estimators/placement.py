@@ -9,6 +9,7 @@ from .._checks import readable_bytes
 from ..data import ArrayRows, RowSource
 from ..operators import Engine
 from ..solvers import Direct, Falkon, Solver
+from .machine import machine_memory
 from .memory import (
     BLOCKS,
     Size,
@@ -16,7 +17,6 @@ from .memory import (
     dense_bytes,
     divided,
     least_blocks,
-    machine_memory,
 )
 
 SHARE_OF_BLOCKS = 4

@@ -1,0 +1,88 @@
+"""The memory that this process may use: the machine's, or less by its container or ulimit -v."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path("/")
+"""Where /proc and /sys are; tests have others."""
+
+
+def machine_memory() -> int:
+    """Return the memory of this machine in bytes, or what this process may have of it, if less.
+
+    Less are the limits of the control groups (containers, batch systems) that this process is in,
+    and ``ulimit -v`` beyond the addresses that are taken already.
+    """
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_group_limits(ROOT), *_address_limits(ROOT)])
+
+
+def _group_limits(root: Path) -> Iterator[int]:
+    """Yield the limit of each control group around this process, versions 2 and 1.
+
+    In a namespace of its own, as in most containers, a process sees its group as the top one.
+    Outside of one, /proc/self/cgroup names the group, and the limits of all above it hold too.
+    """
+    groups = dict(_groups(root))
+    for version, top, mount in _mounts(root):
+        group = Path(groups.get(version, "/"))
+        below = group.relative_to(top) if group.is_relative_to(top) else Path()
+        if ".." in below.parts:  # a group that this mount does not show
+            below = Path()
+        name = "memory.max" if version == 2 else "memory.limit_in_bytes"
+        folder = root / mount.lstrip("/")
+        for part in (".", *below.parts):
+            folder /= part
+            with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
+                yield int((folder / name).read_text())
+
+
+def _groups(root: Path) -> Iterator[tuple[int, str]]:
+    """Yield the version of control groups and the group of this process; man 7 cgroups."""
+    for line in _lines(root / "proc/self/cgroup"):
+        number, controllers, group = line.split(":", 2)
+        if number == "0":
+            yield 2, group
+        elif "memory" in controllers.split(","):
+            yield 1, group
+
+
+def _mounts(root: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield version, topmost group and folder of each mount for memory; man 5 proc_pid_mountinfo.
+
+    Those where they usually are come first, in case that /proc does not tell.
+    """
+    yield 2, "/", "/sys/fs/cgroup"
+    yield 1, "/", "/sys/fs/cgroup/memory"
+    for line in _lines(root / "proc/self/mountinfo"):
+        left, _, right = line.partition(" - ")
+        top, folder = left.split()[3:5]
+        kind, *_, options = right.split()
+        if kind == "cgroup2":
+            yield 2, top, folder
+        elif kind == "cgroup" and "memory" in options.split(","):
+            yield 1, top, folder
+
+
+def _address_limits(root: Path) -> Iterator[int]:
+    """Yield what ``ulimit -v`` leaves of addresses (RLIMIT_AS): libraries count, too."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            return
+        taken = sum(int(line.split()[0]) for line in _lines(root / "proc/self/statm"))
+        yield max(0, limit - taken * resource.getpagesize())
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file of the system; none where there is no such file."""
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
