@@ -185,6 +185,12 @@ def test_a_missing_target(refused, save):
     assert_says(refused(data=save(y=y)), r"target 'y' is missing \(NaN\) or infinite in 2 rows.*5")
 
 
+@pytest.mark.parametrize("more", [(), ("--no-standardize",)])
+def test_a_target_too_small_for_products(refused, save, more):
+    said = refused(*more, data=save(y=1e-300 * np.arange(61.0)))
+    assert_says(said, "the target 'y' is 6e-299 in size, .* round to 0: .*Divide the target 'y'")
+
+
 def test_text_for_a_regression(refused, save):
     said = refused("--task", "regression", data=save(y=["low", "high"] * 30 + ["low"]))
     assert "the target 'y' is text, such as 'low'" in said

@@ -217,9 +217,32 @@ class TestTargets:
         with pytest.raises(ValueError, match="could not convert string to float"):
             KernelRidge().fit(as_input(X), ["a"] * 40)
 
-    def test_numbers_whose_squares_overflow(self):
-        with pytest.raises(FloatingPointError, match=r"diverged at iteration 0; .*rescale targets"):
-            KernelRidge(landmarks=5).fit(X, 1e200 * Y)
+    @pytest.mark.parametrize(
+        ("size", "dtype", "words"),
+        [
+            (
+                1e-300,
+                np.float64,
+                "is 1e-300 in size, .* round to 0: with float64 rows .*1e-140 and",
+            ),
+            (1e200, np.float64, "is 1e.200 in size, .* overflow: with float64 rows .*and 1e.140"),
+            (1e-40, np.float32, "round to 0: with float32 rows .*1e-25 and"),
+            (1e38, np.float32, "overflow: with float32 rows"),
+        ],
+    )
+    @pytest.mark.parametrize("settings", [{}, {"landmarks": 5}])
+    def test_numbers_too_small_or_large_for_products(self, settings, size, dtype, words):
+        y = np.stack([Y, size * Y / np.abs(Y).max()], axis=1)
+        with pytest.raises(ValueError, match=f"column 1 of y .*{words}.*Divide column 1 of y by"):
+            KernelRidge(**settings).fit(X.astype(dtype), y)
+        with pytest.raises(ValueError, match=f"of y .*{words}.*Divide y by"):
+            KernelRidge("gaussian", **settings).fit(X.astype(dtype), y[:, 1])
+
+    def test_small_numbers_that_are_not_too_small(self):
+        for size, dtype in ((1e-139, np.float64), (1e139, np.float64), (1e-24, np.float32)):
+            x, expected = X.astype(dtype), KernelRidge(penalty=1e-3).fit(X, Y).predict(X)
+            found = KernelRidge(penalty=1e-3).fit(x, size * Y).predict(x)
+            np.testing.assert_allclose(found / size, expected, atol=1e-4)
 
     def test_features_whose_squares_overflow(self):
         for settings in ({}, {"landmarks": 5}, {"landmarks": 5, "solver": "direct"}):

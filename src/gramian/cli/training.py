@@ -18,6 +18,7 @@ from ..data import (
     Without,
     as_rows,
     check_finite,
+    check_magnitude,
     feature_columns,
     open_rows,
     read_targets,
@@ -115,6 +116,9 @@ def open_training(data: Path, options: FitOptions) -> Training:
     columns = feature_columns(data, [options.target, *ignored], options.features)
     whole = _open(data, options.target, columns)
     classification = _is_classification(whole.y, options)
+    if not classification:  # a standardised target is in range: say it of that of the file
+        y = torch.from_numpy(whole.y[:, None].astype(np.float64))
+        check_magnitude(y, torch.float64, f"the target {options.target!r}")
     if options.validation is None:
         return Training(columns, classification, whole, None)
     share = parsing.validation(options.validation)

@@ -42,7 +42,7 @@ from .arrow import TableRows
 from .augment import Augmentation, crop_flip, mixup, noise
 from .base import RowSource
 from .batches import EPOCH_STRIDE, Batches, Shuffle
-from .check import check_copies, check_finite
+from .check import check_copies, check_finite, check_magnitude
 from .convert import convert
 from .mapped import gathered, scratch, stored
 from .parquet import ParquetRows
@@ -75,6 +75,7 @@ __all__ = [
     "as_rows",
     "check_copies",
     "check_finite",
+    "check_magnitude",
     "convert",
     "crop_flip",
     "feature_columns",

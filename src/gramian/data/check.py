@@ -13,6 +13,10 @@ from torch import Tensor
 
 from .base import RowSource, comfortable_size
 
+LARGEST_TARGET = {torch.float32: 1e25, torch.float64: 1e140}
+"""Targets up to this size, and down to its inverse, leave room for their squares in float64, and
+for coefficients, which are up to 1 / (n penalty) times as large, in the type of the rows."""
+
 
 @dataclass
 class FiniteCheck:
@@ -214,3 +218,34 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
         if not check.add(part.start, block):
             return
     check.finish()
+
+
+def check_magnitude(targets: Float[Tensor, "n t"], dtype: torch.dtype, what: str = "y") -> None:
+    """Refuse targets so small that products with them round to 0, or so large that they overflow.
+
+    Parameters
+    ----------
+    targets : Tensor of shape (n, t)
+        Numbers. A column of zeros is fine, and so are small numbers beside larger ones.
+    dtype : torch.dtype
+        That of the rows, and so of products with the kernel matrix.
+    what : str
+        Subject of the error message.
+
+    Raises
+    ------
+    ValueError
+        Names the column, its largest number and a divisor.
+    """
+    most = LARGEST_TARGET[dtype]
+    for column, size in enumerate(targets.abs().amax(dim=0).tolist()):
+        if size == 0 or 1 / most <= size <= most:
+            continue
+        where = what if targets.shape[1] == 1 else f"column {column} of {what}"
+        does = "overflow" if size > most else "round to 0"
+        raise ValueError(
+            f"the largest number of {where} is {size:.2g} in size, and products of such numbers "
+            f"{does}: with {str(dtype).removeprefix('torch.')} rows it should be between "
+            f"{1 / most:.0e} and {most:.0e}. Divide {where} by {size:.0e}, and multiply "
+            "predictions by it."
+        )

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from ..data import RowSource, Standardized, as_rows, check_copies, check_finite
+from ..data import RowSource, Standardized, as_rows, check_copies, check_finite, check_magnitude
 
 
 def is_source(X: object) -> bool:
@@ -114,6 +114,13 @@ def new_rows(estimator: Any, X: Any) -> RowSource:
         )
     check_finite(rows)
     return rows
+
+
+def training_targets(y: Any, dtype: torch.dtype) -> Tensor:
+    """Return `target_tensor`; ValueError if products with a column round to 0 or overflow."""
+    targets = target_tensor(y, dtype)
+    check_magnitude(targets, dtype)
+    return targets
 
 
 def target_tensor(y: Any, dtype: torch.dtype) -> Tensor:

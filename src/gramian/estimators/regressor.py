@@ -143,7 +143,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         ------
         ValueError
             If the input or a parameter cannot be used, or does not fit in memory; if a column of a
-            file or a table, or any that has a name, equals a target in every row.
+            file or a table, or any that has a name, equals a target in every row; if the largest
+            number of a target, unless it is 0, is not between 1e-140 and 1e140 in size (1e-25 and
+            1e25 with float32 rows).
         """
         with self._all_or_nothing():
             rows, y = inputs.training_rows(self, X, y, y_numeric=True)
@@ -152,7 +154,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
             def encode(values: Any) -> Tensor:
                 return inputs.target_tensor(values, rows.dtype)
 
-            self._fit(Data.build(rows, encode(y), weights), encode, feature_names=_names(self))
+            data = Data.build(rows, inputs.training_targets(y, rows.dtype), weights)
+            self._fit(data, encode, feature_names=_names(self))
             self._one_dimensional = np.ndim(y) == 1
         return self
 
@@ -177,7 +180,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         with self._all_or_nothing():
             rows, y = partial.rows_and_targets(self, X, y)
             weights = inputs.weight_tensor(sample_weight, len(rows))
-            data = Data.build(rows, inputs.target_tensor(y, rows.dtype), weights)
+            data = Data.build(rows, inputs.training_targets(y, rows.dtype), weights)
             partial.one_pass(self, data, feature_names=_names(self))
             self._one_dimensional = np.ndim(y) == 1
         return self
