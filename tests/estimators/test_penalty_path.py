@@ -259,8 +259,22 @@ class TestHeldBackRows:
 
     def test_every_class_is_in_every_fold(self):
         classes = torch.tensor([0] * 40 + [1] * 8 + [2] * 4)
+        classes = classes[torch.randperm(52, generator=torch.Generator().manual_seed(0))]
         for held in held_back.folds(52, 4, torch.Generator().manual_seed(1), classes):
             assert classes[held].bincount().tolist() == [10, 2, 1]
+
+    @pytest.mark.parametrize("coded", [False, True])
+    def test_the_error_is_weighted(self, coded):
+        rows, held = torch.from_numpy(X), torch.arange(0, N, 2)
+        weight = torch.linspace(0.0, 2.0, N, dtype=torch.float64)
+        K = KernelOperator(Gaussian(1.0), rows, rows).against(rows[:5])
+        targets = torch.from_numpy(X[:, :1] + 1)
+        problem = NystromProblem(K, targets, 1e-3, weight)
+        error, squared = held_back.error(problem, held, torch.zeros(5, 1), coded)
+        y = targets[held, 0].numpy()
+        assert squared == pytest.approx(np.average(y**2, weights=weight[held]))
+        wrong = np.average(y > 0, weights=weight[held])
+        assert error == pytest.approx(wrong if coded else squared)
 
     @pytest.mark.parametrize(("n", "cv"), [(1, None), (3, 4)])
     def test_too_few_rows(self, n, cv):
