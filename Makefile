@@ -86,6 +86,7 @@ sanitize:
 	@cmake -S src/native -B build/sanitize -DGRAMIAN_SANITIZE=ON >/dev/null
 	@cmake --build build/sanitize --parallel
 	@build/sanitize/sanitize
+	@build/sanitize/fuzz $(or $(SEED),0) $(or $(CASES),10000)
 
 lint: $(STAMP)
 	$(BIN)/ruff check

@@ -48,7 +48,8 @@ class TilesOf final : public gramian::Tiles {
       panels_.load(work.x, rows.x, i, count);
       if (!multiply<false>(work, i, count, static_cast<const S*>(v), t, entries, chunk))
         return false;
-      std::memcpy(out + (i - rows.start) * t, work.totals, sizeof(double) * size_t(count * t));
+      if (t > 0)  // else `out` may be null, which even an empty copy does not allow
+        std::memcpy(out + (i - rows.start) * t, work.totals, sizeof(double) * size_t(count * t));
     }
     return true;
   }
