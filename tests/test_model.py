@@ -418,6 +418,22 @@ def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], An
     write_tensors(path, tensors, {"gramian": json.dumps(header)})
 
 
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_file_that_is_replaced_while_it_is_read(verify, monkeypatch, tmp_path):
+    path, read = tmp_path / "model", _tensors._layout
+    write_tensors(path, {"x": torch.zeros(3)}, {"which": "old"})
+
+    def replaced(*arguments: Any) -> Any:
+        monkeypatch.setattr(_tensors, "_layout", read)
+        write_tensors(path, {"x": torch.ones(3)}, {"which": "new"})
+        return read(*arguments)
+
+    monkeypatch.setattr(_tensors, "_layout", replaced)
+    found = _tensors.read_tensors(path, verify=verify)
+    assert found.metadata == {"which": "new"}
+    assert torch.equal(found.tensors["x"], torch.ones(3))
+
+
 def test_a_full_disk_leaves_the_old_model(full_disk, tmp_path):
     path = tmp_path / "model"
     model().save(path)

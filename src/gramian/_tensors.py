@@ -122,18 +122,36 @@ def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) ->
     OSError
         If it cannot be read.
     """
-    with path.open("rb") as file:
-        header = _header(file)
-        layout = _layout(path, header)
-        metadata = layout.pop("__metadata__")
-        said = metadata.pop(KEY, None)
-        found = hashlib.sha256(header if said is None else _blank(header, said))
-        if os.fstat(file.fileno()).st_size <= (READ_BYTES if most is None else most):
-            tensors = _read(file, layout, found)
-        else:
-            tensors = _mapped(path)
-            while verify and (piece := file.read(PIECE)):
-                found.update(piece)
+    while True:
+        with path.open("rb") as file:
+            try:
+                contents = _contents(path, file, verify, READ_BYTES if most is None else most)
+            except DamagedFile:
+                if _is_at(path, file):
+                    raise
+            else:
+                if _is_at(path, file):
+                    return contents
+        # a new file was put in its place meanwhile, and parts of both were read
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Return whether an open file is still the one at this path."""
+    return os.path.samestat(os.fstat(file.fileno()), path.stat())
+
+
+def _contents(path: Path, file: BinaryIO, verify: bool, most: int) -> Contents:
+    header = _header(file)
+    layout = _layout(path, header)
+    metadata = layout.pop("__metadata__")
+    said = metadata.pop(KEY, None)
+    found = hashlib.sha256(header if said is None else _blank(header, said))
+    if os.fstat(file.fileno()).st_size <= most:
+        tensors = _read(file, layout, found)
+    else:
+        tensors = _mapped(path)
+        while verify and (piece := file.read(PIECE)):
+            found.update(piece)
     if verify and said not in (None, found.hexdigest()):
         raise DamagedFile("its digest is not that of its contents")
     return Contents(metadata, tensors, said)
