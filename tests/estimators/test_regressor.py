@@ -241,6 +241,18 @@ class TestKernels:
 
 
 class TestIterations:
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_where_rounding_leaves_no_direction_it_says_so_and_is_no_worse_than_zero(self, dtype):
+        rng = np.random.default_rng(0)
+        X = (rng.standard_normal((9, 3)) + 1e3).astype(dtype)  # entries of 1e24, a penalty of 2
+        model = KernelRidge(
+            kernels.Polynomial(0.05, degree=3), penalty=0.2, solver="pcg", max_iter=200
+        )
+        with pytest.warns(ConvergenceWarning, match=r"relative residual of .*rounding leaves no"):
+            model.fit(X, rng.standard_normal(9))
+        assert model.n_iter_ < 200
+        assert model.history_[-1]["rel_residual"] <= 1 + 1e-6
+
     def test_those_of_block_methods_are_counted_by_passes(self):
         with pytest.warns(ConvergenceWarning, match="max_iter=3"):
             est = KernelRidge(solver=ASkotch(block=len(X) // 4), max_iter=3, tol=0.0).fit(X, Y)

@@ -228,9 +228,30 @@ class TestSafety:
 
     def test_a_matrix_of_zeros(self):
         b = normal(5, 1)
-        for state in islice(conjugate_gradient(torch.zeros_like, b), 4):
+        states = list(islice(conjugate_gradient(torch.zeros_like, b), 4))
+        for state in states:
             assert not state.coef.any()
             assert state.metrics["rel_residual"] == 1
+        assert [state.verdict for state in states] == [None] + 3 * ["no_progress"]
+
+    def test_where_nothing_can_move_it_ends_at_its_best_with_a_true_residual(self):
+        A, b = matrix(torch.linspace(-1e-3, 1, N, dtype=torch.float64)), normal(N, 2)
+        states = list(islice(conjugate_gradient(lambda v: A @ v, b), 3 * N))
+        end = next(i for i, s in enumerate(states) if s.verdict is not None)
+        assert states[end].verdict == "no_progress"
+        best = min(s.metrics["rel_residual"] for s in states[:end])
+        assert states[end - 1].metrics["rel_residual"] > 2 * best  # rounding or curvature spoilt it
+        assert states[end].metrics["rel_residual"] == pytest.approx(best, rel=1e-6)
+        found = relative_residual(A, states[end].coef, b).max()
+        assert found == pytest.approx(best, rel=1e-6)
+        for later in (states[end + 1], states[-1]):
+            assert torch.equal(later.coef, states[end].coef)
+            assert later.verdict == "no_progress"
+
+    def test_it_says_nothing_where_the_residual_is_rounding(self):
+        A, b = matrix(torch.linspace(1, 10, N, dtype=torch.float64)), normal(N, 2)
+        for state in islice(conjugate_gradient(lambda v: A @ v, b), 200):
+            assert state.verdict is None
 
     def test_running_on_after_convergence_does_no_harm(self):
         A, b = matrix(torch.linspace(1, 10, N, dtype=torch.float64)), normal(N, 2)

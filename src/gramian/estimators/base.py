@@ -203,7 +203,16 @@ class KernelRidgeBase(WarmStarted, Planned):
                 f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
                 "use float64 data, or rescale targets whose squares overflow"
             )
-        if result.reason == "no_progress":
+        reached = result.history[-1].get("rel_residual", math.nan)
+        if result.reason == "no_progress" and math.isfinite(reached):
+            warnings.warn(
+                f"stopped at iteration {result.state.iteration} with a relative residual of "
+                f"{reached:.1e}, above tol={self.tol:.1e}: rounding leaves no direction to go on "
+                "in. Raise the penalty or the lengthscale, or scale the features",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif result.reason == "no_progress":
             warnings.warn(
                 f"stopped at iteration {result.state.iteration}: the error of the batches is no "
                 "lower than at the start. Where the fit began with zero, the model predicts no "
@@ -214,7 +223,6 @@ class KernelRidgeBase(WarmStarted, Planned):
             )
         early = not solver.solves_exactly or self.penalty == 0  # the number of epochs is a choice
         if result.reason == "max_iterations" and not early:
-            reached = result.history[-1].get("rel_residual", math.nan)
             warnings.warn(
                 f"stopped after max_iter={self.max_iter} iterations with a relative residual of "
                 f"{reached:.1e}, above tol={self.tol:.1e}. This often costs little accuracy: check "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -39,6 +40,10 @@ class CGState(State):
         Norms of the residual when it was last computed and not updated.
     lanczos : Tensor of shape (k, 2)
         Step lengths and residual ratios of the column with the largest right-hand side.
+    best : Tensor of shape (m, t)
+        The iterate with the least ``rel_residual`` so far.
+    least : float
+        That residual.
     """
 
     residual: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
@@ -47,6 +52,14 @@ class CGState(State):
     active: Bool[Tensor, " t"] = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))
     checked: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
     lanczos: Float[Tensor, "k 2"] = field(default_factory=lambda: torch.empty(0, 2))
+    best: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
+    least: float = math.inf
+
+    @property
+    def verdict(self) -> str | None:
+        """No progress, if no column can move though a residual is larger than rounding."""
+        left = self.metrics.get("rel_residual", 0.0) > torch.finfo(self.coef.dtype).eps
+        return "no_progress" if left and not bool(self.active.any()) else None
 
 
 def conjugate_gradient(
@@ -121,6 +134,8 @@ def conjugate_gradient(
     yield s
     while True:
         s = _step(work, s)
+        if s.verdict is not None:
+            s = _at_its_best(work, rhs, s)
         yield s
 
 
@@ -149,16 +164,19 @@ def _start(work: _Work, rhs: Tensor, state: State | None) -> CGState:
     x = starting_coef(state, rhs.to(wide))
     residual = rhs if state is None else _true_residual(work, x, rhs)
     z = work.precondition(residual)
+    metrics = work.metrics(residual, rhs.new_empty(0, 2))
     return CGState(
         iteration=0 if state is None else state.iteration,
         coef=x,
-        metrics=work.metrics(residual, rhs.new_empty(0, 2)),
+        metrics=metrics,
         residual=residual,
         direction=z,
         energy=_dots(residual, z),
         active=_norms(residual) > 0,
         checked=_norms(residual),
         lanczos=torch.empty(0, 2, dtype=torch.float64, device=rhs.device),
+        best=x,
+        least=metrics["rel_residual"],
     )
 
 
@@ -201,18 +219,28 @@ def _step(work: _Work, s: CGState) -> CGState:
     energy = _dots(residual, z)
     beta = torch.zeros_like(energy) if restarted else _ratio(energy, s.energy, active)
     lanczos = _extended(s.lanczos, alpha[work.watched], beta[work.watched])
+    metrics = work.metrics(residual, lanczos)
+    better = metrics["rel_residual"] < s.least
     return replace(
         s,
         iteration=s.iteration + 1,
         coef=x,
-        metrics=work.metrics(residual, lanczos),
+        metrics=metrics,
         residual=residual,
         direction=z + beta.to(z.dtype) * s.direction,
         energy=energy,
         active=active,
         checked=_norms(residual) if restarted else s.checked,
         lanczos=lanczos,
+        best=x if better else s.best,
+        least=metrics["rel_residual"] if better else s.least,
     )
+
+
+def _at_its_best(work: _Work, rhs: Tensor, s: CGState) -> CGState:
+    """Return the best iterate and its true residual: rounding may have made the last one worse."""
+    residual = _true_residual(work, s.best, rhs)
+    return replace(s, coef=s.best, residual=residual, metrics=work.metrics(residual, s.lanczos))
 
 
 def _refined(

@@ -53,6 +53,10 @@ class FalkonState(State):
     wide: bool = False
     order: Int[Tensor, " k"] = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
 
+    @property
+    def verdict(self) -> str | None:
+        return self.cg.verdict
+
 
 @solvers.register("falkon")
 @dataclass(frozen=True)
@@ -209,7 +213,7 @@ def _while_it_gains(
     """Yield the states with float32 products; return where they gain nothing any more."""
     before: CGState | None = None
     for state in system.states(start):
-        if before is not None and no_gain(before, state.cg):
+        if state.verdict is not None or (before is not None and no_gain(before, state.cg)):
             logger.info("K_nm in float32 gains nothing any more: float64 from here")
             return State(state.iteration, state.cg.coef)
         before = state.cg
