@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import platform
@@ -60,6 +61,13 @@ def interleaved(
                 work()
             least[name] = least[name].least(seconds)
     return least
+
+
+def give_back() -> None:
+    """Return freed memory to the system, where the C library can: a fit would reuse it unseen."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def forget_peak() -> None:

@@ -57,7 +57,7 @@ class TestFields:
     def test_what_eigenpro_takes_of_the_blocks_is_in_the_peak(self):
         x = np.zeros((3000, 3), np.float32)
         plan = KernelRidge(solver="eigenpro2", penalty=0).plan(x)
-        assert plan.memory_bytes > 48 * 2000**2  # the eigenvectors of 2,000 rows
+        assert plan.memory_bytes > 25 * 2000**2  # the eigenvectors of 2,000 rows
 
     @pytest.mark.parametrize("settings", [{}, {"landmarks": 30}, {"solver": "pcg"}])
     def test_numbers_are_positive_and_the_text_names_them(self, settings):

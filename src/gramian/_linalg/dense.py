@@ -47,7 +47,7 @@ def flush_tiny_(K: Float[Tensor, "n m"]) -> None:
     K = _as_stored(K)
     low, high = torch.aminmax(K)
     least = 1e-30 * max(-float(low), float(high))
-    step = max(1, (1 << 20) // max(K.shape[1], 1))
+    step = max(1, (1 << 17) // max(K.shape[1], 1))
     for start in range(0, len(K), step):
         part = K[start : start + step]
         part.masked_fill_(part.abs() < least, 0.0)
@@ -200,7 +200,7 @@ def mirror_lower_(A: Float[Tensor, "m m"]) -> None:
     _copy_lower_triangle(A.t(), A)
 
 
-def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 1024) -> None:
+def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 256) -> None:
     """Copy the strict lower triangle by blocks; both may be views of one memory."""
     m = len(target)
     for start in range(0, m, step):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._checks import readable_bytes
+from ..landmarks import Selector
 from ..operators import COPIES, STRIP_BYTES, strip_rows
 from ..preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
 from ..solvers import (
@@ -38,8 +39,7 @@ class Size:
     `fits` are those at each level of a path of penalties, in units of one to all rows; zero if
     the penalty is given. `pairs_once`: whether rows are dense with random access, so that a product
     of all rows with all evaluates each pair once, as long as they fit into memory. `dense`:
-    whether they are no sparse ones. `per_landmark`: bytes that selecting landmarks takes for each,
-    if these grow with n.
+    whether they are no sparse ones. `selector`: who chooses the landmarks, if they are not given.
     """
 
     n: int
@@ -51,7 +51,7 @@ class Size:
     fits: float = 0.0
     pairs_once: bool = True
     dense: bool = True
-    per_landmark: int = 0
+    selector: Selector | None = None
 
 
 def least_blocks(size: Size) -> int:
@@ -64,8 +64,9 @@ def dense_bytes(solver: Solver[Any, Any], size: Size, mapped: bool = False) -> i
 
     Factors and vectors of a solver, with its centers or without.
     """
-    selecting = size.per_landmark and size.per_landmark * size.m + 8 * size.n * (size.t + 6)
-    return max(_solver_bytes(solver, size, mapped), selecting)
+    chooses = size.selector
+    selecting = 0 if chooses is None else chooses.kept_bytes(size.n, size.d, size.m)
+    return max(_solver_bytes(solver, size, mapped), selecting + 8 * size.n * size.t)
 
 
 def _solver_bytes(solver: Solver[Any, Any], size: Size, mapped: bool) -> int:
@@ -95,16 +96,17 @@ def _streaming_bytes(solver: EigenPro2 | EigenPro3 | SketchySAGA, size: Size) ->
     """Return what is kept beside vectors; what is chosen to fit is in the memory for blocks."""
     n, m = size.n, size.m
     if isinstance(solver, SketchySAGA):
-        return 16 * n * size.t + 24 * m * solver.sketch_rank(m)
+        # the sketch: its factor, and what it is made of
+        return 16 * n * size.t + 64 * m * solver.sketch_rank(m)
     given = solver.subsample != "auto" or isinstance(solver, EigenPro1)
     sample = BYTES_PER_PAIR * subsample_rows(solver, n) ** 2 if given else 0
     if isinstance(solver, EigenPro2):
         return sample
     exact = 8 * m * m if solver.projection == "exact" else 0
-    return sample + exact + 16 * m * _flattened(solver, n, m)
+    return sample + exact + 16 * m * flattened(solver, n, m)
 
 
-def _flattened(solver: EigenPro3, n: int, m: int) -> int:
+def flattened(solver: EigenPro3, n: int, m: int) -> int:
     """Return the directions that EigenPro 3 flattens at most, see `EigenProFactor`."""
     if solver.rank != "auto":
         return int(solver.rank)
@@ -122,7 +124,17 @@ def subsample_rows(solver: EigenPro2 | EigenPro3, n: int) -> int:
 
 
 def chosen_bytes(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
-    """Return what a solver keeps out of the memory for blocks: as much as it finds there."""
+    """Return what is kept out of the memory for blocks, as much as is found there.
+
+    By the solver, or before it by a selector that looks at kernel entries: two strips of them.
+    """
+    chooses = size.selector
+    entries = 0 if chooses is None else chooses.evaluations(size.n, size.m)
+    strips = 2 * 8 * size.m * min(size.n, strip_rows(size.m, 8, blocks)) if entries else 0
+    return max(strips, _chosen_by_solver(solver, size, blocks))
+
+
+def _chosen_by_solver(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
     m = size.m
     if isinstance(solver, Direct):
         if size.full:

@@ -12,8 +12,9 @@ import torch
 
 from .. import _linalg as la
 from .._checks import readable_bytes
+from ..data import as_rows
 from ..kernels import Kernel
-from ..operators import Engine, strip_rows
+from ..operators import Engine, KernelOperator, strip_rows
 from ..preconditioners.falkon import SAMPLE
 from ..solvers import (
     PCG,
@@ -26,7 +27,8 @@ from ..solvers import (
     Solver,
 )
 from ..solvers.projection import projection_for
-from .memory import BLOCKS, Size, subsample_rows
+from ..solvers.streaming import LEAST_BATCH
+from .memory import BLOCKS, Size, flattened, subsample_rows
 
 ASSUMED_ITERATIONS = 20
 """Iterations of an iterative solver that a plan reckons with, as in the FALKON paper."""
@@ -37,6 +39,18 @@ LEVELS = 10.0
 3.4 if each penalty is half the last one and the effective dimension, and with it the number of
 landmarks, grows with the inverse of its square root; and about six beyond, with all landmarks.
 """
+
+PER_TRUE_RESIDUAL = 7
+"""Iterations of PCG with float32 rows after which the residual has dropped tenfold, about."""
+
+SKETCH_STEPS = 380
+"""Products with the sketch by which SketchySAGA chooses its damping, in units of a step."""
+
+PRODUCTS = 4
+"""Small products, in time, of which a step of a block method consists beside its work."""
+
+READ_BYTES = 1 << 24
+"""Bytes of a matrix with which the speed of reading is measured."""
 
 CALIBRATION = 1 << 22
 """Numbers in the rows with which the speed of this machine is measured."""
@@ -114,7 +128,8 @@ def evaluations(solver: Solver[Any, Any], size: Size, iterations: int) -> int:
         return math.ceil(iterations * solver.iterations_per_pass(n)) * (n * b + b * b)
     if isinstance(solver, PCG):
         product = n * (n + 1) // 2 if size.pairs_once else n * n
-        return iterations * product + n * solver.most(n)
+        true = iterations // PER_TRUE_RESIDUAL if size.itemsize < 8 else 0
+        return (iterations + true) * product + n * solver.most(n)
     if isinstance(solver, EigenPro2 | EigenPro3 | SketchySAGA):
         return _streaming_evaluations(solver, size, iterations)
     last = (iterations + 1) * n * m + m * m
@@ -138,8 +153,50 @@ def operations(solver: Solver[Any, Any], size: Size) -> float:
         each = b**3 / 3 if solver.solver_for(b) == "exact" else 4.0 * b * b * solver.rank
         return ASSUMED_ITERATIONS * solver.iterations_per_pass(size.n) * each
     if isinstance(solver, EigenPro2 | EigenPro3):
-        return 4 * float(subsample_rows(solver, size.n)) ** 3 / 3
+        s = float(subsample_rows(solver, size.n))
+        exact = isinstance(solver, EigenPro3) and _kind(solver, size) == "exact"
+        return 4 * s**3 + exact * m**3 / 3  # an eigenvalue problem runs at a third of the speed
     return m**3 if isinstance(solver, Falkon) else 0.0
+
+
+def _kind(solver: EigenPro3, size: Size) -> str:
+    return projection_for(solver.projection, size.m, BLOCKS)
+
+
+def steps(solver: Solver[Any, Any], size: Size, iterations: int) -> int:
+    """Return the batches or blocks of some iterations; an automatic batch is the least one."""
+    n = size.n
+    if isinstance(solver, ASkotch):
+        return math.ceil(iterations * solver.iterations_per_pass(n))
+    if isinstance(solver, SketchySAGA):
+        return iterations * math.ceil(n / solver.batch_rows(n, n)) + SKETCH_STEPS
+    if isinstance(solver, EigenPro2 | EigenPro3):
+        batch = LEAST_BATCH if solver.batch == "auto" else int(solver.batch)
+        return iterations * math.ceil(n / min(batch, n))
+    return iterations
+
+
+def bytes_read(solver: Solver[Any, Any], size: Size) -> float:
+    """Return the bytes of stored matrices that a step reads, with one column as with a few."""
+    n, m = float(size.n), float(size.m)
+    if isinstance(solver, Falkon):
+        return 16 * m * m  # four triangles
+    if isinstance(solver, PCG):
+        return 16 * n * solver.most(size.n)
+    if isinstance(solver, ASkotch):
+        b = float(solver.block_rows(size.n))
+        return 64 * b * b  # moved, and looked through for what is not finite or too small
+    if isinstance(solver, SketchySAGA):
+        r = solver.sketch_rank(size.m)
+        b = solver.batch_rows(size.n, size.n)
+        return 16 * m * r + 8 * r * r + size.itemsize * m * (m + 3 * b)
+    if isinstance(solver, EigenPro2 | EigenPro3):
+        s = float(subsample_rows(solver, size.n))
+        if isinstance(solver, EigenPro2):
+            return 16 * s * s / 10
+        q = flattened(solver, size.n, size.m)
+        return 8 * q * (s + m) + (8 * m * m if _kind(solver, size) == "exact" else 0)
+    return 0.0
 
 
 def calibrated_seconds(
@@ -166,7 +223,23 @@ def calibrated_seconds(
     k = 600 if device == "cpu" else 4096
     A = torch.eye(k, dtype=torch.float64, device=device) + 1 / k
     flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
-    return evaluations(solver, size, iterations) / pairs + operations(solver, size) / flops
+    wide = torch.ones(READ_BYTES // 8000, 1000, dtype=torch.float64, device=device)
+    column = wide[0, :, None].clone()
+    rate = 8 * wide.numel() / _seconds(lambda: float((wide @ column)[0, 0]))
+    few = KernelOperator(kernel, as_rows(x[:64]), as_rows(z[:64]), engine=engine)
+    start = _seconds(lambda: float((few @ v[:64])[0, 0]))
+    chooses = size.selector
+    selecting = (
+        (0, 0.0)
+        if chooses is None
+        else (chooses.evaluations(size.n, size.m), chooses.operations(size.n, size.d, size.m))
+    )
+    each = bytes_read(solver, size) / rate + PRODUCTS * start
+    return (
+        (evaluations(solver, size, iterations) + selecting[0]) / pairs
+        + (operations(solver, size) + selecting[1]) / flops
+        + steps(solver, size, iterations) * each
+    )
 
 
 def _seconds(work: Callable[[], object], budget: float = 0.2) -> float:

@@ -9,7 +9,7 @@ import torch
 from .. import solvers
 from .._checks import as_count
 from ..data import RowSource, as_rows
-from ..landmarks import RPCholesky
+from ..landmarks import Selector
 from ..operators import Engine, choose_engine
 from ..problems import FullProblem, NystromProblem
 from ..solvers import Solver
@@ -117,8 +117,8 @@ class Planned(RowsEstimator):
         fits = penalty_path.fits(self.cv) if isinstance(self.penalty, str) else 0.0
         once = rows.random_access and not rows.sparse
         full, dense, itemsize = selector is None, not rows.sparse, rows.dtype.itemsize
-        growing = 8 * n if isinstance(selector, RPCholesky) else 0
-        size = Size(n, d, targets, m, itemsize, full, fits, once, dense, growing)
+        chooses = selector if isinstance(selector, Selector) else None
+        size = Size(n, d, targets, m, itemsize, full, fits, once, dense, chooses)
         solver = choices.solver(self.solver, size, self._limit())
         solver.check_type(FullProblem if size.full else NystromProblem)
         if not isinstance(self.penalty, str):

@@ -47,6 +47,22 @@ class Selector(ABC):
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         """Choose among the rows of an (n, n) operator, whose meter counts the cost."""
 
+    def kept_bytes(self, n: int, d: int, m: int) -> int:
+        """Return the memory for choosing m of n rows of d features, blocks of rows aside.
+
+        As selectors by leverage scores take it, unless overridden: the matrix of the landmarks,
+        its factor, and numbers for each row.
+        """
+        return 16 * m * m + 48 * n
+
+    def evaluations(self, n: int, m: int) -> int:
+        """Return about how many kernel evaluations that takes; n m unless overridden."""
+        return n * m
+
+    def operations(self, n: int, d: int, m: int) -> float:
+        """Return about how many floating-point operations it takes; n m² unless overridden."""
+        return float(n) * m * m
+
 
 selectors: Registry[Selector] = Registry("selector of landmarks")
 

@@ -84,6 +84,15 @@ class ExactRLS(LeverageSelector):
 
     memory_limit: int | str = "8GB"
 
+    def kept_bytes(self, n: int, d: int, m: int) -> int:
+        return 8 * n * n + 48 * n
+
+    def evaluations(self, n: int, m: int) -> int:
+        return n * n
+
+    def operations(self, n: int, d: int, m: int) -> float:
+        return 2.0 * n**3 / 3
+
     def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
         scores, rows = exact_scores(K, penalty, self.memory_limit), Candidates.all(K)
         dictionary = independent(rows, scores[rows.index], self.oversampling, rng)

@@ -87,6 +87,16 @@ class KMeans(SizeOrPenalty):
         points = K.at_hand(gathered(as_rows(points), torch.arange(len(points)), K.host_bytes))
         return Landmarks(points, weight, None, info, penalty)
 
+    def kept_bytes(self, n: int, d: int, m: int) -> int:
+        return 32 * m * d + 16 * n
+
+    def evaluations(self, n: int, m: int) -> int:
+        return m * m
+
+    def operations(self, n: int, d: int, m: int) -> float:
+        # besides the product, finding the least distance takes about as long as 16 features
+        return 2.0 * self.iterations * n * m * (d + 16)
+
     def _size(self, K: KernelOperator, rng: torch.Generator) -> int:
         if self.m is not None:
             return capped(self.m, K.shape[0])

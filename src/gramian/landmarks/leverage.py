@@ -22,6 +22,9 @@ from ..data import Cast, as_rows
 from ..operators import KernelOperator, diagonal
 from .base import Landmarks
 
+AT_ONCE = 1 << 19
+"""Entries against a dictionary that are solved for at once on the host, each three times over."""
+
 MATRICES = 3
 """Matrices of a dictionary at once at most: what is factorised, a copy, and blocks."""
 
@@ -114,11 +117,19 @@ class Scorer:
         explained = torch.zeros(rows.shape[0], dtype=torch.float64)
         if len(self.factor):
             for part, strip in rows.against(self.points).strips():
-                x = torch.linalg.solve_triangular(self.factor, strip, upper=True, left=False)
-                explained[part] = x.square_().sum(dim=1).cpu()
+                sums = [self._squares(some) for some in strip.split(self._rows_at_once())]
+                explained[part] = torch.cat(sums).cpu()
         own = diagonal(K, rows.rows).cpu()
         bound = (own / self.shift).clamp(max=1.0)
         return torch.minimum(((own - explained) / self.shift).clamp(min=0.0), bound)
+
+    def _squares(self, strip: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
+        x: Tensor = torch.linalg.solve_triangular(self.factor, strip, upper=True, left=False)
+        return x.square_().sum(dim=1)
+
+    def _rows_at_once(self) -> int:
+        every = self.K.shape[0]
+        return every if la.is_on_device(self.factor) else max(1, AT_ONCE // len(self.factor))
 
 
 def own_scores(

@@ -101,10 +101,21 @@ class RecursiveRLS(LeverageSelector):
             dictionary = independent(rows, scores, factor, rng)
         return Level(penalty, dictionary, d, rows.coverage(dictionary, n))
 
+    def evaluations(self, n: int, m: int) -> int:
+        return 2 * n * self._inner(n, m)
+
+    def operations(self, n: int, d: int, m: int) -> float:
+        # scores of all rows from the last dictionary, and its eigenvalues at each level
+        return float(n) * self._inner(n, m) ** 2 + 20.0 * self._inner(n, m) ** 3
+
+    def _inner(self, n: int, m: int) -> int:
+        """Return the rows of the dictionaries on the way to m landmarks."""
+        inner = math.ceil(math.sqrt((n * m + m**3) / (4 * n))) if self.accelerated else m
+        return max(inner, FEW)
+
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         n = K.shape[0]
-        inner = math.ceil(math.sqrt((n * m + m**3) / (4 * n))) if self.accelerated else m
-        inner = max(inner, FEW)
+        inner = self._inner(n, m)
         order = torch.randperm(n, generator=rng)
         sizes = _halvings(n, inner)
         keys = row_keys(K.rows)

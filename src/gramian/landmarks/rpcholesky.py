@@ -83,6 +83,12 @@ class RPCholesky(SizeOrPenalty):
         if self.block is not None:
             as_count(self.block, "the number of rows in a block")
 
+    def kept_bytes(self, n: int, d: int, m: int) -> int:
+        return 8 * n * m + 48 * n
+
+    def operations(self, n: int, d: int, m: int) -> float:
+        return 2.0 * n * m * m
+
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         n = K.shape[0]
         m = None if self.m is None else capped(self.m, n)

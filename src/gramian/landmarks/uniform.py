@@ -49,6 +49,15 @@ class Uniform(SizeOrPenalty):
         weight = times * (len(times) / seen)
         return Landmarks(points, weight, index, {"coverage": seen / n}, kappa2 / len(index))
 
+    def kept_bytes(self, n: int, d: int, m: int) -> int:
+        return 24 * m
+
+    def evaluations(self, n: int, m: int) -> int:
+        return 0
+
+    def operations(self, n: int, d: int, m: int) -> float:
+        return 0.0
+
 
 def _first_distinct(
     K: KernelOperator, m: int, rng: torch.Generator

@@ -14,6 +14,9 @@ from ..data import Subset, as_rows
 from ..operators import KernelOperator
 from ._pivots import Elimination, Pivoting, pivoting
 
+AT_ONCE = 1 << 19
+"""Entries of new columns that are computed at once on the host, each three times over."""
+
 ROUNDING = 1e-13
 """A residual of a row is zero if it is below this share of the row's k(x, x)."""
 
@@ -165,9 +168,14 @@ class _Growing:
         r, a = self.rank, len(pivots)
         self._make_room(r + a)
         at_pivots = self.buffer[:r, pivots].t()
+        size = self.buffer.shape[1] if la.is_on_device(self.buffer) else max(1, AT_ONCE // a)
         for part, strip in columns.strips():
-            new = torch.addmm(strip.t().to(L), at_pivots, self.buffer[:r, part], alpha=-1)
-            self.buffer[r : r + a, part] = torch.linalg.solve_triangular(L, new, upper=False)
+            entries = strip.t().to(L)
+            for start in range(part.start, part.stop, size):
+                some = slice(start, min(start + size, part.stop))
+                here = entries[:, start - part.start : some.stop - part.start]
+                new = torch.addmm(here, at_pivots, self.buffer[:r, some], alpha=-1)
+                self.buffer[r : r + a, some] = torch.linalg.solve_triangular(L, new, upper=False)
             if watch is not None:
                 watch(part, strip.to(L), pivots)
 

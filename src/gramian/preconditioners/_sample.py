@@ -12,8 +12,8 @@ from ..data import RowSource, as_rows
 from ..lowrank import largest_eigenvalue
 from ..operators import KernelOperator, diagonal
 
-BLOCK_ROWS = 1 << 16
-"""Rows at most whose entries against the sample are computed at once."""
+AT_ONCE = 1 << 22
+"""Entries of rows against the sample that are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def largest_left(
     U = (sample.root[:, None] * E).to(K.dtype)
     k = diagonal(K, K.rows)
     k = k if weights is None else k * weights.to(k)
-    size = max(1, min(BLOCK_ROWS, K.memory_bytes // (4 * s * K.dtype.itemsize)))
+    size = max(1, min(AT_ONCE // s, K.memory_bytes // (4 * s * K.dtype.itemsize)))
     for rows, block in K.fed_rows().blocks(size):
         # by blocks of the sample, too, where it does not fit into the memory
         B = (replace(K, rows=as_rows(block), cols=sample.rows).dense() @ U).double()

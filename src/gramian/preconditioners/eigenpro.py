@@ -37,7 +37,7 @@ ROUNDING = 1e3
 STRIDE = 1.5
 """The step in units of the one that the theory shows to be stable; the limit is 2."""
 
-BYTES_PER_PAIR = 48
+BYTES_PER_PAIR = 28
 """Memory of the eigensolver for each pair of rows of the subsample, with the matrix itself."""
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from .._checks import check_count_or_auto
 from ..lowrank import pivoted_cholesky, randomized_nystrom
 from ..preconditioners import LowRankInverse
+from ..preconditioners.low_rank import BLOCK_BYTES
 from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
@@ -132,7 +133,9 @@ class PCG(Solver[FullProblem, PCGState]):
 
     def factor_bytes(self, n: int) -> int:
         """Return the memory that the preconditioner of n rows takes at most."""
-        return self._number_bytes() * n * self.most(n)
+        r = self.most(n)
+        # the factor and R, and blocks of its rows while it is made and factorised
+        return self._number_bytes() * n * r + 8 * r * r + 2 * min(8 * n * r, BLOCK_BYTES)
 
     def _number_bytes(self) -> int:
         """Return the bytes per entry of the factor, with copies on the way to it."""
