@@ -124,6 +124,19 @@ class TestAgainstDenseSolutions:
         assert difference(function(problem, refined), dense(problem)) < 1e-9
         assert difference(function(problem, plain), dense(problem)) > 1e-5
 
+    def test_with_refinement_the_exact_solution_leaves_no_residual(self):
+        """With a wrong one all products would be float64 in the end, slow and right as well."""
+        X, y = draw(dtype=torch.float32)
+        problem = problem_of(X, y, X[:M])
+        start = State(0, solve(problem.double(), Direct()).state.coef)
+        residuals = [
+            solve(problem, Falkon(refine=r), stop=[max_iterations(1)], state=start).history[0]
+            for r in (False, True)
+        ]
+        plain, refined = (row["rel_residual"] for row in residuals)
+        assert refined < 1e-10
+        assert plain > 1e-7
+
     def test_float32_with_landmarks_that_are_nearly_the_same(self):
         """Rounding to float32, blown up by the factors, once outweighed the penalty: 0.3 here."""
         rng = torch.Generator().manual_seed(0)
