@@ -168,6 +168,15 @@ def test_fixed_blocks_are_a_partition_and_the_constants_are_theirs():
     assert first.smoothness.tolist() == [blocks.block(i).L for i in range(5)]
 
 
+def test_fixed_blocks_are_visited_in_proportion_to_the_roots_of_their_constants(monkeypatch):
+    monkeypatch.setattr(FixedBlocks, "block", lambda self, number: number)
+    blocks = FixedBlocks(Blocks(problem(), 80, 1, "none"), 1, True)
+    L = torch.tensor([1.0, 4.0, 9.0], dtype=torch.float64)
+    visits = np.bincount([blocks.draw(i, L) for i in range(1200)])
+    expected = 200 * np.array([1, 2, 3])
+    assert ((visits - expected) ** 2 / expected).sum() < 18.4  # chi squared: one in 10,000
+
+
 @pytest.mark.parametrize("solver", ["nystrom", "none"])
 def test_the_constant_of_a_block_bounds_its_curvature(solver):
     p = problem(penalty=1e-4)
@@ -176,6 +185,37 @@ def test_the_constant_of_a_block_bounds_its_curvature(solver):
     H = p.K[index, index].dense() + p.ridge * torch.eye(len(index)).double()
     largest = float(torch.linalg.eigvals(B.P @ H).real.max())
     assert largest <= B.L <= 1.2 * max(largest, 1.0)
+
+
+@pytest.mark.parametrize("solver", ["nystrom", "none"])
+def test_the_curvature_of_a_block_is_the_ridge_in_the_metric_of_its_inverse(solver):
+    p = problem(penalty=1e-4)
+    index = torch.arange(0, N, 3)
+    B = Blocks(p, len(index), 20, solver).build(index, torch.Generator().manual_seed(0))
+    P = B.P.apply(torch.eye(len(index), dtype=torch.float64))
+    least = float(torch.linalg.eigvalsh(P)[0])
+    assert least > 2 * float(p.ridge) or solver == "none"
+    assert B.curvature == pytest.approx(float(p.ridge) / (B.L * least), rel=1e-9)
+    assert B.alone == B.curvature
+
+
+def test_the_curvature_of_an_exact_block_is_that_of_its_rows():
+    p = problem(penalty=1e-4)
+    index = torch.arange(0, N, 8)
+    B = Blocks(p, len(index), 20, "exact").build(index, torch.Generator().manual_seed(0))
+    H = p.K[index, index].dense() + p.ridge * torch.eye(len(index)).double()
+    share = p.ridge * torch.linalg.inv(H).diagonal()
+    assert B.curvature == pytest.approx(float(share.mean()), rel=1e-9)
+    assert B.alone == pytest.approx(1 / float((1 / share).mean()), rel=1e-9)
+
+
+def test_the_estimate_of_the_convexity_is_the_mean_over_the_blocks_so_far():
+    p = problem()
+    found = states(ASkotch(40), p, 9)
+    rule = FreshBlocks(Blocks(p, 40, 100, "exact"), found[0].seed, True)
+    curvature = [rule.draw(i, rule.smoothness()).curvature for i in range(8)]
+    means = np.cumsum(curvature) / np.arange(1, 9)
+    np.testing.assert_allclose([s.convexity for s in found[1:]], means, rtol=1e-9)
 
 
 def test_acceleration_saves_iterations_at_a_small_penalty():
@@ -296,26 +336,29 @@ def test_where_no_step_is_small_enough_it_says_diverged(monkeypatch, caplog):
 
 
 def reference(rule, p: FullProblem, step) -> np.ndarray:
-    """Return the coefficients after some exact block steps of a recursion."""
+    """Return the coefficients after some steps of a recursion: of exact blocks, or with P = I."""
     H, y = (p.K.dense() + p.ridge * torch.eye(N).double()).numpy(), p.targets.numpy()
     x = w = z = np.zeros_like(y)
     L = rule.smoothness()
     for i in range(12):
-        B = rule.draw(i, L).index.numpy()
-        v = np.zeros_like(y)
-        v[B] = np.linalg.solve(H[np.ix_(B, B)], H[B] @ w - y[B])
-        x, w, z = step(w, z, v)
+        block = rule.draw(i, L)
+        B, v, g = block.index.numpy(), np.zeros_like(y), H[block.index] @ w - y[block.index]
+        v[B] = np.linalg.solve(H[np.ix_(B, B)], g) if rule.blocks.solver == "exact" else g
+        x, w, z = step(w, z, v, block)
     return x
 
 
-def test_the_momentum_of_fresh_blocks_is_that_of_the_paper():
-    mu, nu = 0.02 * 40 / N, N / 40
+def fresh_step(Y, V, d, convexity, nu):
+    mu = convexity / nu
+    beta, gamma = 1 - np.sqrt(mu / nu), 1 / np.sqrt(mu * nu)
+    alpha = 1 / (1 + gamma * nu)
+    W, V = Y - d, beta * V + (1 - beta) * Y - gamma * d
+    return W, alpha * V + (1 - alpha) * W, V
 
-    def step(Y, V, d):
-        beta, gamma = 1 - np.sqrt(mu / nu), 1 / np.sqrt(mu * nu)
-        alpha = 1 / (1 + gamma * nu)
-        W, V = Y - d, beta * V + (1 - beta) * Y - gamma * d
-        return W, alpha * V + (1 - alpha) * W, V
+
+def test_the_momentum_of_fresh_blocks_is_that_of_the_paper():
+    def step(Y, V, d, block):
+        return fresh_step(Y, V, d, 0.02, N / 40)
 
     p = problem()
     found = states(ASkotch(40, convexity=0.02, block_solver="exact"), p, 13)
@@ -323,19 +366,37 @@ def test_the_momentum_of_fresh_blocks_is_that_of_the_paper():
     np.testing.assert_allclose(found[-1].coef.numpy(), reference(rule, p, step), rtol=1e-8)
 
 
-def test_the_momentum_of_fixed_blocks_is_that_of_the_paper():
-    count = N // 40  # L is 1 for each block, so that S is their number, and each has p = 1 / S
-    mu = 0.02 / count
+@pytest.mark.parametrize("penalty", [1e-3, 1e-2])
+def test_the_momentum_of_an_automatic_convexity_looks_no_further_back_than_the_passes(penalty):
+    seen = []
 
-    def step(w, z, v):
-        tau = 2 / (1 + np.sqrt(4 * count**2 / mu + 1))
-        gamma = 1 / (tau * count**2)
-        x, z = w - v, (z + gamma * mu * w - gamma * count * v) / (1 + gamma * mu)
+    def step(Y, V, d, block):
+        passes = len(seen) * 60 / N
+        seen.append(block.curvature)
+        return fresh_step(Y, V, d, max(np.mean(seen), (6 / (6 + passes)) ** 2), N / 60)
+
+    p = problem(penalty)
+    found = states(ASkotch(60), p, 13)
+    rule = FreshBlocks(Blocks(p, 60, 100, "exact"), found[0].seed, True)
+    np.testing.assert_allclose(found[-1].coef.numpy(), reference(rule, p, step), rtol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["exact", "none"])
+def test_the_momentum_of_fixed_blocks_is_that_of_the_paper(solver):
+    p, count = problem(), N // 40
+    found = states(ASkotch(40, blocks="fixed", convexity=0.02, block_solver=solver), p, 13)
+    rule = FixedBlocks(Blocks(p, 40, 100, solver), found[0].seed, True)
+    root = rule.smoothness().sqrt().numpy()  # of ones for exact blocks
+    S, mu = root.sum(), 0.02 / count
+
+    def step(w, z, v, block):
+        tau = 2 / (1 + np.sqrt(4 * S**2 / mu + 1))
+        gamma, probability = 1 / (tau * S**2), np.sqrt(block.L) / S
+        x = w - v / block.L
+        z = (z + gamma * mu * w - gamma / probability * v) / (1 + gamma * mu)
         return x, tau * z + (1 - tau) * x, z
 
-    p = problem()
-    found = states(ASkotch(40, blocks="fixed", convexity=0.02, block_solver="exact"), p, 13)
-    rule = FixedBlocks(Blocks(p, 40, 100, "exact"), found[0].seed, True)
+    assert (np.ptp(root) > 0.01) == (solver == "none")
     np.testing.assert_allclose(found[-1].coef.numpy(), reference(rule, p, step), rtol=1e-8)
 
 
