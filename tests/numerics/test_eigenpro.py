@@ -304,6 +304,15 @@ def test_a_projection_that_is_good_enough_ends():
     assert relative(K @ many, h) < 0.1 * relative(K @ one, h)
 
 
+@pytest.mark.parametrize("tol", [0.3, 0.1, 0.03])
+def test_an_inexact_projection_leaves_no_more_than_its_tolerance(tol):
+    K = operator()
+    h = targets(K)
+    theta = InexactProjection.build(K, factor(K, subsample=50), 30, 500, tol, seed=0).solve(h, 1)
+    left = (h - K @ theta).norm(dim=0) / h.norm(dim=0)
+    assert 0.1 * tol < float(left.max()) <= tol
+
+
 def test_delayed_with_one_batch_is_undelayed():
     p = nystrom(1e-3)
     common = {"batch": 40, "rank": 4}

@@ -56,6 +56,16 @@ class TestRandomizedNystrom:
             atol = 5e-5 if dtype == torch.float32 else 5e-11  # the shift, grown until it works
             torch.testing.assert_close(F @ F.t(), H, rtol=0, atol=atol)
 
+    @pytest.mark.parametrize("shift", [1e-14, 0.01])
+    def test_the_shift_is_taken_off_again(self, shift):
+        """At full rank the matrix is left, whatever was added so that it can be factorised."""
+        values = 0.8 ** torch.arange(60, dtype=torch.float64)
+        H, rng = self.matrix(values), torch.Generator().manual_seed(0)
+        trace = shift / torch.finfo(torch.float64).eps
+        found = randomized_nystrom(lambda x: H @ x, 60, 60, trace, rng=rng)
+        torch.testing.assert_close(found.values, values, rtol=0, atol=1e-12)
+        torch.testing.assert_close(found.factor @ found.factor.t(), H, rtol=0, atol=1e-12)
+
     def test_below_the_matrix_and_near_its_best_approximation(self):
         values = 0.8 ** torch.arange(60, dtype=torch.float64)
         H = self.matrix(values)
