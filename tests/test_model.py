@@ -175,6 +175,13 @@ class TestFiles:
             assert [type(label) for label in loaded.classes] == [type(c) for c in saved.classes]
             assert loaded.predict_labels(NEW) == saved.predict_labels(NEW)
 
+    def test_a_single_number_of_any_stride(self, tmp_path):
+        ones = {"a": torch.ones(3).expand(1, 3)[:, 1], "b": torch.ones(1)[:1].expand(1)}
+        ones["c"] = torch.arange(3).as_strided((1,), (0,))
+        write_tensors(tmp_path / "x", ones, {})
+        with safe_open(tmp_path / "x", "pt") as f:
+            assert all(torch.equal(f.get_tensor(name), x) for name, x in ones.items())
+
     def test_saving_what_was_loaded_gives_the_same_file(self, tmp_path):
         MODELS["standardized"]().save(tmp_path / "a")
         KernelModel.load(tmp_path / "a").save(tmp_path / "b")

@@ -211,7 +211,10 @@ def _dtype(name: str, called: str) -> torch.dtype:
 
 
 def _bytes(tensor: Tensor) -> memoryview:
-    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
+    flat = tensor.reshape(-1)
+    if flat.stride(0) != 1:  # a single number may have any stride, and is called contiguous
+        flat = flat.clone(memory_format=torch.contiguous_format).as_strided(flat.shape, (1,))
+    return memoryview(flat.view(torch.uint8).numpy())  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

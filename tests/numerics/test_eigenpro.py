@@ -381,6 +381,36 @@ def test_the_mean_of_the_targets_is_learned_where_the_kernel_is_flat(kind, case,
     assert float((f - 2.9).abs().max()) < 0.06
 
 
+@pytest.mark.parametrize("kernel", [kernels.Linear(2.0), kernels.Polynomial(1.0, degree=3)])
+@pytest.mark.parametrize("kind", [EigenPro2, EigenPro3])
+def test_a_thousand_equal_rows_do_not_make_it_diverge(kind, kernel, dtype):
+    X = as_rows(torch.full((1000, 3), 0.7, dtype=dtype))
+    K, y = KernelOperator(kernel, X, X), torch.full((1000, 1), 2.9, dtype=dtype)
+    p = FullProblem(K, y, 0.0)
+    if kind is EigenPro3:
+        p = NystromProblem.at(K, torch.arange(100), y, 0.0)
+    f = p.K @ run(p, kind(), 30).coef
+    assert float((f - 2.9).abs().max()) < 0.3
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("kind", [EigenPro2, EigenPro3])
+def test_a_few_rows_are_learned_in_a_few_epochs(kind, n, dtype):
+    X = as_rows(torch.arange(1.0, n + 1, dtype=dtype)[:, None])
+    K, y = KernelOperator(kernels.Linear(1.0), X, X), torch.arange(1.0, n + 1, dtype=dtype)[:, None]
+    p = FullProblem(K, y, 0.0)
+    if kind is EigenPro3:
+        p = NystromProblem.at(K, torch.arange(n - 1), y, 0.0)
+    f = p.K @ run(p, kind(), 30).coef
+    assert relative(f, y.double()) < 0.02
+
+
+def test_a_step_that_is_too_long_ends_as_diverged_before_numbers_end(dtype):
+    result = solve(full(1e-3), EigenPro2(step_scale=30.0), stop=[max_iterations(200)])
+    assert result.reason == "diverged"
+    assert result.history[-1]["batch_mse"] < 1e30
+
+
 def test_where_nothing_is_learned_it_stops_and_says_so():
     # the one direction there is comes down to nothing, as a rank that is given has it
     X, y = np.ones((60, 2)) * [1, 2], 2.9 + 0.1 * np.cos(np.arange(60))

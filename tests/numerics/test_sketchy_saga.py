@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -135,6 +137,39 @@ def test_a_step_that_is_too_long_is_halved_visibly(caplog):
     assert result.reason == "max_iterations"
     assert result.history[-1]["batch_mse"] < 0.8 * float(problem().targets.square().mean())
     assert bool(result.state.coef.isfinite().all())
+
+
+def test_where_half_a_step_does_not_help_it_starts_again_from_zero():
+    rng = torch.Generator().manual_seed(0)
+    p = problem()
+    work = _Work.build(SketchySAGA(batch=50), p, 0)
+    away = work.begin(1e3 * torch.randn(M, 2, dtype=torch.float64, generator=rng), None)
+    bad = replace(away, least=1e-6 * away.least, metrics={"halvings": 0})
+    once = work.next(bad)
+    assert torch.equal(once.coef, bad.coef)
+    twice = work.next(once)
+    assert not twice.coef.any()
+    assert twice.halvings == 2
+    for _ in range(5):
+        twice = work.next(twice)
+    assert twice.halvings == 2
+    assert twice.metrics["batch_mse"] < float(p.targets.square().mean())
+
+
+def test_a_step_of_which_nothing_is_left_has_diverged():
+    state = replace(states(problem(), SketchySAGA(batch=50), 1)[-1], halvings=39)
+    assert state.verdict is None
+    assert state.halved(1.0, math.nan).verdict == "diverged"
+
+
+def test_rows_that_are_nearly_all_zero_to_the_kernel_leave_a_finite_step():
+    X = torch.zeros(400, 1, dtype=torch.float64)
+    X[7], X[300] = 1.0, -2.0
+    rows = as_rows(X)
+    K = KernelOperator(kernels.Linear(1.0), rows, rows)
+    p = NystromProblem.at(K, torch.tensor([7]), 3.0 * X + 1, 1e-4)
+    first = next(SketchySAGA(batch=32).iterate(p, rng=torch.Generator().manual_seed(0)))
+    assert 0 < first.settings["step"] < 10
 
 
 @pytest.mark.parametrize("case", range(10))

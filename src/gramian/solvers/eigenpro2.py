@@ -119,7 +119,7 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
             metrics={"epoch": part.done, "batch_mse": seen.mse, "rel_residual": seen.relative},
             seed=s.seed,
             settings=s.settings,
-            **s.progress(seen.mse, part.length),
+            **s.progress(seen, part.length),
         )
 
 

@@ -258,7 +258,7 @@ class _Training:
             settings=s.settings,
             last=walk.coef,
             count=walk.count,
-            **s.progress(walk.seen.mse, part.length),
+            **s.progress(walk.seen, part.length),
         )
 
 

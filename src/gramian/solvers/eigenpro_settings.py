@@ -12,10 +12,13 @@ from .._checks import as_count, as_positive, check_count_or_auto
 from ..operators import KernelOperator
 from ..preconditioners import EigenProFactor
 from .base import State
-from .streaming import LARGEST_BATCH, LEAST_BATCH
+from .streaming import LARGEST_BATCH, LEAST_BATCH, BatchErrors
 
 PATIENCE, STILL = 10, 0.999
 """Epochs after which the error of the batches has to be below this part of the first one."""
+
+LOST = 100.0
+"""Error of the batches, in units of their targets and of the first error, of a diverged run."""
 
 
 @dataclass
@@ -33,6 +36,8 @@ class EigenProState(State):
         least since.
     epochs : float
         Epochs since the first state.
+    lost : bool
+        Whether the error of the last batches is far above their targets.
     """
 
     seed: int = 0
@@ -40,20 +45,25 @@ class EigenProState(State):
     first: float = -1.0
     least: float = math.inf
     epochs: float = 0.0
+    lost: bool = False
 
     @property
     def verdict(self) -> str | None:
+        if self.lost:
+            return "diverged"
         stuck = self.epochs >= PATIENCE and self.first > 0 and self.least > STILL * self.first
         return "no_progress" if stuck else None
 
-    def progress(self, mse: float, epochs: float) -> dict[str, float]:
-        """Return the fields that follow from a stretch with this error and of so many epochs."""
+    def progress(self, seen: BatchErrors, epochs: float) -> dict[str, Any]:
+        """Return the fields that follow from a stretch with these errors and of so many epochs."""
         if self.first < 0:  # none yet
-            return {"first": mse, "least": math.inf, "epochs": epochs}
+            return {"first": seen.mse, "least": math.inf, "epochs": epochs}
+        grown = not seen.mse <= LOST**2 * self.first
         return {
             "first": self.first,
-            "least": min(self.least, mse),
+            "least": min(self.least, seen.mse),
             "epochs": self.epochs + epochs,
+            "lost": grown and not seen.relative <= LOST,
         }
 
 

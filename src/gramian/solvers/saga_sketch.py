@@ -170,7 +170,9 @@ class Sketch:
         single = 0.0
         if len(batches) > 1:
             single = (probe.largest_row(P) + probe.whole.entry / rho) / len(batches[0].omega)
-        L = SAFETY * max(max(found) + single, 1e-300)
+        # rows that are zero to the kernel say nothing: of all rows L is about this at least
+        top = float(low.values[0]) or 1.0
+        L = SAFETY * max(max(found) + single, top / (top + rho))
         return cls(P, rho, L, scale / L, low.factor.shape[1])
 
     def settings(self) -> dict[str, int | float]:

@@ -17,6 +17,9 @@ logger = logging.getLogger("gramian")
 WORSE = 4.0
 """Growth of the squared residual over its least at which the step is halved."""
 
+MOST_HALVINGS = 40
+"""Halvings after which there is nothing left of the step."""
+
 
 @dataclass
 class SagaState(State):
@@ -34,6 +37,8 @@ class SagaState(State):
         The least mean squared residual of a stretch so far.
     halvings : int
         How often the step was halved.
+    halved_last : bool
+        Whether it was in the last iteration.
     seed : int
     settings : dict of str to float
         What was chosen: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
@@ -44,8 +49,13 @@ class SagaState(State):
     size: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
     least: float = math.inf
     halvings: int = 0
+    halved_last: bool = False
     seed: int = 0
     settings: dict[str, int | float] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str | None:
+        return "diverged" if self.halvings >= MOST_HALVINGS else None
 
     def diverged(self, mse: float, w: Float[Tensor, "m t"]) -> bool:
         """Return whether the squared residual of a stretch, or where it ended, is too large."""
@@ -60,7 +70,9 @@ class SagaState(State):
         )
         halvings = self.halvings + 1
         metrics = {**self.metrics, "epoch": epoch, "halvings": halvings}
-        return replace(self, iteration=self.iteration + 1, metrics=metrics, halvings=halvings)
+        return replace(
+            self, iteration=self.iteration + 1, metrics=metrics, halvings=halvings, halved_last=True
+        )
 
     def after(
         self,
@@ -83,6 +95,7 @@ class SagaState(State):
             self,
             iteration=self.iteration + 1,
             coef=w,
+            halved_last=False,
             metrics=metrics,
             table=table,
             average=x,

@@ -82,8 +82,9 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     exactly, so that with ``ridge="rows"`` the penalty is a sum over rows too.
 
     If the squared residual of the batches grows to four times the least one, or beyond numbers, it
-    goes back to where the last stretch that went well began, with half the step: `halvings` in
-    the history counts it, and the logger tells. ``rel_residual`` is that of the normal equations,
+    goes back to where that stretch began, with half the step: `halvings` in the history counts it,
+    and the logger tells. If that does not help it starts again from zero, and after 40 halvings it
+    ends as "diverged". ``rel_residual`` is that of the normal equations,
     from the table: it lags behind.
 
     Departures: the table starts with the residuals at the start, not with zeros. Batches of a
@@ -238,6 +239,14 @@ class _Work:
             settings=settings,
         )
 
+    def anew(self, s: SagaState) -> SagaState:
+        """Return the state that starts from zero with the step of another one.
+
+        The stretch before the one that was given up may have ended where no step is short enough.
+        """
+        first = self.begin(torch.zeros_like(s.coef), s)
+        return replace(first, metrics=s.metrics, halvings=s.halvings)
+
     def next(self, s: SagaState) -> SagaState:
         """Return the state after the next stretch, or an earlier one with half the step."""
         part = Stretch.after(s.iteration, len(self.batches), self.solver.states_per_epoch)
@@ -246,7 +255,8 @@ class _Work:
         for index, rows in drawn_batches(self.batches, part):
             self._step_(w, x, table, eta, index, rows, seen)
         if s.diverged(seen.mse, w):
-            return s.halved(part.done, seen.mse)
+            half = s.halved(part.done, seen.mse)
+            return self.anew(half) if s.halved_last else half
         return s.after(part.done, seen.mse, w, x, table, (x + self.ridge.gradient(w)).norm(dim=0))
 
     def _step_(
