@@ -16,6 +16,7 @@ from gramian.solvers import (
     PCG,
     Direct,
     Falkon,
+    ProblemSize,
     Solver,
     State,
     base,
@@ -61,6 +62,15 @@ class Scripted(Solver[Any, State]):
             self.work()
             yield State(k, torch.full((N, 2), self.coef))
             k += 1
+
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        return size.vector_bytes
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        return 0
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        return 0.0
 
 
 @dataclass

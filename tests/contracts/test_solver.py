@@ -26,7 +26,7 @@ from gramian.data import RowSource, as_rows
 from gramian.operators import KernelOperator
 from gramian.operators.torch_engine import TorchEngine
 from gramian.problems import FullProblem, NystromProblem
-from gramian.solvers import Solver, State, max_iterations, solve, tolerance
+from gramian.solvers import ProblemSize, Solver, State, max_iterations, solve, tolerance
 
 N, M, D, T = 61, 13, 5, 3
 PENALTY = 0.1
@@ -346,6 +346,15 @@ class Jumping(Solver[Any, State]):
     ) -> Iterator[State]:
         yield State(0, torch.zeros(problem.K.shape[1], problem.targets.shape[1]))
 
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        return size.vector_bytes
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        return 0
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        return 0.0
+
 
 def test_random_access_is_checked_before_any_work(tmp_path):
     data = Data.draw()
@@ -353,6 +362,35 @@ def test_random_access_is_checked_before_any_work(tmp_path):
     with pytest.raises(ValueError, match=r"Jumping reads rows in random order, but ParquetRows"):
         solve(sequential, Jumping())
     assert solve(problem_of(FullProblem, data), Jumping()).reason == "converged"
+
+
+@every_solver
+def test_its_cost_is_stated_and_grows_with_the_problem(name, kind):
+    solver, full = solvers.make(name), kind is FullProblem
+    small, large = (ProblemSize(n, 5, 2, n if full else n // 4, 4, full) for n in (400, 4000))
+    for cost in (
+        solver.peak_bytes,
+        lambda size: solver.evaluations(size, 10),
+        lambda size: solver.operations(size, 10) + solver.bytes_read(size),
+    ):
+        assert 0 < cost(small) < cost(large)
+    assert solver.peak_bytes(large, mapped=True) <= solver.peak_bytes(large)
+    assert 0 <= solver.flexible_bytes(large, 1 << 26) <= 1 << 26
+    assert solver.panel_bytes(large) >= 0
+    if not solver.closed_form:
+        assert solver.evaluations(large, 20) > solver.evaluations(large, 10)
+        assert solver.steps(large, 20) >= 20
+
+
+def test_a_solver_that_does_not_state_its_cost_is_none():
+    class Silent(Solver[Any, State]):
+        problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
+
+        def iterate(self, problem: Any, state: Any = None, *, rng: Any = None) -> Iterator[State]:
+            yield State(0, torch.zeros(1, 1))
+
+    with pytest.raises(TypeError, match="evaluations"):
+        Silent()
 
 
 def test_an_unknown_solver_is_told_the_names():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,8 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import ArrayRows
 from gramian.estimators import plan as plans
 from gramian.landmarks import RPCholesky
-from gramian.solvers import PCG, EigenPro3, Falkon
+from gramian.problems import NystromProblem
+from gramian.solvers import PCG, EigenPro3, Falkon, ProblemSize, Solver, State
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 3))
@@ -101,6 +104,39 @@ class TestFields:
         est = KernelRidge()
         est.plan(X)
         assert vars(est) == vars(KernelRidge())
+
+
+@dataclass(frozen=True)
+class Hungry(Solver[NystromProblem, State]):
+    """A solver of somebody else, with a matrix of 3 n m numbers."""
+
+    problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
+
+    def iterate(self, problem: Any, state: Any = None, *, rng: Any = None) -> Iterator[State]:
+        yield State(0, torch.zeros(problem.K.shape[1], problem.targets.shape[1]).double())
+
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        return size.vector_bytes + 24 * size.n * size.m
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        return 7 * size.n * size.m * iterations
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        return 1e3
+
+
+class TestASolverOfSomebodyElse:
+    def test_its_own_figures_are_in_the_plan(self):
+        x = np.zeros((20_000, 3), np.float32)
+        plan = KernelRidge(solver=Hungry(), landmarks=500, max_iter=3).plan(x)
+        assert plan.kernel_evaluations == 7 * 20_000 * 500 * 3
+        assert 24 * 20_000 * 500 < plan.memory_bytes < 1.2 * 24 * 20_000 * 500
+        assert plan.solver == "Hungry"
+
+    def test_a_limit_holds_for_it(self):
+        x = np.zeros((20_000, 3), np.float32)
+        with pytest.raises(ValueError, match=r"memory_limit is 200.* at most [\d,]+ landmarks fit"):
+            KernelRidge(solver=Hungry(), landmarks=500, memory_limit="200MB").plan(x)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -17,9 +17,10 @@ from ..data import RowSource
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..operators import KernelOperator
+from ..solvers import BLOCK_BYTES
 from . import choices, inputs
 from .machine import machine_memory
-from .memory import BLOCKS, LEAST_BLOCKS
+from .memory import LEAST_BLOCKS
 from .shared import RowsEstimator, given_points
 
 
@@ -49,7 +50,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rows
                 f"{what} and blocks of rows need {readable_bytes(used + LEAST_BLOCKS)}, but "
                 f"{allowed} {readable_bytes(self._room())}"
             )
-        return min(free, BLOCKS)
+        return min(free, BLOCK_BYTES)
 
     def _result(self, rows: RowSource, columns: int) -> int:
         """Return the memory for blocks beside a result of so many columns."""

@@ -8,50 +8,46 @@ from typing import Any
 
 from .._checks import readable_bytes
 from ..landmarks import Selector
-from ..operators import COPIES, STRIP_BYTES, strip_rows
-from ..preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
-from ..solvers import (
-    PCG,
-    ASkotch,
-    Direct,
-    EigenPro1,
-    EigenPro2,
-    EigenPro3,
-    Falkon,
-    SketchySAGA,
-    Solver,
-)
-from ..solvers.eigenpro3 import PER_DIRECTION
-from ..solvers.projection import projection_for
+from ..operators import strip_rows
+from ..solvers import BLOCK_BYTES, PCG, ProblemSize, Solver
 from .machine import machine_memory
-
-BLOCKS = 1 << 30
-"""Memory for blocks of rows if nobody limits it."""
 
 LEAST_BLOCKS = 48 << 20
 """Memory for blocks of rows below which tiles no longer fit."""
 
 
 @dataclass(frozen=True)
-class Size:
-    """The sizes of a problem: n rows, d features, t targets, m centers, bytes per number.
+class Size(ProblemSize):
+    """The size of a fit.
 
-    `fits` are those at each level of a path of penalties, in units of one to all rows; zero if
-    the penalty is given. `pairs_once`: whether rows are dense with random access, so that a product
-    of all rows with all evaluates each pair once, as long as they fit into memory. `dense`:
-    whether they are no sparse ones. `selector`: who chooses the landmarks, if they are not given.
+    Attributes
+    ----------
+    fits : float
+        Fits at each level of a path of penalties, in units of one to all rows; 0 if the penalty
+        is given.
+    selector : Selector or None
+        Who chooses the landmarks, if they are not given.
     """
 
-    n: int
-    d: int
-    t: int
-    m: int
-    itemsize: int
-    full: bool
     fits: float = 0.0
-    pairs_once: bool = True
-    dense: bool = True
     selector: Selector | None = None
+
+    @property
+    def selection_bytes(self) -> int:
+        """Bytes that the selector keeps, with the targets."""
+        if self.selector is None:
+            return 0
+        return self.selector.kept_bytes(self.n, self.d, self.m) + 8 * self.n * self.t
+
+    @property
+    def selection_evaluations(self) -> int:
+        """Kernel evaluations of the selector."""
+        return 0 if self.selector is None else self.selector.evaluations(self.n, self.m)
+
+    @property
+    def selection_operations(self) -> float:
+        """Floating-point operations of the selector."""
+        return 0.0 if self.selector is None else self.selector.operations(self.n, self.d, self.m)
 
 
 def least_blocks(size: Size) -> int:
@@ -60,94 +56,23 @@ def least_blocks(size: Size) -> int:
 
 
 def dense_bytes(solver: Solver[Any, Any], size: Size, mapped: bool = False) -> int:
-    """Return the memory for what is kept: first by the selector of landmarks, then by the solver.
+    """Return the bytes that are kept besides blocks of rows.
 
-    Factors and vectors of a solver, with its centers or without.
+    First by the selector of landmarks, then by the solver, with its centers or without; along a
+    path of penalties with the factor of the best level so far.
     """
-    chooses = size.selector
-    selecting = 0 if chooses is None else chooses.kept_bytes(size.n, size.d, size.m)
-    return max(_solver_bytes(solver, size, mapped), selecting + 8 * size.n * size.t)
-
-
-def _solver_bytes(solver: Solver[Any, Any], size: Size, mapped: bool) -> int:
-    n, m, t = size.n, size.m, size.t
-    vectors = 8 * t * (6 * m + (8 * n if size.full else n))
-    if isinstance(solver, Direct):
-        return vectors + (8 * n * n if size.full else 40 * m * m)
-    if isinstance(solver, Falkon):
-        path = 8 * m * m + 8 * n * (t + 1) if size.fits else 0  # the best level so far, and a part
-        return vectors + 8 * m * m + 16 * m * size.d + path
-    if isinstance(solver, ASkotch):
-        return vectors + solver.block_bytes(n)
-    if isinstance(solver, EigenPro2 | EigenPro3 | SketchySAGA):
-        centers = 0 if mapped else _center_bytes(solver, size)
-        return vectors + centers + _streaming_bytes(solver, size)
-    return vectors + (solver.factor_bytes(n) if isinstance(solver, PCG) else 0)
-
-
-def _center_bytes(solver: Solver[Any, Any], size: Size) -> int:
-    """Return what the centers of a streaming solver take, and those that are temporary."""
-    if size.full:
-        return 0
-    return (2 if isinstance(solver, EigenPro3) else 1) * size.m * size.d * size.itemsize
-
-
-def _streaming_bytes(solver: EigenPro2 | EigenPro3 | SketchySAGA, size: Size) -> int:
-    """Return what is kept beside vectors; what is chosen to fit is in the memory for blocks."""
-    n, m = size.n, size.m
-    if isinstance(solver, SketchySAGA):
-        # the sketch: its factor, and what it is made of
-        return 16 * n * size.t + 64 * m * solver.sketch_rank(m)
-    given = solver.subsample != "auto" or isinstance(solver, EigenPro1)
-    sample = BYTES_PER_PAIR * subsample_rows(solver, n) ** 2 if given else 0
-    if isinstance(solver, EigenPro2):
-        return sample
-    exact = 8 * m * m if solver.projection == "exact" else 0
-    return sample + exact + 16 * m * flattened(solver, n, m)
-
-
-def flattened(solver: EigenPro3, n: int, m: int) -> int:
-    """Return the directions that EigenPro 3 flattens at most, see `EigenProFactor`."""
-    if solver.rank != "auto":
-        return int(solver.rank)
-    s = subsample_rows(solver, n)
-    return min(max(1, m // PER_DIRECTION), s if s == n else s // 10)
-
-
-def subsample_rows(solver: EigenPro2 | EigenPro3, n: int) -> int:
-    """Return the rows of which EigenPro takes eigenvectors, if the memory is enough."""
-    if isinstance(solver, EigenPro1):
-        return n
-    if solver.subsample != "auto":
-        return min(n, int(solver.subsample))
-    return min(n, SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE)
+    path = 8 * size.m * size.m + 8 * size.n * (size.t + 1) if size.fits else 0
+    return max(solver.peak_bytes(size, mapped=mapped) + path, size.selection_bytes)
 
 
 def chosen_bytes(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
-    """Return what is kept out of the memory for blocks, as much as is found there.
+    """Return the bytes that are taken of the memory for blocks, as many as there are.
 
     By the solver, or before it by a selector that looks at kernel entries: two strips of them.
     """
-    chooses = size.selector
-    entries = 0 if chooses is None else chooses.evaluations(size.n, size.m)
-    strips = 2 * 8 * size.m * min(size.n, strip_rows(size.m, 8, blocks)) if entries else 0
-    return max(strips, _chosen_by_solver(solver, size, blocks))
-
-
-def _chosen_by_solver(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
-    m = size.m
-    if isinstance(solver, Direct):
-        if size.full:
-            return min(STRIP_BYTES, 8 * size.n * size.n)
-        return COPIES * 8 * m * min(size.n, strip_rows(m, 8, blocks))
-    if isinstance(solver, EigenPro2 | EigenPro3):
-        sample = BYTES_PER_PAIR * subsample_rows(solver, size.n) ** 2
-        given = solver.subsample != "auto" or isinstance(solver, EigenPro1)
-        exact = isinstance(solver, EigenPro3) and (
-            solver.projection == "auto" and projection_for("auto", m, blocks) == "exact"
-        )
-        return (0 if given else min(sample, blocks // 2)) + (8 * m * m if exact else 0)
-    return 0
+    looks = size.selection_evaluations > 0
+    strips = 2 * 8 * size.m * min(size.n, strip_rows(size.m, 8, blocks)) if looks else 0
+    return max(strips, solver.flexible_bytes(size, blocks))
 
 
 def divided(limit: int | None, solver: Solver[Any, Any], size: Size) -> tuple[int, int]:
@@ -169,7 +94,7 @@ def divided(limit: int | None, solver: Solver[Any, Any], size: Size) -> tuple[in
     least, points = least_blocks(size), size.m * size.d * size.itemsize
     for mapped in (False, True):
         dense = dense_bytes(solver, size, mapped)
-        blocks = int(max(least, min(BLOCKS, (limit - dense) // 2)))
+        blocks = int(max(least, min(BLOCK_BYTES, (limit - dense) // 2)))
         if dense + least <= limit and (points > blocks or not mapped):
             return dense, blocks
     count = f"{size.n:,} rows" if size.full else f"{size.m:,} landmarks"

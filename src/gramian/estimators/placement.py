@@ -8,10 +8,9 @@ from typing import Any
 from .._checks import readable_bytes
 from ..data import ArrayRows, RowSource
 from ..operators import Engine
-from ..solvers import Direct, Falkon, Solver
+from ..solvers import BLOCK_BYTES, Solver
 from .machine import machine_memory
 from .memory import (
-    BLOCKS,
     Size,
     chosen_bytes,
     dense_bytes,
@@ -23,7 +22,7 @@ SHARE_OF_BLOCKS = 4
 """One part of so many of a device's memory stays free for blocks, however many rows there are."""
 
 BLOCK_ROWS = 1024
-"""Rows of a block for which there must be room on a device, and of a panel of a factorisation."""
+"""Rows of a block for which there must be room on a device."""
 
 COPIED_AT_ONCE = 1 << 26
 """Bytes of the rows that are read at once when all of them go to a device."""
@@ -91,7 +90,7 @@ class Placement:
         rows, rest = size.n * size.d * size.itemsize, free + held - dense
         with_rows = size.dense and rows + max(least, rest // SHARE_OF_BLOCKS) <= rest
         rest -= rows * with_rows
-        waiting = max(least_blocks(size), min(BLOCKS, host // 4))
+        waiting = max(least_blocks(size), min(BLOCK_BYTES, host // 4))
         blocks = max(least, rest // 2)
         if not with_rows:  # two blocks wait on the host, too
             blocks = min(blocks, max(least, host // 2))
@@ -118,8 +117,7 @@ def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: Size) -> in
     columns = 1 if size.full else size.m  # all rows as columns need not be held at once
     block = engine.workspace_bytes(columns, size.d, size.t, size.itemsize)
     block += BLOCK_ROWS * engine.row_bytes(size.d, size.t, size.itemsize)
-    panels = 3 * BLOCK_ROWS * 8 * size.m if isinstance(solver, Direct | Falkon) else 0
-    return max(least_blocks(size), 2 * block) + panels
+    return max(least_blocks(size), 2 * block) + solver.panel_bytes(size)
 
 
 def resident_bytes(rows: RowSource) -> int:

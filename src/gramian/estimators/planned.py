@@ -68,7 +68,7 @@ class Planned(RowsEstimator):
         choices.require_count(self.landmarks, rows.shape[0])
         solver, size = self._chosen(rows, as_count(targets, "targets"))
         count = min(self.max_iter, ASSUMED_ITERATIONS)
-        iterations = 1 if isinstance(solver, solvers.Direct) else count
+        iterations = 1 if solver.closed_form else count
         rng = torch.Generator().manual_seed(0)
         kernel = choices.kernel(self.kernel, self.lengthscale)
         kernel = kernel.resolve(torch.randn(50, rows.shape[1], generator=rng))
@@ -118,7 +118,7 @@ class Planned(RowsEstimator):
         once = rows.random_access and not rows.sparse
         full, dense, itemsize = selector is None, not rows.sparse, rows.dtype.itemsize
         chooses = selector if isinstance(selector, Selector) else None
-        size = Size(n, d, targets, m, itemsize, full, fits, once, dense, chooses)
+        size = Size(n, d, targets, m, itemsize, full, once, dense, fits, chooses)
         solver = choices.solver(self.solver, size, self._limit())
         solver.check_type(FullProblem if size.full else NystromProblem)
         if not isinstance(self.penalty, str):

@@ -38,6 +38,7 @@ from .askotch import ASkotch, Skotch
 from .askotch_state import ASkotchState
 from .base import Callback, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
+from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .direct import Direct
 from .eigenpro1 import EigenPro1
 from .eigenpro2 import EigenPro2
@@ -56,8 +57,9 @@ def make(name: str, **parameters: Any) -> Solver[Any, Any]:
 
 
 def name_of(solver: Solver[Any, Any]) -> str:
-    """Return the name under which the class of `solver` is registered."""
-    return solvers.name_of(solver)
+    """Return the name under which the class of `solver` is registered, or that of the class."""
+    known = any(type(solver) is solvers[name] for name in solvers)
+    return solvers.name_of(solver) if known else type(solver).__name__
 
 
 def names() -> tuple[str, ...]:
@@ -66,6 +68,8 @@ def names() -> tuple[str, ...]:
 
 
 __all__ = [
+    "BLOCK_BYTES",
+    "PANEL_ROWS",
     "PCG",
     "ASkotch",
     "ASkotchState",
@@ -79,6 +83,7 @@ __all__ = [
     "EigenProState",
     "Falkon",
     "FalkonState",
+    "ProblemSize",
     "Result",
     "SagaState",
     "SketchySAGA",

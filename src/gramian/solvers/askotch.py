@@ -16,6 +16,7 @@ from .agreement import check_residual
 from .askotch_state import ASkotchState
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, BlockRule, Blocks
+from .cost import ProblemSize
 from .fixed_blocks import FixedBlocks
 from .fresh_blocks import FreshBlocks
 
@@ -155,11 +156,27 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     def iterations_per_pass(self, n: int) -> float:
         return n / self.block_rows(n)
 
-    def block_bytes(self, n: int) -> int:
-        """Return the memory for a block of n rows, its factor and copies of that, in float64."""
-        b = self.block_rows(n)
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        b = self.block_rows(size.n)
         exact = self.solver_for(b) == "exact"
-        return 8 * b * (2 * b + PROBES if exact else b + 6 * min(self.rank, b))
+        block = 8 * b * (2 * b + PROBES if exact else b + 6 * min(self.rank, b))
+        return size.vector_bytes + block  # with its factor and copies of that, in float64
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        b = self.block_rows(size.n)
+        return self.steps(size, iterations) * (size.n * b + b * b)
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        b = self.block_rows(size.n)
+        each = b**3 / 3 if self.solver_for(b) == "exact" else 4.0 * b * b * self.rank
+        return iterations * self.iterations_per_pass(size.n) * each
+
+    def steps(self, size: ProblemSize, iterations: int) -> int:
+        return math.ceil(iterations * self.iterations_per_pass(size.n))
+
+    def bytes_read(self, size: ProblemSize) -> float:
+        # a block is moved, and looked through for entries that are not finite or too small
+        return 64 * float(self.block_rows(size.n)) ** 2
 
     def solver_for(self, b: int) -> str:
         """Return how blocks of b rows are solved."""

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from .._registry import Registry
 from ..problems import FullProblem, NystromProblem, Problem
+from .cost import ProblemSize
 from .stopping import Row, Stop, max_iterations, tolerance
 
 logger = logging.getLogger("gramian")
@@ -131,6 +132,41 @@ class Solver(ABC, Generic[P, S]):
         it starts from those coefficients. It knows no tolerance, limit or clock, and never
         writes to a tensor that it has yielded. A closed form yields one state, of iteration 0.
         """
+
+    @abstractmethod
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        """Return the most bytes that factors, vectors and centers take, without blocks of rows.
+
+        Parameters
+        ----------
+        size : ProblemSize
+        mapped : bool, default=False
+            Whether centers are in a file and do not count.
+        """
+
+    @abstractmethod
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        """Return the kernel evaluations of the setup and of some iterations."""
+
+    @abstractmethod
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        """Return the floating-point operations of factorisations, products of matrices included."""
+
+    def flexible_bytes(self, size: ProblemSize, available: int) -> int:
+        """Return the bytes it takes of those for blocks of rows, as many as fit; 0 by default."""
+        return 0
+
+    def panel_bytes(self, size: ProblemSize) -> int:
+        """Return the bytes that factorisations on a device need besides; 0 by default."""
+        return 0
+
+    def steps(self, size: ProblemSize, iterations: int) -> int:
+        """Return the steps of some iterations, each with a delay of its own; as many by default."""
+        return iterations
+
+    def bytes_read(self, size: ProblemSize) -> float:
+        """Return the bytes of stored matrices that a step reads; 0 by default."""
+        return 0.0
 
     def verify(self, problem: P, state: S) -> None:
         """Raise ValueError if a state from a file disagrees with the problem.

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from .. import _linalg as la
+from ..operators import COPIES, STRIP_BYTES, strip_rows
 from ..problems import FullProblem, NystromProblem, Problem
 from .base import Solver, State, solvers
+from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 
 
 @solvers.register("direct")
@@ -42,6 +44,27 @@ class Direct(Solver[Problem, State]):
         exact = problem.double()
         coef = _solve_full(exact) if isinstance(exact, FullProblem) else _solve_nystrom(exact)
         yield State(0, coef)
+
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        return size.vector_bytes + (8 * size.n * size.n if size.full else 40 * size.m * size.m)
+
+    def flexible_bytes(self, size: ProblemSize, available: int) -> int:
+        if size.full:
+            return min(STRIP_BYTES, 8 * size.n * size.n)
+        return COPIES * 8 * size.m * min(size.n, strip_rows(size.m, 8, available))
+
+    def panel_bytes(self, size: ProblemSize) -> int:
+        return 3 * PANEL_ROWS * 8 * size.m
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        return size.n * size.n if size.full else size.n * size.m + size.m * size.m
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        n, m = float(size.n), float(size.m)
+        if size.full:
+            return n**3 / 3
+        rows = min(n, strip_rows(size.m, 8, BLOCK_BYTES))
+        return n * m**2 * (4 + 2 * m / rows) + 10 * m**3  # features, and their QR
 
 
 def _solve_full(problem: FullProblem) -> Tensor:

@@ -50,6 +50,13 @@ class EigenPro1(EigenPro2):
                 "meaning here; use EigenPro2"
             )
 
+    @property
+    def automatic_sample(self) -> bool:
+        return False
+
+    def subsample_rows(self, n: int) -> int:
+        return n
+
     def factor(self, K: KernelOperator, rng: torch.Generator, **data: Any) -> EigenProFactor:
         """Return the preconditioner of all rows; ValueError if there are too many."""
         n = K.shape[0]

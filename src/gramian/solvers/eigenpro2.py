@@ -16,6 +16,7 @@ from ..preconditioners import EigenProFactor
 from ..problems import FullProblem
 from .agreement import check_residual
 from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .cost import ProblemSize
 from .eigenpro_settings import EigenProSettings, EigenProState
 from .streaming import BatchErrors, Stretch, relative_weights
 
@@ -92,6 +93,24 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
         while True:
             s = self.next(problem, system, s)
             yield s
+
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        return size.vector_bytes + (0 if self.automatic_sample else self.sample_bytes(size.n))
+
+    def flexible_bytes(self, size: ProblemSize, available: int) -> int:
+        return min(self.sample_bytes(size.n), available // 2) if self.automatic_sample else 0
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        n, s = size.n, self.subsample_rows(size.n)
+        return iterations * (n * n + n * s) + 2 * s * s + n * s
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        return (
+            4 * float(self.subsample_rows(size.n)) ** 3
+        )  # three times 4/3, by the speed of `syevr`
+
+    def bytes_read(self, size: ProblemSize) -> float:
+        return 16 * float(self.subsample_rows(size.n)) ** 2 / 10
 
     def verify(self, problem: FullProblem, state: EigenProState) -> None:
         """Compare the residual with that of the last batches; see `check_residual`."""

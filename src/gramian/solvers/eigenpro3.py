@@ -19,6 +19,7 @@ from ..problems import NystromProblem
 from .agreement import refuse_beyond
 from .augmenting import augmented, changed_rows
 from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .cost import BLOCK_BYTES, ProblemSize
 from .eigenpro_settings import EigenProSettings, EigenProState
 from .projection import PROJECTIONS, Projection, chosen_projection, projection_for
 from .streaming import BatchErrors, Stretch, held_centers, relative_weights
@@ -163,6 +164,42 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         for coef in (state.last, state.coef):
             r = problem.K @ coef - problem.targets.double()
             refuse_beyond("an error", math.sqrt(said), float(r.square().mean().sqrt()))
+
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        m = size.m
+        centers = 0 if mapped else 2 * size.center_bytes  # with those that are temporary
+        sample = 0 if self.automatic_sample else self.sample_bytes(size.n)
+        exact = 8 * m * m if self.projection == "exact" else 0
+        return size.vector_bytes + centers + sample + exact + 16 * m * self._most_flattened(size)
+
+    def flexible_bytes(self, size: ProblemSize, available: int) -> int:
+        m = size.m
+        sample = min(self.sample_bytes(size.n), available // 2) if self.automatic_sample else 0
+        chosen = self.projection == "auto" and projection_for("auto", m, available) == "exact"
+        return sample + (8 * m * m if chosen else 0)
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        n, m, s = size.n, size.m, self.subsample_rows(size.n)
+        delayed = projection_for(self.projection, m, BLOCK_BYTES) == "delayed"
+        once = 2 * s * s + m * (m + s) + (n * s if self.augment is None else 0)
+        return iterations * (n * (m + s) + 2 * n * m * delayed) + once
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        exact = projection_for(self.projection, size.m, BLOCK_BYTES) == "exact"
+        eigenvectors = 4 * float(self.subsample_rows(size.n)) ** 3  # see `EigenPro2`
+        return eigenvectors + exact * float(size.m) ** 3 / 3
+
+    def bytes_read(self, size: ProblemSize) -> float:
+        m, s = float(size.m), float(self.subsample_rows(size.n))
+        exact = projection_for(self.projection, size.m, BLOCK_BYTES) == "exact"
+        return 8 * self._most_flattened(size) * (s + m) + (8 * m * m if exact else 0)
+
+    def _most_flattened(self, size: ProblemSize) -> int:
+        """Return the directions that are flattened at most, see `EigenProFactor`."""
+        if self.rank != "auto":
+            return int(self.rank)
+        s = self.subsample_rows(size.n)
+        return min(max(1, size.m // PER_DIRECTION), s if s == size.n else s // 10)
 
     def delay_for(self, kind: str, p: int, m: int) -> int:
         """Return T for a kind of projection, p centers and batches of m rows."""

@@ -11,7 +11,9 @@ import torch
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..operators import KernelOperator
 from ..preconditioners import EigenProFactor
+from ..preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
 from .base import State
+from .cost import ProblemSize
 from .streaming import LARGEST_BATCH, LEAST_BATCH, BatchErrors
 
 PATIENCE, STILL = 10, 0.999
@@ -87,6 +89,25 @@ class EigenProSettings:
         as_count(self.states_per_epoch, "states_per_epoch")
         if not 0 < self.exponent <= 1:
             raise ValueError(f"exponent must be above 0 and at most 1, not {self.exponent!r}")
+
+    def subsample_rows(self, n: int) -> int:
+        """Return the rows of which it takes eigenvectors, if the memory is enough."""
+        wanted = SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE
+        return min(n, wanted if self.subsample == "auto" else int(self.subsample))
+
+    @property
+    def automatic_sample(self) -> bool:
+        """Whether the subsample is what the memory for blocks of rows allows."""
+        return bool(self.subsample == "auto")
+
+    def sample_bytes(self, n: int) -> int:
+        """Return the memory for the eigenvectors of the subsample, with the matrix itself."""
+        return BYTES_PER_PAIR * self.subsample_rows(n) ** 2
+
+    def steps(self, size: ProblemSize, iterations: int) -> int:
+        """Return the batches of some epochs; an automatic one is taken to be the least."""
+        batch = LEAST_BATCH if self.batch == "auto" else int(self.batch)
+        return iterations * math.ceil(size.n / min(batch, size.n))
 
     def factor(self, K: KernelOperator, rng: torch.Generator, **data: Any) -> EigenProFactor:
         """Return the preconditioner for the rows of an operator."""

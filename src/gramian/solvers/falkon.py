@@ -13,9 +13,11 @@ from jaxtyping import Int
 from torch import Tensor
 
 from ..preconditioners import FalkonFactor
+from ..preconditioners.falkon import SAMPLE
 from ..problems import NystromProblem
 from .base import Solver, State, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
+from .cost import PANEL_ROWS, ProblemSize
 
 logger = logging.getLogger("gramian")
 
@@ -144,6 +146,23 @@ class Falkon(Solver[NystromProblem, FalkonState]):
         return FalkonFactor.build(
             problem, self.preconditioner_penalty, exact=self.refine is not False
         )
+
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        return size.vector_bytes + 8 * size.m * size.m + 16 * size.m * size.d
+
+    def panel_bytes(self, size: ProblemSize) -> int:
+        return 3 * PANEL_ROWS * 8 * size.m
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        m = size.m
+        rounding = 2 * m * min(m, SAMPLE) if size.itemsize < 8 else 0  # see `FalkonFactor`
+        return (iterations + 1) * size.n * m + m * m + rounding
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        return float(size.m) ** 3
+
+    def bytes_read(self, size: ProblemSize) -> float:
+        return 16 * float(size.m) ** 2  # four triangles
 
     def iterate(
         self,

@@ -18,10 +18,14 @@ from ..preconditioners.low_rank import BLOCK_BYTES
 from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
+from .cost import ProblemSize
 
 logger = logging.getLogger("gramian")
 
 PRECONDITIONERS = ("rpcholesky", "nystrom", "greedy", "none")
+
+PER_TRUE_RESIDUAL = 7
+"""Iterations with float32 rows in which the residual drops tenfold, about."""
 
 MOST = 1000
 """Rank at most if it is chosen: r² memory and r³ work stay out of sight."""
@@ -131,11 +135,23 @@ class PCG(Solver[FullProblem, PCGState]):
             return min(int(self.rank), n)
         return max(1, min(n // 10 + 1, MOST, self.memory_bytes // (self._number_bytes() * n)))
 
-    def factor_bytes(self, n: int) -> int:
-        """Return the memory that the preconditioner of n rows takes at most."""
-        r = self.most(n)
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        n, r = size.n, self.most(size.n)
         # the factor and R, and blocks of its rows while it is made and factorised
-        return self._number_bytes() * n * r + 8 * r * r + 2 * min(8 * n * r, BLOCK_BYTES)
+        factor = self._number_bytes() * n * r + 8 * r * r + 2 * min(8 * n * r, BLOCK_BYTES)
+        return size.vector_bytes + factor
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        n = size.n
+        product = n * (n + 1) // 2 if size.pairs_once else n * n
+        residuals = iterations // PER_TRUE_RESIDUAL if size.itemsize < 8 else 0
+        return (iterations + residuals) * product + n * self.most(n)
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        return 2 * size.n * float(self.most(size.n)) ** 2
+
+    def bytes_read(self, size: ProblemSize) -> float:
+        return 16.0 * size.n * self.most(size.n)
 
     def _number_bytes(self) -> int:
         """Return the bytes per entry of the factor, with copies on the way to it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ from ..data import Batches, as_rows
 from ..operators import KernelOperator, kept
 from ..problems import NystromProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .cost import ProblemSize
 from .saga_ridge import RIDGES, Ridge, in_rows
 from .saga_sketch import Hessian, Sketch
 from .saga_state import SagaState
@@ -24,6 +26,9 @@ BATCH = 512
 
 RANK = 500
 """Rank of an automatic preconditioner."""
+
+SKETCH_STEPS = 380
+"""Products with the sketch by which the damping is chosen, in units of a step."""
 
 APART = 1e-4
 """Distance at which the average gradient of a state from a file is not that of its table.
@@ -146,6 +151,26 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         while True:
             s = work.next(s)
             yield s
+
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        centers = 0 if mapped else size.center_bytes
+        # the sketch: its factor, and what it is made of
+        sketch = 64 * size.m * self.sketch_rank(size.m)
+        return size.vector_bytes + centers + 16 * size.n * size.t + sketch
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        return (iterations + 1) * size.n * size.m + size.m * size.m
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        return 0.0
+
+    def steps(self, size: ProblemSize, iterations: int) -> int:
+        return iterations * math.ceil(size.n / self.batch_rows(size.n, size.n)) + SKETCH_STEPS
+
+    def bytes_read(self, size: ProblemSize) -> float:
+        m, r = float(size.m), self.sketch_rank(size.m)
+        b = self.batch_rows(size.n, size.n)
+        return 16 * m * r + 8 * r * r + size.itemsize * m * (m + 3 * b)
 
     def verify(self, problem: NystromProblem, state: SagaState) -> None:
         """Compare the average gradient with that of the table: the fixed point hangs on it.
