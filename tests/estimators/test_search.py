@@ -22,6 +22,51 @@ X = RNG.standard_normal((120, 2))
 Y = np.sin(3 * X[:, 0]) * X[:, 1]
 
 
+class TestKernelParameters:
+    kernel = 2.0 * (kernels.Gaussian([1.0, 2.0]) * kernels.Polynomial(degree=2))
+
+    def test_names_and_values(self):
+        found = self.kernel.get_params()
+        assert found["kernel__first__lengthscale"] == (1.0, 2.0)
+        assert found["kernel__second__degree"] == 2
+        assert self.kernel.get_params(deep=False).keys() == {"kernel", "factor"}
+
+    def test_a_kernel_is_replaced_and_not_changed(self):
+        other = self.kernel.set_params(factor=3.0, kernel__first__lengthscale=0.5)
+        assert other == 3.0 * (kernels.Gaussian(0.5) * kernels.Polynomial(degree=2))
+        assert self.kernel.kernel.first.lengthscale == (1.0, 2.0)
+
+    def test_a_new_part_and_its_parameter_at_once(self):
+        other = self.kernel.set_params(kernel=kernels.Laplacian(1.0), kernel__lengthscale=4.0)
+        assert other == 2.0 * kernels.Laplacian(4.0)
+        est = KernelRidge().set_params(kernel=kernels.Gaussian(1.0), kernel__lengthscale=4.0)
+        assert est.kernel == kernels.Gaussian(4.0)
+
+    def test_a_clone_has_an_equal_kernel(self):
+        assert clone(KernelRidge(self.kernel)).kernel == self.kernel
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"scale": 1.0}, "Scaled has no parameter 'scale'; it has kernel, factor"),
+            ({"kernel__third": 1.0}, "Product has no parameter 'third'; it has first, second"),
+            ({"factor__x": 1.0}, "factor=2.0 of Scaled has no parameters"),
+            ({"factor": -1.0}, "positive"),
+        ],
+    )
+    def test_what_there_is_not(self, wrong, message):
+        with pytest.raises(ValueError, match=message):
+            self.kernel.set_params(**wrong)
+
+    def test_a_name_has_no_parameters(self):
+        with pytest.raises(ValueError, match=r"kernel__lengthscale needs a kernel object"):
+            KernelRidge("gaussian").set_params(kernel__lengthscale=2.0)
+
+    def test_a_wrong_name_is_refused_as_by_scikit_learn(self):
+        with pytest.raises(ValueError, match="Invalid parameter 'penalti'"):
+            KernelRidge(self.kernel).set_params(penalti=1.0)
+
+
 class TestGridSearch:
     def test_over_landmarks(self):
         est = KernelRidge(lengthscale=0.7, random_state=0, penalty=1e-5)
@@ -50,6 +95,16 @@ class TestGridSearch:
         grid = {"solver": [Falkon(), Falkon(preconditioner_penalty=10.0), Direct()]}
         scores = GridSearchCV(est, grid, cv=3).fit(X, Y).cv_results_["mean_test_score"]
         assert len(set(np.round(scores, 6))) == 3
+
+    def test_over_the_parameters_of_a_kernel_object(self):
+        kernel = kernels.Gaussian(5.0) + 0.1 * kernels.Linear()
+        est = KernelRidge(kernel, penalty=1e-5, random_state=0)
+        grid = {"kernel__first__lengthscale": [0.7, 50.0], "kernel__second__factor": [0.1, 2.0]}
+        search = GridSearchCV(est, grid, cv=3).fit(X, Y)
+        assert search.best_params_["kernel__first__lengthscale"] == 0.7
+        assert search.best_estimator_.kernel_.first == kernels.Gaussian(0.7)
+        assert est.kernel is kernel
+        assert kernel.first.lengthscale == 5.0
 
     def test_over_kernels_and_selectors(self):
         grid = {

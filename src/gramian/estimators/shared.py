@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ MEDIAN_SAMPLE = 1000
 """Rows from which the median heuristic is computed."""
 
 
+Estimator = TypeVar("Estimator", bound="RowsEstimator")
+
+
 class RowsEstimator(BaseEstimator):
     """An estimator of rows from anywhere, with a kernel and a memory limit."""
 
@@ -35,6 +38,36 @@ class RowsEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def set_params(self: Estimator, **params: Any) -> Estimator:
+        """Set parameters, those of kernel objects as in ``kernel__lengthscale``, too.
+
+        A kernel is a value: the estimator gets another one. See scikit-learn.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter; the message names those that there are.
+        """
+        inner: dict[str, dict[str, Any]] = {}
+        rest = {}
+        for name, value in params.items():
+            part, _, key = name.partition("__")
+            given = params.get(part, getattr(self, part, None))
+            if key and isinstance(given, Kernel):
+                inner.setdefault(part, {})[key] = value
+            elif key and part.startswith("kernel") and isinstance(given, str):
+                raise ValueError(
+                    f"{name} needs a kernel object, and {part} is the name {given!r}; give "
+                    f"{part}=gramian.kernels.make({given!r}), or change the parameters of the "
+                    "estimator"
+                )
+            else:
+                rest[name] = value
+        super().set_params(**rest)
+        for part, values in inner.items():
+            setattr(self, part, getattr(self, part).set_params(**values))
+        return self
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -115,6 +115,56 @@ class Kernel(ABC):
 
     __rmul__ = __mul__
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, as scikit-learn does.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether those of the kernels that this one is made of are there, too, as in
+            ``first__lengthscale``.
+        """
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        parts = {name: value for name, value in own.items() if deep and isinstance(value, Kernel)}
+        return own | {
+            f"{name}__{key}": value
+            for name, part in parts.items()
+            for key, value in part.get_params().items()
+        }
+
+    def set_params(self, **parameters: Any) -> Kernel:
+        """Return this kernel with other parameters, called as in `get_params`.
+
+        Unlike an estimator of scikit-learn it does not change itself: kernels are values. An
+        estimator's ``set_params(kernel__lengthscale=...)`` replaces its kernel.
+
+        Raises
+        ------
+        ValueError
+            If there is no parameter of that name, or no such value.
+        """
+        own = {name: value for name, value in parameters.items() if "__" not in name}
+        known = [f.name for f in fields(self)]
+        inner: dict[str, dict[str, Any]] = {}
+        for name in parameters.keys() - own.keys():
+            part, _, key = name.partition("__")
+            inner.setdefault(part, {})[key] = parameters[name]
+        for name in [*own, *inner]:
+            if name not in known:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}"
+                )
+        changed = replace(self, **own)
+        for name, values in inner.items():
+            part = getattr(changed, name)
+            if not isinstance(part, Kernel):
+                raise ValueError(f"{name}={part!r} of {type(self).__name__} has no parameters")
+            changed = replace(changed, **{name: part.set_params(**values)})
+        return changed
+
+    def __sklearn_clone__(self) -> Kernel:
+        return self  # a value needs no copy
+
     def to_dict(self) -> dict[str, Any]:
         """Return a description that JSON can hold; `from_dict` reads it back."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
