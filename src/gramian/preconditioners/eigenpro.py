@@ -28,6 +28,9 @@ LEAST_BATCH, LARGEST_BATCH = 512, 4096
 SINGLE = 0.55
 """Of k(x, x) at least this much is taken to be left where rows to come cannot be seen."""
 
+MOST_EPOCHS = 5
+"""A flattened direction contracts within about so many epochs, however few rows there are."""
+
 COARSE = {torch.float32: 1e-6, torch.float64: 1e-12}
 """Part of k(x, x) that rounding leaves all rows in common where it should be flattened."""
 
@@ -88,10 +91,10 @@ class EigenProFactor:
     Departures: the published codes take :math:`l_{q+1}` of the subsample for the largest
     eigenvalue that is left, which it underestimates; here it is measured with power steps on the
     fresh sample, ``1.1`` times. q is the number of eigenvalues with :math:`\beta / l_i` below the
-    batch, n / 4 between 512 and 4,096, at most n (in the code of [1]_ what fits into memory: but
-    flattened directions contract by beta / top rows, and wait if that is more than an epoch), at
-    least 5, at most 1,000, and at most s / 10 if s < n: a subsample says little beyond. Batches are
-    a quarter of the critical ones, beta / top: an epoch then goes 1.6 times as far. The codes take
+    batch, n / 4 between 512 and 4,096 (in the code of [1]_ what fits into memory: but flattened
+    directions contract by beta / top rows, and wait if that is more than an epoch), at least 5, at
+    most 1,000, and at most s / 10 if s < n: a subsample says little beyond. Batches are a quarter
+    of the critical ones, beta / top: an epoch then goes 1.6 times as far. The codes take
     k(x, x) for `beta`; what the preconditioner leaves of it allows a longer step, as in theory.
 
     `beta` is measured, once, over all rows that the solver will see: n s kernel evaluations and
@@ -99,10 +102,10 @@ class EigenProFactor:
     seen: there it is at least 0.55 k(x, x), and the step at most 1 / 0.55 of 1 / k(x, x).
 
     With an automatic rank eigenvalues come down to :math:`l_{q+1}`, but not below beta over the
-    batch that the rank aims at and 1e-6 of k(x, x) (1e-12 for float64 rows; that is the least `top`
-    there is, too, since rounding is alike in equal rows), nor 300 times the decay of EigenPro 3:
-    below, a direction contracts more slowly than the step allows, and where the kernel is nearly
-    flat the mean of the targets is never learned.
+    batch that the rank aims at, at most 5 n, and 1e-6 of k(x, x) (1e-12 for float64 rows; that is
+    the least `top` there is, too, since rounding is alike in equal rows), nor 300 times the decay of
+    EigenPro 3: below, a direction contracts more slowly than the step allows, and where the kernel
+    is nearly flat the mean of the targets is never learned.
 
     The step is 1.5 times that of the theory; the codes take 1 to 2 times theirs. On 20 random
     problems with either solver it did not diverge, and took 1.17 times the epochs of the best step
@@ -182,7 +185,8 @@ class EigenProFactor:
         if rank is None:  # no lower than the step asks for, or what is flattened has to wait
             measured = left.scaled((_flattening(values, float(exponent)) / s).sqrt()).diagonal()
             beta = max(measured, (least if seen else SINGLE) * diagonal)
-            values[-1] = max(float(values[-1]), beta / _aim(n) + coarse, ABOVE * decay)
+            wait = beta / min(_aim(n), MOST_EPOCHS * n)
+            values[-1] = max(float(values[-1]), wait + coarse, ABOVE * decay)
         scale = (_flattening(values, float(exponent)) / s).sqrt()
         left = left.scaled(scale)
         if seen:
@@ -245,7 +249,7 @@ def _most(s: int, n: int, most: int) -> int:
 
 def _aim(n: int) -> int:
     """Return the critical batch that an automatic rank aims at."""
-    return min(max(n // 4, LEAST_BATCH), LARGEST_BATCH, n)
+    return min(max(n // 4, LEAST_BATCH), LARGEST_BATCH)
 
 
 def _rank(values: Tensor, most: int, beta: float, n: int) -> int:
