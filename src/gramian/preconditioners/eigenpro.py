@@ -103,9 +103,9 @@ class EigenProFactor:
 
     With an automatic rank eigenvalues come down to :math:`l_{q+1}`, but not below beta over the
     batch that the rank aims at, at most 5 n, and 1e-6 of k(x, x) (1e-12 for float64 rows; that is
-    the least `top` there is, too, since rounding is alike in equal rows), nor 300 times the decay of
-    EigenPro 3: below, a direction contracts more slowly than the step allows, and where the kernel
-    is nearly flat the mean of the targets is never learned.
+    the least `top` there is, too, since rounding is alike in equal rows), nor 300 times the decay
+    of EigenPro 3: below, a direction contracts more slowly than the step allows, and where the
+    kernel is nearly flat the mean of the targets is never learned.
 
     The step is 1.5 times that of the theory; the codes take 1 to 2 times theirs. On 20 random
     problems with either solver it did not diverge, and took 1.17 times the epochs of the best step
