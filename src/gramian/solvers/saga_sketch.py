@@ -20,6 +20,9 @@ SKETCH_ROWS = 1000
 GRID = 10
 """Dampings at most that are tried, a tenth apart, from the largest eigenvalue down."""
 
+SINGLE_GRID = 7
+"""The same for float32 entries, whose rounding a smaller damping amplifies beyond a step."""
+
 GROWTH = 7.0
 """How much the smoothness may grow for a tenth of the damping."""
 
@@ -153,7 +156,8 @@ class Sketch:
         if damping != "auto":
             return at(float(damping))
         top = float(low.values[0]) or 1.0
-        return _smallest_worthwhile((at(top * 10.0**-j) for j in range(GRID)), WAIT * n / batch)
+        steps = GRID if H.K.dtype == torch.float64 else SINGLE_GRID
+        return _smallest_worthwhile((at(top * 10.0**-j) for j in range(steps)), WAIT * n / batch)
 
     @classmethod
     def _at(

@@ -61,8 +61,9 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         :math:`\rho`, in units of the Hessian over n. "auto": :math:`\Lambda_1 \cdot 10^{-j}` with
         the largest eigenvalue :math:`\Lambda_1` of the sketch, for the largest j up to 9 until
         which the smoothness L grows less than sevenfold each time and is at most the number of
-        steps in two epochs. Steps along directions outside of the sketch are as long as
-        :math:`1 / (\rho L)`, along the others as :math:`1 / L`.
+        steps in two epochs; up to 6 for float32 rows, whose rounding a smaller damping amplifies.
+        Steps along directions outside of the sketch are as long as :math:`1 / (\rho L)`, along the
+        others as :math:`1 / L`.
     step_scale : float, default=1.0
         :math:`\eta L`: the step is this over the preconditioned smoothness L.
     ridge : str, default="auto"
