@@ -97,6 +97,28 @@ def test_a_cut_npy_file_is_named(tmp_path: Path, size: int) -> None:
         as_rows(path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b", }", b", ("),  # Python sees a line that goes on
+        (b"'<f8'", b"'<f8("),
+        (b"(3, 2)", b"(3,-2)"),
+        (b"(3, 2)", b"{3: 2}"),
+        (b"'descr'", b"'descx'"),
+        (b"'<f8'", b"7 + 7"),
+        (b"False", b"[[[[["),
+    ],
+)
+def test_a_damaged_npy_header_is_named(tmp_path: Path, old: bytes, new: bytes) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((3, 2)))
+    content = path.read_bytes()
+    assert content.count(old) == 1
+    path.write_bytes(content.replace(old, new))
+    with pytest.raises(ValueError, match=r"x\.npy cannot be read.*damaged"):
+        as_rows(path)
+
+
 def test_npy_of_objects(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([["a", 1]], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="Python objects"):
@@ -272,9 +294,9 @@ def test_a_column_of_nothing_becomes_nan() -> None:
         check_finite(rows)
 
 
-def test_sparse_rows_are_not_centred() -> None:
+def test_sparse_rows_are_not_centered() -> None:
     rows, ones = as_rows(scipy.sparse.csr_array(np.eye(3))), torch.ones(3, dtype=torch.float64)
-    with pytest.raises(ValueError, match="cannot be centred"):
+    with pytest.raises(ValueError, match="cannot be centered"):
         Standardized(rows, ones, ones)
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import tokenize
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy_format
+
+UNREADABLE = (
+    *(ValueError, OSError, EOFError),
+    # the header is a dictionary in Python's own words, and NumPy tries those of Python 2 as well
+    *(SyntaxError, TypeError, KeyError, OverflowError, RecursionError, tokenize.TokenError),
+)
+"""What NumPy raises for files that it cannot read."""
 
 
 def open_npy(path: Path) -> np.ndarray:
@@ -24,7 +32,7 @@ def open_npy(path: Path) -> np.ndarray:
         raise FileNotFoundError(f"There is no file {path}.")
     try:
         array: np.ndarray = np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} cannot be read as a NumPy array of numbers: it is cut off, empty, damaged or "
             f"holds Python objects. Write it again with numpy.save. (NumPy says: {error})"
