@@ -59,7 +59,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Task:
-    """Training rows as an operator and centred targets; test rows and what they should be."""
+    """Training rows as an operator and centered targets; test rows and what they should be."""
 
     case: Case
     K: KernelOperator

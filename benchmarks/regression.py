@@ -36,7 +36,7 @@ there once the data were loaded.
 
 - gramian: `KernelRidge(landmarks=M, max_iter=20)`, float32 rows, other settings at their defaults.
 - scikit-learn: `Nystroem` fitted on the same landmark rows, then `Ridge(alpha=n * penalty,
-  fit_intercept=False)` on the same centred targets, float32: the same function.
+  fit_intercept=False)` on the same centered targets, float32: the same function.
 - distance: root mean square of the difference of the two predictions.
 - M = 10,000: the features of scikit-learn would take 2 x 4 n M bytes (beijing_pm25: 24 GB) and do
   not fit; both are compared at M = 5,000 on {SUBSAMPLE:,} training rows instead.

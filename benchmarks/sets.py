@@ -22,7 +22,7 @@ MEAN = {"beijing_pm25": (80.4, 59.21), "nycflights": (44.98, 28.11), "airs_co2":
 
 @dataclass
 class Split:
-    """Rows and centred targets of a training and a test part."""
+    """Rows and centered targets of a training and a test part."""
 
     X: np.ndarray
     y: np.ndarray

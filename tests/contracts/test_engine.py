@@ -257,7 +257,7 @@ def test_sparse_rows(engine, kernel, dtype, rng, tol):
     x[5] = 0.0
     csr = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(43))
     K, B = exact(kernel, x, z), bound(kernel, x, z)
-    # sparse rows are not centred; at a kink that leaves sqrt(eps) of float64
+    # sparse rows are not centered; at a kink that leaves sqrt(eps) of float64
     precision = max(tol(dtype, 100), 1e-7)
     close(engine.block(kernel, csr, z).double(), K, B, precision)
     v, y, size = v.double(), y.double(), v.double().abs()

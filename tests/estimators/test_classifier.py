@@ -50,9 +50,9 @@ class TestCodes:
         np.testing.assert_array_equal(est.predict(NEW), expected > 0)
 
     def test_a_linear_kernel_is_a_ridge_classifier(self):
-        centred, new = X - X.mean(axis=0), NEW - X.mean(axis=0)
-        other = RidgeClassifier(alpha=0.1 * len(X), fit_intercept=False).fit(centred, PLACE > 1)
-        est = KernelRidgeClassifier("linear", penalty=0.1).fit(centred, PLACE > 1)
+        centered, new = X - X.mean(axis=0), NEW - X.mean(axis=0)
+        other = RidgeClassifier(alpha=0.1 * len(X), fit_intercept=False).fit(centered, PLACE > 1)
+        est = KernelRidgeClassifier("linear", penalty=0.1).fit(centered, PLACE > 1)
         expected = other.decision_function(new)
         np.testing.assert_allclose(est.decision_function(new), expected, rtol=1e-8)
 

@@ -24,7 +24,7 @@ def views(n: int = N) -> tuple[np.ndarray, np.ndarray]:
     return X, Y + 0.1 * rng.normal(size=Y.shape)
 
 
-def centred(X: np.ndarray, lengthscale: float) -> np.ndarray:
+def centered(X: np.ndarray, lengthscale: float) -> np.ndarray:
     x = torch.from_numpy(X)
     K = kernels.Gaussian(lengthscale)(x, x).numpy()
     H = np.eye(len(X)) - 1 / len(X)
@@ -34,7 +34,7 @@ def centred(X: np.ndarray, lengthscale: float) -> np.ndarray:
 def exact_correlations(X, Y, lengthscale, penalty_x, penalty_y) -> np.ndarray:
     r"""Solve [0, KL; LK, 0] w = rho [K² + n p K, 0; 0, L² + n q L] w, outside of the null space."""
     n = len(X)
-    K, L = centred(X, lengthscale), centred(Y, lengthscale)
+    K, L = centered(X, lengthscale), centered(Y, lengthscale)
     zero = np.zeros((n, n))
     A = np.block([[zero, K @ L], [L @ K, zero]])
     B = scipy.linalg.block_diag(K @ K + n * penalty_x * K, L @ L + n * penalty_y * L)

@@ -52,12 +52,12 @@ def normal(n: int, d: int, seed: int = 0) -> Tensor:
     return torch.randn(n, d, generator=rng, dtype=torch.float64)
 
 
-def centred(d: int) -> tuple[Tensor, Tensor]:
+def centered(d: int) -> tuple[Tensor, Tensor]:
     return normal(301, d), normal(97, d, seed=1)
 
 
 def offset(d: int) -> tuple[Tensor, Tensor]:
-    x, z = centred(d)
+    x, z = centered(d)
     return x + 1e4, z + 1e4
 
 
@@ -68,7 +68,7 @@ def near_duplicates(d: int) -> tuple[Tensor, Tensor]:
 
 def all_near(d: int) -> tuple[Tensor, Tensor]:
     """Give pairs all near each other, and far from the one column that moves the mean."""
-    x, z = (30 + 1e-3 * u for u in centred(d))
+    x, z = (30 + 1e-3 * u for u in centered(d))
     z[0] = -30.0
     return x, z
 
@@ -79,7 +79,7 @@ def duplicates(d: int) -> tuple[Tensor, Tensor]:
 
 
 def two_clusters(d: int) -> tuple[Tensor, Tensor]:
-    x, z = centred(d)
+    x, z = centered(d)
     x[::2, 0] += 1e3
     z[::2, 0] += 1e3
     return x, z
@@ -105,7 +105,7 @@ def heavy_tails(d: int) -> tuple[Tensor, Tensor]:
 DATA = {
     data.__name__: data
     for data in (
-        centred,
+        centered,
         offset,
         near_duplicates,
         at_all_distances,

@@ -22,7 +22,7 @@ TYPICAL = {
     "auto": {1: 2e-6, 4: 5e-7, 18: 4e-7, 90: 3e-7, 784: 3e-7},
     "fast": {1: 5e-5, 4: 2e-5, 18: 1e-5, 90: 5e-6, 784: 2e-6},
 }
-"""Errors of entries of centred points, in the dimensions of the measurements: 1e-7 to 3e-7 of six
+"""Errors of entries of centered points, in the dimensions of the measurements: 1e-7 to 3e-7 of six
 products and 4e-7 to 8e-6 of three, in 4 dimensions and more; in one, no signs cancel."""
 
 RADIAL = [name for name in kernels.names() if isinstance(kernels.make(name), Radial)]
@@ -90,7 +90,7 @@ def test_entries_keep_the_promise_at_any_scale(name, d, precision, used):
 
 @pytest.mark.parametrize("name", RADIAL)
 @pytest.mark.parametrize("d", [4, 90])
-def test_points_far_from_zero_are_centred(name, d, precision, used):
+def test_points_far_from_zero_are_centered(name, d, precision, used):
     x, z = normal(49, d) + 1e4, normal(50, d, seed=1) + 1e4
     kernel = kernels.make(name, lengthscale=2 * d**0.5)
     assert worst(kernel, x, z, precision) <= PROMISE[precision]

@@ -110,7 +110,7 @@ class Standardizer:
 
 
 class _Moments:
-    """Number, mean and centred sum of squares of each column, of ``x - origin``.
+    """Number, mean and centered sum of squares of each column, of ``x - origin``.
 
     The origin is the first row: a column far from zero keeps its digits, and a constant one is
     zero throughout.

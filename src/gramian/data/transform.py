@@ -110,7 +110,7 @@ def _check_standards(rows: RowSource, mean: Tensor, scale: Tensor) -> None:
         raise ValueError("Each feature needs a scale above zero.")
     if rows.sparse and bool(mean.any()):
         raise ValueError(
-            "Sparse rows cannot be centred without filling their zeros, but the standardisation "
+            "Sparse rows cannot be centered without filling their zeros, but the standardisation "
             "has a mean other than zero, as if made from dense rows. "
             "Pass dense rows (x.toarray()), or fit with sparse ones."
         )

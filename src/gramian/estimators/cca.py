@@ -65,7 +65,7 @@ class KernelCCA(NystromEstimator):
 
     Notes
     -----
-    Features are centred, which is centring in the space of the kernel. Signs are such that the
+    Features are centered, which is centering in the space of the kernel. Signs are such that the
     largest entry of each of the ``x_weights_`` is positive.
 
     Cost of `fit`: twice that of `NystromTransformer`; one pass over both views at once, n m

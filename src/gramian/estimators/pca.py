@@ -23,7 +23,7 @@ from .shared import as_numpy, resolved
 class KernelPCA(NystromEstimator):
     r"""Kernel principal component analysis on data of any size.
 
-    The exact principal components of the Nystrom approximation :math:`\hat K`, centred; with all
+    The exact principal components of the Nystrom approximation :math:`\hat K`, centered; with all
     rows as landmarks, those of K.
 
     Parameters
@@ -50,7 +50,7 @@ class KernelPCA(NystromEstimator):
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (k,)
-        Of the centred matrix, largest first, as in scikit-learn.
+        Of the centered matrix, largest first, as in scikit-learn.
     explained_variance_ : ndarray of shape (k,)
         Variance of each component over the training rows: ``eigenvalues_ / (n - 1)``.
     explained_variance_ratio_ : ndarray of shape (k,)
@@ -72,8 +72,8 @@ class KernelPCA(NystromEstimator):
 
     Notes
     -----
-    Rows are centred in the space of the kernel by the mean of the training rows, like
-    scikit-learn's; in the space of the features this is plain centring. The sign of a component
+    Rows are centered in the space of the kernel by the mean of the training rows, like
+    scikit-learn's; in the space of the features this is plain centering. The sign of a component
     is arbitrary: here the largest entry of an eigenvector is positive.
 
     Cost of `fit`: that of `NystromTransformer`, then one pass over the rows: n m kernel
@@ -85,7 +85,7 @@ class KernelPCA(NystromEstimator):
     dimension is at most :math:`k + k / \epsilon`, and as many as that up to a logarithm, the
     projection on the first k components is within a factor :math:`1 + \epsilon` of the best, in
     squared Frobenius norm in the space of the kernel [1]_. That is said of matrices that are not
-    centred.
+    centered.
 
     References
     ----------
@@ -198,8 +198,8 @@ class KernelPCA(NystromEstimator):
         return rows.map(lambda block: self._project(self.map_.apply(block)), size=size)
 
     def _project(self, F: Tensor) -> Tensor:
-        centred = F.double() - torch.from_numpy(self.mean_)
-        return (centred @ torch.from_numpy(self.eigenvectors_)).to(F.dtype)
+        centered = F.double() - torch.from_numpy(self.mean_)
+        return (centered @ torch.from_numpy(self.eigenvectors_)).to(F.dtype)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the components of rows.

@@ -101,7 +101,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
 
     Notes
     -----
-    Targets are neither centred nor scaled, as in scikit-learn.
+    Targets are neither centered nor scaled, as in scikit-learn.
 
     ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: it passes through a
     decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are

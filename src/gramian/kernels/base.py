@@ -31,7 +31,7 @@ class Kernel(ABC):
 
     @property
     def stationary(self) -> bool:
-        """Whether k(x, z) depends on x - z alone, so that both sides may be centred."""
+        """Whether k(x, z) depends on x - z alone, so that both sides may be centered."""
         return False
 
     @property

@@ -138,7 +138,7 @@ class Compiled:
         means: Means,
         diagonal: int | None,
     ) -> Compiled:
-        """Centre, scale and pack the columns; in float64 where float32 would lose digits.
+        """Center, scale and pack the columns; in float64 where float32 would lose digits.
 
         In bfloat16 pieces where the instructions have products of them that are precise enough.
 
@@ -203,7 +203,7 @@ def _split(kernel: Kernel, reach: float, columns: _Columns, dtype: torch.dtype) 
 def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple[bool, torch.dtype]:
     """Return whether distances come from differences, and in which dtype tiles are computed.
 
-    `reach` is the largest squared norm of a centred column in lengthscales; its l1 norm for the
+    `reach` is the largest squared norm of a centered column in lengthscales; its l1 norm for the
     l1 Laplacian. Only points near each other have large entries, and are as far out.
 
     Distances from norms and a product (a sum of maxima, for the l1 distance) are fastest and

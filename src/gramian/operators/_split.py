@@ -65,7 +65,7 @@ def split_for(
     ----------
     kernel : Radial
     reach : float
-        The largest squared norm of a centred column in lengthscales.
+        The largest squared norm of a centered column in lengthscales.
     fourth : callable
         Returns the largest sum of the fourth powers of its coordinates.
     d : int

@@ -55,7 +55,7 @@ class NativeEngine(Engine):
     A tile of 8 rows by 48 columns (AVX-512, float32) never leaves the registers in `matvec`; in
     `normal` a strip of rows stays in the cache until its second use. One file of machine code has
     tiles for AVX-512, for AVX2 with FMA, and for what every machine of its kind has; the best is
-    chosen when the program runs. Rows are centred by the mean of `z` in float64 and rounded once.
+    chosen when the program runs. Rows are centered by the mean of `z` in float64 and rounded once.
 
     Squared distances come from norms and a product, or from differences where that costs little
     or the product would lose digits; where float32 cannot keep entries right to 6e-6, the tiles
@@ -63,7 +63,7 @@ class NativeEngine(Engine):
     rows, and in float64 beyond. Each run with as many threads gives the same bits.
 
     With AMX, for radial kernels of float32 rows, inner products may be sums of products of bfloat16
-    pieces, of rows that are centred: of three pieces the six largest products, as precise as
+    pieces, of rows that are centered: of three pieces the six largest products, as precise as
     float32, or of two the three largest. They are used only where an estimate of the error, from
     the features and how far columns lie from their mean in lengthscales (`_split.split_error`),
     keeps the promise of the precision; pairs near each other are computed from differences if the

@@ -49,7 +49,7 @@ class TorchEngine(Engine):
     """Cache-sized tiles of the kernel matrix, each one matrix product and one profile.
 
     Squared distances come from one matrix product of augmented rows, written into a reused
-    buffer, so that a tile never leaves the cache. The rows are centred by the mean of `z` first.
+    buffer, so that a tile never leaves the cache. The rows are centered by the mean of `z` first.
     Where float32 would still lose digits (two sets far from the origin compared with the
     lengthscale; near-duplicates under a kernel with a kink at zero), the product runs in float64
     and only the profile in float32.
@@ -297,8 +297,8 @@ class Tiles:
 
 
 def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[Prepared, Prepared]:
-    centred = kernel.stationary and not is_sparse(x)
-    origin = z.mean(dim=0).to(dtype) if centred else None
+    centered = kernel.stationary and not is_sparse(x)
+    origin = z.mean(dim=0).to(dtype) if centered else None
     left = _prepare_side(kernel, x, "left", origin, dtype)
     return left, _prepare_side(kernel, z, "right", origin, dtype)
 

@@ -52,7 +52,7 @@ class TritonEngine(Engine):
 
     One program serves all kernels of a distance: it is compiled with the profile of the kernel,
     the number of features and the padded number of targets, in a second or two for each. Rows are
-    centred by the mean of `z` in float64 and rounded once; sums run in float32 within a tile and
+    centered by the mean of `z` in float64 and rounded once; sums run in float32 within a tile and
     in float64 beyond it, in an order that is fixed: there are no atomic additions.
 
     Squared distances come from norms and a product, or from differences where features are few or
@@ -89,8 +89,9 @@ class TritonEngine(Engine):
     Notes
     -----
     Cost of a product: n m (d + t) multiply-adds, three times as many of a split product on tensor
-    cores that are 8 (tf32) or 16 (bf16) times as fast. Memory: centred copies of `x` and `z`, their
-    features padded to a multiple of 16, the sums, and up to 128 MB for entries or parts of sums.
+    cores that are 8 (tf32) or 16 (bf16) times as fast. Memory: centered copies of `x` and `z`,
+    their features padded to a multiple of 16, the sums, and up to 128 MB for entries or parts of
+    sums.
 
     An operator returns products to where its vector is. Estimators keep vectors, landmarks, factors
     and rows on the device as long as they fit, see their `plan`.

@@ -54,7 +54,7 @@ def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) 
     kernel : Kernel
         A radial kernel or the l1 Laplacian.
     reach : float
-        The largest squared norm of a centred column in lengthscales; the largest l1 norm for the
+        The largest squared norm of a centered column in lengthscales; the largest l1 norm for the
         l1 Laplacian. Only points near each other have large entries, and are as far out.
     fourth : float
         The largest root of the sum of the fourth powers of its coordinates.

@@ -1,4 +1,4 @@
-"""Rows made ready for the fused tiles: centred, in lengthscales, padded to whole tiles."""
+"""Rows made ready for the fused tiles: centered, in lengthscales, padded to whole tiles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS = 128
 """Rows are padded to whole multiples: the longest side of a tile."""
 
 PREPARED_NUMBERS = 1 << 22
-"""Coordinates centred at once, in float64."""
+"""Coordinates centered at once, in float64."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Points:
 
     @classmethod
     def ready(cls, points: Tensor, scale: float, distance: Distance) -> Points:
-        """Lay out centred and scaled points, (n, d), for a way to compute distances."""
+        """Lay out centered and scaled points, (n, d), for a way to compute distances."""
         n, d = points.shape
         if distance in ("difference", "absolute"):
             rows = points.new_zeros(d, -(-n // ROWS) * ROWS).t()

@@ -53,7 +53,7 @@ class Fused:
         precision: str,
         tuned: bool,
     ) -> Fused | None:
-        """Centre, scale and lay out the rows; None if float32 would lose digits however it is done.
+        """Center, scale and lay out the rows; None if float32 would lose digits however it is done.
 
         Raises
         ------
