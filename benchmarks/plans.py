@@ -86,7 +86,7 @@ print(json.dumps({
 
 
 def measured(name: str) -> Row:
-    """Return what a case took: memory in one process, and all else in another."""
+    """Plan and fit a case: memory is of one process, and all else of another."""
     row: Row = {"fit": name, **run(name, THREADS), "MB": run(name, THREADS | RETURNS)["MB"]}
     row["memory, ratio"] = round(row["MB"] / max(row["MB planned"], 1), 2)
     row["evaluations, ratio"] = round(row["evaluations"] / row["evaluations planned"], 3)

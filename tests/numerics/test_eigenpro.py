@@ -423,6 +423,14 @@ def test_where_nothing_is_learned_it_stops_and_says_so():
     assert model.n_iter_ == 10
 
 
+def test_no_progress_of_batches_is_not_taken_for_rounding():
+    X, y = np.ones((60, 2)), (-1.0) ** np.arange(60)  # nothing to learn: equal rows, a mean of zero
+    model = KernelRidge(kernel="gaussian", lengthscale=1.0, penalty=0, solver=EigenPro2())
+    with pytest.warns(ConvergenceWarning, match="the error of the batches is no lower than"):
+        model.fit(X, y)
+    assert "rel_residual" in model.history_[-1]
+
+
 def test_the_mean_is_of_the_iterates_and_not_one_of_them():
     p = nystrom(1e-3)
     mean, last = (run(p, EigenPro3(batch=20, average=a), 4) for a in (True, False))

@@ -14,7 +14,7 @@ from gramian import _linalg as la
 from gramian._linalg import device
 
 SIZES = [1, 2, 7, 64, 129]
-BEYOND_A_BLOCK = 1100  # triangles are copied in blocks of 1024
+BEYOND_A_BLOCK = 1100  # triangles are copied in blocks of 256
 
 
 def normal(*shape: int) -> Tensor:

@@ -14,7 +14,7 @@ UNREADABLE = (
     # the header is a dictionary in Python's own words, and NumPy tries those of Python 2 as well
     *(SyntaxError, TypeError, KeyError, OverflowError, RecursionError, tokenize.TokenError),
 )
-"""What NumPy raises for files that it cannot read."""
+"""Errors that NumPy raises for files that it cannot read."""
 
 
 def open_npy(path: Path) -> np.ndarray:

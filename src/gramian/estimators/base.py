@@ -203,8 +203,9 @@ class KernelRidgeBase(WarmStarted, Planned):
                 f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
                 "use float64 data, or rescale targets whose squares overflow"
             )
-        reached = result.history[-1].get("rel_residual", math.nan)
-        if result.reason == "no_progress" and math.isfinite(reached):
+        last = result.history[-1]
+        reached = last.get("rel_residual", math.nan)
+        if result.reason == "no_progress" and "batch_mse" not in last:
             warnings.warn(
                 f"stopped at iteration {result.state.iteration} with a relative residual of "
                 f"{reached:.1e}, above tol={self.tol:.1e}: rounding leaves no direction to go on "

@@ -31,7 +31,7 @@ class EigenPro1(EigenPro2):
 
     Notes
     -----
-    Setup: n² kernel evaluations, 4/3 n³ operations and 48 n² bytes; more than 20,000 rows are
+    Setup: n² kernel evaluations, 4/3 n³ operations and 28 n² bytes; more than 20,000 rows are
     refused. Cost of an epoch: 2 n² kernel evaluations.
 
     References

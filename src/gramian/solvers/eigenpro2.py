@@ -95,19 +95,17 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
             yield s
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
-        return size.vector_bytes + (0 if self.automatic_sample else self.sample_bytes(size.n))
+        return size.vector_bytes + self.sample_bytes(size.n)
 
     def flexible_bytes(self, size: ProblemSize, available: int) -> int:
-        return min(self.sample_bytes(size.n), available // 2) if self.automatic_sample else 0
+        return self.sample_bytes(size.n, available)
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         n, s = size.n, self.subsample_rows(size.n)
         return iterations * (n * n + n * s) + 2 * s * s + n * s
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        return (
-            4 * float(self.subsample_rows(size.n)) ** 3
-        )  # three times 4/3, by the speed of `syevr`
+        return self.eigenvector_operations(size.n)
 
     def bytes_read(self, size: ProblemSize) -> float:
         return 16 * float(self.subsample_rows(size.n)) ** 2 / 10

@@ -168,15 +168,14 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         m = size.m
         centers = 0 if mapped else 2 * size.center_bytes  # with those that are temporary
-        sample = 0 if self.automatic_sample else self.sample_bytes(size.n)
+        sample = self.sample_bytes(size.n)
         exact = 8 * m * m if self.projection == "exact" else 0
         return size.vector_bytes + centers + sample + exact + 16 * m * self._most_flattened(size)
 
     def flexible_bytes(self, size: ProblemSize, available: int) -> int:
         m = size.m
-        sample = min(self.sample_bytes(size.n), available // 2) if self.automatic_sample else 0
         chosen = self.projection == "auto" and projection_for("auto", m, available) == "exact"
-        return sample + (8 * m * m if chosen else 0)
+        return self.sample_bytes(size.n, available) + (8 * m * m if chosen else 0)
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         n, m, s = size.n, size.m, self.subsample_rows(size.n)
@@ -186,8 +185,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         exact = projection_for(self.projection, size.m, BLOCK_BYTES) == "exact"
-        eigenvectors = 4 * float(self.subsample_rows(size.n)) ** 3  # see `EigenPro2`
-        return eigenvectors + exact * float(size.m) ** 3 / 3
+        return self.eigenvector_operations(size.n) + exact * float(size.m) ** 3 / 3
 
     def bytes_read(self, size: ProblemSize) -> float:
         m, s = float(size.m), float(self.subsample_rows(size.n))

@@ -100,9 +100,19 @@ class EigenProSettings:
         """Whether the subsample is what the memory for blocks of rows allows."""
         return bool(self.subsample == "auto")
 
-    def sample_bytes(self, n: int) -> int:
-        """Return the memory for the eigenvectors of the subsample, with the matrix itself."""
-        return BYTES_PER_PAIR * self.subsample_rows(n) ** 2
+    def sample_bytes(self, n: int, available: int | None = None) -> int:
+        """Return the memory for the eigenvectors of the subsample, with the matrix itself.
+
+        A given subsample takes it of its own; an automatic one out of `available`, at most half.
+        """
+        need = BYTES_PER_PAIR * self.subsample_rows(n) ** 2
+        if available is None:
+            return 0 if self.automatic_sample else need
+        return min(need, available // 2) if self.automatic_sample else 0
+
+    def eigenvector_operations(self, n: int) -> float:
+        """Return three times the 4/3 s³ of `syevr`, which runs at a third of the speed."""
+        return 4 * float(self.subsample_rows(n)) ** 3
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
         """Return the batches of some epochs; an automatic one is taken to be the least."""
