@@ -55,7 +55,7 @@ CHILD = """
 import json, sys, time, types, warnings
 import numpy as np
 from gramian import KernelRidge
-from gramian.estimators import plan as plans
+from gramian.fitting import calibration
 from gramian.landmarks import Bless, KMeans, RPCholesky
 from gramian.solvers import PCG, ASkotch
 from benchmarks.common import forget_peak, give_back, memory
@@ -64,7 +64,7 @@ warnings.simplefilter("ignore")
 n, d, dtype, settings = json.loads(sys.argv[1])
 given = eval(f"dict({settings})")
 given = {"lengthscale": d**0.5, "max_iter": 20, "tol": 0.0, "random_state": 0} | given
-plans.time = types.SimpleNamespace(perf_counter=time.process_time)
+calibration.time = types.SimpleNamespace(perf_counter=time.process_time)
 X = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
 y = np.sin(X[:, 0])
 est = KernelRidge(**given)

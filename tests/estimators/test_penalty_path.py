@@ -17,8 +17,7 @@ from sklearn.base import clone
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian import landmarks as selectors
 from gramian.callbacks import Checkpoint, Validate
-from gramian.estimators import held_back, penalty_path
-from gramian.estimators import plan as plans
+from gramian.fitting import calibration, held_out, penalty_path
 from gramian.kernels import Gaussian
 from gramian.landmarks import Bless, BlessR, RPCholesky, Uniform
 from gramian.operators import KernelOperator
@@ -167,7 +166,7 @@ def task(folds: int | None = None, **changes: Any) -> tuple[Any, Any]:
     targets = torch.from_numpy(np.stack([Y, TRUTH], axis=1))
     K = KernelOperator(Gaussian(1.0), rows, rows)
     rng = torch.Generator().manual_seed(0)
-    held = held_back.folds(N, folds, rng)
+    held = held_out.folds(N, folds, rng)
 
     def problem(chosen: Any, penalty: float) -> NystromProblem:
         return NystromProblem(K.against(chosen.points), targets, penalty, None, chosen.weight)
@@ -246,13 +245,13 @@ class TestTheSearch:
 
 class TestHeldBackRows:
     def test_a_fifth(self):
-        (held,) = held_back.folds(23, None, torch.Generator().manual_seed(0))
+        (held,) = held_out.folds(23, None, torch.Generator().manual_seed(0))
         assert len(held) == 5
         assert bool((held.diff() > 0).all())
 
     @pytest.mark.parametrize("cv", [2, 3, 23])
     def test_folds_are_all_rows(self, cv):
-        parts = held_back.folds(23, cv, torch.Generator().manual_seed(0))
+        parts = held_out.folds(23, cv, torch.Generator().manual_seed(0))
         assert len(parts) == cv
         assert torch.equal(torch.cat(parts).sort().values, torch.arange(23))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
@@ -260,7 +259,7 @@ class TestHeldBackRows:
     def test_every_class_is_in_every_fold(self):
         classes = torch.tensor([0] * 40 + [1] * 8 + [2] * 4)
         classes = classes[torch.randperm(52, generator=torch.Generator().manual_seed(0))]
-        for held in held_back.folds(52, 4, torch.Generator().manual_seed(1), classes):
+        for held in held_out.folds(52, 4, torch.Generator().manual_seed(1), classes):
             assert classes[held].bincount().tolist() == [10, 2, 1]
 
     @pytest.mark.parametrize("coded", [False, True])
@@ -270,7 +269,7 @@ class TestHeldBackRows:
         K = KernelOperator(Gaussian(1.0), rows, rows).against(rows[:5])
         targets = torch.from_numpy(X[:, :1] + 1)
         problem = NystromProblem(K, targets, 1e-3, weight)
-        error, squared = held_back.error(problem, held, torch.zeros(5, 1), coded)
+        error, squared = held_out.error(problem, held, torch.zeros(5, 1), coded)
         y = targets[held, 0].numpy()
         assert squared == pytest.approx(np.average(y**2, weights=weight[held]))
         wrong = np.average(y > 0, weights=weight[held])
@@ -420,8 +419,8 @@ def test_selectors_by_name(name):
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    once = plans._seconds
-    monkeypatch.setattr(plans, "_seconds", lambda work: once(work, budget=1e-9))
+    once = calibration._seconds
+    monkeypatch.setattr(calibration, "_seconds", lambda work: once(work, budget=1e-9))
 
 
 GIVEN_A_PENALTY = [selectors.make(name, penalty=1e-2) for name in selectors.names()]

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import ArrayRows
-from gramian.estimators import plan as plans
+from gramian.fitting import calibration
 from gramian.landmarks import RPCholesky
 from gramian.problems import NystromProblem
 from gramian.solvers import PCG, EigenPro3, Falkon, ProblemSize, Solver, State
@@ -30,8 +30,8 @@ Y = np.sin(X[:, 0])
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure the speed of this machine once instead of for a fifth of a second."""
-    once = plans._seconds
-    monkeypatch.setattr(plans, "_seconds", lambda work: once(work, budget=1e-9))
+    once = calibration._seconds
+    monkeypatch.setattr(calibration, "_seconds", lambda work: once(work, budget=1e-9))
 
 
 class TestFields:

@@ -20,9 +20,9 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from gramian import KernelModel, KernelRidge, KernelRidgeClassifier, kernels, landmarks, solvers
 from gramian.callbacks import Checkpoint, Validate
 from gramian.data import ArrayRows, RowSource
-from gramian.estimators import plan as plans
-from gramian.estimators.memory import Size
-from gramian.estimators.placement import Placement
+from gramian.fitting import calibration
+from gramian.fitting.memory import FitSize
+from gramian.fitting.placement import Placement
 from gramian.operators import KernelOperator, TorchEngine
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import Falkon, Solver, State, max_iterations, solve
@@ -328,9 +328,9 @@ class TestEstimators:
         assert model.history_[0]["rel_residual"] <= 1.1 * before
 
     def test_the_plan_tells_what_is_there(self, monkeypatch):
-        once = plans._seconds
-        monkeypatch.setattr(plans, "_seconds", lambda work: once(work, budget=1e-9))
-        monkeypatch.setattr(plans, "DEVICE_SCALE", 1)
+        once = calibration._seconds
+        monkeypatch.setattr(calibration, "_seconds", lambda work: once(work, budget=1e-9))
+        monkeypatch.setattr(calibration, "DEVICE_SCALE", 1)
         X, _ = rows_and_targets()
         there = KernelRidge(**settings(DeviceEngine(), landmarks=M)).plan(X)
         assert (there.device, there.memory_bytes < there.device_bytes) == (str(DEVICE), True)
@@ -343,7 +343,7 @@ class TestEstimators:
 
 class TestPlacement:
     def test_what_fits_where(self):
-        size = Size(n=1_000_000, d=100, t=1, m=1000, itemsize=4, full=False)
+        size = FitSize(n=1_000_000, d=100, t=1, m=1000, itemsize=4, full=False)
 
         class Sized(DeviceEngine):
             def __init__(self, size: int) -> None:
@@ -362,7 +362,7 @@ class TestPlacement:
                 assert where.host_bytes == 0
 
     def test_a_limit_of_the_host_bounds_what_waits_to_be_sent(self):
-        size = Size(n=10_000_000, d=1000, t=1, m=1000, itemsize=4, full=False)
+        size = FitSize(n=10_000_000, d=1000, t=1, m=1000, itemsize=4, full=False)
         engine = DeviceEngine()
         where = Placement.of(engine, Falkon(), size, 200 << 20)
         assert where.device == str(DEVICE)

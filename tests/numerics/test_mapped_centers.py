@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from gramian import KernelRidge, kernels
 from gramian._tensors import write_tensors
 from gramian.data import ArrayRows, as_rows, gathered, mapped, scratch, stored
-from gramian.estimators import memory
+from gramian.fitting import memory
 from gramian.landmarks import KMeans, Uniform
 from gramian.model import KernelModel
 from gramian.operators import KernelOperator, TorchEngine
@@ -191,7 +191,7 @@ def test_landmarks_from_a_file_are_looked_at(tmp_path):
 
 def test_a_plan_counts_centers_that_are_in_memory_only():
     solver = EigenPro3(rank=5)
-    size = memory.Size(10_000_000, 1000, 1, 1_000_000, 4, full=False)
+    size = memory.FitSize(10_000_000, 1000, 1, 1_000_000, 4, full=False)
     in_memory, without = (memory.dense_bytes(solver, size, mapped) for mapped in (False, True))
     assert in_memory - without == 2 * 4 * 10**9
     assert memory.divided(1 << 40, solver, size)[0] == in_memory

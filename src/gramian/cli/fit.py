@@ -13,25 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, solvers
+from .. import __version__, fitting, solvers
 from .._atomic import write_atomically
 from ..callbacks import Checkpoint, ProgressBar, Validate
 from ..callbacks.state_file import check_is_checkpoint
 from ..data import check_finite, open_rows
-from ..estimators import KernelRidge, KernelRidgeClassifier
+from ..fitting import Fitted, Generators
 from ..model import KernelModel
 from ..problems import Problem
 from ..solvers import State
 from . import parsing
-from .estimator import check, make_estimator
 from .messages import say
 from .options import FitOptions
 from .outputs import check_outputs
 from .report import Report, to_json
+from .settings import check, settings_of
 from .signals import reason
 from .training import Training, open_training
-
-Estimator = KernelRidge | KernelRidgeClassifier
 
 
 def fit(
@@ -49,15 +47,14 @@ def fit(
     saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
     with _resumable(checkpoint):
         training = open_training(data, options)
-        planned = make_estimator(options, training.classification)
-        planned.check_memory(training.train.rows, targets=training.targets)
+        fitting.check_memory(settings_of(options), training.train.rows, training.targets)
         training = _ready(training.holding(), data, options)
-        estimator = _fitted(training, options, saved)
-    about = _about(training, options, estimator, time.perf_counter() - start)
-    model = _model(estimator, training, about)
+        fitted = _fitted(training, options, saved)
+    about = _about(training, options, fitted, time.perf_counter() - start)
+    model = _model(fitted, training, about)
     model.save(out)
     if history is not None:
-        write_atomically(history, lambda part: _write_history(part, history, estimator.history_))
+        write_atomically(history, lambda part: _write_history(part, history, fitted.history))
     return {"model": str(out), **about, "kernel": model.kernel.to_dict()}
 
 
@@ -114,41 +111,45 @@ class _InUnits:
         state.metrics["valid_rmse"] *= self.scale
 
 
-def _fitted(training: Training, options: FitOptions, checkpoint: Checkpoint | None) -> Estimator:
+def _fitted(training: Training, options: FitOptions, checkpoint: Checkpoint | None) -> Fitted:
+    data, held_out = training.data(), training.held_out
     callbacks: list[Callable[..., Any]] = []
-    if training.held_out is not None:
-        callbacks.append(Validate(training.held_out.rows, training.held_out.y))
+    if held_out is not None:
+        callbacks.append(Validate(held_out.rows, training.encoded(held_out.y), coded=data.coded))
         if training.target is not None:
             callbacks.append(_InUnits(float(training.target.scale)))
     if checkpoint is not None:
         callbacks.append(checkpoint)
+    rng = Generators.seeded(np.random.RandomState(options.seed))
     with contextlib.ExitStack() as stack:
         if sys.stderr.isatty():
             callbacks.append(stack.enter_context(ProgressBar(options.max_iter)))
-        estimator = make_estimator(options, training.classification, callbacks)
-        return estimator.fit(training.train.rows, training.train.y)
+        fitted = fitting.fit(settings_of(options, callbacks), data, rng=rng)
+    for shortfall in (fitted.end_of_path(), fitted.stalled() or fitted.unfinished()):
+        if shortfall is not None:
+            say("warning", shortfall)
+    return fitted
 
 
 def _about(
-    training: Training, options: FitOptions, estimator: Estimator, seconds: float
+    training: Training, options: FitOptions, fitted: Fitted, seconds: float
 ) -> dict[str, Any]:
     """Return what is reported, and kept in the model."""
     n, d = training.train.rows.shape
-    index = estimator.landmark_index_
     return {
         "version": __version__,
         "task": "classification" if training.classification else "regression",
         "target": options.target,
         "rows": n,
         "features": d,
-        "landmarks": None if index is None else len(index),
-        "penalty": estimator.penalty_,
-        "solver": solvers.name_of(estimator.solver_),
-        "iterations": estimator.n_iter_,
-        "stop_reason": estimator.stop_reason_,
+        "landmarks": None if fitted.index is None else len(fitted.index),
+        "penalty": fitted.penalty,
+        "solver": solvers.name_of(fitted.solver),
+        "iterations": max(fitted.iteration, 1),
+        "stop_reason": fitted.reason,
         "seconds": seconds,
         "baseline": _baseline(training),
-        "validation": _validation(training, estimator.history_[-1]),
+        "validation": _validation(training, fitted.history[-1]),
     }
 
 
@@ -177,11 +178,10 @@ def _validation(training: Training, last: dict[str, Any]) -> dict[str, Any] | No
     return {"rows": n, "rmse": last["valid_rmse"], "rmse_of_mean": constant}
 
 
-def _model(estimator: Estimator, training: Training, about: dict[str, Any]) -> KernelModel:
-    model: KernelModel = estimator.model_
+def _model(fitted: Fitted, training: Training, about: dict[str, Any]) -> KernelModel:
     target = training.target
     return replace(
-        model,
+        fitted.model,
         standardizer=training.features,
         target_shift=None if target is None else target.mean,
         target_scale=None if target is None else target.scale,

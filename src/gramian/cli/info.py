@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from .. import __version__, kernels, landmarks, solvers
-from ..estimators.machine import machine_memory
+from ..fitting import machine_memory
 from ..model import KernelModel
 from ..operators import compiled_tiles
 from ..operators.triton_engine import is_usable

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from .estimator import check, make_estimator
+from .. import fitting
 from .options import FitOptions
 from .report import Report
+from .settings import check, settings_of
 from .training import open_training
 
 
@@ -16,7 +17,6 @@ def plan(data: Path, options: FitOptions) -> Report:
     check(options)
     training = open_training(data, options)
     rows = training.train.rows
-    estimator = make_estimator(options, training.classification)
-    expected = estimator.plan(rows, targets=training.targets)
+    expected = fitting.plan(settings_of(options), rows, training.targets)
     n, d = rows.shape
     return {"plan": str(expected), "rows": n, "features": d, **asdict(expected)}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from ..data import (
@@ -22,6 +23,14 @@ from ..data import (
     feature_columns,
     open_rows,
     read_targets,
+)
+from ..fitting import TrainingData
+from ..fitting.targets import (
+    class_codes,
+    classes_of,
+    coded_data,
+    target_tensor,
+    training_targets,
 )
 from . import parsing
 from .options import FitOptions, Task
@@ -65,6 +74,27 @@ class Training:
         """Columns of the problem: more than one for more than two classes."""
         classes = len(np.unique(self.train.y)) if self.classification else 2
         return classes if classes > 2 else 1
+
+    def data(self) -> TrainingData:
+        """Return rows and targets as a fit takes them.
+
+        Raises
+        ------
+        ValueError
+            If labels are numbers that look like measurements, or of one class only.
+        """
+        rows, y = self.train.rows, self.train.y
+        if self.classification:
+            check_classification_targets(y)
+            return coded_data(rows, y, classes_of(y), feature_names=rows.feature_names)
+        targets = training_targets(y, rows.dtype)
+        return TrainingData(rows, targets, feature_names=rows.feature_names)
+
+    def encoded(self, y: np.ndarray) -> Tensor:
+        """Return other targets as numbers, or as the codes of the classes of the training rows."""
+        if self.classification:
+            return class_codes(y, classes_of(self.train.y), self.train.rows.dtype)
+        return target_tensor(y, self.train.rows.dtype)
 
     def holding(self) -> Training:
         """Return the same with held-out rows of a sequential source in memory, if they are few.

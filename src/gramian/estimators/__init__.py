@@ -8,6 +8,7 @@ users pass, hand it down, and keep what comes back; all computing happens in the
 
 from __future__ import annotations
 
+from ..fitting import Plan
 from .cca import KernelCCA
 from .classifier import KernelRidgeClassifier
 from .error import nystrom_error
@@ -16,7 +17,6 @@ from .kmeans import KernelKMeans
 from .leverage import effective_dimension, leverage_scores
 from .nystrom import NystromTransformer
 from .pca import KernelPCA
-from .plan import Plan
 from .regressor import KernelRidge
 
 __all__ = [

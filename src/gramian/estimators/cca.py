@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,27 @@ from torch import Tensor
 from .._checks import as_count, as_positive
 from ..approximations import Moments, NystromMap
 from ..data import RowSource
-from . import choices, inputs
+from ..fitting import resolve
+from ..fitting.parameters import (
+    Count,
+    EngineLike,
+    KernelLike,
+    LandmarksLike,
+    Lengthscale,
+    MemoryLimit,
+    Number,
+    OptionalKernel,
+    OptionalLengthscale,
+    OptionalNumber,
+    RandomState,
+)
+from . import inputs
+from .arguments import RowsLike
 from .features import NystromEstimator, component_count
-from .shared import as_numpy, resolved
+from .rows_estimator import as_numpy
 
 
+@dataclass(eq=False, repr=False)
 class KernelCCA(NystromEstimator):
     r"""Regularised kernel canonical correlation analysis on data of any size.
 
@@ -93,34 +110,19 @@ class KernelCCA(NystromEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_components: Any = 2,
-        *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "median",
-        landmarks: Any = "auto",
-        penalty: Any = 1e-3,
-        kernel_y: Any = None,
-        lengthscale_y: Any = None,
-        landmarks_y: Any = None,
-        penalty_y: Any = None,
-        engine: Any = "auto",
-        memory_limit: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.landmarks = landmarks
-        self.penalty = penalty
-        self.kernel_y = kernel_y
-        self.lengthscale_y = lengthscale_y
-        self.landmarks_y = landmarks_y
-        self.penalty_y = penalty_y
-        self.engine = engine
-        self.memory_limit = memory_limit
-        self.random_state = random_state
+    n_components: Count = 2
+    _: KW_ONLY
+    kernel: KernelLike = "gaussian"
+    lengthscale: Lengthscale = "median"
+    landmarks: LandmarksLike = "auto"
+    penalty: Number = 1e-3
+    kernel_y: OptionalKernel = None
+    lengthscale_y: OptionalLengthscale = None
+    landmarks_y: LandmarksLike = None
+    penalty_y: OptionalNumber = None
+    engine: EngineLike = "auto"
+    memory_limit: MemoryLimit = None
+    random_state: RandomState = None
 
     def __sklearn_tags__(self) -> Any:
         """Say that there must be a second view."""
@@ -128,7 +130,7 @@ class KernelCCA(NystromEstimator):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> KernelCCA:
+    def fit(self, X: RowsLike, y: RowsLike) -> KernelCCA:
         """Find the pairs of functions.
 
         Parameters
@@ -163,7 +165,7 @@ class KernelCCA(NystromEstimator):
     def _build_maps(self, rows: RowSource, second: RowSource) -> None:
         of_x, points_x, of_y, points_y = inputs.generators(self.random_state, 4)
         self.kernel_ = self._resolved_kernel(rows, of_x)
-        self.kernel_y_ = resolved(self._kernel_of_y(), second, of_y, "y")
+        self.kernel_y_ = resolve.kernel_for(self._kernel_of_y(), second, of_y, "y")
         given = self.landmarks
         self.map_, chosen = self._map(rows, self.kernel_, points_x, given=given)
         given = given if self.landmarks_y is None else self.landmarks_y
@@ -174,9 +176,9 @@ class KernelCCA(NystromEstimator):
     def _kernel_of_y(self) -> Any:
         if self.kernel_y is None:
             given = self.lengthscale if self.lengthscale_y is None else self.lengthscale_y
-            return choices.kernel(self.kernel, given)
+            return resolve.kernel(self.kernel, given)
         given = "median" if self.lengthscale_y is None else self.lengthscale_y
-        return choices.kernel(self.kernel_y, given)
+        return resolve.kernel(self.kernel_y, given)
 
     def _correlate(self, rows: RowSource, second: RowSource, penalty: float, other: float) -> None:
         memory = self._passes(self.map_, self.map_y_)
@@ -195,7 +197,7 @@ class KernelCCA(NystromEstimator):
         self.x_weights_, self.y_weights_ = (left * sign).numpy(), (right * sign).numpy()
         self.x_mean_, self.y_mean_ = moments.mean[:s].numpy(), moments.mean[s:].numpy()
 
-    def transform(self, X: Any, y: Any = None) -> Any:
+    def transform(self, X: RowsLike, y: RowsLike | None = None) -> Any:
         """Return the values of the functions.
 
         Parameters
@@ -233,7 +235,7 @@ class KernelCCA(NystromEstimator):
         size = mapping.block_size(rows, self._result(rows, W.shape[1]))
         return rows.map(one, size=size).numpy()
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: RowsLike, y: RowsLike) -> float:
         """Return the correlation of the two views' values, averaged over the pairs.
 
         Parameters
@@ -251,7 +253,7 @@ class KernelCCA(NystromEstimator):
         products = (first * second).sum(axis=0)
         return float(np.mean(np.where(norms > 0, products / np.where(norms > 0, norms, 1), 0)))
 
-    def _both(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _both(self, X: RowsLike, y: RowsLike) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         rows, second = inputs.new_rows(self, X), inputs.second_view(y)
         check_consistent_length(np.empty((len(rows), 0)), np.empty((len(second), 0)))

@@ -14,26 +14,35 @@ from ..approximations import (
     trace_error,
 )
 from ..data import RowSource, as_rows, check_finite
+from ..fitting import resolve
+from ..fitting.parameters import (
+    EngineLike,
+    Lengthscale,
+    MemoryLimit,
+    OptionalCount,
+    OptionalKernel,
+    RandomState,
+)
 from ..kernels import Kernel
 from ..operators import KernelOperator
-from . import choices, inputs
+from . import inputs
+from .arguments import FeaturesLike, Norm, RowsLike
 from .features import chosen_landmarks
-from .shared import resolved
 
 NORMS = ("spectral", "frobenius", "trace")
 
 
 def nystrom_error(
-    kernel: Any,
-    X: Any,
-    landmarks: Any,
-    norm: Any = "spectral",
+    kernel: OptionalKernel,
+    X: RowsLike,
+    landmarks: FeaturesLike,
+    norm: Norm = "spectral",
     *,
-    lengthscale: Any = "median",
-    sample: Any = None,
-    engine: Any = "auto",
-    memory_limit: Any = None,
-    random_state: Any = None,
+    lengthscale: Lengthscale = "median",
+    sample: OptionalCount = None,
+    engine: EngineLike = "auto",
+    memory_limit: MemoryLimit = None,
+    random_state: RandomState = None,
 ) -> float:
     r"""Return a norm of :math:`K - \hat K`, of the Nystrom approximation or of any features.
 
@@ -97,10 +106,10 @@ def nystrom_error(
     rows = as_rows(X)
     check_finite(rows)
     for_kernel, for_landmarks, rng = inputs.generators(random_state, 3)
-    given = getattr(landmarks, "map_", landmarks)
+    given: Any = getattr(landmarks, "map_", landmarks)
     found = _kernel(kernel, lengthscale, given)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
-    K = KernelOperator(resolved(found, rows, for_kernel), rows, rows, engine, memory)
+    K = KernelOperator(resolve.kernel_for(found, rows, for_kernel), rows, rows, engine, memory)
     features = given if isinstance(given, FeatureMap) else None
     if features is None:
         chosen = chosen_landmarks(K, given, None, for_landmarks)
@@ -113,9 +122,9 @@ def nystrom_error(
     return frobenius_error(K, features) if norm == "frobenius" else trace_error(K, features)
 
 
-def _kernel(kernel: Any, lengthscale: Any, given: Any) -> Kernel:
+def _kernel(kernel: Any, lengthscale: Lengthscale, given: object) -> Kernel:
     if not isinstance(given, FeatureMap):
-        return choices.kernel(kernel, lengthscale)
+        return resolve.kernel(kernel, lengthscale)
     if kernel is None or isinstance(kernel, Kernel):
         return kernel or given.kernel
     raise ValueError(

@@ -14,21 +14,24 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import as_count, readable_bytes
 from ..approximations import FeatureMap, NystromMap
 from ..data import RowSource
+from ..fitting import machine_memory, resolve
+from ..fitting.landmarks import given_points
+from ..fitting.memory import LEAST_BLOCKS
+from ..fitting.parameters import EngineLike, LandmarksLike, OptionalCount, RandomState
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..operators import KernelOperator
 from ..solvers import BLOCK_BYTES
-from . import choices, inputs
-from .machine import machine_memory
-from .memory import LEAST_BLOCKS
-from .shared import RowsEstimator, given_points
+from . import inputs
+from .arguments import RowsLike
+from .rows_estimator import RowsEstimator
 
 
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsEstimator):
     """A transformer of rows from anywhere to a dense array, with a memory limit."""
 
     map_: FeatureMap
-    random_state: Any
+    random_state: RandomState
 
     def __sklearn_tags__(self) -> Any:
         """Say that float32 rows give float32 output."""
@@ -59,7 +62,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rows
         free = self._blocks(used, what)
         return max(free // 2, min(free, LEAST_BLOCKS))  # features are copied on their way
 
-    def _features(self, X: Any) -> np.ndarray:
+    def _features(self, X: RowsLike) -> np.ndarray:
         check_is_fitted(self)
         rows = inputs.new_rows(self, X)
         memory = self._result(rows, self.map_.width)
@@ -70,8 +73,8 @@ class NystromEstimator(FeatureTransformer):
     """A transformer that works on the Nystrom features of its rows."""
 
     map_: NystromMap
-    landmarks: Any
-    engine: Any
+    landmarks: LandmarksLike
+    engine: EngineLike
 
     def _map(
         self,
@@ -79,7 +82,7 @@ class NystromEstimator(FeatureTransformer):
         kernel: Kernel,
         rng: torch.Generator,
         *,
-        given: Any,
+        given: LandmarksLike,
         m: int | None = None,
         rank: int | None = None,
     ) -> tuple[NystromMap, Landmarks]:
@@ -107,11 +110,11 @@ class NystromEstimator(FeatureTransformer):
 
 
 def chosen_landmarks(
-    K: KernelOperator, given: Any, m: int | None, rng: torch.Generator
+    K: KernelOperator, given: LandmarksLike, m: int | None, rng: torch.Generator
 ) -> Landmarks:
     """Return the landmarks that `given` means; a name means m of them, or as many as it says."""
     n = K.shape[0]
-    selector = choices.selector(given, n, sequential=not K.rows.random_access)
+    selector = resolve.selector(given, n, sequential=not K.rows.random_access)
     if isinstance(selector, RowSource):
         return given_points(selector, K)
     if selector is None:
@@ -122,7 +125,7 @@ def chosen_landmarks(
     return selector.select(K, rng=rng)
 
 
-def component_count(asked: Any, available: int, what: str) -> int:
+def component_count(asked: OptionalCount, available: int, what: str) -> int:
     """Return how many components there will be: as many as asked for, if there are as many."""
     if asked is None:
         return available

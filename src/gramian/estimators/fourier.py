@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
 from .._checks import as_count
 from ..approximations import FourierMap
+from ..fitting.parameters import (
+    Count,
+    KernelLike,
+    Lengthscale,
+    MemoryLimit,
+    RandomState,
+)
 from . import inputs
+from .arguments import RowsLike
 from .features import FeatureTransformer
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourierFeatures(FeatureTransformer):
     r"""Random Fourier features of kernels that depend on x - z alone.
 
@@ -64,22 +73,14 @@ class RandomFourierFeatures(FeatureTransformer):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        lengthscale: Any = "median",
-        n_components: Any = 100,
-        memory_limit: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.n_components = n_components
-        self.memory_limit = memory_limit
-        self.random_state = random_state
+    kernel: KernelLike = "gaussian"
+    _: KW_ONLY
+    lengthscale: Lengthscale = "median"
+    n_components: Count = 100
+    memory_limit: MemoryLimit = None
+    random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any = None) -> RandomFourierFeatures:
+    def fit(self, X: RowsLike, y: object = None) -> RandomFourierFeatures:
         """Draw the waves; of X only the number of features and the median distance matter.
 
         Parameters
@@ -107,7 +108,7 @@ class RandomFourierFeatures(FeatureTransformer):
             self.map_ = FourierMap.build(self.kernel_, rows.shape[1], size, rng=for_waves)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Return the features.
 
         Parameters

@@ -11,7 +11,9 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from ..data import RowSource, Standardized, as_rows, check_copies, check_finite, check_magnitude
+from ..data import RowSource, Standardized, as_rows, check_copies, check_finite
+from ..fitting.parameters import RandomState
+from .arguments import RowsLike, Weights
 
 
 def is_source(X: object) -> bool:
@@ -20,7 +22,7 @@ def is_source(X: object) -> bool:
     return arrow or isinstance(X, str | Path | RowSource | Tensor)
 
 
-def rows(X: Any) -> RowSource:
+def rows(X: RowsLike) -> RowSource:
     """Return rows for a function, which has no features of training to compare them with."""
     if not is_source(X) and not hasattr(X, "columns"):
         X = check_array(X, accept_sparse="csr", dtype="numeric")
@@ -29,7 +31,7 @@ def rows(X: Any) -> RowSource:
     return source
 
 
-def training_rows(estimator: Any, X: Any, y: Any, **y_checks: Any) -> tuple[RowSource, Any]:
+def training_rows(estimator: Any, X: RowsLike, y: Any, **y_checks: Any) -> tuple[RowSource, Any]:
     """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``.
 
     Columns that have names or come from a file must not equal the target. What an array without
@@ -54,7 +56,7 @@ def training_rows(estimator: Any, X: Any, y: Any, **y_checks: Any) -> tuple[RowS
     return _source(estimator, rows, looked_at), y
 
 
-def unlabelled_rows(estimator: Any, X: Any, *, least: int = 1) -> RowSource:
+def unlabelled_rows(estimator: Any, X: RowsLike, *, least: int = 1) -> RowSource:
     """Return rows without targets, and set ``n_features_in_`` and ``feature_names_in_``.
 
     ValueError if there are fewer than `least`.
@@ -83,7 +85,7 @@ def second_view(y: Any) -> RowSource:
     return as_rows(y.reshape(-1, 1) if y.ndim == 1 else y)
 
 
-def _source(estimator: Any, X: Any, targets: np.ndarray | None = None) -> RowSource:
+def _source(estimator: Any, X: RowsLike, targets: np.ndarray | None = None) -> RowSource:
     rows = as_rows(X)
     check_finite(rows, targets=targets)
     estimator.n_features_in_ = rows.shape[1]
@@ -94,7 +96,7 @@ def _source(estimator: Any, X: Any, targets: np.ndarray | None = None) -> RowSou
     return rows
 
 
-def new_rows(estimator: Any, X: Any) -> RowSource:
+def new_rows(estimator: Any, X: RowsLike) -> RowSource:
     """Return rows to predict, with the features of training."""
     if not is_source(X):
         X = validate_data(estimator, X, dtype="numeric", accept_sparse="csr", reset=False)
@@ -116,23 +118,7 @@ def new_rows(estimator: Any, X: Any) -> RowSource:
     return rows
 
 
-def training_targets(y: Any, dtype: torch.dtype) -> Tensor:
-    """Return `target_tensor`; ValueError if products with a column round to 0 or overflow."""
-    targets = target_tensor(y, dtype)
-    check_magnitude(targets, dtype)
-    return targets
-
-
-def target_tensor(y: Any, dtype: torch.dtype) -> Tensor:
-    """Return numeric targets as a tensor of shape (n, t); float32 stays float32 beside float32."""
-    y = np.asarray(y)
-    narrow = y.dtype == np.float32 and dtype == torch.float32
-    y = np.ascontiguousarray(y, dtype=np.float32 if narrow else np.float64)
-    tensor = torch.from_numpy(y if y.flags.writeable else y.copy())
-    return tensor[:, None] if tensor.ndim == 1 else tensor
-
-
-def weight_tensor(sample_weight: Any, n: int) -> Tensor | None:
+def weight_tensor(sample_weight: Weights, n: int) -> Tensor | None:
     """Return observation weights of shape (n,), or None."""
     if sample_weight is None:
         return None
@@ -144,7 +130,7 @@ def weight_tensor(sample_weight: Any, n: int) -> Tensor | None:
     return torch.from_numpy(checked)
 
 
-def generators(random_state: Any, count: int) -> list[torch.Generator]:
+def generators(random_state: RandomState, count: int) -> list[torch.Generator]:
     """Return independent generators, so that one step's draws do not move another's."""
     state = check_random_state(random_state)
     seeds = state.randint(2**31 - 1, size=count)

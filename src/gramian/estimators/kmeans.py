@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -13,12 +13,26 @@ from torch import Tensor
 
 from .._checks import as_count
 from ..data import RowSource, as_rows
+from ..fitting.parameters import (
+    Count,
+    EngineLike,
+    KernelLike,
+    LandmarksLike,
+    Lengthscale,
+    MemoryLimit,
+    Number,
+    OptionalCount,
+    RandomState,
+    Starts,
+)
 from . import inputs
+from .arguments import RowsLike
 from .features import NystromEstimator
 from .lloyd import Lloyd, squared_distances
-from .shared import as_numpy
+from .rows_estimator import as_numpy
 
 
+@dataclass(eq=False, repr=False)
 class KernelKMeans(ClusterMixin, NystromEstimator):
     r"""Kernel k-means clustering on data of any size.
 
@@ -97,36 +111,20 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
     (200,)
     """
 
-    cluster_centers_: np.ndarray
+    n_clusters: Count = 8
+    _: KW_ONLY
+    kernel: KernelLike = "gaussian"
+    lengthscale: Lengthscale = "median"
+    landmarks: LandmarksLike = "auto"
+    n_components: OptionalCount = None
+    n_init: Starts = "auto"
+    max_iter: Count = 300
+    tol: Number = 1e-4
+    engine: EngineLike = "auto"
+    memory_limit: MemoryLimit = None
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        n_clusters: Any = 8,
-        *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "median",
-        landmarks: Any = "auto",
-        n_components: Any = None,
-        n_init: Any = "auto",
-        max_iter: Any = 300,
-        tol: Any = 1e-4,
-        engine: Any = "auto",
-        memory_limit: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.landmarks = landmarks
-        self.n_components = n_components
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.engine = engine
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None) -> KernelKMeans:
+    def fit(self, X: RowsLike, y: object = None) -> KernelKMeans:
         """Cluster the rows.
 
         Parameters
@@ -172,9 +170,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         count = max(share // (self.map_.width + rows.shape[1]), min(n, 10 * self.n_clusters))
         index = torch.randperm(n, generator=rng)[:count].sort().values
         sample = as_rows(rows.take(index))
-        self._in_memory(self.map_.features(sample, memory_bytes=memory), rng)
+        start = self._in_memory(self.map_.features(sample, memory_bytes=memory), rng)
         del sample
-        start = torch.from_numpy(self.cluster_centers_).double()
         found = Lloyd.run(self.map_, rows, start, self.max_iter, float(self.tol), memory)
         self.cluster_centers_ = found.centers.to(rows.dtype).numpy()
         self.labels_, self.inertia_ = found.labels.numpy(), found.inertia
@@ -187,7 +184,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         """
         return self._room() // (4 * rows.dtype.itemsize)
 
-    def _in_memory(self, features: Tensor, rng: torch.Generator) -> None:
+    def _in_memory(self, features: Tensor, rng: torch.Generator) -> Tensor:
+        """Cluster features in memory and return the centers, in float64."""
         seed = int(torch.randint(2**31 - 1, (), generator=rng))
         found = KMeans(
             self.n_clusters,
@@ -199,8 +197,9 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         ).fit(features.numpy())
         self.cluster_centers_, self.labels_ = found.cluster_centers_, found.labels_
         self.inertia_, self.n_iter_ = float(found.inertia_), int(found.n_iter_)
+        return torch.from_numpy(found.cluster_centers_).double()
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Return the distances of the features of rows from the centers.
 
         Parameters
@@ -220,7 +219,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
 
         return rows.map(one, size=self._size(rows, len(centers))).numpy()
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the number of the nearest center of each row, (n,)."""
         rows, centers = self._new(X)
 
@@ -229,7 +228,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
 
         return rows.map(one, size=self._size(rows, len(centers))).numpy()
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: RowsLike, y: object = None) -> float:
         """Return minus the sum of the squared distances from the nearest centers."""
         rows, centers = self._new(X)
 
@@ -238,7 +237,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
 
         return -float(rows.sum(one, size=self._size(rows, len(centers))))
 
-    def _new(self, X: Any) -> tuple[RowSource, Tensor]:
+    def _new(self, X: RowsLike) -> tuple[RowSource, Tensor]:
         check_is_fitted(self)
         return inputs.new_rows(self, X), torch.from_numpy(self.cluster_centers_).double()
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from .. import landmarks
 from .._checks import as_bytes, as_positive
+from ..fitting import resolve
+from ..fitting.parameters import (
+    EngineLike,
+    KernelLike,
+    Lengthscale,
+    MemoryLimit,
+    RandomState,
+)
 from ..landmarks import Selector
 from ..landmarks.exact_rls import exact_scores
 from ..landmarks.leverage import Dictionary, Scorer, own_scores
 from ..operators import KernelOperator
-from . import choices, inputs
-from .shared import resolved
+from . import inputs
+from .arguments import RowsLike
 
 METHODS = {
     "exact": "exact",
@@ -31,16 +37,16 @@ METHODS = {
 
 
 def leverage_scores(
-    kernel: Any,
-    X: Any,
+    kernel: KernelLike,
+    X: RowsLike,
     penalty: float,
     method: str | Selector = "bless",
     *,
-    lengthscale: Any = "median",
+    lengthscale: Lengthscale = "median",
     oversampling: int | float = 10.0,
-    engine: Any = "auto",
-    memory_limit: int | str | None = None,
-    random_state: Any = None,
+    engine: EngineLike = "auto",
+    memory_limit: MemoryLimit = None,
+    random_state: RandomState = None,
 ) -> np.ndarray:
     r"""Return the ridge leverage score of each row.
 
@@ -105,16 +111,16 @@ def leverage_scores(
 
 
 def effective_dimension(
-    kernel: Any,
-    X: Any,
+    kernel: KernelLike,
+    X: RowsLike,
     penalty: float,
     method: str | Selector = "bless",
     *,
-    lengthscale: Any = "median",
+    lengthscale: Lengthscale = "median",
     oversampling: int | float = 10.0,
-    engine: Any = "auto",
-    memory_limit: int | str | None = None,
-    random_state: Any = None,
+    engine: EngineLike = "auto",
+    memory_limit: MemoryLimit = None,
+    random_state: RandomState = None,
 ) -> float:
     r"""Return :math:`\mathrm{tr}\, K (K + n \lambda I)^{-1}`, the degrees of freedom of a fit.
 
@@ -163,14 +169,19 @@ def _selector(method: str | Selector, penalty: float, oversampling: int | float)
 
 
 def _operator(
-    kernel: Any, X: Any, lengthscale: Any, engine: Any, memory_limit: Any, random_state: Any
+    kernel: KernelLike,
+    X: RowsLike,
+    lengthscale: Lengthscale,
+    engine: EngineLike,
+    memory_limit: MemoryLimit,
+    random_state: RandomState,
 ) -> tuple[KernelOperator, torch.Generator]:
     for_kernel, for_rows = inputs.generators(random_state, 2)
     rows = inputs.rows(X)
-    chosen = resolved(choices.kernel(kernel, lengthscale), rows, for_kernel)
+    chosen = resolve.kernel_for(resolve.kernel(kernel, lengthscale), rows, for_kernel)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
     return KernelOperator(chosen, rows, rows, engine, memory), for_rows
 
 
-def _exact(K: KernelOperator, penalty: float, memory_limit: int | str | None) -> Tensor:
+def _exact(K: KernelOperator, penalty: float, memory_limit: MemoryLimit) -> Tensor:
     return exact_scores(K, penalty, "8GB" if memory_limit is None else memory_limit)

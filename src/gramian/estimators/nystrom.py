@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
 from .._checks import as_count
+from ..fitting.parameters import (
+    EngineLike,
+    KernelLike,
+    LandmarksLike,
+    Lengthscale,
+    MemoryLimit,
+    OptionalCount,
+    RandomState,
+)
 from . import inputs
+from .arguments import RowsLike
 from .features import NystromEstimator
-from .shared import as_numpy
+from .rows_estimator import as_numpy
 
 DEFAULT_SIZE = 100
 """Landmarks if nobody says how many, as in scikit-learn's Nystroem."""
 
 
+@dataclass(eq=False, repr=False)
 class NystromTransformer(NystromEstimator):
     r"""Features whose inner products are the Nystrom approximation of a kernel.
 
@@ -88,27 +99,16 @@ class NystromTransformer(NystromEstimator):
     True
     """
 
-    # scikit-learn asks that any value be accepted here, and refused in `fit`
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        lengthscale: Any = "median",
-        landmarks: Any = "auto",
-        n_components: Any = None,
-        engine: Any = "auto",
-        memory_limit: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.landmarks = landmarks
-        self.n_components = n_components
-        self.engine = engine
-        self.memory_limit = memory_limit
-        self.random_state = random_state
+    kernel: KernelLike = "gaussian"
+    _: KW_ONLY
+    lengthscale: Lengthscale = "median"
+    landmarks: LandmarksLike = "auto"
+    n_components: OptionalCount = None
+    engine: EngineLike = "auto"
+    memory_limit: MemoryLimit = None
+    random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any = None) -> NystromTransformer:
+    def fit(self, X: RowsLike, y: object = None) -> NystromTransformer:
         """Choose landmarks and compute their normaliser.
 
         Parameters
@@ -147,7 +147,7 @@ class NystromTransformer(NystromEstimator):
             self.kernel_, self.components_ = kernel, self.map_.points.numpy()
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Return the features.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -14,12 +14,26 @@ from .. import _linalg as la
 from .._checks import as_count, as_positive
 from ..approximations import Moments, NystromMap, largest_first
 from ..data import RowSource, as_rows
-from . import choices, inputs
+from ..fitting import resolve
+from ..fitting.parameters import (
+    EngineLike,
+    Flag,
+    KernelLike,
+    LandmarksLike,
+    Lengthscale,
+    MemoryLimit,
+    Number,
+    OptionalCount,
+    RandomState,
+)
+from . import inputs
+from .arguments import RowsLike
 from .features import NystromEstimator, component_count
 from .preimage import PreImage
-from .shared import as_numpy, resolved
+from .rows_estimator import as_numpy
 
 
+@dataclass(eq=False, repr=False)
 class KernelPCA(NystromEstimator):
     r"""Kernel principal component analysis on data of any size.
 
@@ -103,30 +117,18 @@ class KernelPCA(NystromEstimator):
     ((150, 2), (150, 4))
     """
 
-    def __init__(
-        self,
-        n_components: Any = None,
-        *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "median",
-        landmarks: Any = "auto",
-        fit_inverse_transform: Any = False,
-        penalty: Any = 1e-6,
-        engine: Any = "auto",
-        memory_limit: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.landmarks = landmarks
-        self.fit_inverse_transform = fit_inverse_transform
-        self.penalty = penalty
-        self.engine = engine
-        self.memory_limit = memory_limit
-        self.random_state = random_state
+    n_components: OptionalCount = None
+    _: KW_ONLY
+    kernel: KernelLike = "gaussian"
+    lengthscale: Lengthscale = "median"
+    landmarks: LandmarksLike = "auto"
+    fit_inverse_transform: Flag = False
+    penalty: Number = 1e-6
+    engine: EngineLike = "auto"
+    memory_limit: MemoryLimit = None
+    random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+    def fit(self, X: RowsLike, y: object = None) -> KernelPCA:
         """Find the components.
 
         Parameters
@@ -186,7 +188,7 @@ class KernelPCA(NystromEstimator):
 
     def _learn_inverse(self, rows: RowSource, penalty: float, rng: torch.Generator) -> None:
         codes = self._codes(as_rows(self.map_.points.double()))
-        kernel = resolved(choices.kernel("gaussian", "median"), as_rows(codes), rng)
+        kernel = resolve.kernel_for(resolve.kernel("gaussian", "median"), as_rows(codes), rng)
         centers = NystromMap.build(kernel, codes, engine=self.engine)
         more = 16 * centers.width * rows.shape[1]
         memory = self._passes(self.map_, centers, more=more)
@@ -201,7 +203,7 @@ class KernelPCA(NystromEstimator):
         centered = F.double() - torch.from_numpy(self.mean_)
         return (centered @ torch.from_numpy(self.eigenvectors_)).to(F.dtype)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Return the components of rows.
 
         Parameters
@@ -217,7 +219,7 @@ class KernelPCA(NystromEstimator):
         rows = inputs.new_rows(self, X)
         return self._codes(rows, self._result(rows, self._n_features_out)).numpy()
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: RowsLike) -> np.ndarray:
         """Return rows whose components would be about these.
 
         Parameters

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
-from . import inputs, partial
-from .base import KernelRidgeBase
-from .task import Data
+from ..fitting import TrainingData
+from ..fitting.targets import target_tensor, training_targets
+from . import inputs
+from .arguments import RowsLike, TargetsLike, Weights
+from .kernel_ridge import KernelRidgeBase, solver_streams, warn_of
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
@@ -40,7 +42,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         the points in a ``.npy`` or Parquet file.
     cv : None or int, default=None
         For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
-        back to compare penalties. A number: so many shuffled folds, each held back once.
+        out to compare penalties. A number: so many shuffled folds, each held out once.
     solver : str or Solver, default="auto"
         One of `gramian.solvers.names`: ``"direct"``, ``"pcg"``, ``"askotch"``, ``"eigenpro2"`` (all
         rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object.
@@ -80,7 +82,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         The one given, or the one chosen.
     path_ : list of dict, or None
         A row for each penalty that was tried, the largest first: ``penalty``, ``landmarks``,
-        ``effective_dimension``, ``error`` (held back, the smaller the better, infinite where the
+        ``effective_dimension``, ``error`` (held-out, the smaller the better, infinite where the
         solver diverged), ``fold_errors``, ``iterations`` (over all folds), ``kernel_evaluations``,
         ``seconds``. None if the penalty was given.
     n_iter_ : int
@@ -105,7 +107,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
 
     ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: it passes through a
     decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are
-    not held back at one after the other, starting from the last function, and compared by the mean
+    not held out at one after the other, starting from the last function, and compared by the mean
     squared error (weighted by ``sample_weight``) on those that are, until three in a row are no
     better, though not before a quarter of the effective dimension; then at the best to all rows.
     With `m` landmarks they go on beyond the end of the path, each penalty a quarter of the last.
@@ -122,7 +124,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     True
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+    def fit(self, X: RowsLike, y: TargetsLike, sample_weight: Weights = None) -> KernelRidge:
         """Fit the model.
 
         Parameters
@@ -147,20 +149,26 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
             number of a target, unless it is 0, is not between 1e-140 and 1e140 in size (1e-25 and
             1e25 with float32 rows).
         """
+        settings = self._settings()
         with self._all_or_nothing():
             rows, y = inputs.training_rows(self, X, y, y_numeric=True)
             weights = inputs.weight_tensor(sample_weight, len(rows))
 
-            def encode(values: Any) -> Tensor:
-                return inputs.target_tensor(values, rows.dtype)
+            def encode(values: ArrayLike) -> Tensor:
+                return target_tensor(values, rows.dtype)
 
-            data = Data.build(rows, inputs.training_targets(y, rows.dtype), weights)
-            self._fit(data, encode, feature_names=_names(self))
+            targets = training_targets(y, rows.dtype)
+            data = TrainingData(rows, targets, weights, feature_names=self._names())
+            fitted = self._fit(settings, data.without_zero_weights(), encode)
             self._one_dimensional = np.ndim(y) == 1
+            warn_of(UserWarning, fitted.end_of_path())
+            warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
         return self
 
-    @available_if(partial.streams)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+    @available_if(solver_streams)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: RowsLike, y: TargetsLike, sample_weight: Weights = None
+    ) -> KernelRidge:
         """Go on with one pass over more rows: ``solver="eigenpro3"`` or ``"sketchysaga"``.
 
         Parameters
@@ -177,15 +185,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         -----
         Preconditioners are built from the rows of each call: they should be some thousands.
         """
+        settings = self._settings()
         with self._all_or_nothing():
-            rows, y = partial.rows_and_targets(self, X, y)
+            rows, y = self._more_rows(X, y)
             weights = inputs.weight_tensor(sample_weight, len(rows))
-            data = Data.build(rows, inputs.training_targets(y, rows.dtype), weights)
-            partial.one_pass(self, data, feature_names=_names(self))
+            targets = training_targets(y, rows.dtype)
+            data = TrainingData(rows, targets, weights, feature_names=self._names())
+            fitted = self._go_on(settings, data.without_zero_weights())
             self._one_dimensional = np.ndim(y) == 1
+            warn_of(ConvergenceWarning, fitted.stalled())
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return predictions.
 
         Parameters
@@ -203,8 +214,3 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         """
         values = self._predict(X)
         return values[:, 0] if self._one_dimensional else values
-
-
-def _names(estimator: Any) -> tuple[str, ...] | None:
-    names = getattr(estimator, "feature_names_in_", None)
-    return None if names is None else tuple(str(name) for name in names)

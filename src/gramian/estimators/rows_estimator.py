@@ -1,10 +1,9 @@
-"""RowsEstimator: what every estimator does with rows, the kernel's name and the memory limit."""
+"""RowsEstimator: the base of all estimators: parameters, kernel and memory limit."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,15 +12,10 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from .._checks import as_bytes
-from ..data import Cast, RowSource, as_rows, check_finite, gathered, stored
+from ..data import RowSource
+from ..fitting import resolve
+from ..fitting.parameters import KernelLike, Lengthscale, MemoryLimit
 from ..kernels import Kernel
-from ..landmarks import Landmarks
-from ..operators import KernelOperator
-from . import choices
-
-MEDIAN_SAMPLE = 1000
-"""Rows from which the median heuristic is computed."""
-
 
 Estimator = TypeVar("Estimator", bound="RowsEstimator")
 
@@ -29,9 +23,9 @@ Estimator = TypeVar("Estimator", bound="RowsEstimator")
 class RowsEstimator(BaseEstimator):
     """An estimator of rows from anywhere, with a kernel and a memory limit."""
 
-    kernel: Any
-    lengthscale: Any
-    memory_limit: Any
+    kernel: KernelLike
+    lengthscale: Lengthscale
+    memory_limit: MemoryLimit
 
     def __sklearn_tags__(self) -> Any:
         """Say that sparse rows are accepted."""
@@ -81,54 +75,10 @@ class RowsEstimator(BaseEstimator):
             raise
 
     def _resolved_kernel(self, rows: RowSource, rng: torch.Generator) -> Kernel:
-        return resolved(choices.kernel(self.kernel, self.lengthscale), rows, rng)
+        return resolve.kernel_for(resolve.kernel(self.kernel, self.lengthscale), rows, rng)
 
     def _limit(self) -> int | None:
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
-
-
-def resolved(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str = "X") -> Kernel:
-    """Return the kernel for these rows: with as many features, and with its median computed."""
-    if kernel.dim not in (None, rows.shape[1]):
-        raise ValueError(
-            f"the kernel has {kernel.dim} lengthscales, but {name} has {rows.shape[1]} features"
-        )
-    n = rows.shape[0]
-    index = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng).unique()
-    if n <= MEDIAN_SAMPLE:
-        index = torch.arange(n)
-    sample = rows.take(index)
-    return kernel.resolve(sample.to_dense() if rows.sparse else sample)
-
-
-def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
-    """Return points that the user has chosen as landmarks: mapped, if they exceed the budget."""
-    if points.shape[1] != K.rows.shape[1]:
-        raise ValueError(
-            f"the landmarks have {points.shape[1]} features, but X has {K.rows.shape[1]}"
-        )
-    check_finite(points, "landmarks")
-    alike = points if points.dtype == K.dtype else Cast(points, K.dtype)
-    m = len(points)
-    taken = gathered(alike, torch.arange(m), K.host_bytes)
-    return Landmarks(taken, torch.ones(m, dtype=torch.float64))
-
-
-def kept_in_file(chosen: Landmarks | None, path: Any) -> Landmarks | None:
-    """Return landmarks mapped from the file that they were asked to be kept in, if any."""
-    if path is None:
-        return chosen
-    if chosen is None:
-        raise ValueError(
-            f"centers_file={str(path)!r} keeps landmarks, and landmarks=None has all rows as "
-            "centers; give landmarks, or leave centers_file out"
-        )
-    return replace(chosen, points=stored(as_rows(chosen.points.cpu()), path))
-
-
-def host_centers(chosen: Landmarks | None, rows: RowSource) -> Any:
-    """Return the centers of a model: landmarks, or all rows as they were given."""
-    return rows if chosen is None else chosen.points.cpu()
 
 
 def as_numpy(index: Tensor | None) -> np.ndarray | None:

@@ -1,37 +1,37 @@
-"""The estimator that the options describe, and what they cannot say whatever the data are."""
+"""The settings that the options describe, and what they cannot say whatever the data are."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from .. import kernels, solvers
 from .._checks import as_bytes
-from ..estimators import KernelRidge, KernelRidgeClassifier, choices
+from ..fitting import FitSettings
 from ..operators import choose_engine
 from . import parsing
 from .options import FitOptions
 
 
-def make_estimator(
-    options: FitOptions, classification: bool, callbacks: Sequence[Any] = ()
-) -> KernelRidge | KernelRidgeClassifier:
-    """Return the estimator that the options describe."""
-    kind = KernelRidgeClassifier if classification else KernelRidge
-    return kind(
-        kernels.make(options.kernel, lengthscale=parsing.lengthscale(options.lengthscale)),
+def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = ()) -> FitSettings:
+    """Return the settings that the options describe."""
+    return FitSettings(
+        kernel=kernels.make(options.kernel, lengthscale=parsing.lengthscale(options.lengthscale)),
+        lengthscale="median",
         penalty=parsing.penalty(options.penalty),
         landmarks=parsing.landmarks(options.landmarks),
+        cv=None,
         solver=options.solver,
         max_iter=options.max_iter,
         tol=options.tol,
         engine=options.engine,
         memory_limit=options.memory_limit,
         callbacks=callbacks,
-        random_state=options.seed,
+        warm_start=False,
+        centers_file=None,
     )
 
 
@@ -39,7 +39,7 @@ def check(options: FitOptions) -> None:
     """Refuse what cannot be right whatever the data are: before the first pass over them."""
     _check_name("kernel", options.kernel, kernels.names())
     _check_name("solver", options.solver, ("auto", *solvers.names()))
-    choices.check_settings(make_estimator(options, classification=False))
+    settings_of(options)
     choose_engine(options.engine, dtype=torch.float32)
     if options.memory_limit is not None:
         as_bytes(options.memory_limit, "--memory-limit")

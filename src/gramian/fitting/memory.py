@@ -1,4 +1,4 @@
-"""What a fit keeps in memory, and what that leaves for blocks of rows."""
+"""Memory of a fit: the bytes it keeps, and those that are left for blocks of rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LEAST_BLOCKS = 48 << 20
 
 
 @dataclass(frozen=True)
-class Size(ProblemSize):
-    """The size of a fit.
+class FitSize(ProblemSize):
+    """The size of a fit: of its problem, the path of penalties and the selection.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Size(ProblemSize):
         Fits at each level of a path of penalties, in units of one to all rows; 0 if the penalty
         is given.
     selector : Selector or None
-        Who chooses the landmarks, if they are not given.
+        What chooses the landmarks; None if they are given.
     """
 
     fits: float = 0.0
@@ -50,12 +50,12 @@ class Size(ProblemSize):
         return 0.0 if self.selector is None else self.selector.operations(self.n, self.d, self.m)
 
 
-def least_blocks(size: Size) -> int:
+def least_blocks(size: FitSize) -> int:
     """Return the memory for blocks of rows that any solver needs."""
     return LEAST_BLOCKS + 64 * size.d * size.itemsize
 
 
-def dense_bytes(solver: Solver[Any, Any], size: Size, mapped: bool = False) -> int:
+def dense_bytes(solver: Solver[Any, Any], size: FitSize, mapped: bool = False) -> int:
     """Return the bytes that are kept besides blocks of rows.
 
     First by the selector of landmarks, then by the solver, with its centers or without; along a
@@ -65,7 +65,7 @@ def dense_bytes(solver: Solver[Any, Any], size: Size, mapped: bool = False) -> i
     return max(solver.peak_bytes(size, mapped=mapped) + path, size.selection_bytes)
 
 
-def chosen_bytes(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
+def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
     """Return the bytes that are taken of the memory for blocks, as many as there are.
 
     By the solver, or before it by a selector that looks at kernel entries: two strips of them.
@@ -75,7 +75,7 @@ def chosen_bytes(solver: Solver[Any, Any], size: Size, blocks: int) -> int:
     return max(strips, solver.flexible_bytes(size, blocks))
 
 
-def divided(limit: int | None, solver: Solver[Any, Any], size: Size) -> tuple[int, int]:
+def divided(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple[int, int]:
     """Return the bytes for what a solver keeps, and those left for blocks of rows.
 
     Centers of a streaming solver that take more than the blocks are in a file, see
@@ -104,7 +104,7 @@ def divided(limit: int | None, solver: Solver[Any, Any], size: Size) -> tuple[in
     )
 
 
-def _what_fits(free: int, solver: Solver[Any, Any], size: Size) -> str:
+def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
     """Say how many centers would fit, or what the limit would have to be."""
     fits = _most(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
     if fits == 0:
@@ -116,7 +116,7 @@ def _what_fits(free: int, solver: Solver[Any, Any], size: Size) -> str:
     return f"use landmarks, {other}or at most {fits:,} rows"
 
 
-def _with_centers(size: Size, m: int) -> Size:
+def _with_centers(size: FitSize, m: int) -> FitSize:
     return replace(size, m=m, n=m if size.full else size.n)
 
 

@@ -1,14 +1,13 @@
-"""penalty="auto": the levels of one path of penalties and landmarks, scored on rows held back."""
+"""penalty="auto": the levels of one path of penalties and landmarks, scored on held-out rows."""
 
 from __future__ import annotations
 
 import logging
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 import torch
 from jaxtyping import Float, Int
@@ -19,7 +18,7 @@ from ..operators import KernelOperator
 from ..preconditioners import FalkonFactor
 from ..problems import NystromProblem
 from ..solvers import Falkon, State, Stop, solve
-from . import held_back
+from . import held_out
 
 logger = logging.getLogger("gramian")
 
@@ -38,6 +37,19 @@ CHEAP = 0.25
 The levels below cost about as much as the last one alone, and a target that varies fast shows
 nothing at the first of them.
 """
+
+
+class PathRow(TypedDict):
+    """A level of the path, as the user is told of it; see `KernelRidge.path_`."""
+
+    penalty: float
+    landmarks: int
+    effective_dimension: float
+    error: float
+    fold_errors: list[float]
+    iterations: int
+    kernel_evaluations: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,7 @@ class Search:
     solver : Falkon
     stop : sequence of stopping rules
     folds : sequence of Tensor
-        Row numbers, increasing, that each fit leaves out and is scored on; see `held_back.folds`.
+        Row numbers, increasing, that each fit leaves out and is scored on; see `held_out.folds`.
     coded : bool
         Whether targets are class codes: levels are then compared by the share of rows whose
         class is wrong, and by the squared error of the codes where that is the same.
@@ -112,7 +124,7 @@ class FittedLevel:
     penalty: float
     solver: Prepared
     error: tuple[float, float]
-    row: dict[str, Any]
+    row: PathRow
 
     def start(self, folds: int) -> State:
         """Return the mean of the functions of the folds, to start from with all rows."""
@@ -120,7 +132,7 @@ class FittedLevel:
         return State(0, coef.reshape(len(coef), folds, -1).mean(dim=1))
 
 
-def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[dict[str, Any]]]:
+def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[PathRow]]:
     """Fit and score the levels of a path, from the largest penalty down.
 
     Parameters
@@ -150,13 +162,13 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[dic
     enough = CHEAP * levels[-1].effective_dimension
     best: FittedLevel | None = None
     before: Function | None = None
-    rows: list[dict[str, Any]] = []
+    rows: list[PathRow] = []
     mark, since = (math.inf, math.inf), 0
     factor: FalkonFactor | None = None
     for level in _and_beyond(levels, task.smallest):
         fitted = _fit_level(task, level, before, factor)
         rows.append(fitted.row)
-        logger.debug("penalty %.3g: held-back error %.6g", level.penalty, fitted.error[0])
+        logger.debug("penalty %.3g: held-out error %.6g", level.penalty, fitted.error[0])
         best = fitted if best is None or fitted.error < best.error else best
         before = fitted.function if task.warm else None
         factor = _for_smaller(fitted) if level.penalty <= levels[-1].penalty else None
@@ -214,7 +226,7 @@ def _fit_level(
         for held, start in zip(task.folds, starts, strict=True)
     ]
     mean = [sum(part) / len(fits) for part in zip(*(fit.error for fit in fits), strict=True)]
-    row = {
+    row: PathRow = {
         "penalty": level.penalty,
         "landmarks": len(level.dictionary),
         "effective_dimension": level.effective_dimension,
@@ -259,24 +271,8 @@ def _fit_fold(
     held: Int[Tensor, " r"],
     start: State | None,
 ) -> _Fold:
-    result = solve(held_back.without(problem, held), solver, stop=task.stop, state=start)
+    result = solve(held_out.without(problem, held), solver, stop=task.stop, state=start)
     coef, iterations = result.state.coef, result.state.iteration
     if result.reason == "diverged":
         return _Fold(torch.zeros_like(coef), (math.inf, math.inf), iterations)
-    return _Fold(coef, held_back.error(problem, held, coef, task.coded), iterations)
-
-
-def fits(cv: int | None) -> float:
-    """Return the fits of one level, in units of one to all rows."""
-    return 1 - 1 / held_back.HELD_BACK if cv is None else cv - 1.0
-
-
-def warn_of_the_end(best: FittedLevel) -> None:
-    """Warn that the best level is the last one of its path, and say how to go on."""
-    warnings.warn(
-        f"the smallest penalty tried, {best.penalty:.2g} with {len(best.function.landmarks.weight)}"
-        " landmarks, has the smallest held-back error, so that a smaller one could be better; give "
-        f"the selector a smaller one, such as BlessR(penalty={best.penalty / 100:.0e}), or a "
-        "number of landmarks, as BlessR(m=1000), whose smallest penalty is not set beforehand",
-        stacklevel=6,
-    )
+    return _Fold(coef, held_out.error(problem, held, coef, task.coded), iterations)

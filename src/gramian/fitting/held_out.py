@@ -1,4 +1,4 @@
-"""Rows that are held back from a fit, to score it."""
+"""Held-out rows: folds, problems without them, and errors on them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 from ..data import Without
 from ..problems import NystromProblem
 
-HELD_BACK = 5
-"""One row in so many is held back if there is a single split."""
+HELD_OUT = 5
+"""One row in so many is held out if there is a single split."""
 
 
 def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
@@ -22,6 +22,11 @@ def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
     K = replace(problem.K, rows=Without(problem.K.rows, held))
     weights = None if problem.weights is None else problem.weights[stays]
     return NystromProblem(K, problem.targets[stays], problem.penalty, weights)
+
+
+def fits_per_level(cv: int | None) -> float:
+    """Return the fits of one level of a path, in units of one fit to all rows."""
+    return 1 - 1 / HELD_OUT if cv is None else cv - 1.0
 
 
 def error(
@@ -63,7 +68,7 @@ def folds(
     classes : Tensor of shape (n,), optional
         Each part has the same share of each, to one row.
     """
-    count = HELD_BACK if cv is None else cv
+    count = HELD_OUT if cv is None else cv
     if n < (cv or 2):
         raise ValueError(
             f"there are {n} rows, too few for penalty='auto' with cv={cv!r}; give a penalty"

@@ -1,4 +1,4 @@
-"""Placement: where a fit keeps its rows, vectors and matrices, and what that takes."""
+"""Placement: the device of rows, vectors and matrices of a fit, and the bytes they take there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..operators import Engine
 from ..solvers import BLOCK_BYTES, Solver
 from .machine import machine_memory
 from .memory import (
-    Size,
+    FitSize,
     chosen_bytes,
     dense_bytes,
     divided,
@@ -55,7 +55,12 @@ class Placement:
 
     @classmethod
     def of(
-        cls, engine: Engine, solver: Solver[Any, Any], size: Size, limit: int | None, held: int = 0
+        cls,
+        engine: Engine,
+        solver: Solver[Any, Any],
+        size: FitSize,
+        limit: int | None,
+        held: int = 0,
     ) -> Placement:
         """Place a fit.
 
@@ -63,7 +68,7 @@ class Placement:
         ----------
         engine : Engine
         solver : Solver
-        size : Size
+        size : FitSize
         limit : int or None
             Bytes of the host; what the device allows is the engine's to say.
         held : int, default=0
@@ -97,7 +102,7 @@ class Placement:
         return cls(engine.device, with_rows, 0, dense + rows * with_rows, blocks, waiting)
 
     def bytes_with_blocks(
-        self, engine: Engine, solver: Solver[Any, Any], size: Size
+        self, engine: Engine, solver: Solver[Any, Any], size: FitSize
     ) -> tuple[int, int]:
         """Return the peak of the host and of the device, with what blocks of rows take."""
         each = engine.row_bytes(size.d, size.t, size.itemsize)
@@ -112,8 +117,8 @@ class Placement:
         return self.host_bytes + pinned + 8 * size.t * size.m, self.device_bytes + blocks
 
 
-def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: Size) -> int:
-    """Return what must be left beside what a solver keeps: twice a small block, and panels."""
+def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) -> int:
+    """Return the least free memory of the device besides solver state: two blocks and panels."""
     columns = 1 if size.full else size.m  # all rows as columns need not be held at once
     block = engine.workspace_bytes(columns, size.d, size.t, size.itemsize)
     block += BLOCK_ROWS * engine.row_bytes(size.d, size.t, size.itemsize)

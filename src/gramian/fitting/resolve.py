@@ -1,23 +1,25 @@
-"""What the settings of an estimator mean: which kernel, landmarks and solver."""
+"""What the parameters of a fit mean for given rows: the kernel, landmarks and solver."""
 
 from __future__ import annotations
 
 import math
-import numbers
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from .. import kernels, landmarks, solvers
-from .._checks import as_count
 from ..data import RowSource, as_rows, check_finite
 from ..kernels import Kernel
 from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform
-from ..landmarks.base import selectors
+from ..operators import Engine, choose_engine
+from ..problems import FullProblem, NystromProblem
 from ..solvers import Falkon, Solver
-from .memory import Size, dense_bytes, least_blocks
+from . import held_out
+from .memory import FitSize, dense_bytes, least_blocks
+from .parameters import KernelLike, LandmarksLike, Lengthscale, SolverLike
+from .settings import FitSettings, is_integer
 
 DIRECT_ROWS = 10_000
 """Rows up to which solver="auto" factorises the full kernel matrix."""
@@ -31,54 +33,11 @@ FILES = (".npy", ".parquet", ".pq")
 LEAST_RANK = 100
 """Columns that the preconditioner of PCG must have room for."""
 
-
-def check_settings(estimator: Any) -> None:
-    """Raise ValueError for a number that cannot be used, before any work."""
-    as_count(estimator.max_iter, "max_iter")
-    if not (_is_number(estimator.tol) and 0 <= estimator.tol < math.inf):
-        raise ValueError(f"tol must be a finite number of at least 0, not {estimator.tol!r}")
-    callbacks = estimator.callbacks
-    if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
-        raise ValueError(
-            f"callbacks must be a list of callables, like [Validate(X, y)], not {callbacks!r}"
-        )
-    penalty = estimator.penalty
-    if isinstance(penalty, str) and penalty == "auto":
-        _check_path(estimator)
-    elif not (_is_number(penalty) and 0 <= penalty < math.inf):
-        raise ValueError(
-            f"penalty must be finite and at least 0, not {penalty!r}; it is the ridge per "
-            "sample, scikit-learn's alpha / n, or 'auto'"
-        )
+MEDIAN_SAMPLE = 1000
+"""Rows from which the median heuristic is computed."""
 
 
-def _check_path(estimator: Any) -> None:
-    """Raise ValueError for settings with which there is no path of penalties to choose from."""
-    cv = estimator.cv
-    if not (cv is None or (_is_integer(cv) and cv >= 2)):
-        raise ValueError(f"cv must be None or a number of folds from 2 on, not {cv!r}")
-    given = estimator.landmarks
-    name = isinstance(given, str) and given in selectors
-    kind = selectors[given] if name else type(given)
-    if not issubclass(kind, PathSelector):
-        raise ValueError(
-            f"penalty='auto' chooses from the path of penalties of BlessR or Bless, and "
-            f"landmarks={given!r} has none; give landmarks='bless_r', landmarks=BlessR(m=1000), "
-            "or a penalty"
-        )
-    if not (isinstance(estimator.solver, Falkon) or estimator.solver in ("auto", "falkon")):
-        raise ValueError(
-            f"penalty='auto' goes along its path with solver='falkon', not {estimator.solver!r}; "
-            "leave the solver out, or give a penalty"
-        )
-    if estimator.warm_start:
-        raise ValueError(
-            "penalty='auto' chooses new landmarks, and warm_start=True goes on with those of the "
-            "last fit; give penalty=est.penalty_ to go on, or warm_start=False"
-        )
-
-
-def kernel(given: Any, lengthscale: Any) -> Kernel:
+def kernel(given: KernelLike, lengthscale: Lengthscale) -> Kernel:
     """Return the kernel of that name with that lengthscale, or the kernel object itself."""
     if isinstance(given, Kernel):
         if not (isinstance(lengthscale, str) and lengthscale == "median"):
@@ -94,7 +53,60 @@ def kernel(given: Any, lengthscale: Any) -> Kernel:
     return kernels.make(given, lengthscale=lengthscale)
 
 
-def solver(given: Any, size: Size, limit: int | None) -> Solver[Any, Any]:
+def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str = "X") -> Kernel:
+    """Return the kernel for these rows: with as many features, and with its median computed."""
+    if kernel.dim not in (None, rows.shape[1]):
+        raise ValueError(
+            f"the kernel has {kernel.dim} lengthscales, but {name} has {rows.shape[1]} features"
+        )
+    n = rows.shape[0]
+    index = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng).unique()
+    if n <= MEDIAN_SAMPLE:
+        index = torch.arange(n)
+    sample = rows.take(index)
+    return kernel.resolve(sample.to_dense() if rows.sparse else sample)
+
+
+def engine_for(settings: FitSettings, rows: RowSource, found: Kernel | None = None) -> Engine:
+    """Return the engine that computes with these rows; `found` is the kernel, if it is known."""
+    found = kernel(settings.kernel, settings.lengthscale) if found is None else found
+    return choose_engine(settings.engine, dtype=rows.dtype, kernel=found, sparse=rows.sparse)
+
+
+def solver_and_size(
+    settings: FitSettings, rows: RowSource, targets: int
+) -> tuple[Solver[Any, Any], FitSize]:
+    """Return the solver of a fit to these rows, and the size that its cost depends on.
+
+    Raises
+    ------
+    ValueError
+        If the solver cannot solve such problems, or not with this penalty.
+    """
+    n, d = rows.shape
+    found = selector(settings.landmarks, n, not rows.random_access)
+    # a selector that is given a penalty says how many once it has selected
+    m = n if found is None else count(found, n) or 1
+    size = FitSize(
+        n,
+        d,
+        targets,
+        m,
+        rows.dtype.itemsize,
+        full=found is None,
+        pairs_once=rows.random_access and not rows.sparse,
+        dense=not rows.sparse,
+        fits=held_out.fits_per_level(settings.cv) if settings.searches_penalty else 0.0,
+        selector=found if isinstance(found, Selector) else None,
+    )
+    chosen = solver(settings.solver, size, settings.limit)
+    chosen.check_type(FullProblem if size.full else NystromProblem)
+    if not settings.searches_penalty:
+        chosen.check_penalty(float(settings.penalty))
+    return chosen, size
+
+
+def solver(given: SolverLike, size: FitSize, limit: int | None) -> Solver[Any, Any]:
     """Return the solver; "auto": Falkon with landmarks; without, see `full_solver`."""
     if isinstance(given, Solver):
         return given
@@ -104,7 +116,7 @@ def solver(given: Any, size: Size, limit: int | None) -> Solver[Any, Any]:
     return pcg if given == "pcg" else solvers.make(str(given))
 
 
-def full_solver(size: Size, limit: int | None, pcg: solvers.PCG) -> Solver[Any, Any]:
+def full_solver(size: FitSize, limit: int | None, pcg: solvers.PCG) -> Solver[Any, Any]:
     """Return the solver for all rows as centers: Direct, PCG or ASkotch.
 
     Direct up to 10,000 rows if it fits. Then PCG, if its preconditioner has 100 columns in a
@@ -124,7 +136,7 @@ def full_solver(size: Size, limit: int | None, pcg: solvers.PCG) -> Solver[Any, 
     return solvers.ASkotch() if size.pairs_once and (few or size.n > PCG_ROWS) else pcg
 
 
-def selector(given: Any, n: int, sequential: bool = False) -> Selector | RowSource | None:
+def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector | RowSource | None:
     """Return what ``landmarks`` means for n rows: a selector, points, or None for all rows.
 
     "auto" is the accelerated recursion for rows with random access, uniform for others, over which
@@ -141,9 +153,24 @@ def selector(given: Any, n: int, sequential: bool = False) -> Selector | RowSour
         if given != "auto":
             return landmarks.make(given, m=m)
         return Uniform(m) if sequential else RecursiveRLS(m, accelerated=True)
-    if _is_integer(given):
+    if is_integer(given):
         return Uniform(int(given))
     return _points(given)
+
+
+def path_selector(given: LandmarksLike, n: int) -> PathSelector:
+    """Return the selector of a path of penalties; `FitSettings` has refused any other."""
+    found = selector(given, n)
+    if not isinstance(found, PathSelector):
+        raise TypeError(f"{found!r} has no path of penalties")
+    return found
+
+
+def path_solver(found: Solver[Any, Any]) -> Falkon:
+    """Return the solver of a path of penalties; `FitSettings` has refused any other."""
+    if not isinstance(found, Falkon):
+        raise TypeError(f"{found!r} does not go along a path of penalties")
+    return found
 
 
 def count(chosen: Selector | RowSource, n: int) -> int | None:
@@ -154,7 +181,7 @@ def count(chosen: Selector | RowSource, n: int) -> int | None:
     return None if m is None else min(int(m), n)
 
 
-def require_count(given: Any, n: int) -> None:
+def require_count(given: LandmarksLike, n: int) -> None:
     """Raise ValueError if the number of landmarks is not known before they are selected."""
     chosen = selector(given, n)
     if chosen is not None and count(chosen, n) is None:
@@ -183,11 +210,3 @@ def _points(given: Any) -> RowSource:
     rows = as_rows(given)
     check_finite(rows, "landmarks")  # those in files are looked at once they are read
     return rows
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,27 @@
+"""Types of what users give to methods: rows, targets, weights; at run time each is `Any`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Literal, TypeAlias
+
+    from numpy.typing import ArrayLike
+    from scipy.sparse import sparray, spmatrix
+    from sklearn.base import TransformerMixin
+
+    from ..approximations import FeatureMap
+    from ..data import RowSource
+    from ..fitting.parameters import LandmarksLike
+
+    RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource
+    TargetsLike: TypeAlias = ArrayLike
+    Weights: TypeAlias = ArrayLike | None
+    Labels: TypeAlias = ArrayLike | None
+    FeaturesLike: TypeAlias = LandmarksLike | FeatureMap | TransformerMixin
+    Norm: TypeAlias = Literal["spectral", "frobenius", "trace"]
+    ClassWeight: TypeAlias = dict[Any, float] | str | None
+else:
+    FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Any

@@ -1,0 +1,201 @@
+"""KernelRidgeBase: the parameters, fits and predictions of the regressor and the classifier."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from .. import fitting
+from .._checks import as_count
+from ..callbacks import Validate
+from ..data import RowSource, as_rows
+from ..fitting import FitSettings, Fitted, Generators, Plan, TrainingData
+from ..fitting.parameters import (
+    Callbacks,
+    Count,
+    EngineLike,
+    FileLike,
+    Flag,
+    Folds,
+    KernelLike,
+    LandmarksLike,
+    Lengthscale,
+    MemoryLimit,
+    Number,
+    Penalty,
+    RandomState,
+    SolverLike,
+)
+from ..operators import Engine
+from . import inputs
+from .arguments import RowsLike, TargetsLike
+from .rows_estimator import RowsEstimator, as_numpy, squeezed
+
+
+@dataclass(eq=False, repr=False)
+class KernelRidgeBase(RowsEstimator):
+    """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
+
+    kernel: KernelLike = "gaussian"
+    _: KW_ONLY
+    lengthscale: Lengthscale = "median"
+    penalty: Penalty = 1e-6
+    landmarks: LandmarksLike = None
+    cv: Folds = None
+    solver: SolverLike = "auto"
+    max_iter: Count = 100
+    tol: Number = 1e-6
+    engine: EngineLike = "auto"
+    memory_limit: MemoryLimit = None
+    callbacks: Callbacks = ()
+    warm_start: Flag = False
+    centers_file: FileLike = None
+    random_state: RandomState = None
+
+    # --- planning ------------------------------------------------------------------------------
+
+    def plan(self, X: RowsLike, *, targets: int = 1) -> Plan:
+        """Say what a fit will need, before anything is computed.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        targets : int, default=1
+            Number of targets: outputs of a regression, classes of a classifier beyond two.
+
+        Returns
+        -------
+        Plan
+            Solver, landmarks, peak memory, kernel evaluations and seconds on this machine.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit in ``memory_limit``; the message says what would. If the number of
+            landmarks is not known before they are selected, as with ``Bless(penalty=1e-6)``.
+
+        Notes
+        -----
+        ``penalty="auto"``: kernel evaluations and seconds are an estimate for the whole path, if
+        it does not end early: that the number of landmarks grows with the inverse of the square
+        root of the penalty. Memory is for the last level.
+
+        Takes about half a second, to measure the speed of this machine; some more on a device.
+        """
+        return fitting.plan(self._settings(), as_rows(X), as_count(targets, "targets"))
+
+    def check_memory(self, X: RowsLike, *, targets: int = 1) -> None:
+        """Refuse what does not fit in ``memory_limit``, without reading or measuring anything.
+
+        Parameters are those of `plan`, which refuses the same and says what is needed; a fit does
+        so once it has looked for missing values.
+
+        Raises
+        ------
+        ValueError
+            The message says what would fit.
+        """
+        fitting.check_memory(self._settings(), as_rows(X), as_count(targets, "targets"))
+
+    def _settings(self) -> FitSettings:
+        """Return the parameters of a fit, checked."""
+        return FitSettings(**{f.name: getattr(self, f.name) for f in fields(FitSettings)})
+
+    # --- fitting -------------------------------------------------------------------------------
+
+    def _fit(
+        self, settings: FitSettings, data: TrainingData, encode: Callable[[Any], Tensor]
+    ) -> Fitted:
+        """Fit and set the fitted attributes, all at once at the end."""
+        bound = [
+            callback.with_targets(encode(callback.y), coded=data.coded)
+            if isinstance(callback, Validate)
+            else callback
+            for callback in settings.callbacks
+        ]
+        return self._keep(
+            fitting.fit(
+                replace(settings, callbacks=bound),
+                data,
+                rng=self._generators(),
+                before=getattr(self, "_fitted", None),
+            )
+        )
+
+    def _go_on(self, settings: FitSettings, data: TrainingData) -> Fitted:
+        """Pass once over more rows and set the fitted attributes."""
+        before = getattr(self, "_fitted", None)
+        return self._keep(fitting.go_on(settings, data, rng=self._generators(), before=before))
+
+    def _generators(self) -> Generators:
+        return Generators(*inputs.generators(self.random_state, 4))
+
+    def _keep(self, fitted: Fitted) -> Fitted:
+        """Set what each call that fits leaves behind."""
+        self._fitted = fitted
+        self.model_, self.dual_coef_ = fitted.model, squeezed(fitted.model.coef)
+        self.landmark_index_ = as_numpy(fitted.index)
+        self.penalty_, self.path_ = fitted.penalty, fitted.path
+        self.n_iter_ = max(fitted.iteration, 1)
+        self.stop_reason_, self.history_ = fitted.reason, fitted.history
+        self.solver_, self.solver_settings_ = fitted.solver, fitted.solver_settings
+        self.engine_, self.kernel_ = fitted.engine, fitted.model.kernel
+        return fitted
+
+    def _more_rows(self, X: RowsLike, y: TargetsLike) -> tuple[RowSource, Any]:
+        """Return rows and targets of a call of partial_fit: the features are those of the first."""
+        if not hasattr(self, "_fitted"):
+            return inputs.training_rows(self, X, y)
+        rows = inputs.new_rows(self, X)
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        check_consistent_length(np.empty((len(rows), 0)), y)
+        return rows, y
+
+    def _names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(str(name) for name in names)
+
+    # --- predicting ----------------------------------------------------------------------------
+
+    def _predict(self, X: RowsLike) -> np.ndarray:
+        check_is_fitted(self)
+        rows = inputs.new_rows(self, X)
+        limit = self._limit() or 1 << 30
+        engine = self._engine_of_prediction(rows)
+        values = self.model_.predict(rows, engine=engine, memory_bytes=limit)
+        return values.numpy()
+
+    def _engine_of_prediction(self, rows: RowSource) -> str | Engine:
+        """Return the engine of the fit, or "auto" if that chose it and these rows need another."""
+        engine: str | Engine = self.engine_
+        if self.engine != "auto" or isinstance(engine, str):
+            return engine
+        return engine if engine.covers(self.kernel_, sparse=rows.sparse) else "auto"
+
+
+def solver_streams(estimator: KernelRidgeBase) -> bool:
+    """Return whether an estimator can be fitted to rows in parts.
+
+    Raises
+    ------
+    AttributeError
+        If its solver cannot: scikit-learn then says that there is no ``partial_fit``.
+    """
+    if not fitting.can_go_on(estimator.solver):
+        raise AttributeError(
+            f"partial_fit needs solver='eigenpro3' or 'sketchysaga', not {estimator.solver!r}"
+        )
+    return True
+
+
+def warn_of(category: type[Warning], text: str | None) -> None:
+    """Warn whoever called the method that calls this, unless there is nothing to say."""
+    if text is not None:
+        warnings.warn(text, category, stacklevel=3)

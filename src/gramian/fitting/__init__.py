@@ -1,0 +1,31 @@
+"""Fitting: from settings and training data to a model, without scikit-learn.
+
+`fit` and `go_on` compute, `plan` and `check_memory` say beforehand what they will need. The
+estimators and the command line check what users give, turn it into `FitSettings` and
+`TrainingData`, and keep the `Fitted` that comes back.
+"""
+
+from __future__ import annotations
+
+from .data import TrainingData
+from .fit import fit
+from .fitted import Fitted
+from .generators import Generators
+from .go_on import can_go_on, go_on
+from .machine import machine_memory
+from .plan import Plan, check_memory, plan
+from .settings import FitSettings
+
+__all__ = [
+    "FitSettings",
+    "Fitted",
+    "Generators",
+    "Plan",
+    "TrainingData",
+    "can_go_on",
+    "check_memory",
+    "fit",
+    "go_on",
+    "machine_memory",
+    "plan",
+]

@@ -1,0 +1,47 @@
+"""TrainingData: validated rows, targets and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import RowSource, Subset
+from ..model import Label
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Validated training data.
+
+    Attributes
+    ----------
+    rows : RowSource of shape (n, d)
+    targets : Tensor of shape (n, t)
+        Numbers, or the codes of classes; see `class_codes`.
+    weights : Tensor of shape (n,), or None
+        Positive weights of the rows; None if all are one.
+    classes : tuple of k labels, or None
+        The labels whose codes the targets are; None if targets are numbers.
+    feature_names : tuple of d str, or None
+    """
+
+    rows: RowSource
+    targets: Float[Tensor, "n t"]
+    weights: Float[Tensor, " n"] | None = None
+    classes: tuple[Label, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def coded(self) -> bool:
+        """Whether targets are codes of classes; held-out rows then count wrong classes."""
+        return self.classes is not None
+
+    def without_zero_weights(self) -> TrainingData:
+        """Leave out rows of weight zero: they carry no information, not even as landmarks."""
+        if self.weights is None or bool((self.weights > 0).all()):
+            return self
+        keep = self.weights.nonzero()[:, 0]
+        rows, targets = Subset(self.rows, keep), self.targets[keep]
+        return replace(self, rows=rows, targets=targets, weights=self.weights[keep])

@@ -1,0 +1,116 @@
+"""go_on: one pass over more rows, with the centers of the first call, as `partial_fit` does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from .. import solvers
+from ..model import KernelModel
+from ..problems import NystromProblem, Problem
+from ..solvers import Result, Solver, State, max_iterations, solve
+from ..solvers.stopping import Row
+from . import resolve
+from .data import TrainingData
+from .fitted import Fitted, fitted
+from .generators import Generators
+from .landmarks import centers_on_host, chosen, kept_in_file, problem_of
+from .parameters import SolverLike
+from .placed import PlacedData
+from .settings import FitSettings
+
+
+def go_on(
+    settings: FitSettings, data: TrainingData, *, rng: Generators, before: Fitted | None = None
+) -> Fitted:
+    """Pass once over the rows, from the coefficients so far.
+
+    Parameters
+    ----------
+    settings : FitSettings
+        With a solver that streams, see `can_go_on`, and a penalty that is a number.
+    data : TrainingData
+        Of any number of rows.
+    rng : Generators
+    before : Fitted, optional
+        The fit so far, whose kernel and centers stay. None: this is the first call.
+
+    Raises
+    ------
+    ValueError
+        If the penalty is "auto", or there are not as many targets as in the first call.
+    """
+    if settings.searches_penalty:
+        raise ValueError("partial_fit needs a penalty that is a number, not 'auto'")
+    solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
+    penalty = float(settings.penalty)
+    if before is None:
+        kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+        kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
+    else:
+        kernel, size = before.model.kernel, replace(size, m=len(before.model.centers))
+    engine = resolve.engine_for(settings, data.rows, kernel)
+    placed = PlacedData.place(data, kernel, engine, solver, size, settings.limit)
+    if before is None:
+        found = chosen(placed.K, settings.landmarks, rng.landmarks)
+        landmarks = kept_in_file(found, settings.centers_file)
+        problem = problem_of(placed.K, placed.data, landmarks, penalty)
+        centers, index = centers_on_host(landmarks, data.rows), getattr(landmarks, "index", None)
+        state, earlier = None, []
+    else:
+        problem = _with_centers(before, placed, penalty)
+        centers, index = before.model.centers, before.index
+        state, earlier = State(before.iteration, before.model.coef), before.history
+    result = _next_epoch(solver, problem, state, earlier, rng.solver)
+    model = KernelModel(
+        placed.K.kernel,
+        centers,
+        result.state.coef.cpu(),
+        feature_names=data.feature_names,
+        classes=data.classes,
+    )
+    return fitted(
+        model,
+        settings if before is None else replace(settings, landmarks=before.settings.landmarks),
+        solver,
+        result,
+        engine=placed.K.engine,
+        penalty=penalty,
+        path=None,
+        path_ended_at_best=False,
+        index=index,
+    )
+
+
+def can_go_on(given: SolverLike) -> bool:
+    """Return whether a solver, or the solver of that name, can go on with other rows."""
+    if isinstance(given, Solver):
+        return given.streams
+    return given in solvers.names() and solvers.make(given).streams
+
+
+def _with_centers(before: Fitted, placed: PlacedData, penalty: float) -> NystromProblem:
+    """Return the problem of more rows with the centers of the first call."""
+    data, t = placed.data, placed.data.targets.shape[1]
+    if before.model.coef.shape[1] != t:
+        raise ValueError(
+            f"the targets have {t} columns, but the first call had {before.model.coef.shape[1]}"
+        )
+    centers = placed.K.against(before.model.centers)
+    return NystromProblem(centers, data.targets, penalty, data.weights)
+
+
+def _next_epoch(
+    solver: Solver[Any, Any],
+    problem: Problem,
+    state: State | None,
+    earlier: list[Row],
+    rng: torch.Generator,
+) -> Result:
+    """Return the result of a whole epoch, however many states that has; its history goes on."""
+    done = 0 if state is None else state.iteration
+    last = done + getattr(solver, "states_per_epoch", 1)
+    result = solve(problem, solver, stop=[max_iterations(last)], state=state, rng=rng)
+    return replace(result, history=earlier + result.history[state is not None :])

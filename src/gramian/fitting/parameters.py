@@ -1,0 +1,48 @@
+"""Types of the parameters of a fit, for editors and mypy.
+
+At run time each is `Any`: scikit-learn asks that a constructor accept every value, and
+`FitSettings` refuses what is wrong in words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import Literal, TypeAlias
+
+    import numpy as np
+    from torch import Tensor
+
+    from ..data import RowSource
+    from ..kernels import Kernel
+    from ..landmarks import Selector
+    from ..operators import Engine
+    from ..solvers import Solver
+
+    KernelLike: TypeAlias = str | Kernel
+    Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | Literal["median"]
+    Penalty: TypeAlias = float | Literal["auto"]
+    LandmarksLike: TypeAlias = int | str | Path | np.ndarray | Tensor | RowSource | Selector | None
+    Folds: TypeAlias = int | None
+    SolverLike: TypeAlias = str | Solver[Any, Any]
+    Count: TypeAlias = int
+    Number: TypeAlias = float
+    Flag: TypeAlias = bool
+    EngineLike: TypeAlias = str | Engine
+    MemoryLimit: TypeAlias = int | str | None
+    Callbacks: TypeAlias = Sequence[Callable[..., Any]]
+    FileLike: TypeAlias = str | Path | None
+    OptionalCount: TypeAlias = int | None
+    OptionalKernel: TypeAlias = str | Kernel | None
+    OptionalLengthscale: TypeAlias = Lengthscale | None
+    OptionalNumber: TypeAlias = float | None
+    Starts: TypeAlias = int | Literal["auto"]
+    RandomState: TypeAlias = int | np.random.RandomState | None
+else:
+    KernelLike = Lengthscale = Penalty = LandmarksLike = Folds = SolverLike = Any
+    Count = Number = Flag = EngineLike = MemoryLimit = Callbacks = FileLike = Any
+    OptionalCount = OptionalKernel = OptionalLengthscale = OptionalNumber = Any
+    RandomState = Starts = Any

@@ -1,0 +1,118 @@
+"""FitSettings: the parameters of a fit, checked once."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from .._checks import as_bytes, as_count
+from ..landmarks import PathSelector
+from ..landmarks.base import selectors
+from ..solvers import Falkon
+from .parameters import (
+    Callbacks,
+    Count,
+    EngineLike,
+    FileLike,
+    Flag,
+    Folds,
+    KernelLike,
+    LandmarksLike,
+    Lengthscale,
+    MemoryLimit,
+    Number,
+    Penalty,
+    SolverLike,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """The parameters of a fit, with the names and meanings of those of `KernelRidge`.
+
+    Callbacks see the problem as it is solved: `Validate` has targets in their codes and scale.
+
+    Raises
+    ------
+    ValueError
+        If a number cannot be used, or parameters contradict each other.
+    """
+
+    kernel: KernelLike
+    lengthscale: Lengthscale
+    penalty: Penalty
+    landmarks: LandmarksLike
+    cv: Folds
+    solver: SolverLike
+    max_iter: Count
+    tol: Number
+    engine: EngineLike
+    memory_limit: MemoryLimit
+    callbacks: Callbacks
+    warm_start: Flag
+    centers_file: FileLike
+
+    def __post_init__(self) -> None:
+        as_count(self.max_iter, "max_iter")
+        if not (_is_number(self.tol) and 0 <= self.tol < math.inf):
+            raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
+        _check_callbacks(self.callbacks)
+        if isinstance(self.penalty, str) and self.penalty == "auto":
+            self._check_path()
+        elif not (_is_number(self.penalty) and 0 <= float(self.penalty) < math.inf):
+            raise ValueError(
+                f"penalty must be finite and at least 0, not {self.penalty!r}; it is the ridge per "
+                "sample, scikit-learn's alpha / n, or 'auto'"
+            )
+
+    def _check_path(self) -> None:
+        """Raise ValueError for settings with which there is no path of penalties."""
+        if self.cv is not None and not (is_integer(self.cv) and self.cv >= 2):
+            raise ValueError(f"cv must be None or a number of folds from 2 on, not {self.cv!r}")
+        given = self.landmarks
+        kind = selectors[given] if isinstance(given, str) and given in selectors else type(given)
+        if not issubclass(kind, PathSelector):
+            raise ValueError(
+                f"penalty='auto' chooses from the path of penalties of BlessR or Bless, and "
+                f"landmarks={given!r} has none; give landmarks='bless_r', "
+                "landmarks=BlessR(m=1000), or a penalty"
+            )
+        if not (isinstance(self.solver, Falkon) or self.solver in ("auto", "falkon")):
+            raise ValueError(
+                f"penalty='auto' goes along its path with solver='falkon', not {self.solver!r}; "
+                "leave the solver out, or give a penalty"
+            )
+        if self.warm_start:
+            raise ValueError(
+                "penalty='auto' chooses new landmarks, and warm_start=True goes on with those of "
+                "the last fit; give penalty=est.penalty_ to go on, or warm_start=False"
+            )
+
+    @property
+    def searches_penalty(self) -> bool:
+        """Whether the penalty is chosen on held-out rows."""
+        return isinstance(self.penalty, str)
+
+    @property
+    def limit(self) -> int | None:
+        """``memory_limit`` in bytes, None if it is the machine's."""
+        return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+def _check_callbacks(given: object) -> None:
+    if not isinstance(given, Sequence) or not all(map(callable, given)):
+        raise ValueError(
+            f"callbacks must be a list of callables, like [Validate(X, y)], not {given!r}"
+        )
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether a value is a whole number, and no boolean."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,82 @@
+"""Targets of a fit as tensors: numbers, or the codes of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from ..data import RowSource, check_magnitude
+from .data import TrainingData
+
+
+def training_targets(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:
+    """Return `target_tensor`; ValueError if products with a column round to 0 or overflow."""
+    targets = target_tensor(y, dtype)
+    check_magnitude(targets, dtype)
+    return targets
+
+
+def target_tensor(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:
+    """Return numeric targets as a tensor of shape (n, t); float32 stays float32 beside float32."""
+    y = np.asarray(y)
+    narrow = y.dtype == np.float32 and dtype == torch.float32
+    y = np.ascontiguousarray(y, dtype=np.float32 if narrow else np.float64)
+    tensor = torch.from_numpy(y if y.flags.writeable else y.copy())
+    return tensor[:, None] if tensor.ndim == 1 else tensor
+
+
+def classes_of(y: np.ndarray, weights: Float[Tensor, " n"] | None = None) -> np.ndarray:
+    """Return the labels of the rows of positive weight, sorted.
+
+    Raises
+    ------
+    ValueError
+        If there is one only.
+    """
+    classes = np.unique(y if weights is None else y[weights.numpy() > 0])
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only, {classes.tolist()}, in rows of positive weight; a "
+            "classifier needs at least two classes"
+        )
+    return classes
+
+
+def coded_data(
+    rows: RowSource,
+    y: np.ndarray,
+    classes: np.ndarray,
+    weights: Float[Tensor, " n"] | None = None,
+    feature_names: tuple[str, ...] | None = None,
+) -> TrainingData:
+    """Return training data whose targets are the codes of labels; see `class_codes`.
+
+    Rows of weight zero may have labels that are no class.
+    """
+    seen = np.ones(len(y), bool) if weights is None else weights.numpy() > 0
+    codes = class_codes(np.where(seen, y, classes[0]), classes, rows.dtype)
+    labels = tuple(label.item() for label in classes)
+    return TrainingData(rows, codes, weights, labels, feature_names).without_zero_weights()
+
+
+def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
+    """Return the codes of labels: (n, 1) for two classes, else (n, k).
+
+    Raises
+    ------
+    ValueError
+        If a label is none of the classes.
+    """
+    place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    unknown = classes[place] != y
+    if unknown.any():
+        label = y[unknown].tolist()[0]
+        raise ValueError(f"label {label!r} is none of the classes seen in training")
+    index = torch.from_numpy(place)
+    if len(classes) == 2:
+        return (2 * index - 1).to(dtype)[:, None]
+    codes = torch.full((len(y), len(classes)), -1 / (len(classes) - 1), dtype=dtype)
+    return codes.scatter_(1, index[:, None], 1.0)

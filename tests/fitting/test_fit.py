@@ -1,0 +1,205 @@
+"""Fits without an estimator: settings and data in, a model and how it came about out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gramian import KernelRidge, KernelRidgeClassifier
+from gramian.data import as_rows
+from gramian.fitting import FitSettings, Fitted, Generators, TrainingData, fit, go_on, plan
+from gramian.fitting.targets import classes_of, coded_data
+from gramian.kernels import Polynomial
+from gramian.landmarks import BlessR
+from gramian.solvers import State
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((120, 3))
+Y = np.sin(X[:, 0]) + X[:, 1] + 5
+LABELS = np.array(["a", "b", "c"])[(Y > 4.5).astype(int) + (Y > 5.5)]
+
+
+def settings(**changes: Any) -> FitSettings:
+    given: dict[str, Any] = {
+        "kernel": "gaussian",
+        "lengthscale": 2.0,
+        "penalty": 1e-4,
+        "landmarks": 20,
+        "cv": None,
+        "solver": "auto",
+        "max_iter": 100,
+        "tol": 1e-8,
+        "engine": "torch",
+        "memory_limit": None,
+        "callbacks": (),
+        "warm_start": False,
+        "centers_file": None,
+    }
+    return FitSettings(**(given | changes))
+
+
+def data(X: np.ndarray = X, y: np.ndarray = Y) -> TrainingData:
+    return TrainingData(as_rows(X), torch.from_numpy(y)[:, None])
+
+
+def rng(seed: int = 0) -> Generators:
+    return Generators.seeded(np.random.RandomState(seed))
+
+
+def centers(found: Fitted) -> np.ndarray:
+    rows: np.ndarray = found.model.centers.take(torch.arange(len(found.model.coef))).numpy()
+    return rows
+
+
+def fitted(given: FitSettings, on: TrainingData | None = None, **more: Any) -> Fitted:
+    return fit(given, data() if on is None else on, rng=rng(), **more)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"landmarks": None},
+        {"landmarks": "auto", "lengthscale": "median"},
+        {"landmarks": BlessR(m=20), "penalty": "auto"},
+        {"solver": "eigenpro3", "penalty": 0, "max_iter": 3},
+    ],
+    ids=["falkon", "full", "median", "path", "epochs"],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_fit_is_that_of_the_estimator(changes: dict[str, Any], dtype: type) -> None:
+    est = KernelRidge(
+        **{"lengthscale": 2.0, "penalty": 1e-4, "landmarks": 20, "tol": 1e-8, "engine": "torch"}
+        | changes,
+        random_state=0,
+    ).fit(X.astype(dtype), Y)
+    found = fitted(settings(**changes), data(X.astype(dtype)))
+    assert np.array_equal(found.model.coef[:, 0].numpy(), est.dual_coef_)
+    assert found.penalty == est.penalty_
+    assert (found.reason, max(found.iteration, 1)) == (est.stop_reason_, est.n_iter_)
+
+
+def test_classes_are_coded_and_kept() -> None:
+    classes = classes_of(LABELS)
+    found = fitted(settings(), coded_data(as_rows(X), LABELS, classes))
+    est = KernelRidgeClassifier(
+        landmarks=20, lengthscale=2.0, penalty=1e-4, tol=1e-8, engine="torch", random_state=0
+    ).fit(X, LABELS)
+    assert found.model.classes == ("a", "b", "c")
+    assert np.array_equal(found.model.coef.numpy(), est.dual_coef_)
+
+
+def test_one_class_is_refused() -> None:
+    weights = torch.from_numpy((LABELS == "a").astype(float))
+    with pytest.raises(ValueError, match="one class only, \\['a'\\]"):
+        classes_of(LABELS, weights)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"penalty": -1.0}, "penalty must be finite"),
+        ({"max_iter": 0}, "max_iter must be a whole number"),
+        ({"tol": float("nan")}, "tol must be a finite number"),
+        ({"callbacks": [1]}, "callbacks must be a list of callables"),
+        ({"penalty": "auto"}, "landmarks=20 has none"),
+        ({"penalty": "auto", "landmarks": "bless_r", "cv": 1}, "cv must be None or"),
+        ({"penalty": "auto", "landmarks": "bless_r", "solver": "pcg"}, "solver='falkon'"),
+        ({"penalty": "auto", "landmarks": "bless_r", "warm_start": True}, "warm_start=True"),
+    ],
+)
+def test_settings_are_checked_when_they_are_made(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        settings(**changes)
+    with pytest.raises(ValueError, match=message):
+        replace(settings(), **changes)
+
+
+class TestAnEarlierFit:
+    def test_is_gone_on_from(self) -> None:
+        first = fitted(settings())
+        second = fitted(settings(warm_start=True, tol=1e-6), before=first)
+        assert np.array_equal(centers(second), centers(first))
+        assert (first.iteration > 3, second.iteration) == (True, 0)
+
+    def test_has_no_say_unless_it_is_asked_for(self) -> None:
+        first = fitted(settings(landmarks=20))
+        alone, after = fitted(settings()), fitted(settings(), before=first)
+        assert torch.equal(after.model.coef, alone.model.coef)
+
+    @pytest.mark.parametrize("changes", [{"landmarks": 10}, {"landmarks": "auto"}])
+    def test_with_other_landmarks_is_not(self, changes: dict[str, Any]) -> None:
+        first = fitted(settings())
+        alone = fitted(settings(**changes))
+        after = fitted(settings(**changes, warm_start=True), before=first)
+        assert torch.equal(after.model.coef, alone.model.coef)
+
+    def test_keeps_no_callbacks(self) -> None:
+        class Large:
+            def __call__(self, problem: Any, state: State) -> None:
+                return None
+
+        assert fitted(settings(callbacks=[Large()])).settings.callbacks == ()
+
+
+class TestGoingOn:
+    def test_passes_once_and_keeps_the_centers(self) -> None:
+        given = settings(solver="eigenpro3", penalty=0)
+        first = go_on(given, data(X[:60], Y[:60]), rng=rng())
+        second = go_on(given, data(X[60:], Y[60:]), rng=rng(), before=first)
+        assert second.model.centers is first.model.centers
+        assert second.iteration == 2 * first.iteration > 0
+        assert len(second.history) > len(first.history)
+
+    def test_refuses_other_targets(self) -> None:
+        given = settings(solver="eigenpro3", penalty=0)
+        first = go_on(given, data(), rng=rng())
+        two = TrainingData(as_rows(X), torch.from_numpy(np.c_[Y, Y]))
+        with pytest.raises(ValueError, match="2 columns, but the first call had 1"):
+            go_on(given, two, rng=rng(), before=first)
+
+    def test_needs_a_number_as_penalty(self) -> None:
+        with pytest.raises(ValueError, match="needs a penalty that is a number"):
+            go_on(settings(penalty="auto", landmarks="bless_r"), data(), rng=rng())
+
+
+class TestWhatAFitFellShortOf:
+    def test_nothing_if_it_converged(self) -> None:
+        found = fitted(settings())
+        assert found.reason == "converged"
+        assert found.stalled() is found.unfinished() is found.end_of_path() is None
+
+    def test_iterations(self) -> None:
+        found = fitted(settings(max_iter=1))
+        assert "max_iter=1 iterations" in str(found.unfinished())
+        assert found.stalled() is None
+
+    def test_rounding(self) -> None:
+        given = settings(
+            kernel=Polynomial(0.05, degree=3),
+            lengthscale="median",
+            landmarks=None,
+            penalty=0.2,
+            solver="pcg",
+        )
+        found = fitted(given, data(X[:9] + 1e3, Y[:9]))  # entries of 1e24, a penalty of 2
+        assert found.reason == "no_progress"
+        assert "rounding leaves no direction" in str(found.stalled())
+        assert found.unfinished() is None
+
+    def test_a_path_that_ended_at_its_best(self) -> None:
+        found = fitted(settings(penalty="auto", landmarks=BlessR(penalty=1e-1)))
+        assert found.path is not None
+        assert found.penalty == found.path[-1]["penalty"]
+        assert "the smallest penalty tried, " in str(found.end_of_path())
+
+
+def test_plan_measures_and_says() -> None:
+    found = plan(settings(), as_rows(X))
+    assert (found.solver, found.landmarks) == ("falkon", 20)
+    assert found.kernel_evaluations > 120 * 20
+    assert 0 < found.memory_bytes < 100e6
