@@ -21,6 +21,7 @@ from gramian.landmarks import (
     TwoPass,
     Uniform,
 )
+from gramian.landmarks._candidates import Candidates
 from gramian.landmarks._selecting import of_size
 from gramian.landmarks.exact_rls import exact_scores
 from gramian.operators import KernelOperator
@@ -73,9 +74,9 @@ def drawn_by(selector: Selector, K: KernelOperator) -> Callable[[torch.Generator
 
 def drawn_by_exact_scores(K: KernelOperator) -> Callable[[torch.Generator], Tensor]:
     level = ExactRLS(M).sample_of_size(K, M, rng=torch.Generator().manual_seed(0))
-    scores = exact_scores(K, level.penalty)
-    index = torch.arange(len(scores))
-    return lambda rng: K.rows.take(of_size(index, scores, M, rng).index)
+    rows = Candidates.all(K)
+    scores = exact_scores(K, level.penalty)[rows.index]
+    return lambda rng: K.rows.take(of_size(rows, scores, M, rng).index)
 
 
 def measure(tables: Tables, title: str, seeds: int) -> None:

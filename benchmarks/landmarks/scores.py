@@ -21,6 +21,7 @@ from gramian.landmarks import (
     TwoPass,
     Uniform,
 )
+from gramian.landmarks._candidates import Candidates
 from gramian.landmarks._selecting import independent
 from gramian.landmarks.exact_rls import exact_scores
 from gramian.landmarks.leverage import Dictionary, Scorer
@@ -156,11 +157,11 @@ def measured(
 
 def ideal(K: KernelOperator, scores: Tensor, runs: int, checked: int) -> dict[str, Any]:
     """Sample by the true scores: what no other way to the same number of rows should surpass."""
-    n, found = K.shape[0], []
+    n, found, rows = K.shape[0], [], Candidates.all(K)
     index = torch.randperm(n, generator=torch.Generator().manual_seed(99))[:checked]
     for seed in range(runs):
         rng = torch.Generator().manual_seed(seed)
-        J = independent(torch.arange(n), scores, OVERSAMPLING, rng)
+        J = independent(rows, scores[rows.index], OVERSAMPLING, rng)
         found.append((*ratios(K, J, scores, index), 0.0, 0, len(J)))
     method = Method("sampled by the true scores", Uniform, OVERSAMPLING)
     return _row(n, method, runs, np.array(found, dtype=float))
