@@ -21,7 +21,7 @@ help:
 	@echo "make mutants  deliberate errors, one after the other: which does the suite notice?"
 	@echo "make lint     ruff, mypy, import-linter"
 	@echo "make format   rewrite the sources in the project's format"
-	@echo "make bench    run the benchmarks"
+	@echo "make bench    run the benchmarks       (make bench ARGS=--help lists them)"
 	@echo "make faults       kill fits, damage files, fill disks, and count what is not right"
 	@echo "make gpu-check    contracts and benchmarks on the GPU of this machine"
 	@echo "make clean    remove the environment, caches and build products"

@@ -1,1 +1,1 @@
-"""Benchmarks: one script per question, ``python -m benchmarks NAME``; results in ``results/``."""
+"""Benchmarks: one file per question, in folders by what they measure; results in ``results/``."""

@@ -1,78 +1,100 @@
-"""Run benchmarks by name; without a name, all of them."""
+"""Run benchmarks by name; without a name, some of them; `data` checks the data sets."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 
-from .common import DATA
+from . import data
 
-NAMES = {
-    "engine": "kernel evaluations per second, against plain torch (about 20 minutes)",
-    "native": "the compiled tiles against torch tiles and scikit-learn (about 6 minutes)",
-    "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
-    "settings": "lengthscale and penalty of three real data sets, on held-out rows (about an hour)",
-    "regression": "test error and seconds on these, against scikit-learn (about an hour)",
-    "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",
-    "selectors": "error and seconds by selector of landmarks on six sets (about 20 minutes)",
-    "falkon_bless": "FALKON with leverage scores: condition, iterations, penalties (about an hour)",
-    "downstream": "kernel PCA, kernel k-means and k-means centers on fashion-MNIST (about an hour)",
-    "leverage": "leverage scores: accuracy, seconds against n, clusters (about 40 minutes)",
-    "nystrom": "error of Nystrom approximations against landmarks and seconds (about 40 minutes)",
-    "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
-    "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
-    "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 20 minutes)",
-    "full_memory": "half a million centers in a gigabyte, by the clock (about 15 minutes)",
-    "large_models": "EigenPro 3: accuracy by rows and centers (about 10 minutes)",
-    "large_rivals": "EigenPro 3 and SketchySAGA beside FALKON (about half an hour)",
-    "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
-    "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
-    "faults": "kills, damaged files, full disks, memory over many fits (about 10 minutes)",
-    "gpu": "contracts, kernel evaluations per second and whole fits on a GPU (about an hour)",
-    "plans": "memory, kernel evaluations and seconds of plans and of 24 fits (about 10 minutes)",
-    "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
+GROUPS = {
+    "engine": {
+        "engine": "kernel evaluations per second, against plain torch (about 20 minutes)",
+        "native": "the compiled tiles against torch tiles and scikit-learn (about 6 minutes)",
+        "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
+    },
+    "landmarks": {
+        "selectors": "error and seconds by selector of landmarks on six sets (about 20 minutes)",
+        "leverage": "leverage scores: accuracy, seconds against n, clusters (about 40 minutes)",
+        "nystrom": "error of Nystrom approximations by landmarks, seconds (about 40 minutes)",
+        "falkon_bless": "FALKON with leverage scores: condition, iterations (about an hour)",
+        "downstream": "kernel PCA, k-means, k-means centers on fashion-MNIST (about an hour)",
+    },
+    "regression": {
+        "settings": "lengthscale and penalty of three sets, on held-out rows (about an hour)",
+        "regression": "test error and seconds on these, against scikit-learn (about an hour)",
+    },
+    "full": {
+        "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
+        "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
+        "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 20 minutes)",
+        "full_memory": "half a million centers in a gigabyte, by the clock (about 15 minutes)",
+    },
+    "large": {
+        "large_models": "EigenPro 3: accuracy by rows and centers (about 10 minutes)",
+        "large_rivals": "EigenPro 3 and SketchySAGA beside FALKON (about half an hour)",
+        "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
+        "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
+    },
+    "gpu": {
+        "gpu": "contracts, kernel evaluations per second, whole fits (about an hour)",
+    },
+    "reliability": {
+        "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",
+        "plans": "memory, evaluations and seconds, planned and spent (about 10 minutes)",
+        "faults": "kills, damaged files, full disks, memory over fits (about 10 minutes)",
+        "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
+    },
 }
-ON_REQUEST = (
-    "parts",
-    "settings",
-    "falkon_bless",
-    "downstream",
-    "full_linear",
-    "full_krr",
-    "full_ablations",
-    "full_memory",
-    "large_models",
-    "large_rivals",
-    "large_steps",
-    "large_virtual",
-    "faults",
-    "gpu",
-    "plans",
-    "newcomer",
-)
+"""Names of the benchmarks and what they measure, by folder."""
+
+WITHOUT_A_NAME = (
+    "engine", "native", "regression", "out_of_core", "selectors", "leverage", "nystrom"
+)  # fmt: skip
+FOLDER = {name: group for group, names in GROUPS.items() for name in names}
 
 
-def main() -> None:
-    listing = "\n".join(f"  {name:12} {what}" for name, what in NAMES.items())
+def listing() -> str:
+    lines = []
+    for group, names in GROUPS.items():
+        lines += [f"{group}:", *(f"  {name:15} {what}" for name, what in names.items())]
+    return "\n".join(lines)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__,
-        epilog=f"benchmarks:\n{listing}\n\nWithout a name: all but {', '.join(ON_REQUEST)}.",
+        epilog=f"{listing()}\n\nWithout a name: {', '.join(WITHOUT_A_NAME)}.\n"
+        "Data sets: `python -m benchmarks data --help`.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="*", help="one or more of those below")
-    parser.add_argument("--data", default=str(DATA), help="folder of the real data sets")
+    parser.add_argument("--data", default=str(data.FOLDER), help="folder of the real data sets")
     parser.add_argument("--work", default=None, help="folder for large temporary files")
-    parser.add_argument("--fresh", action="store_true", help="settings: try everything again")
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing written")
-    options = parser.parse_args()
-    unknown = [name for name in options.name if name not in NAMES]
+    parser.add_argument("--fresh", action="store_true", help="measure again what has been measured")
+    parser.add_argument(
+        "--forget", action="append", default=[], metavar="KEY=VALUE",
+        help="measure again only rows with this value, e.g. file=csv of faults; may be repeated",
+    )  # fmt: skip
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.name if name not in FOLDER]
     if unknown:
-        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}")
-    for name in options.name or [name for name in NAMES if name not in ON_REQUEST]:
-        print(f"# {name}: {NAMES[name]}", flush=True)
-        importlib.import_module(f"benchmarks.{name}").main(options)
+        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(FOLDER)}")
+    return options
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["data"]:
+        return data.main(arguments[1:])
+    options = parse(arguments)
+    for name in options.name or WITHOUT_A_NAME:
+        print(f"# {name}: {GROUPS[FOLDER[name]][name]}", flush=True)
+        importlib.import_module(f".{FOLDER[name]}.{name}", __package__).main(options)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning
 @pytest.fixture
 def faults(monkeypatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
-    from benchmarks import faults
+    from benchmarks.reliability import faults
 
     return faults
 

@@ -20,7 +20,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 @pytest.fixture
 def gpu(monkeypatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
-    from benchmarks import gpu
+    from benchmarks.gpu import gpu
 
     return gpu
 

@@ -1,0 +1,1 @@
+"""Kernel products, and where the seconds of a fit go."""

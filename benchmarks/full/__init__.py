@@ -1,0 +1,1 @@
+"""Full kernel ridge regression: all rows are centers."""

@@ -1,0 +1,1 @@
+"""Selectors, leverage scores, Nystrom approximations, and what is built on them."""

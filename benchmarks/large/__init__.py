@@ -1,0 +1,1 @@
+"""Models of many centers: EigenPro and SketchySAGA."""

@@ -1,0 +1,67 @@
+"""Error and residual of an iterative solver against CPU seconds and kernel evaluations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from gramian.kernels import Kernel
+from gramian.problems import NystromProblem, Problem
+from gramian.solvers import State
+
+from .results import Row
+
+FIRST, GROWTH = 2.0, 1.6
+"""CPU seconds at which a curve is first measured, and the factor to the next time."""
+
+RESIDUAL_ROWS = 2000
+"""Rows on which the residual is measured."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A set, its kernel and penalty, and CPU seconds for each method."""
+
+    name: str
+    kernel: Callable[[int], Kernel]
+    penalty: float
+    seconds: float
+    metric: str
+
+
+def watched(
+    problem: Problem, states: Iterator[State], case: Case, test: Callable[[torch.Tensor], float]
+) -> list[Row]:
+    """Return error and residual by CPU seconds and kernel evaluations; looking costs nothing."""
+    curve: list[Row] = []
+    meter, due, spent, last = problem.K.meter, FIRST, 0.0, -1
+    start, first = time.process_time(), meter.evaluations
+    for state in states:
+        spent = time.process_time() - start
+        if spent < due and spent < case.seconds:
+            continue
+        count, away = meter.evaluations, time.process_time()
+        if state.iteration > 0 and state.iteration != last:
+            row = {"seconds": spent, "evaluations": count - first, "iteration": state.iteration}
+            curve.append(row | {"error": test(state.coef)} | residual(problem, state.coef))
+            last = state.iteration
+        meter.evaluations = count
+        start += time.process_time() - away
+        due = max(due, spent) * GROWTH
+        if spent >= case.seconds:
+            break
+    return curve
+
+
+def residual(problem: Problem, coef: torch.Tensor) -> Row:
+    """Return the relative residual on some rows: the whole one costs as much as an iteration."""
+    if isinstance(problem, NystromProblem):
+        return {}
+    n = len(problem.rhs)
+    rows = torch.randperm(n, generator=torch.Generator().manual_seed(1))[:RESIDUAL_ROWS]
+    rhs, coef = problem.rhs[rows].double(), coef.double()
+    left = rhs - problem.K.double()[rows] @ coef - problem.ridge * coef[rows]
+    return {"residual": float(left.norm() / rhs.norm())}

@@ -1,0 +1,52 @@
+"""Processes: the memory of this one, and a fresh one for work whose memory is measured."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+
+def in_fresh_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``work(*arguments)``, computed by a process started for it."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def resident_bytes() -> int:
+    """Return the resident set of this process."""
+    return _status_bytes("RSS")
+
+
+def peak_bytes() -> int:
+    """Return the largest resident set since the process, or `reset_peak`, started."""
+    return _status_bytes("HWM")
+
+
+def reset_peak() -> None:
+    """Let the peak start again from the resident set of now."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def bytes_before_work() -> int:
+    """Return the resident set after a garbage collection, and reset the peak."""
+    gc.collect()
+    reset_peak()
+    return resident_bytes()
+
+
+def trim_heap() -> None:
+    """Return freed memory to the system, where the C library can; a fit would reuse it unseen."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _status_bytes(field: str) -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(status.split(f"Vm{field}:")[1].split()[0]) * 1024

@@ -1,0 +1,1 @@
+"""Kernel ridge regression on real sets beside scikit-learn."""

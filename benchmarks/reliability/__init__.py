@@ -1,0 +1,1 @@
+"""Faults, plans, bounded memory and installation."""

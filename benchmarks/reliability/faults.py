@@ -1,0 +1,372 @@
+"""Faults: kills, damaged files, full disks, two processes, and memory over many fits."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import pickle
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import torch
+
+from gramian import KernelModel, KernelRidge, estimators, kernels, landmarks, solvers
+from gramian.callbacks import Checkpoint, load_state, save_state
+from gramian.data import check_finite, open_rows
+from gramian.operators import KernelOperator
+from gramian.problems import FullProblem, NystromProblem
+from gramian.solvers import State, max_iterations, solve
+
+from ..lib.process import resident_bytes
+from ..lib.results import Row
+from ..lib.tables import Tables
+from .damaged_files import damaged, outcomes
+
+N, M, D = 200, 40, 3
+KILLED: dict[str, tuple[dict[str, Any], int]] = {
+    "falkon": ({}, 20),
+    "pcg": ({}, 20),
+    "askotch": ({"block": 20}, 60),
+    "eigenpro2": ({"batch": 20, "subsample": 100}, 20),
+    "eigenpro3": ({"batch": 20}, 20),
+    "sketchysaga": ({"batch": 20}, 20),
+}
+"""Iterative solvers with their parameters and iterations."""
+
+MUTANTS = {"model": 400, "state": 400, "parquet": 200, "npy": 200, "csv": 200}
+"""Damaged copies of each kind of file."""
+
+TITLES = ("Kills", "Damaged files", "Full disks", "Two processes", "Memory")
+NOTES = """\
+Kills: kill -9 of a fit at random times, resumed from its checkpoint, which is written in each
+iteration; `identical` counts resumed fits with the coefficients of the whole one, bit by bit.
+Damaged files: half of them at random (bits, swaps, cuts, zeros, moved and doubled bytes), half in
+their structure; of models and checkpoints a quarter is edited with the digest put right. CSV and
+.npy have no checksums, so that numbers may change unseen there. Memory: resident size after 5 and
+after 40 fits in one process."""
+
+
+def child(work: Callable[[], Any], kill_after: float | None = None) -> Any:
+    """Return what `work` returns in a forked child, an exception as its text; None if killed."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        try:
+            said = work()
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        with open(writer, "wb") as pipe:
+            pickle.dump(said, pipe)
+        os._exit(0)
+    os.close(writer)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(pid, signal.SIGKILL)
+    with open(reader, "rb") as pipe:
+        content = pipe.read()
+    os.waitpid(pid, 0)
+    with contextlib.suppress(EOFError, pickle.UnpicklingError):
+        return pickle.loads(content)
+    return None
+
+
+def problem_for(name: str) -> Any:
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(N, D, generator=rng)
+    y = torch.stack([X[:, 0].sin(), X[:, 1] * X[:, 2]], dim=1)
+    K = KernelOperator(kernels.Gaussian(1.5), X, X)
+    if FullProblem in solvers.make(name).problem_types:
+        return FullProblem(K, y, 1e-4)
+    return NystromProblem.at(K, torch.arange(M), y, 1e-4)
+
+
+def fitted(name: str, path: Path) -> np.ndarray:
+    settings, iterations = KILLED[name]
+    problem, solver, checkpoint = (
+        problem_for(name),
+        solvers.make(name, **settings),
+        Checkpoint(path),
+    )
+    state = checkpoint.restore(problem, solver)
+    stop = [max_iterations(iterations)]
+    result = solve(problem, solver, stop=stop, callbacks=[checkpoint], state=state)
+    coef: np.ndarray = result.state.coef.numpy().copy()
+    return coef
+
+
+def leftovers(folder: Path) -> int:
+    return sum(name.endswith(".part") for name in os.listdir(folder))
+
+
+def kills(name: str, count: int, folder: Path) -> Row:
+    rng, row = random.Random(name), {"solver": name, "kills": count, "identical": 0, "at": []}
+    start = time.perf_counter()
+    whole = child(lambda: fitted(name, folder / "whole"))
+    seconds = time.perf_counter() - start
+    for i in range(count):
+        path = folder / f"{name}{i}"
+        child(lambda path=path: fitted(name, path), kill_after=rng.uniform(0.2, 1.0) * seconds)
+        row["at"].append(load_state(path).iteration if path.exists() else -1)
+        resumed = child(lambda path=path: fitted(name, path))
+        row["identical"] += isinstance(resumed, np.ndarray) and np.array_equal(resumed, whole)
+    last = KILLED[name][1]
+    row["before the end"] = sum(at < last for at in row["at"])
+    row["at"] = " ".join(map(str, sorted(row["at"])))
+    return row | {"left over": leftovers(folder)}
+
+
+def mid_write(count: int, folder: Path) -> Row:
+    """Kill a process that does nothing but write a state of 2 MB."""
+    path, rng = folder / "state", random.Random(1)
+    states = [State(i, torch.full((1 << 18, 1), float(i), dtype=torch.float64)) for i in (1, 2)]
+    save_state(path, states[0])
+
+    def write() -> None:
+        while True:
+            for state in states:
+                save_state(path, state)
+
+    left = whole = 0
+    for _ in range(count):
+        child(write, kill_after=rng.uniform(0.02, 0.3))
+        left += leftovers(folder)
+        state = load_state(path)
+        whole += bool((state.coef == state.iteration).all())
+        save_state(path, states[0])
+    row = {"solver": "mid-write", "kills": count, "identical": whole}
+    return row | {"at": f"{left} files left by kills", "left over": leftovers(folder)}
+
+
+# --- damaged files -------------------------------------------------------------------------------
+
+
+def tables_and_model(folder: Path) -> KernelModel:
+    """Write the files that will be damaged, and return a model of their columns."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, D))
+    table = pa.table({name: X[:, j] for j, name in enumerate("abc")})
+    codec = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(
+        table, folder / "x.parquet", row_group_size=100, write_page_checksum=True, **codec
+    )
+    pyarrow.csv.write_csv(table, folder / "x.csv")
+    np.save(folder / "x.npy", X)
+    est = KernelRidge(landmarks=30, lengthscale=1.5, penalty=1e-4, random_state=0)
+    model = est.fit(X, np.sin(X[:, 0])).model_
+    model.save(folder / "x.model")
+    fitted("sketchysaga", folder / "x.state")
+    return model
+
+
+def damage(kind: str, count: int, folder: Path) -> Row:
+    model = tables_and_model(folder)
+    new = np.random.default_rng(1).standard_normal((50, D))
+
+    def predicted(path: Path) -> np.ndarray:
+        return KernelModel.load(path).predict(new).numpy()
+
+    def resumed(path: Path) -> np.ndarray:
+        return fitted("sketchysaga", path)
+
+    def applied(path: Path) -> np.ndarray:
+        rows = open_rows(path)
+        check_finite(rows)
+        return model.predict(rows).numpy()
+
+    use, key, tensor = {
+        "model": (predicted, "gramian", "coef"),
+        "state": (resumed, "gramian_state", "coef"),
+    }.get(kind, (applied, None, ""))
+    path = folder / f"x.{kind}"
+    mutants = damaged(path, count, 0, key, tensor)
+    counts, said = outcomes(mutants, use, use(path))
+    return {
+        "file": kind,
+        "mutants": count,
+        **counts,
+        "bugs said": "; ".join(sorted(set(said)))[:200],
+    }
+
+
+# --- disks, processes, memory --------------------------------------------------------------------
+
+
+def disks(folder: Path) -> list[Row]:
+    model = tables_and_model(folder)
+    small, closed = folder / "small", folder / "closed"
+    small.mkdir()
+    closed.mkdir()
+
+    def limited() -> str:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+        return tried(folder / "x.model")
+
+    def tried(path: Path) -> str:
+        before = path.read_bytes() if path.exists() else None
+        try:
+            model.save(path)
+        except OSError as error:
+            after = path.read_bytes() if path.exists() else None
+            kept = before == after and not leftovers(path.parent)
+            return f"OSError, old file {'kept' if kept else 'LOST'}: {error.strerror}"
+        return "saved"
+
+    def nobody() -> str:
+        os.setgid(65534)
+        os.setuid(65534)
+        return tried(closed / "model")
+
+    rows = [{"fault": "RLIMIT_FSIZE", "outcome": child(limited)}]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(small)]
+    outcome = "not tried: this user may not mount a file system"
+    with contextlib.suppress(OSError):
+        if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+            (small / "ballast").write_bytes(bytes(4096))
+            outcome = child(lambda: tried(small / "model"))
+            subprocess.run(["umount", str(small)], check=False)
+    rows.append({"fault": "ENOSPC", "outcome": outcome})
+    closed.chmod(0o555)
+    outcome = child(nobody if os.getuid() == 0 else lambda: tried(closed / "model"))
+    rows.append({"fault": "read-only folder", "outcome": outcome})
+    closed.chmod(0o755)
+    for row in rows:
+        row["outcome"] = str(row["outcome"]).replace(str(folder), "")
+    return rows
+
+
+def two_processes(name: str, folder: Path) -> Row:
+    """Fit twice at once with one checkpoint."""
+    whole = child(lambda: fitted(name, folder / "whole"))
+    path = folder / "shared"
+
+    def other() -> Any:
+        pid = os.fork()  # the second one
+        coef = fitted(name, path)
+        if pid == 0:
+            np.save(folder / "second.npy", coef)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        return coef
+
+    first = child(other)
+    second = np.load(folder / "second.npy")
+    same = sum(np.array_equal(coef, whole) for coef in (first, second))
+    return {"solver": name, "processes": 2, "identical": same, "left over": leftovers(folder)}
+
+
+def works() -> dict[str, Callable[[], Any]]:
+    """Return what is repeated: a fit with each solver, selector and estimator."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, D))
+    y = np.sin(X[:, 0])
+    known = {"lengthscale": 1.5, "penalty": 1e-3, "max_iter": 3, "random_state": 0}
+    found: dict[str, Callable[[], Any]] = {}
+    for name in solvers.names():
+        full = FullProblem in solvers.make(name).problem_types
+        given = KernelRidge(solver=name, landmarks=None if full else 30, **known)
+        found[f"solver {name}"] = lambda given=given: given.fit(X, y).predict(X)
+    for name in landmarks.names():
+        given = KernelRidge(landmarks=landmarks.make(name, m=30), **known)
+        found[f"landmarks {name}"] = lambda given=given: given.fit(X, y)
+    for name in estimators.__all__:
+        kind = getattr(estimators, name)
+        if not hasattr(kind, "fit"):
+            continue
+        target = {"KernelRidgeClassifier": y > 0, "KernelCCA": X[:, :2]}.get(name, y)
+        supervised = name in ("KernelRidge", "KernelRidgeClassifier", "KernelCCA")
+        arguments = (X, target) if supervised else (X,)
+        settings = {"penalty": 1e-3} if supervised else {}
+        found[f"estimator {name}"] = lambda kind=kind, a=arguments, s=settings: kind(
+            random_state=0, **s
+        ).fit(*a)
+    return found
+
+
+def growth(work: Callable[[], Any], count: int) -> tuple[float, float]:
+    """Return resident megabytes after five calls and after all of them."""
+    early = 0.0
+    for i in range(count):
+        work()
+        if i == min(4, count - 2):
+            early = resident_bytes() / 1e6
+    return early, resident_bytes() / 1e6
+
+
+class Campaign:
+    """All of it, part by part; what a results file has already is not done again."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.quick = options.quick
+        self.tables = Tables("faults", TITLES, NOTES, options)
+        self.base = Path(tempfile.mkdtemp(prefix="gramian-faults", dir=options.work))
+        self.base.chmod(0o755)
+
+    def folder(self, name: str) -> Path:
+        found = self.base / name.replace(" ", "_")
+        found.mkdir(parents=True)
+        return found
+
+    def kills(self) -> None:
+        for name in KILLED:
+            if not self.tables.has("Kills", solver=name):
+                count = 2 if self.quick else 20
+                self.tables.add("Kills", kills(name, count, self.folder(f"kills {name}")))
+        if not self.tables.has("Kills", solver="mid-write"):
+            self.tables.add("Kills", mid_write(3 if self.quick else 20, self.folder("mid-write")))
+
+    def damage(self) -> None:
+        for kind, count in MUTANTS.items():
+            if not self.tables.has("Damaged files", file=kind):
+                count = 20 if self.quick else count
+                found = child(lambda k=kind, c=count: damage(k, c, self.folder(k)))
+                row = found if isinstance(found, dict) else {"file": kind, "crashed": str(found)}
+                self.tables.add("Damaged files", row)
+
+    def disks(self) -> None:
+        if not self.tables["Full disks"]:
+            self.tables.add("Full disks", *disks(self.folder("disks")))
+
+    def processes(self) -> None:
+        for name in ("falkon", "askotch"):
+            if not self.tables.has("Two processes", solver=name):
+                row = two_processes(name, self.folder(f"two {name}"))
+                self.tables.add("Two processes", row)
+
+    def memory(self) -> None:
+        for name, work in works().items():
+            if not self.tables.has("Memory", what=name):
+                found = child(lambda work=work: growth(work, 4 if self.quick else 40))
+                early, late = found if isinstance(found, tuple) else (float("nan"),) * 2
+                said = {} if isinstance(found, tuple) else {"failed": str(found)[:200]}
+                row = {"what": name, "after 5 fits, MB": early, "after 40 fits, MB": late}
+                self.tables.add("Memory", row | {"growth": late / early - 1} | said)
+
+
+def main(options: argparse.Namespace) -> None:
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)  # a child has none of its parent's threads
+    campaign = Campaign(options)
+    try:
+        campaign.kills()
+        campaign.damage()
+        campaign.disks()
+        campaign.processes()
+        campaign.memory()
+    finally:
+        shutil.rmtree(campaign.base, ignore_errors=True)
