@@ -19,12 +19,12 @@ from torch import Tensor
 
 from gramian.data import (
     Cast,
+    Complement,
     ParquetRows,
     RowSource,
     Select,
     Standardized,
     Subset,
-    Without,
     as_rows,
 )
 
@@ -193,14 +193,18 @@ SOURCES: dict[str, tuple[Callable[[Path], Any], torch.dtype, bool]] = {
     "subset": (lambda tmp: Subset(as_rows(X[::-1].astype(np.float32)), EVERY.flip(0)), F32, False),
     "subset parquet": (lambda tmp: Subset(as_rows(one_file(tmp)), EVERY), F32, True),
     "subset sparse": (lambda tmp: Subset(as_rows(sparse("csr", np.uint8)), EVERY), F32, False),
-    "without": (lambda tmp: Without(as_rows(padded()), EXTRA), F32, False),
-    "without parquet": (lambda tmp: Without(as_rows(padded_parquet(tmp)), EXTRA), F32, True),
-    "without sparse": (
-        lambda tmp: Without(as_rows(scipy.sparse.csr_array(padded())), EXTRA),
+    "complement": (lambda tmp: Complement(as_rows(padded()), EXTRA), F32, False),
+    "complement parquet": (lambda tmp: Complement(as_rows(padded_parquet(tmp)), EXTRA), F32, True),
+    "complement sparse": (
+        lambda tmp: Complement(as_rows(scipy.sparse.csr_array(padded())), EXTRA),
         F32,
         False,
     ),
-    "without nothing": (lambda tmp: Without(as_rows(X.astype(np.int8)), EXTRA[:0]), F32, False),
+    "complement nothing": (
+        lambda tmp: Complement(as_rows(X.astype(np.int8)), EXTRA[:0]),
+        F32,
+        False,
+    ),
     "select": (
         lambda tmp: Select(as_rows(X[:, [2, 0, 1]].astype(np.float32)), [1, 2, 0]),
         F32,

@@ -14,9 +14,9 @@ import scipy.sparse
 import torch
 
 from gramian.data import (
+    Complement,
     Standardized,
     Subset,
-    Without,
     as_rows,
     check_finite,
     convert,
@@ -325,4 +325,4 @@ def test_a_sequential_source_wants_increasing_rows(tmp_path: Path, index: list[i
 @pytest.mark.parametrize("index", [[4], [-1], [2, 1], [1, 1], [0, 1, 2, 3]])
 def test_rows_that_cannot_be_left_out(index: list[int]) -> None:
     with pytest.raises((ValueError, IndexError), match=r"increasing|No row is left|0 \.\. 3"):
-        Without(as_rows(np.ones((4, 2))), torch.tensor(index))
+        Complement(as_rows(np.ones((4, 2))), torch.tensor(index))

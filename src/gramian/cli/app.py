@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import FitOptions, taking
+from .options import FitOptions, options_from
 from .report import show
 
 app = typer.Typer(
@@ -34,7 +34,7 @@ def gramian(
 
 
 @app.command()
-@taking(FitOptions)
+@options_from(FitOptions)
 def fit(
     data: Data,
     options: FitOptions,
@@ -69,7 +69,7 @@ def fit(
 
 
 @app.command()
-@taking(FitOptions)
+@options_from(FitOptions)
 def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     """Say what a fit would need: solver, landmarks, memory, kernel evaluations, seconds."""
     from .plan import plan as run

@@ -24,7 +24,7 @@ from ..problems import Problem
 from ..solvers import State
 from . import parsing
 from .estimator import check, make_estimator
-from .messages import say
+from .messages import message
 from .options import FitOptions
 from .outputs import check_outputs
 from .report import Report, to_json
@@ -84,11 +84,13 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
         why = reason(error)
         with contextlib.suppress(OSError):  # the terminal may be gone
             if checkpoint is None:
-                say("", f"{why}; nothing is saved. With --checkpoint FILE, a fit can be resumed")
+                message(
+                    "", f"{why}; nothing is saved. With --checkpoint FILE, a fit can be resumed"
+                )
             elif checkpoint.exists():
-                say("", f"{why}; to go on from {checkpoint}, run the same command again")
+                message("", f"{why}; to go on from {checkpoint}, run the same command again")
             else:
-                say("", f"{why} before the first iteration; {checkpoint} is not yet written")
+                message("", f"{why} before the first iteration; {checkpoint} is not yet written")
         raise
 
 

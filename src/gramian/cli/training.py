@@ -12,10 +12,10 @@ from torch import Tensor
 
 from ..data import (
     Cast,
+    Complement,
     RowSource,
     Standardizer,
     Subset,
-    Without,
     as_rows,
     check_finite,
     check_magnitude,
@@ -155,7 +155,7 @@ def _split(whole: Examples, share: float, seed: int) -> tuple[Examples, Examples
     stays = np.ones(n, dtype=bool)
     stays[index.numpy()] = False
     return (
-        Examples(Without(whole.rows, index), whole.y[stays]),
+        Examples(Complement(whole.rows, index), whole.y[stays]),
         Examples(Subset(whole.rows, index), whole.y[index.numpy()]),
     )
 

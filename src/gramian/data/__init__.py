@@ -27,9 +27,9 @@ float32, which holds them exactly; everything wider becomes float64. A block may
 array: never write to it.
 
 Sources can be wrapped: `Standardized` scales the features on the way (a `Standardizer` finds mean
-and scale in one pass), `Subset`, `Without` and `Select` pick rows and columns, `Cast` changes the
-type. `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip` change
-them. `gathered` takes rows into memory, or into a file that is mapped if they are too many.
+and scale in one pass), `Subset`, `Complement` and `Select` pick rows and columns, `Cast` changes
+the type. `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip`
+change them. `gathered` takes rows into memory, or into a file that is mapped if they are too many.
 `check_finite` looks for missing values, and for the target among the features. For the command
 line, `open_rows`, `read_targets`, `feature_columns`, `write_table` and `convert` read and write
 whole tables; `sample_path` finds the small real data sets that ship with the package.
@@ -43,6 +43,7 @@ from .augment import Augmentation, crop_flip, mixup, noise
 from .base import RowSource
 from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
+from .complement import Complement
 from .convert import convert
 from .mapped import gathered, scratch, stored
 from .parquet import ParquetRows
@@ -54,7 +55,6 @@ from .standardizer import Standardizer
 from .tables import feature_columns, open_rows, table_schema, write_table
 from .targets import read_targets
 from .transform import Cast, Standardized
-from .without import Without
 
 __all__ = [
     "EPOCH_STRIDE",
@@ -62,6 +62,7 @@ __all__ = [
     "Augmentation",
     "Batches",
     "Cast",
+    "Complement",
     "ParquetRows",
     "RowSource",
     "Select",
@@ -71,7 +72,6 @@ __all__ = [
     "Standardizer",
     "Subset",
     "TableRows",
-    "Without",
     "as_rows",
     "check_copies",
     "check_finite",

@@ -15,10 +15,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .ahead import one_ahead
 from .array import check_matrix
 from .arrow import Columns, fill
 from .base import RowSource, check_index, check_size
+from .prefetch import prefetch
 
 _BATCH_NUMBERS = 1 << 18  # decoded at a time, all columns together: 2 MB of float64
 _BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
@@ -227,7 +227,7 @@ class ParquetRows(RowSource):
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         blocks = self._assemble(size)
-        return one_ahead(blocks) if self.read_ahead and size < self.shape[0] else blocks
+        return prefetch(blocks) if self.read_ahead and size < self.shape[0] else blocks
 
     def _assemble(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         n, d = self.shape

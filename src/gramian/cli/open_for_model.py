@@ -10,7 +10,7 @@ from ..data.tables import kind_of
 from ..model import KernelModel
 
 
-def open_for(model: KernelModel, data: Path, target: str | None = None) -> RowSource:
+def open_for_model(model: KernelModel, data: Path, target: str | None = None) -> RowSource:
     """Open a table with the columns that a model was trained on, and no missing values in them.
 
     They are found by name. If the model or the table has no names (``.npy``): all columns but the

@@ -1,4 +1,4 @@
-"""All rows of another source except a few."""
+"""Rows of another source, except those that are held out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from .base import RowSource, check_index, check_size, slices
 
 
-class Without(RowSource):
+class Complement(RowSource):
     """The rows of another source that are not held out, in order.
 
     The complement of ``Subset(rows, index)``, for training beside validation: it stores what is
