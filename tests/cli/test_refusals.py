@@ -141,7 +141,7 @@ def test_missing_option(error, train):
 def test_a_file_that_is_not_there(refused, tmp_path):
     assert "There is no file" in refused(data=tmp_path / "none.parquet")
     assert "There is no file" in refused(data=tmp_path / "none.csv")
-    assert "Cannot tell what" in refused(data=tmp_path / "none.xlsx")
+    assert "cannot tell what" in refused(data=tmp_path / "none.xlsx")
 
 
 @pytest.mark.parametrize("more", [(), ("--no-standardize",), ("--validation", 0.3)])

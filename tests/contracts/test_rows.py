@@ -1,10 +1,12 @@
-"""What every row source must do, whatever it wraps: a new one is tested by a line in `SOURCES`."""
+"""What every row source must do, whatever it wraps: a new one is tested by a line in `SOURCES`,
+and a new table format by being registered."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,10 @@ from gramian.data import (
     Standardized,
     Subset,
     as_rows,
+    open_rows,
+    write_table,
 )
+from gramian.data.formats import WritableFormat, formats
 
 N, D = 23, 3
 NAMES = ("a", "b", "c")
@@ -212,6 +217,20 @@ SOURCES: dict[str, tuple[Callable[[Path], Any], torch.dtype, bool]] = {
     ),
     "standardized": (lambda tmp: standardized(X.astype(np.float32) / 2), F32, False),
     "standardized sparse": (lambda tmp: standardized(sparse("csr", np.float64) / 2), F64, False),
+}
+
+
+def written(tmp: Path, name: str) -> RowSource:
+    """Open a table that the format of that name has written."""
+    path = tmp / f"x{formats[name].suffixes[0]}"
+    write_table(path, dict(zip(NAMES, X.T.astype(np.float64), strict=True)))
+    return open_rows(path)
+
+
+SOURCES |= {
+    f"format {name}": (partial(written, name=name), F64, found.named)
+    for name in formats
+    if issubclass(found := formats[name], WritableFormat)
 }
 SIZES = (1, 7, N - 1, N, N + 1, 1000)
 

@@ -75,7 +75,11 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "generator": ((i for i in range(3)), TypeError, "type generator"),
     "nothing": (None, TypeError, "NoneType"),
     "csv": ("data.csv", ValueError, "gramian convert data.csv data.parquet"),
-    "unknown file": (Path("data.xyz"), ValueError, "Cannot tell what data.xyz is"),
+    "unknown file": (
+        Path("data.xyz"),
+        ValueError,
+        "cannot tell what data.xyz is: expected a name ending in",
+    ),
     "missing npy": ("nowhere/x.npy", FileNotFoundError, "There is no file nowhere/x.npy"),
     "missing parquet": ("nowhere/x.parquet", FileNotFoundError, "There is no file"),
 }

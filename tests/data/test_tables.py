@@ -158,7 +158,9 @@ def test_predicted_labels(tmp_path: Path, kind: str) -> None:
 
 def test_unknown_formats(tmp_path: Path) -> None:
     for act in (table_schema, lambda p: write_table(p, {}), lambda p: convert(p, "x.npy")):
-        with pytest.raises(ValueError, match=r"expected a name ending in \.parquet, \.csv, \.npy"):
+        with pytest.raises(
+            ValueError, match=r"expected a name ending in \.csv, .*\.npy, .*\.parquet"
+        ):
             act(tmp_path / "x.xls")
 
 

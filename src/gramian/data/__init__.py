@@ -17,10 +17,10 @@ tensor([[8., 9.],
         [0., 1.]], dtype=torch.float64)
 
 `as_rows` is the only entrance. It takes NumPy arrays of any layout, torch tensors, pandas and Arrow
-tables, SciPy sparse matrices (which stay sparse), and paths: a ``.npy`` file is memory-mapped, a
-Parquet file or directory is read from front to back in every pass (`random_access` is False, and
-`take` costs a pass). Nothing is copied as a whole. What cannot be a matrix of numbers is refused
-here, in words, and nowhere else.
+tables, SciPy sparse matrices (which stay sparse), and paths of the `formats` that there are: a
+``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back in every pass
+(`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. What cannot be a
+matrix of numbers is refused here, in words, and nowhere else.
 
 Blocks are tensors of float32 or float64: float32 stays float32; small integers and booleans become
 float32, which holds them exactly; everything wider becomes float64. A block may be a view of your
@@ -34,7 +34,8 @@ change them. `gathered` takes rows into memory, or into a file that is mapped if
 line, `open_rows`, `read_targets`, `feature_columns`, `write_table` and `convert` read and write
 whole tables; `sample_path` finds the small real data sets that ship with the package.
 
-To add a format, write one class with `blocks` and `take`, and one branch in `as_rows`.
+A new kind of rows is one class with `blocks` and `take`, and one branch in `as_rows`; a new kind of
+file is one class in `formats`.
 """
 
 from .array import ArrayRows
