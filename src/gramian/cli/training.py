@@ -83,7 +83,7 @@ class Training:
 
     def _check_held_out(self) -> None:
         if self.held_out is not None:
-            check_finite(self.held_out.rows, "The table for validation")
+            check_finite(self.held_out.rows, "the table for validation")
 
     def standardized(self) -> Training:
         """Return the same with features, and the target of a regression, standardised.

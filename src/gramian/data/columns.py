@@ -16,10 +16,10 @@ def check_columns(path: str | Path, names: Sequence[str], wanted: Sequence[str])
     """Refuse names that the table does not have, or has twice, and say which it has."""
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise ValueError(f"{path} has no column {listed(missing)}; {it_has(names, missing[0])}.")
+        raise ValueError(f"{path} has no column {listed(missing)}; {it_has(names, missing[0])}")
     twice = sorted({name for name in wanted if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{path} has several columns named {listed(twice)}: rename them.")
+        raise ValueError(f"{path} has several columns named {listed(twice)}: rename them")
 
 
 def collected(parts: Iterable[pa.Array], path: Path, name: str, length: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def collected(parts: Iterable[pa.Array], path: Path, name: str, length: int) -> 
     chunks = (_values(part, path, name) for part in parts if len(part))
     first = next(chunks, None)
     if first is None:
-        raise ValueError(f"{path} has 0 rows, but at least one is needed.")
+        raise ValueError(f"{path} has 0 rows, but at least one is needed")
     if first.dtype.kind == "U":
         return np.concatenate([first, *chunks])
     out = np.empty(length, first.dtype)
@@ -61,7 +61,7 @@ def _values(column: pa.Array, path: Path, name: str) -> np.ndarray:
     # what is missing from a text column of a CSV file is no null but an empty text
     if column.null_count or (values is not None and (values == "").any()):
         raise ValueError(
-            f"{path}: the target '{name}' is missing in some rows (empty or null). Drop these rows."
+            f"{path}: the target '{name}' is missing in some rows (empty or null); drop these rows"
         )
     if values is not None:
         return values
@@ -69,5 +69,5 @@ def _values(column: pa.Array, path: Path, name: str) -> np.ndarray:
         return to_numpy(column).astype(bool)
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not any(test(kind) for test in tests):
-        raise TypeError(f"{path}: the target '{name}' holds neither numbers nor text, but {kind}.")
+        raise TypeError(f"{path}: the target '{name}' holds neither numbers nor text, but {kind}")
     return to_numpy(column)

@@ -31,9 +31,9 @@ class Complement(RowSource):
     def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
         check_index(index, rows.shape[0])
         if bool((index.diff() <= 0).any()):
-            raise ValueError("The numbers of the rows to leave out must be strictly increasing.")
+            raise ValueError("the numbers of the rows to leave out must be strictly increasing")
         if len(index) >= rows.shape[0]:
-            raise ValueError(f"No row is left of {rows.shape[0]} if {len(index)} are left out.")
+            raise ValueError(f"no row is left of {rows.shape[0]} if {len(index)} are left out")
         self.rows = rows
         self.index = index.to("cpu", torch.int64)
         self.shape = (rows.shape[0] - len(index), rows.shape[1])

@@ -49,10 +49,10 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "float32") -
     """
     source, target = Path(source), Path(target)
     if dtype not in FLOATS:
-        raise ValueError(f"dtype is one of {', '.join(FLOATS)}, not {dtype!r}.")
+        raise ValueError(f"dtype is one of {', '.join(FLOATS)}, not {dtype!r}")
     work = _Conversion(source, format_of(source), target, format_to_write(target), dtype)
     if target.is_dir() or source.resolve() == target.resolve():
-        raise ValueError(f"The target {target} must be a file other than the source.")
+        raise ValueError(f"the target {target} must be a file other than the source")
     schema = work.source_format.schema(source)
     try:
         return work.run(schema)
@@ -81,7 +81,7 @@ class _Conversion:
             nonlocal rows
             rows = self._write(part, schema)
             if rows == 0:
-                raise ValueError(f"{self.source} has 0 rows: there is nothing to convert.")
+                raise ValueError(f"{self.source} has 0 rows: there is nothing to convert")
 
         write_atomically(self.target, write)
         return rows
@@ -122,5 +122,5 @@ def _check_overflow(before: pa.Array, after: pa.Array, name: str) -> None:
     infinite = pa.compute.is_inf(after)
     if pa.compute.any(pa.compute.and_not(infinite, pa.compute.is_inf(before))).as_py():
         raise ValueError(
-            f"Column '{name}' has numbers too large for float32: convert with dtype float64."
+            f"column '{name}' has numbers too large for float32: convert with dtype float64"
         )

@@ -66,7 +66,7 @@ class ParquetRows(RowSource):
         self.files, chosen = open_files(path, columns)
         n = sum(file.rows for file in self.files)
         if n == 0:
-            raise ValueError(f"{path} has 0 rows, but at least one is needed.")
+            raise ValueError(f"{path} has 0 rows, but at least one is needed")
         self.shape = check_matrix((n, len(chosen.names)))
         self.dtype = chosen.dtype
         self.feature_names: tuple[str, ...] | None = chosen.names

@@ -59,7 +59,7 @@ class ParquetFile:
         """
         with opened(self.path, max(1 << 14, _BUFFER_BYTES // len(columns))) as file:
             if row_groups(file) != self.groups:
-                raise ValueError(f"{self.path} has changed since it was opened: open it again.")
+                raise ValueError(f"{self.path} has changed since it was opened: open it again")
             yield from file.iter_batches(
                 size, row_groups=groups, columns=list(columns), use_threads=False
             )
@@ -74,8 +74,8 @@ def readable(path: Path) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError) as error:
         raise ValueError(
-            f"{path} cannot be read as Parquet: it is cut off, damaged or of another format. "
-            f"Copy or write it again. (Arrow says: {str(error).splitlines()[0]})"
+            f"{path} cannot be read as Parquet: it is cut off, damaged or of another format; "
+            f"copy or write it again (Arrow says: {str(error).splitlines()[0]})"
         ) from error
 
 
@@ -114,14 +114,12 @@ def parquet_paths(path: str | Path) -> list[Path]:
     """List the file itself, or the ``*.parquet`` files of a directory, sorted by name."""
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"There is no file or directory {path}.")
+        raise FileNotFoundError(f"there is no file or directory {path}")
     if not path.is_dir():
         return [path]
     paths = sorted(filter(belongs, path.iterdir()))
     if not paths:
-        raise ValueError(
-            f"The directory {path} holds no *.parquet files (subfolders not searched)."
-        )
+        raise ValueError(f"the directory {path} holds no *.parquet files (subfolders not searched)")
     return paths
 
 
@@ -152,7 +150,7 @@ def open_files(
         if found != chosen:
             raise ValueError(
                 f"{file.path} and {first.path} differ in columns or types: "
-                f"{_described(found)} against {_described(chosen)}."
+                f"{_described(found)} against {_described(chosen)}"
             )
     return [file for file, _ in opened], chosen
 

@@ -74,7 +74,7 @@ def _file_rows(path: Path, columns: Sequence[str | int] | None) -> RowSource:
     found = format_of(path)
     if found.text:
         raise ValueError(
-            f"{path} is text, which is slow to read again and again. Convert it once: "
+            f"{path} is text, which is slow to read again and again; convert it once: "
             f"gramian convert {path} {path.with_suffix('.parquet')}"
         )
     return found.rows(path, _as_names(columns))
@@ -111,12 +111,12 @@ def _as_names(columns: Sequence[str | int] | None) -> list[str] | None:
 
 def _as_array(x: Any) -> np.ndarray | Tensor:
     if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("Masked arrays are not read, as the mask would be lost: x.filled(np.nan).")
+        raise TypeError("masked arrays are not read, as the mask would be lost: x.filled(np.nan)")
     if isinstance(x, Tensor | np.ndarray):
         return x
     if isinstance(x, Sequence) or hasattr(x, "__array__"):
         return np.asarray(x)
     raise TypeError(
-        f"Cannot read rows from an object of type {type(x).__name__}: expected an array, a table, "
-        "a sparse matrix, a path, or a RowSource."
+        f"cannot read rows from an object of type {type(x).__name__}: expected an array, a table, "
+        "a sparse matrix, a path, or a RowSource"
     )

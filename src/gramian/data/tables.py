@@ -54,7 +54,7 @@ def feature_columns(
     check_columns(path, names, features)
     both = [name for name in features if name in target]
     if both:
-        raise ValueError(f"Column {', '.join(both)} cannot be a feature and the target at once.")
+        raise ValueError(f"column {', '.join(both)} cannot be a feature and the target at once")
     return tuple(features)
 
 

@@ -38,25 +38,23 @@ def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
     path = Path(path)
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names:
-        raise ValueError("Name at least one target column.")
+        raise ValueError("name at least one target column")
     found = format_of(path)
     check_columns(path, found.schema(path).names, names)
     parts = [_checked(found.column(path, name), path, name) for name in names]
     text = [n for n, part in zip(names, parts, strict=True) if part.dtype.kind == "U"]
     if text and len(parts) > 1:
-        raise TypeError(f"{path}: with several targets all must be numbers, not {', '.join(text)}.")
+        raise TypeError(f"{path}: with several targets all must be numbers, not {', '.join(text)}")
     return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
 
 
 def _checked(values: np.ndarray, path: Path, name: str) -> np.ndarray:
     if values.dtype.kind not in "biufU":
-        raise TypeError(
-            f"{path}: the target '{name}' has type {values.dtype}, not numbers or text."
-        )
+        raise TypeError(f"{path}: the target '{name}' has type {values.dtype}, not numbers or text")
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return values
     bad = np.flatnonzero(~np.isfinite(values))
     raise ValueError(
         f"{path}: the target '{name}' is missing (NaN) or infinite in {len(bad)} rows, the first "
-        f"of them row {bad[0]}. Drop these rows."
+        f"of them row {bad[0]}; drop these rows"
     )

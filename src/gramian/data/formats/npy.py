@@ -76,7 +76,7 @@ class MatrixWriter:
     """
 
     def __init__(self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None) -> None:
-        found = Columns.choose(schema, schema.names, "The table")
+        found = Columns.choose(schema, schema.names, "the table")
         self._dtype = NUMPY_OF[found.dtype] if dtype is None else dtype
         self._file = NpyWriter(path, len(schema), self._dtype)
 
@@ -98,6 +98,6 @@ def _check_exact(values: np.ndarray, dtype: np.dtype[Any], name: str) -> None:
     limit = 2 ** (np.finfo(dtype).nmant + 1)
     if values.dtype.kind in "iu" and len(values) and max(values.max(), -int(values.min())) > limit:
         raise ValueError(
-            f"Column '{name}' has integers beyond {limit:,}, which {dtype} would round: "
-            "convert with dtype float64, or leave the column out."
+            f"column '{name}' has integers beyond {limit:,}, which {dtype} would round: "
+            "convert with dtype float64, or leave the column out"
         )

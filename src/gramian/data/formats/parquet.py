@@ -37,7 +37,7 @@ class Parquet(WritableFormat):
         with opened(first) as file:
             schema = file.schema_arrow
         if len(schema) == 0:
-            raise ValueError(f"{first} has 0 columns, but at least one is needed.")
+            raise ValueError(f"{first} has 0 columns, but at least one is needed")
         return schema
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
@@ -75,5 +75,5 @@ def _check_same(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
     if not found.equals(schema):
         raise ValueError(
             f"{path} differs from the first file in columns or types: "
-            f"{', '.join(found.names)} against {', '.join(schema.names)}."
+            f"{', '.join(found.names)} against {', '.join(schema.names)}"
         )
