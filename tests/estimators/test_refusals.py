@@ -134,7 +134,7 @@ class TestRows:
             "npy": tmp_path / "x.npy",
         }
         column = "'b'" if kind in ("Arrow", "Parquet") else "1"
-        message = rf"X contains {word}.* in row 17, column {column}.*Drop these rows"
+        message = rf"X contains {word}.* in row 17, column {column}.*drop these rows"
         with pytest.raises(ValueError, match=message):
             estimator().fit(inputs[kind], target(estimator))
         est = estimator().fit(X, target(estimator))
