@@ -66,10 +66,10 @@ def test_name_of_does_not_take_a_subclass_for_its_parent():
 
 def test_an_unknown_name_says_what_there_is_and_what_may_be_meant():
     with pytest.raises(
-        ValueError, match=r"unknown tool 'hamer'; known: hammer, saw\. Did you mean"
+        ValueError, match=r"unknown tool 'hamer'; known: hammer, saw; did you mean hammer\?$"
     ):
         toolbox()["hamer"]
-    with pytest.raises(ValueError, match=r"unknown tool 'xylophone'; known: hammer, saw\.$"):
+    with pytest.raises(ValueError, match=r"unknown tool 'xylophone'; known: hammer, saw$"):
         toolbox().make("xylophone")
 
 

@@ -6,7 +6,7 @@ import difflib
 import math
 import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -91,5 +91,10 @@ def listed(names: Sequence[str]) -> str:
 
 def it_has(names: Sequence[str], wanted: str) -> str:
     """Return the names that something has, and the one nearest to what was wanted."""
-    near = difflib.get_close_matches(wanted, names, n=1)
-    return f"it has {listed(names)}" + (f"; did you mean {near[0]}?" if near else "")
+    return f"it has {listed(names)}{did_you_mean(wanted, names)}"
+
+
+def did_you_mean(wanted: object, names: Iterable[str]) -> str:
+    """Return the end of an error about an unknown name: the nearest one; empty if none is near."""
+    near = difflib.get_close_matches(str(wanted), list(names), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

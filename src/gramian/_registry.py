@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
+
+from ._checks import did_you_mean
 
 T = TypeVar("T")
 
@@ -34,11 +35,8 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> type[T]:
         """Return the class called `name`; ValueError with the nearest names if there is none."""
         if name not in self._classes:
-            near = difflib.get_close_matches(str(name), self._classes, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(
-                f"unknown {self.kind} {name!r}; known: {', '.join(sorted(self._classes))}.{hint}"
-            )
+            known, hint = ", ".join(sorted(self._classes)), did_you_mean(name, self._classes)
+            raise ValueError(f"unknown {self.kind} {name!r}; known: {known}{hint}")
         return self._classes[name]
 
     def make(self, name: str, **parameters: Any) -> T:

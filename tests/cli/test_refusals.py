@@ -65,9 +65,9 @@ OPTIONS = {
     "--memory-limit 20MB": "61 landmarks need .* memory_limit is 20 MB",
     "--validation 1.5": "--validation is a fraction between 0 and 1, or a file, not 1.5",
     "--validation 0.001": "--validation 0.001 of 61 rows leaves 61 to learn from and 0 to measure",
-    "--validation none.parquet": "There is no file or directory none.parquet",
+    "--validation none.parquet": "there is no file or directory none.parquet",
     "--features a,b,z": "train.parquet has no column z; it has a, b, c, y",
-    "--features a,y": "Column y cannot be a feature and the target at once",
+    "--features a,y": "column y cannot be a feature and the target at once",
     "--features a --ignore b": "--features and --ignore are two ways to say the same",
     "--ignore a,b,c": "no columns to learn from beside the target 'y'",
     "--ignore z": "has no column z",
@@ -139,9 +139,9 @@ def test_missing_option(error, train):
 
 
 def test_a_file_that_is_not_there(refused, tmp_path):
-    assert "There is no file" in refused(data=tmp_path / "none.parquet")
-    assert "There is no file" in refused(data=tmp_path / "none.csv")
-    assert "Cannot tell what" in refused(data=tmp_path / "none.xlsx")
+    assert "there is no file" in refused(data=tmp_path / "none.parquet")
+    assert "there is no file" in refused(data=tmp_path / "none.csv")
+    assert "cannot tell what" in refused(data=tmp_path / "none.xlsx")
 
 
 @pytest.mark.parametrize("more", [(), ("--no-standardize",), ("--validation", 0.3)])
@@ -188,7 +188,7 @@ def test_a_missing_target(refused, save):
 @pytest.mark.parametrize("more", [(), ("--no-standardize",)])
 def test_a_target_too_small_for_products(refused, save, more):
     said = refused(*more, data=save(y=1e-300 * np.arange(61.0)))
-    assert_says(said, "the target 'y' is 6e-299 in size, .* round to 0: .*Divide the target 'y'")
+    assert_says(said, "the target 'y' is 6e-299 in size, .* round to 0: .*divide the target 'y'")
 
 
 def test_text_for_a_regression(refused, save):

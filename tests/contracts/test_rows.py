@@ -1,10 +1,12 @@
-"""What every row source must do, whatever it wraps: a new one is tested by a line in `SOURCES`."""
+"""What every row source must do, whatever it wraps: a new one is tested by a line in `SOURCES`,
+and a new table format by being registered."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +21,17 @@ from torch import Tensor
 
 from gramian.data import (
     Cast,
+    Complement,
     ParquetRows,
     RowSource,
     Select,
     Standardized,
     Subset,
-    Without,
     as_rows,
+    open_rows,
+    write_table,
 )
+from gramian.data.formats import WritableFormat, formats
 
 N, D = 23, 3
 NAMES = ("a", "b", "c")
@@ -193,14 +198,18 @@ SOURCES: dict[str, tuple[Callable[[Path], Any], torch.dtype, bool]] = {
     "subset": (lambda tmp: Subset(as_rows(X[::-1].astype(np.float32)), EVERY.flip(0)), F32, False),
     "subset parquet": (lambda tmp: Subset(as_rows(one_file(tmp)), EVERY), F32, True),
     "subset sparse": (lambda tmp: Subset(as_rows(sparse("csr", np.uint8)), EVERY), F32, False),
-    "without": (lambda tmp: Without(as_rows(padded()), EXTRA), F32, False),
-    "without parquet": (lambda tmp: Without(as_rows(padded_parquet(tmp)), EXTRA), F32, True),
-    "without sparse": (
-        lambda tmp: Without(as_rows(scipy.sparse.csr_array(padded())), EXTRA),
+    "complement": (lambda tmp: Complement(as_rows(padded()), EXTRA), F32, False),
+    "complement parquet": (lambda tmp: Complement(as_rows(padded_parquet(tmp)), EXTRA), F32, True),
+    "complement sparse": (
+        lambda tmp: Complement(as_rows(scipy.sparse.csr_array(padded())), EXTRA),
         F32,
         False,
     ),
-    "without nothing": (lambda tmp: Without(as_rows(X.astype(np.int8)), EXTRA[:0]), F32, False),
+    "complement nothing": (
+        lambda tmp: Complement(as_rows(X.astype(np.int8)), EXTRA[:0]),
+        F32,
+        False,
+    ),
     "select": (
         lambda tmp: Select(as_rows(X[:, [2, 0, 1]].astype(np.float32)), [1, 2, 0]),
         F32,
@@ -208,6 +217,20 @@ SOURCES: dict[str, tuple[Callable[[Path], Any], torch.dtype, bool]] = {
     ),
     "standardized": (lambda tmp: standardized(X.astype(np.float32) / 2), F32, False),
     "standardized sparse": (lambda tmp: standardized(sparse("csr", np.float64) / 2), F64, False),
+}
+
+
+def written(tmp: Path, name: str) -> RowSource:
+    """Open a table that the format of that name has written."""
+    path = tmp / f"x{formats[name].suffixes[0]}"
+    write_table(path, dict(zip(NAMES, X.T.astype(np.float64), strict=True)))
+    return open_rows(path)
+
+
+SOURCES |= {
+    f"format {name}": (partial(written, name=name), F64, found.named)
+    for name in formats
+    if issubclass(found := formats[name], WritableFormat)
 }
 SIZES = (1, 7, N - 1, N, N + 1, 1000)
 

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from gramian.data import ParquetRows, as_rows
-from gramian.data.ahead import one_ahead
+from gramian.data.prefetch import prefetch
 
 
 def readers() -> list[str]:
@@ -110,7 +110,7 @@ def test_an_error_in_the_reader_reaches_the_consumer_in_turn() -> None:
         yield 2
         raise OSError("the disk is gone")
 
-    walk = one_ahead(items())
+    walk = prefetch(items())
     assert [next(walk), next(walk)] == [1, 2]
     with pytest.raises(OSError, match="the disk is gone"):
         next(walk)
@@ -125,7 +125,7 @@ def test_only_one_item_is_made_in_advance() -> None:
             made.append(i)
             yield i
 
-    for i in one_ahead(items()):
+    for i in prefetch(items()):
         deadline = time.monotonic() + 10
         while len(made) < min(i + 2, 20) and time.monotonic() < deadline:
             time.sleep(0.001)

@@ -131,7 +131,7 @@ def test_bad_entries_are_found_on_the_way(as_sparse: bool) -> None:
 
 
 def test_numbers_whose_squares_overflow() -> None:
-    with pytest.raises(ValueError, match="Column 1 has numbers so large"):
+    with pytest.raises(ValueError, match="column 1 has numbers so large"):
         Standardizer.fit(as_rows(np.array([[1.0, -1e200], [2.0, 1e200]])))
 
 

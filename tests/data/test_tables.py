@@ -68,7 +68,7 @@ def test_columns_that_cannot_be_chosen(tmp_path: Path, suffix: str) -> None:
         feature_columns(path, ["price"])
     with pytest.raises(ValueError, match="has no column z"):
         feature_columns(path, [y], "z")
-    with pytest.raises(ValueError, match=f"Column {y} cannot be a feature and the target"):
+    with pytest.raises(ValueError, match=f"column {y} cannot be a feature and the target"):
         feature_columns(path, [y], [a, y])
     with pytest.raises(ValueError, match="has no column price"):
         read_targets(path, "price")
@@ -158,7 +158,9 @@ def test_predicted_labels(tmp_path: Path, kind: str) -> None:
 
 def test_unknown_formats(tmp_path: Path) -> None:
     for act in (table_schema, lambda p: write_table(p, {}), lambda p: convert(p, "x.npy")):
-        with pytest.raises(ValueError, match=r"expected a name ending in \.parquet, \.csv, \.npy"):
+        with pytest.raises(
+            ValueError, match=r"expected a name ending in \.csv, .*\.npy, .*\.parquet"
+        ):
             act(tmp_path / "x.xls")
 
 
@@ -263,7 +265,7 @@ def test_a_csv_that_is_none(tmp_path: Path, text: str) -> None:
 
 def test_a_csv_that_is_not_there() -> None:
     for act in (open_rows, table_schema, lambda p: convert(p, "x.npy")):
-        with pytest.raises(FileNotFoundError, match=r"There is no file nowhere\.csv"):
+        with pytest.raises(FileNotFoundError, match=r"there is no file nowhere\.csv"):
             act("nowhere.csv")
 
 

@@ -88,7 +88,7 @@ def test_no_file_is_left_and_a_full_disk_is_an_error(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(mapped, "bytes", full, raising=False)
-    with pytest.raises(OSError, match=r"No space left on device\. Set TMPDIR"):
+    with pytest.raises(OSError, match=r"No space left on device; set TMPDIR"):
         scratch((M, D), torch.float32, 0)
 
 

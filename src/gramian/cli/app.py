@@ -7,16 +7,19 @@ from typing import Annotated
 
 import typer
 
-from .options import FitOptions, taking
+from .options import FitOptions, options_from
 from .report import show
 
 app = typer.Typer(
-    help="Kernel ridge regression at any size, from tables in Parquet, CSV or .npy files.",
+    help="Kernel ridge regression at any size, from tables in Parquet, CSV and other files.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-Data = Annotated[Path, typer.Argument(help="Parquet file or directory, CSV, or .npy.")]
+TABLE = "as .parquet, .csv or .npy; `gramian info` lists all formats."
+"""Not asked of the formats: ``--help`` waits for none of them."""
+
+Data = Annotated[Path, typer.Argument(help=f"Table, {TABLE}")]
 Model = Annotated[Path, typer.Argument(help="A model that `gramian fit` wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Memory = Annotated[str, typer.Option(help="Memory for predictions, beside data and libraries.")]
@@ -30,11 +33,11 @@ OUTPUT = "What comes out"
 def gramian(
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
 ) -> None:
-    """Kernel ridge regression at any size, from tables in Parquet, CSV or .npy files."""
+    """Kernel ridge regression at any size, from tables in Parquet, CSV and other files."""
 
 
 @app.command()
-@taking(FitOptions)
+@options_from(FitOptions)
 def fit(
     data: Data,
     options: FitOptions,
@@ -69,7 +72,7 @@ def fit(
 
 
 @app.command()
-@taking(FitOptions)
+@options_from(FitOptions)
 def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     """Say what a fit would need: solver, landmarks, memory, kernel evaluations, seconds."""
     from .plan import plan as run
@@ -81,7 +84,7 @@ def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
 def predict(
     model: Model,
     data: Data,
-    out: Annotated[Path, typer.Option(help="File for predictions: .parquet, .csv or .npy.")],
+    out: Annotated[Path, typer.Option(help=f"File for predictions, {TABLE}")],
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
@@ -122,8 +125,8 @@ def info(
 
 @app.command()
 def convert(
-    source: Annotated[Path, typer.Argument(help="Parquet file or directory, CSV, or .npy.")],
-    target: Annotated[Path, typer.Argument(help="New file: .parquet, .csv or .npy.")],
+    source: Data,
+    target: Annotated[Path, typer.Argument(help=f"New file, {TABLE}")],
     dtype: Annotated[
         str, typer.Option(help="For floating-point columns: float32, float64 or keep.")
     ] = "float32",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from .app import app
-from .messages import messages_on_stderr, say
+from .messages import message, messages_on_stderr
 from .signals import stoppable
 
 BAD_INPUT, INTERRUPTED, BUG = 2, 130, 1
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if "--debug" in arguments:
                 traceback.print_exc()
             code, text = explained(error)
-            say("error", text)
+            message("error", text)
     if came:
         return 128 + came[0]  # as a shell does
     return code if isinstance(code, int) else 0

@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import as_bytes
 from ..data import read_targets
 from ..model import KernelModel
-from .applying import open_for
+from .open_for_model import open_for_model
 from .report import Report
 
 
@@ -22,7 +22,7 @@ def evaluate(model: Path, data: Path, target: str | None, memory_limit: str, eng
         raise ValueError(f"{model} does not say what it predicts: give --target")
     y = read_targets(data, name)
     _check_kind(y, name, loaded)
-    rows = open_for(loaded, data, name)
+    rows = open_for_model(loaded, data, name)
     settings: dict[str, Any] = {
         "engine": engine,
         "memory_bytes": as_bytes(memory_limit, "--memory-limit"),

@@ -23,7 +23,7 @@ from ..model import KernelModel
 from ..problems import Problem
 from ..solvers import State
 from . import parsing
-from .messages import say
+from .messages import message
 from .options import FitOptions
 from .outputs import check_outputs
 from .report import Report, to_json
@@ -81,11 +81,13 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
         why = reason(error)
         with contextlib.suppress(OSError):  # the terminal may be gone
             if checkpoint is None:
-                say("", f"{why}; nothing is saved. With --checkpoint FILE, a fit can be resumed")
+                message(
+                    "", f"{why}; nothing is saved. With --checkpoint FILE, a fit can be resumed"
+                )
             elif checkpoint.exists():
-                say("", f"{why}; to go on from {checkpoint}, run the same command again")
+                message("", f"{why}; to go on from {checkpoint}, run the same command again")
             else:
-                say("", f"{why} before the first iteration; {checkpoint} is not yet written")
+                message("", f"{why} before the first iteration; {checkpoint} is not yet written")
         raise
 
 
@@ -127,7 +129,7 @@ def _fitted(training: Training, options: FitOptions, checkpoint: Checkpoint | No
         fitted = fitting.fit(settings_of(options, callbacks), data, rng=rng)
     for shortfall in (fitted.end_of_path(), fitted.stalled() or fitted.unfinished()):
         if shortfall is not None:
-            say("warning", shortfall)
+            message("warning", shortfall)
     return fitted
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from .. import __version__, kernels, landmarks, solvers
+from ..data.formats import endings
 from ..fitting import machine_memory
 from ..model import KernelModel
 from ..operators import compiled_tiles
@@ -36,6 +37,7 @@ def _about_here() -> Report:
         "compiled_tiles": tiles or "not installed: no C++ compiler was found, or GRAMIAN_NATIVE=0",
         "threads": torch.get_num_threads(),
         "memory_bytes": machine_memory(),
+        "formats": endings(),
         "kernels": kernels.names(),
         "landmarks": landmarks.names(),
         "solvers": solvers.names(),

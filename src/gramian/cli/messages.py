@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import typer
 
 
-def say(kind: str, text: object) -> None:
+def message(kind: str, text: object) -> None:
     """Write one line to stderr, such as ``gramian: warning: ...``; no kind for a remark."""
     words = " ".join(str(text).split())
     typer.echo(f"gramian: {kind}: {words}" if kind else f"gramian: {words}", err=True)
@@ -27,7 +27,7 @@ def messages_on_stderr() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_args, **_more: say("warning", message)
+        warnings.showwarning = lambda warning, *_args, **_more: message("warning", warning)
         logger.addHandler(log)
         logger.setLevel(logging.INFO)
         try:
@@ -40,4 +40,4 @@ def messages_on_stderr() -> Iterator[None]:
 class _Log(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         kind = "" if record.levelno < logging.WARNING else record.levelname.lower()
-        say(kind, record.getMessage())
+        message(kind, record.getMessage())

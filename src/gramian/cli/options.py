@@ -91,7 +91,7 @@ class FitOptions:
             raise ValueError(f"--seed must be at least 0 and below 2**32, not {self.seed}")
 
 
-def taking(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def options_from(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that makes the fields of a dataclass options of a command.
 
     The command gets one instance as the argument ``options``; its other parameters stay its own.

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..data.formats import format_of
+
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path] = ()) -> None:
     """Refuse what could not be written after hours of work, or would overwrite what is read.
@@ -41,7 +43,7 @@ def _check_inputs(name: str, path: Path, inputs: Sequence[Path]) -> None:
     for source in (given.resolve() for given in inputs):
         if whole == source:
             raise ValueError(f"--{name} {path} would overwrite what is read; give another file")
-        if whole.parent == source and whole.suffix == ".parquet":
+        if whole.parent == source and format_of(source).is_part(whole):
             raise ValueError(
                 f"--{name} {path} would become a part of the data in that directory; put it "
                 "elsewhere"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from .._checks import did_you_mean
 
 if TYPE_CHECKING:
     from ..landmarks import Selector
@@ -63,11 +64,9 @@ def _selector(text: str) -> str | Selector:
 
     name, colon, size = text.partition(":")
     if name not in selectors.names():
-        near = difflib.get_close_matches(name, selectors.names(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
         raise ValueError(
             f"unknown --landmarks {text!r}; known: a number, auto, none, "
-            f"{', '.join(selectors.names())}{hint}"
+            f"{', '.join(selectors.names())}{did_you_mean(name, selectors.names())}"
         )
     if not colon:
         return name

@@ -9,9 +9,9 @@ import numpy as np
 
 from .._checks import as_bytes
 from ..data import write_table
-from ..data.tables import kind_of
+from ..data.formats import format_to_write
 from ..model import KernelModel
-from .applying import open_for
+from .open_for_model import open_for_model
 from .outputs import check_outputs
 from .report import Report
 
@@ -20,9 +20,9 @@ def predict(model: Path, data: Path, out: Path, memory_limit: str, engine: str) 
     """Write one column, ``prediction``: numbers, or labels of classes."""
     start = time.perf_counter()
     check_outputs({"out": out}, [model, data])
-    kind_of(out)  # refuses a name that says no format, before any work
+    format_to_write(out)  # refuses a name that says no such format, before any work
     loaded = KernelModel.load(model)
-    rows = open_for(loaded, data)
+    rows = open_for_model(loaded, data)
     memory = as_bytes(memory_limit, "--memory-limit")
     if loaded.classes is None:
         values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()

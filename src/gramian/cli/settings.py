@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from .. import kernels, solvers
-from .._checks import as_bytes
+from .._checks import as_bytes, did_you_mean
 from ..fitting import FitSettings
 from ..operators import choose_engine
 from . import parsing
@@ -47,6 +46,5 @@ def check(options: FitOptions) -> None:
 
 def _check_name(option: str, given: str, known: Sequence[str]) -> None:
     if given not in known:
-        near = difflib.get_close_matches(given, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(given, known)
         raise ValueError(f"unknown --{option} {given!r}; known: {', '.join(known)}{hint}")

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from ..data import (
     Cast,
+    Complement,
     RowSource,
     Standardizer,
     Subset,
-    Without,
     as_rows,
     check_finite,
     check_magnitude,
@@ -113,7 +113,7 @@ class Training:
 
     def _check_held_out(self) -> None:
         if self.held_out is not None:
-            check_finite(self.held_out.rows, "The table for validation")
+            check_finite(self.held_out.rows, "the table for validation")
 
     def standardized(self) -> Training:
         """Return the same with features, and the target of a regression, standardised.
@@ -185,7 +185,7 @@ def _split(whole: Examples, share: float, seed: int) -> tuple[Examples, Examples
     stays = np.ones(n, dtype=bool)
     stays[index.numpy()] = False
     return (
-        Examples(Without(whole.rows, index), whole.y[stays]),
+        Examples(Complement(whole.rows, index), whole.y[stays]),
         Examples(Subset(whole.rows, index), whole.y[index.numpy()]),
     )
 

@@ -17,24 +17,25 @@ tensor([[8., 9.],
         [0., 1.]], dtype=torch.float64)
 
 `as_rows` is the only entrance. It takes NumPy arrays of any layout, torch tensors, pandas and Arrow
-tables, SciPy sparse matrices (which stay sparse), and paths: a ``.npy`` file is memory-mapped, a
-Parquet file or directory is read from front to back in every pass (`random_access` is False, and
-`take` costs a pass). Nothing is copied as a whole. What cannot be a matrix of numbers is refused
-here, in words, and nowhere else.
+tables, SciPy sparse matrices (which stay sparse), and paths of the `formats` that there are: a
+``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back in every pass
+(`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. What cannot be a
+matrix of numbers is refused here, in words, and nowhere else.
 
 Blocks are tensors of float32 or float64: float32 stays float32; small integers and booleans become
 float32, which holds them exactly; everything wider becomes float64. A block may be a view of your
 array: never write to it.
 
 Sources can be wrapped: `Standardized` scales the features on the way (a `Standardizer` finds mean
-and scale in one pass), `Subset`, `Without` and `Select` pick rows and columns, `Cast` changes the
-type. `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip` change
-them. `gathered` takes rows into memory, or into a file that is mapped if they are too many.
+and scale in one pass), `Subset`, `Complement` and `Select` pick rows and columns, `Cast` changes
+the type. `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip`
+change them. `gathered` takes rows into memory, or into a file that is mapped if they are too many.
 `check_finite` looks for missing values, and for the target among the features. For the command
 line, `open_rows`, `read_targets`, `feature_columns`, `write_table` and `convert` read and write
 whole tables; `sample_path` finds the small real data sets that ship with the package.
 
-To add a format, write one class with `blocks` and `take`, and one branch in `as_rows`.
+A new kind of rows is one class with `blocks` and `take`, and one branch in `as_rows`; a new kind of
+file is one class in `formats`.
 """
 
 from .array import ArrayRows
@@ -43,6 +44,7 @@ from .augment import Augmentation, crop_flip, mixup, noise
 from .base import RowSource
 from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
+from .complement import Complement
 from .convert import convert
 from .mapped import gathered, scratch, stored
 from .parquet import ParquetRows
@@ -54,7 +56,6 @@ from .standardizer import Standardizer
 from .tables import feature_columns, open_rows, table_schema, write_table
 from .targets import read_targets
 from .transform import Cast, Standardized
-from .without import Without
 
 __all__ = [
     "EPOCH_STRIDE",
@@ -62,6 +63,7 @@ __all__ = [
     "Augmentation",
     "Batches",
     "Cast",
+    "Complement",
     "ParquetRows",
     "RowSource",
     "Select",
@@ -71,7 +73,6 @@ __all__ = [
     "Standardizer",
     "Subset",
     "TableRows",
-    "Without",
     "as_rows",
     "check_copies",
     "check_finite",

@@ -77,23 +77,23 @@ def check_matrix(shape: tuple[int, ...]) -> tuple[int, int]:
     """
     if len(shape) == 1:
         raise ValueError(
-            f"Expected a 2-D array of shape (rows, features), got a 1-D array of {shape[0]} "
-            "numbers. Reshape your data: x.reshape(-1, 1) for one feature, "
-            "x.reshape(1, -1) for one row."
+            f"expected a 2-D array of shape (rows, features), got a 1-D array of {shape[0]} "
+            "numbers; reshape your data: x.reshape(-1, 1) for one feature, "
+            "x.reshape(1, -1) for one row"
         )
     if len(shape) != 2:
-        raise ValueError(f"Expected a 2-D array of shape (rows, features), got shape {shape}.")
+        raise ValueError(f"expected a 2-D array of shape (rows, features), got shape {shape}")
     if shape[0] == 0:
-        raise ValueError(f"Found 0 rows (shape {shape}), but at least one is needed.")
+        raise ValueError(f"found 0 rows (shape {shape}), but at least one is needed")
     if shape[1] == 0:
-        raise ValueError(f"Found 0 columns (shape {shape}), but at least one feature is needed.")
+        raise ValueError(f"found 0 columns (shape {shape}), but at least one feature is needed")
     return shape[0], shape[1]
 
 
 def check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None:
     """Refuse a list of feature names that does not fit the number of columns."""
     if names is not None and len(names) != d:
-        raise ValueError(f"Got {len(names)} feature names for {d} columns.")
+        raise ValueError(f"got {len(names)} feature names for {d} columns")
     return None if names is None else tuple(names)
 
 

@@ -47,7 +47,7 @@ class Columns:
         wanted : sequence of str, or None
             None stands for all columns, except the index that pandas may have stored along.
         where : str
-            Subject of error messages: the file, or "The table".
+            Subject of error messages: the file, or "the table".
 
         Returns
         -------
@@ -56,15 +56,15 @@ class Columns:
         names = _names(schema) if wanted is None else _found(schema, wanted, where)
         twice = sorted({name for name in names if schema.names.count(name) > 1})
         if twice:
-            raise ValueError(f"{where} has several columns named {', '.join(twice)}: rename them.")
+            raise ValueError(f"{where} has several columns named {', '.join(twice)}: rename them")
         types = [schema.field(name).type for name in names]
         floats = [_float_of(t) for t in types]
         bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]
         if bad:
             raise TypeError(
-                f"{where} has columns that are not numbers: {listed(bad)}. "
-                "Leave them out (columns=[...], on the command line --ignore), or encode them as "
-                "numbers first."
+                f"{where} has columns that are not numbers: {listed(bad)}; "
+                "leave them out (columns=[...], on the command line --ignore), or encode them as "
+                "numbers first"
             )
         dtype = common_float(f for f in floats if f is not None)
         return cls(tuple(names), tuple(str(t) for t in types), dtype)
@@ -78,9 +78,9 @@ def _found(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
     missing = [str(name) for name in wanted if name not in schema.names]
     if missing:
         known = it_has(schema.names, missing[0])
-        raise ValueError(f"{where} has no column {listed(missing)}; {known}.")
+        raise ValueError(f"{where} has no column {listed(missing)}; {known}")
     if len(set(wanted)) < len(wanted):
-        raise ValueError(f"A column is named twice in columns={list(wanted)}.")
+        raise ValueError(f"a column is named twice in columns={list(wanted)}")
     return list(wanted)
 
 
@@ -149,7 +149,7 @@ class TableRows(RowSource):
     """
 
     def __init__(self, table: pa.Table, columns: Sequence[str] | None = None) -> None:
-        chosen = Columns.choose(table.schema, columns, "The table")
+        chosen = Columns.choose(table.schema, columns, "the table")
         self.shape = check_matrix((table.num_rows, len(chosen.names)))
         self.dtype = chosen.dtype
         self.feature_names: tuple[str, ...] | None = chosen.names

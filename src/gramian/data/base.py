@@ -138,7 +138,7 @@ def slices(n: int, size: int) -> Iterator[slice]:
 def check_size(size: int) -> None:
     """Refuse a block size below one."""
     if size < 1:
-        raise ValueError(f"A block needs at least one row, got size={size}.")
+        raise ValueError(f"a block needs at least one row, got size={size}")
 
 
 def check_index(index: Tensor, n: int) -> None:
@@ -147,9 +147,7 @@ def check_index(index: Tensor, n: int) -> None:
         return
     low, high = (int(v) for v in torch.aminmax(index))
     if low < 0 or high >= n:
-        raise IndexError(
-            f"Row numbers must lie in 0 .. {n - 1}, got some between {low} and {high}."
-        )
+        raise IndexError(f"row numbers must lie in 0 .. {n - 1}, got some between {low} and {high}")
 
 
 def comfortable_size(rows: RowSource, numbers: int = 1 << 20) -> int:
@@ -159,5 +157,5 @@ def comfortable_size(rows: RowSource, numbers: int = 1 << 20) -> int:
 
 def _some(result: Tensor | None) -> Tensor:
     if result is None:
-        raise ValueError("This row source gave no blocks, so there is nothing to combine.")
+        raise ValueError("this row source gave no blocks, so there is nothing to combine")
     return result

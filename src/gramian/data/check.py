@@ -83,8 +83,8 @@ class FiniteCheck:
         counts = [f"{k} {word}" for k, word in ((self.nans, "NaN"), (self.infinities, "inf")) if k]
         raise ValueError(
             f"{what} contains {' and '.join(counts)} (NaN stands for missing values, too); "
-            f"the first is {value} in row {row}, {_named(column, self.names)}. Drop these rows or "
-            "fill the gaps."
+            f"the first is {value} in row {row}, {_named(column, self.names)}; drop these rows or "
+            "fill the gaps"
         )
 
 
@@ -138,8 +138,8 @@ class CopyCheck:
         name = _named(int(self._pairs[0, 0]), self._names)
         raise ValueError(
             f"{what} contains the target: {name} equals it in every row, so that a model would "
-            "learn to copy it. Leave that column out (columns=[...] of gramian.data.as_rows, on "
-            "the command line --ignore); an array without names is taken as it is."
+            "learn to copy it; leave that column out (columns=[...] of gramian.data.as_rows, on "
+            "the command line --ignore); an array without names is taken as it is"
         )
 
 
@@ -246,6 +246,6 @@ def check_magnitude(targets: Float[Tensor, "n t"], dtype: torch.dtype, what: str
         raise ValueError(
             f"the largest number of {where} is {size:.2g} in size, and products of such numbers "
             f"{does}: with {str(dtype).removeprefix('torch.')} rows it should be between "
-            f"{1 / most:.0e} and {most:.0e}. Divide {where} by {size:.0e}, and multiply "
-            "predictions by it."
+            f"{1 / most:.0e} and {most:.0e}; divide {where} by {size:.0e}, and multiply "
+            "predictions by it"
         )

@@ -19,7 +19,7 @@ _TO_FLOAT32 = frozenset(
 _TO_FLOAT64 = frozenset({"int32", "uint32", "int64", "uint64", "float64"})
 
 
-def float_for(name: str, what: str = "The data") -> torch.dtype:
+def float_for(name: str, what: str = "the data") -> torch.dtype:
     """Give the type in which numbers of another type are delivered.
 
     float32 and float64 stay; 8- and 16-bit types and booleans become float32, which holds them
@@ -43,12 +43,12 @@ def float_for(name: str, what: str = "The data") -> torch.dtype:
         return torch.float64
     if name.startswith("complex"):
         raise ValueError(
-            f"Complex data not supported: {what} has type {name}; "
-            "pass real and imaginary parts as separate columns."
+            f"complex data not supported: {what} has type {name}; "
+            "pass real and imaginary parts as separate columns"
         )
     raise TypeError(
         f"{what} has type {name}, but features must be numbers; "
-        "convert it first, for example with x.astype('float32'), or leave the column out."
+        "convert it first, for example with x.astype('float32'), or leave the column out"
     )
 
 

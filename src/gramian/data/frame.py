@@ -37,7 +37,7 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
         missing = [str(c) for c in columns if c not in frame.columns]
         if missing:
             known = it_has([str(c) for c in frame.columns], missing[0])
-            raise ValueError(f"The DataFrame has no column {listed(missing)}; {known}.")
+            raise ValueError(f"the DataFrame has no column {listed(missing)}; {known}")
         frame = frame[list(columns)]
     check_matrix(frame.shape)
     _check_types(frame)
@@ -59,9 +59,9 @@ def _check_types(frame: Any) -> None:
     ]
     if bad:
         raise TypeError(
-            f"The DataFrame has columns that are not plain numbers: {listed(bad)}. "
-            "Leave them out, or encode them as numbers first (for example with pd.get_dummies; "
-            "sparse columns with frame.sparse.to_coo())."
+            f"the DataFrame has columns that are not plain numbers: {listed(bad)}; "
+            "leave them out, or encode them as numbers first (for example with pd.get_dummies; "
+            "sparse columns with frame.sparse.to_coo())"
         )
 
 

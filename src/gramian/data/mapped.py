@@ -61,7 +61,7 @@ def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Te
         raise OSError(
             error.errno,
             f"could not write {size:,} bytes to {tempfile.gettempdir()}, where what exceeds the "
-            f"memory is kept: {error.strerror or error}. Set TMPDIR to a folder with room",
+            f"memory is kept: {error.strerror or error}; set TMPDIR to a folder with room",
         ) from error
 
 

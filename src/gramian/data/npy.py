@@ -29,13 +29,13 @@ def open_npy(path: Path) -> np.ndarray:
     memmap
     """
     if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}.")
+        raise FileNotFoundError(f"there is no file {path}")
     try:
         array: np.ndarray = np.lib.format.open_memmap(path, mode="r")
     except UNREADABLE as error:
         raise ValueError(
             f"{path} cannot be read as a NumPy array of numbers: it is cut off, empty, damaged or "
-            f"holds Python objects. Write it again with numpy.save. (NumPy says: {error})"
+            f"holds Python objects; write it again with numpy.save (NumPy says: {error})"
         ) from error
     return array
 
@@ -52,12 +52,12 @@ def open_columns(path: Path) -> np.ndarray:
     if array.ndim not in (1, 2) or 0 in array.shape[1:]:
         raise ValueError(
             f"{path} has shape {array.shape}; a table has shape (rows, columns), with at least "
-            "one column. Reshape it and write it again with numpy.save."
+            "one column; reshape it and write it again with numpy.save"
         )
     if array.dtype.kind not in "biufU" or (array.dtype.itemsize > 8 and array.dtype.kind == "f"):
         raise ValueError(
-            f"{path} has type {array.dtype}, but a table holds numbers of up to 64 bits, or text. "
-            "Write it again with numpy.save(path, x.astype('float64'))."
+            f"{path} has type {array.dtype}, but a table holds numbers of up to 64 bits, or text; "
+            "write it again with numpy.save(path, x.astype('float64'))"
         )
     return array[:, None] if array.ndim == 1 else array
 
@@ -94,7 +94,7 @@ class NpyWriter:
         with self._file:
             self._file.seek(0)
             if self._header() != self._start:
-                raise RuntimeError("The header of the .npy file grew over the data.")
+                raise RuntimeError("the header of the .npy file grew over the data")
 
     def _header(self) -> int:
         facts = {"descr": self._dtype.str, "fortran_order": False, "shape": self._shape}

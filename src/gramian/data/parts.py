@@ -26,7 +26,7 @@ class Select(Blockwise):
     def __init__(self, rows: RowSource, columns: Sequence[int | str]) -> None:
         super().__init__(rows)
         if rows.sparse:
-            raise ValueError("Columns of sparse rows are chosen in SciPy: matrix[:, columns].")
+            raise ValueError("columns of sparse rows are chosen in SciPy: matrix[:, columns]")
         numbers = column_numbers(columns, rows.feature_names, rows.shape[1])
         self.shape = (rows.shape[0], len(numbers))
         if rows.feature_names is not None:
@@ -60,12 +60,12 @@ def column_numbers(
         known = (
             it_has(names, missing[0]) if names else f"there are columns 0 .. {d - 1}, without names"
         )
-        raise ValueError(f"There is no column {listed(missing)}; {known}.")
+        raise ValueError(f"there is no column {listed(missing)}; {known}")
     numbers = tuple(c for c in number_or_same if not isinstance(c, str))
     if not numbers:
-        raise ValueError("Found 0 columns (columns=[]), but at least one feature is needed.")
+        raise ValueError("found 0 columns (columns=[]), but at least one feature is needed")
     if len(set(numbers)) < len(numbers):
-        raise ValueError(f"A column is named twice in columns={list(columns)}.")
+        raise ValueError(f"a column is named twice in columns={list(columns)}")
     return numbers
 
 
@@ -87,7 +87,7 @@ class Subset(RowSource):
 
     def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
         if len(index) == 0:
-            raise ValueError("A subset needs at least one row, got an empty list of row numbers.")
+            raise ValueError("a subset needs at least one row, got an empty list of row numbers")
         check_index(index, rows.shape[0])
         self.rows = rows
         self.index = index.to("cpu", torch.int64)
@@ -124,6 +124,6 @@ def _check_increasing(rows: RowSource, index: Tensor) -> None:
     if bool((index.diff() <= 0).any()):
         raise ValueError(
             f"{rows!r} is read from front to back, so row numbers of a subset must be strictly "
-            "increasing. Sort them (and the targets with them), or convert the data once with "
-            "`gramian convert data.parquet data.npy`."
+            "increasing; sort them (and the targets with them), or convert the data once with "
+            "`gramian convert data.parquet data.npy`"
         )

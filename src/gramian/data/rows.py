@@ -15,9 +15,8 @@ from torch import Tensor
 from .array import ArrayRows
 from .arrow import TableRows
 from .base import RowSource
+from .formats import format_of
 from .frame import frame_rows, is_frame
-from .npy import open_npy
-from .parquet import ParquetRows
 from .parts import Select, column_numbers
 from .sparse import SparseRows
 
@@ -31,7 +30,8 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
         A `RowSource` is given back as it is. Otherwise a NumPy array (also memory-mapped), a
         torch tensor, a pandas DataFrame, an Arrow table (or any table that offers itself as an
         Arrow stream, like those of polars), a SciPy sparse matrix, a list of lists, or the path
-        of a ``.npy`` file, a ``.parquet`` file or a directory of Parquet files.
+        of a table: a ``.npy`` file, a ``.parquet`` file or a folder of these, or a file of
+        another format of `gramian.data.formats` that is no text.
     columns : sequence of str or int, optional
         The columns to use, in this order; all of them by default. Names where the data have
         names, else numbers.
@@ -71,19 +71,13 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
 
 
 def _file_rows(path: Path, columns: Sequence[str | int] | None) -> RowSource:
-    if path.is_dir() or path.suffix in (".parquet", ".pq"):
-        return ParquetRows(path, _as_names(columns))
-    if path.suffix == ".npy":
-        return as_rows(open_npy(path), columns=columns)
-    if path.suffix == ".csv":
+    found = format_of(path)
+    if found.text:
         raise ValueError(
-            f"{path} is text, which is slow to read again and again. Convert it once: "
+            f"{path} is text, which is slow to read again and again; convert it once: "
             f"gramian convert {path} {path.with_suffix('.parquet')}"
         )
-    raise ValueError(
-        f"Cannot tell what {path} is: expected a .npy or .parquet file, or a directory of "
-        "Parquet files."
-    )
+    return found.rows(path, _as_names(columns))
 
 
 def _as_scipy(x: Tensor) -> scipy.sparse.csr_array:
@@ -117,12 +111,12 @@ def _as_names(columns: Sequence[str | int] | None) -> list[str] | None:
 
 def _as_array(x: Any) -> np.ndarray | Tensor:
     if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("Masked arrays are not read, as the mask would be lost: x.filled(np.nan).")
+        raise TypeError("masked arrays are not read, as the mask would be lost: x.filled(np.nan)")
     if isinstance(x, Tensor | np.ndarray):
         return x
     if isinstance(x, Sequence) or hasattr(x, "__array__"):
         return np.asarray(x)
     raise TypeError(
-        f"Cannot read rows from an object of type {type(x).__name__}: expected an array, a table, "
-        "a sparse matrix, a path, or a RowSource."
+        f"cannot read rows from an object of type {type(x).__name__}: expected an array, a table, "
+        "a sparse matrix, a path, or a RowSource"
     )

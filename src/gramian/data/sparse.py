@@ -38,7 +38,7 @@ class SparseRows(RowSource):
 
     def __init__(self, matrix: Any, *, feature_names: Sequence[str] | None = None) -> None:
         self.shape = check_matrix(tuple(matrix.shape))
-        self.dtype = float_for(matrix.dtype.name, "The sparse matrix")
+        self.dtype = float_for(matrix.dtype.name, "the sparse matrix")
         self.feature_names = check_names(feature_names, self.shape[1])
         self._matrix = _canonical(matrix)
         _spend_beta_warning()

@@ -156,6 +156,6 @@ def _check_range(scale: Tensor, names: tuple[str, ...] | None) -> None:
         column = int(bad[0])
         name = column if names is None else f"'{names[column]}'"
         raise ValueError(
-            f"Column {name} has numbers so large that their squares overflow; "
-            "rescale it first, or leave it out."
+            f"column {name} has numbers so large that their squares overflow; "
+            "rescale it first, or leave it out"
         )

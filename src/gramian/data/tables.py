@@ -4,34 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from .._atomic import write_atomically
-from .._checks import it_has, listed
 from .base import RowSource
-from .npy import native, open_columns
-from .parquet import opened, parquet_paths
-from .rows import as_rows
-from .text import csv_schema, read_csv
-
-SUFFIXES = (".parquet", ".csv", ".npy")
-
-
-def kind_of(path: str | Path) -> str:
-    """Give the format of a table: ``".parquet"`` (also for directories), ``".csv"``, ``".npy"``."""
-    path = Path(path)
-    suffix = ".parquet" if path.is_dir() or path.suffix == ".pq" else path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ValueError(f"Cannot tell what {path} is: expected a name ending in {_ENDINGS}.")
-    return suffix
-
-
-_ENDINGS = ", ".join(SUFFIXES)
+from .columns import check_columns
+from .formats import format_of, format_to_write
 
 
 def table_schema(path: str | Path) -> pa.Schema:
@@ -45,20 +25,7 @@ def table_schema(path: str | Path) -> pa.Schema:
     -------
     pyarrow.Schema
     """
-    path = Path(path)
-    kind = kind_of(path)
-    if kind == ".csv":
-        return csv_schema(path)
-    if kind == ".npy":
-        array = open_columns(path)
-        one = pa.string() if array.dtype.kind == "U" else pa.from_numpy_dtype(native(array.dtype))
-        return pa.schema([(str(j), one) for j in range(array.shape[1])])
-    first = parquet_paths(path)[0]
-    with opened(first) as file:
-        schema = file.schema_arrow
-    if len(schema) == 0:
-        raise ValueError(f"{first} has 0 columns, but at least one is needed.")
-    return schema
+    return format_of(path).schema(Path(path))
 
 
 def feature_columns(
@@ -87,22 +54,12 @@ def feature_columns(
     check_columns(path, names, features)
     both = [name for name in features if name in target]
     if both:
-        raise ValueError(f"Column {', '.join(both)} cannot be a feature and the target at once.")
+        raise ValueError(f"column {', '.join(both)} cannot be a feature and the target at once")
     return tuple(features)
 
 
-def check_columns(path: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse names that the table does not have, or has twice, and say which it has."""
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise ValueError(f"{path} has no column {listed(missing)}; {it_has(names, missing[0])}.")
-    twice = sorted({name for name in wanted if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{path} has several columns named {listed(twice)}: rename them.")
-
-
 def open_rows(path: str | Path, columns: Sequence[str] | None = None) -> RowSource:
-    """Open a table of any format as rows; CSV is loaded, everything else streamed or mapped.
+    """Open a table of any format as rows; text is loaded, Parquet streamed, ``.npy`` mapped.
 
     Parameters
     ----------
@@ -113,15 +70,11 @@ def open_rows(path: str | Path, columns: Sequence[str] | None = None) -> RowSour
     -------
     RowSource of shape (n, d)
     """
-    if kind_of(path) != ".csv":
-        return as_rows(path, columns=columns)
-    if columns is not None:
-        check_columns(path, csv_schema(Path(path)).names, columns)
-    return as_rows(read_csv(Path(path), columns), columns=columns)
+    return format_of(path).rows(Path(path), columns)
 
 
 def write_table(path: str | Path, columns: Mapping[str, np.ndarray]) -> None:
-    """Write columns as ``.csv``, ``.parquet`` or ``.npy``: all of the file, or none of it.
+    """Write columns in the format that the name says: all of the file, or none of it.
 
     Parameters
     ----------
@@ -130,18 +83,5 @@ def write_table(path: str | Path, columns: Mapping[str, np.ndarray]) -> None:
     columns : mapping of name to ndarray of shape (n,)
         ``.npy`` keeps no names: it gets the column itself, or the columns side by side.
     """
-    kind = kind_of(path)
-
-    def write(part: Path) -> None:
-        if kind == ".npy":
-            arrays: list[Any] = list(columns.values())
-            with part.open("wb") as file:
-                np.save(file, arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1))
-            return
-        table = pa.table({name: pa.array(values) for name, values in columns.items()})
-        if kind == ".csv":
-            pyarrow.csv.write_csv(table, part)
-        else:
-            pq.write_table(table, part, write_page_checksum=True)
-
-    write_atomically(path, write)
+    found = format_to_write(path)
+    write_atomically(path, lambda part: found.write(part, columns))

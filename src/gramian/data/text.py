@@ -16,12 +16,12 @@ _BLOCK_BYTES = 1 << 22  # of text parsed at a time; types are guessed from the f
 def readable_csv(path: Path) -> Iterator[None]:
     """Explain what Arrow reports about a text that is no table."""
     if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}.")
+        raise FileNotFoundError(f"there is no file {path}")
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
         raise ValueError(
-            f"{path} cannot be read as CSV with a header line, comma-separated, in UTF-8. "
+            f"{path} cannot be read as CSV with a header line, comma-separated, in UTF-8 "
             f"(Arrow says: {str(error).splitlines()[0]})"
         ) from error
 

@@ -56,7 +56,7 @@ class Cast(Blockwise):
     def __init__(self, rows: RowSource, dtype: torch.dtype) -> None:
         super().__init__(rows)
         if dtype not in (torch.float32, torch.float64):
-            raise ValueError(f"Rows are torch.float32 or torch.float64, not {dtype}.")
+            raise ValueError(f"rows are torch.float32 or torch.float64, not {dtype}")
         self.dtype = dtype
 
     def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
@@ -103,14 +103,14 @@ def _check_standards(rows: RowSource, mean: Tensor, scale: Tensor) -> None:
     d = rows.shape[1]
     if mean.shape != (d,) or scale.shape != (d,):
         raise ValueError(
-            f"The rows have {d} features, but the standardisation was made for "
-            f"{mean.numel()} (mean) and {scale.numel()} (scale)."
+            f"the rows have {d} features, but the standardisation was made for "
+            f"{mean.numel()} (mean) and {scale.numel()} (scale)"
         )
     if not bool((scale > 0).all()):
-        raise ValueError("Each feature needs a scale above zero.")
+        raise ValueError("each feature needs a scale above zero")
     if rows.sparse and bool(mean.any()):
         raise ValueError(
-            "Sparse rows cannot be centered without filling their zeros, but the standardisation "
-            "has a mean other than zero, as if made from dense rows. "
-            "Pass dense rows (x.toarray()), or fit with sparse ones."
+            "sparse rows cannot be centered without filling their zeros, but the standardisation "
+            "has a mean other than zero, as if made from dense rows; "
+            "pass dense rows (x.toarray()), or fit with sparse ones"
         )

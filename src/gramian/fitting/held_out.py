@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from ..data import Without
+from ..data import Complement
 from ..problems import NystromProblem
 
 HELD_OUT = 5
@@ -19,7 +19,7 @@ def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
     """Return the problem on the other rows."""
     stays = torch.ones(len(problem.targets), dtype=torch.bool)
     stays[held] = False
-    K = replace(problem.K, rows=Without(problem.K.rows, held))
+    K = replace(problem.K, rows=Complement(problem.K.rows, held))
     weights = None if problem.weights is None else problem.weights[stays]
     return NystromProblem(K, problem.targets[stays], problem.penalty, weights)
 

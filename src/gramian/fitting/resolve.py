@@ -11,6 +11,7 @@ import torch
 
 from .. import kernels, landmarks, solvers
 from ..data import RowSource, as_rows, check_finite
+from ..data.formats import is_table_name
 from ..kernels import Kernel
 from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform
 from ..operators import Engine, choose_engine
@@ -26,9 +27,6 @@ DIRECT_ROWS = 10_000
 
 PCG_ROWS = 400_000
 """Rows up to which it takes PCG: an iteration is 8e10 kernel evaluations there."""
-
-FILES = (".npy", ".parquet", ".pq")
-"""How the names of files end that hold landmarks."""
 
 LEAST_RANK = 100
 """Columns that the preconditioner of PCG must have room for."""
@@ -148,7 +146,7 @@ def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector
     """
     if given is None or isinstance(given, Selector):
         return given
-    if isinstance(given, str) and not given.endswith(FILES):
+    if isinstance(given, str) and not is_table_name(given):
         m = automatic_landmarks(n)
         if given != "auto":
             return landmarks.make(given, m=m)
@@ -205,7 +203,7 @@ def _points(given: Any) -> RowSource:
     if isinstance(given, bool | float) or np.ndim(given) != 2:
         raise ValueError(
             f"landmarks={given!r} is none of: None, a whole number, 'auto', the name of a "
-            "selector, a selector, an array of shape (m, d), a .npy or .parquet file"
+            "selector, a selector, an array of shape (m, d), the path of a table"
         )
     rows = as_rows(given)
     check_finite(rows, "landmarks")  # those in files are looked at once they are read

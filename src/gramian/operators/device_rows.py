@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._sparse import is_sparse
 from ..data import ArrayRows, RowSource
-from ..data.ahead import one_ahead
+from ..data.prefetch import prefetch
 
 Event = Any
 """A `torch.cuda.Event`, or what stands for one; None where there is nothing to wait for."""
@@ -102,7 +102,7 @@ class DeviceRows(RowSource):
         if size >= self.shape[0]:  # nothing to compute beside the only copy
             yield from ((rows, block.to(self.device)) for rows, block in self.rows.blocks(size))
             return
-        for rows, block, event in one_ahead(self._sent(size)):
+        for rows, block, event in prefetch(self._sent(size)):
             if event is not None:
                 stream = torch.cuda.current_stream(self.device)
                 event.wait(stream)

@@ -32,5 +32,5 @@ def sample_path(name: str) -> Path:
     """
     known = sorted(path.stem for path in _FOLDER.glob("*.parquet"))
     if name not in known:
-        raise ValueError(f"There is no sample data set {name!r}; there are {', '.join(known)}.")
+        raise ValueError(f"there is no sample data set {name!r}; there are {', '.join(known)}")
     return _FOLDER / f"{name}.parquet"

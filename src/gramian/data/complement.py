@@ -1,4 +1,4 @@
-"""All rows of another source except a few."""
+"""Rows of another source, except those that are held out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from .base import RowSource, check_index, check_size, slices
 
 
-class Without(RowSource):
+class Complement(RowSource):
     """The rows of another source that are not held out, in order.
 
     The complement of ``Subset(rows, index)``, for training beside validation: it stores what is
@@ -31,9 +31,9 @@ class Without(RowSource):
     def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
         check_index(index, rows.shape[0])
         if bool((index.diff() <= 0).any()):
-            raise ValueError("The numbers of the rows to leave out must be strictly increasing.")
+            raise ValueError("the numbers of the rows to leave out must be strictly increasing")
         if len(index) >= rows.shape[0]:
-            raise ValueError(f"No row is left of {rows.shape[0]} if {len(index)} are left out.")
+            raise ValueError(f"no row is left of {rows.shape[0]} if {len(index)} are left out")
         self.rows = rows
         self.index = index.to("cpu", torch.int64)
         self.shape = (rows.shape[0] - len(index), rows.shape[1])

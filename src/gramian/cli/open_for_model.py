@@ -1,4 +1,4 @@
-"""A model and a table to apply it to: what `predict` and `evaluate` share."""
+"""`open_for_model`: the rows that a model is applied to, for `predict` and `evaluate`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 from .._checks import it_has, listed
 from ..data import RowSource, check_finite, feature_columns, open_rows
-from ..data.tables import kind_of
+from ..data.formats import format_of
 from ..model import KernelModel
 
 
-def open_for(model: KernelModel, data: Path, target: str | None = None) -> RowSource:
+def open_for_model(model: KernelModel, data: Path, target: str | None = None) -> RowSource:
     """Open a table with the columns that a model was trained on, and no missing values in them.
 
     They are found by name. If the model or the table has no names (``.npy``): all columns but the
@@ -24,7 +24,7 @@ def open_for(model: KernelModel, data: Path, target: str | None = None) -> RowSo
 def _columns(model: KernelModel, data: Path, target: str | None) -> tuple[str, ...]:
     there = feature_columns(data, [] if target is None else [target])
     d = model.centers.shape[1]
-    if model.feature_names is not None and kind_of(data) != ".npy":
+    if model.feature_names is not None and format_of(data).named:
         wanted = model.feature_names
     elif len(there) == d:
         return there

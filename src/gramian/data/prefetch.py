@@ -1,4 +1,4 @@
-"""Preparing the next item while the present one is used."""
+"""`prefetch`: the next item is computed while the present one is used."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """Give the items of an iterator, computing one in advance in another thread.
+def prefetch(items: Iterator[T]) -> Iterator[T]:
+    """Yield the items of an iterator, computing one in advance in another thread.
 
     Parameters
     ----------

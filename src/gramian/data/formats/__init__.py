@@ -1,0 +1,32 @@
+"""Formats of tables: each states in one file how its files are told, read and written.
+
+`format_of` and `format_to_write` find the format of a path. Fits, targets, landmarks, `convert` and
+the command line ask these and never look at a suffix themselves, so that a new format is one file
+and one import line here: CONTRIBUTING.md has one from beginning to end. Columns travel as Arrow
+batches, with their types.
+
+>>> format_of("train.parquet").suffixes
+('.parquet', '.pq')
+>>> is_table_name("table.csv"), is_table_name("uniform")
+(True, False)
+"""
+
+from .base import BatchWriter, TableFormat, WritableFormat, formats
+from .choose import endings, format_of, format_to_write, is_table_name
+from .csv import Csv
+from .npy import Npy
+from .parquet import Parquet
+
+__all__ = [
+    "BatchWriter",
+    "Csv",
+    "Npy",
+    "Parquet",
+    "TableFormat",
+    "WritableFormat",
+    "endings",
+    "format_of",
+    "format_to_write",
+    "formats",
+    "is_table_name",
+]

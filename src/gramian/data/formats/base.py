@@ -1,0 +1,150 @@
+"""`TableFormat`: what must be known of a kind of file, so that every fit and command takes it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from ..._registry import Registry
+from ..arrow import TableRows
+from ..base import RowSource
+from ..columns import check_columns, collected
+
+
+class TableFormat(ABC):
+    """Tables in files of one kind, told by the end of their names.
+
+    A subclass sets `suffixes` and implements `schema` and `batches`. That is enough for fits,
+    targets, landmarks, `convert` and `predict`: `rows` and `column` load what they need. A format
+    overrides these two where it can map or stream instead. One that can be written is a
+    `WritableFormat`.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        Ends of the names of such files, in lower case and with their dots; the usual one first.
+    named : bool
+        False if columns have numbers only, ``"0", "1", ...``, as in a matrix.
+    text : bool
+        True if the numbers are text, which is slow to parse in each pass: `as_rows` then asks for
+        a conversion first.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]
+    named: ClassVar[bool] = True
+    text: ClassVar[bool] = False
+
+    def opens(self, path: Path) -> bool:
+        """Return whether a path, which need not exist, is a table of this format."""
+        return self.has_suffix(path.name) and not path.is_dir()
+
+    def has_suffix(self, name: str) -> bool:
+        """Return whether a name ends like those of this format."""
+        return name.lower().endswith(self.suffixes)
+
+    def is_part(self, path: Path) -> bool:
+        """Return whether a file of a folder that is one table belongs to that table."""
+        return False
+
+    @abstractmethod
+    def schema(self, path: Path) -> pa.Schema:
+        """Return names and Arrow types of the columns.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError
+            In words, if there is no such file, or it cannot be read.
+        """
+
+    @abstractmethod
+    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+        """Read some columns of all rows, a little at a time.
+
+        Parameters
+        ----------
+        path : Path
+        schema : pyarrow.Schema
+            All that `schema` found, or a part of it.
+        size : int
+            Rows of a batch at most, where they can be counted before they are read.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            With exactly this schema.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            If `schema` had to guess a type, and a value does not have it: see `widened`.
+        """
+
+    def widened(self, path: Path, schema: pa.Schema) -> pa.Schema:
+        """Return types for the same columns that every value has: these, if they are no guess."""
+        return schema
+
+    def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read columns, which are there, into memory; all of them by default."""
+        schema = self.schema(path)
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+        return pa.Table.from_batches(self.batches(path, schema, 1 << 16), schema)
+
+    def rows(self, path: Path, columns: Sequence[str] | None = None) -> RowSource:
+        """Open columns of numbers as rows; all of them by default."""
+        if columns is not None:
+            check_columns(path, self.schema(path).names, columns)
+        return TableRows(self.load(path, columns), columns)
+
+    def column(self, path: Path, name: str) -> np.ndarray:
+        """Return the values of one column, which is there; see `collected`."""
+        (column,) = self.load(path, [name]).columns
+        return collected(column.chunks, path, name, len(column))
+
+
+@runtime_checkable
+class BatchWriter(Protocol):
+    """Writes a table batch by batch, as the writers of Arrow do."""
+
+    def write(self, batch: pa.RecordBatch) -> Any:
+        """Append the rows of a batch."""
+
+    def close(self) -> Any:
+        """Complete the file."""
+
+
+class WritableFormat(TableFormat):
+    """A `TableFormat` that can be written: what `convert` and predictions go to."""
+
+    @abstractmethod
+    def writer(
+        self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
+    ) -> BatchWriter:
+        """Return a writer of record batches to a new file.
+
+        Parameters
+        ----------
+        path : Path
+            Its name need not end with a suffix.
+        schema : pyarrow.Schema
+            That of the batches.
+        dtype : numpy.dtype, optional
+            For a format that holds one type of numbers: which. If None, the narrowest type that
+            holds them all.
+        """
+
+    def write(self, path: Path, columns: Mapping[str, np.ndarray]) -> None:
+        """Write columns of shape (n,) to a new file."""
+        table = pa.table({name: pa.array(values) for name, values in columns.items()})
+        with closing(self.writer(path, table.schema)) as writer:
+            for batch in table.to_batches():
+                writer.write(batch)
+
+
+formats: Registry[TableFormat] = Registry("table format")

@@ -1,0 +1,103 @@
+"""The format of NumPy's files: one matrix, mapped, whose columns have numbers for names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..array import ArrayRows
+from ..arrow import Columns, to_numpy
+from ..base import RowSource, slices
+from ..dtypes import NUMPY_OF
+from ..npy import NpyWriter, native, open_columns, open_npy
+from ..parts import Select, column_numbers
+from .base import WritableFormat, formats
+
+
+@formats.register("npy")
+class Npy(WritableFormat):
+    """A ``.npy`` file: numbers of one type, or text; an array of shape (n,) is one column."""
+
+    suffixes = (".npy",)
+    named = False
+
+    def schema(self, path: Path) -> pa.Schema:
+        """Return one type for the columns ``"0", "1", ...``; see `TableFormat.schema`."""
+        array = open_columns(path)
+        one = pa.string() if array.dtype.kind == "U" else pa.from_numpy_dtype(native(array.dtype))
+        return pa.schema([(str(j), one) for j in range(array.shape[1])])
+
+    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+        """Copy `size` rows at a time; see `TableFormat.batches`."""
+        array = open_columns(path)
+        chosen = column_numbers(schema.names, None, array.shape[1])
+        for part in slices(len(array), size):
+            columns = [array[part, j].astype(native(array.dtype)) for j in chosen]
+            yield pa.record_batch([pa.array(column) for column in columns], schema=schema)
+
+    def rows(self, path: Path, columns: Sequence[str] | None = None) -> RowSource:
+        """Map the file; see `TableFormat.rows`."""
+        rows = ArrayRows(open_npy(path))
+        return rows if columns is None else Select(rows, columns)
+
+    def column(self, path: Path, name: str) -> np.ndarray:
+        """Copy one column in its type; see `TableFormat.column`."""
+        array = open_columns(path)
+        (number,) = column_numbers([name], None, array.shape[1])
+        return array[:, number].astype(native(array.dtype))
+
+    def writer(
+        self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
+    ) -> MatrixWriter:
+        """Return a `MatrixWriter`; see `WritableFormat.writer`."""
+        return MatrixWriter(path, schema, dtype)
+
+    def write(self, path: Path, columns: Mapping[str, np.ndarray]) -> None:
+        """Write the column itself, of numbers or text; several are laid side by side."""
+        arrays: list[Any] = list(columns.values())
+        with path.open("wb") as file:
+            np.save(file, arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1))
+
+
+class MatrixWriter:
+    """Writes the columns of record batches side by side into a ``.npy`` file.
+
+    Parameters
+    ----------
+    path : Path
+    schema : pyarrow.Schema
+        Of columns of numbers.
+    dtype : numpy.dtype, optional
+        float32 or float64; by default float64 if any column needs it.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None) -> None:
+        found = Columns.choose(schema, schema.names, "the table")
+        self._dtype = NUMPY_OF[found.dtype] if dtype is None else dtype
+        self._file = NpyWriter(path, len(schema), self._dtype)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of a batch."""
+        out = np.empty((batch.num_rows, batch.num_columns), self._dtype)
+        for j, (column, name) in enumerate(zip(batch.columns, batch.schema.names, strict=True)):
+            values = to_numpy(column)
+            _check_exact(values, self._dtype, name)
+            out[:, j] = values
+        self._file.append(out)
+
+    def close(self) -> None:
+        """Complete the file."""
+        self._file.close()
+
+
+def _check_exact(values: np.ndarray, dtype: np.dtype[Any], name: str) -> None:
+    limit = 2 ** (np.finfo(dtype).nmant + 1)
+    if values.dtype.kind in "iu" and len(values) and max(values.max(), -int(values.min())) > limit:
+        raise ValueError(
+            f"column '{name}' has integers beyond {limit:,}, which {dtype} would round: "
+            "convert with dtype float64, or leave the column out"
+        )
