@@ -114,10 +114,10 @@ class TestLandmarks:
         assert torch.equal(problem.landmark_weight, given)
 
     def test_coverage(self):
-        assert nystrom().coverage == pytest.approx(M / N)
+        assert nystrom().covered == pytest.approx(M / N)
         X = normal(3, D)
         more = NystromProblem(KernelOperator(KERNEL, X, normal(7, D)), normal(3, 1), PENALTY)
-        assert more.coverage == 1
+        assert more.covered == 1
 
 
 def test_models_are_the_functions_of_the_coefficients():

@@ -123,7 +123,7 @@ def truth(K: KernelOperator, exact: bool) -> tuple[Tensor, dict[str, Any]]:
             scores = exact_scores(K, PENALTY)
         else:
             rough = Bless(penalty=PENALTY).select(K, rng=torch.Generator().manual_seed(0))
-            d = rough.info["effective_dimension"]
+            d = rough.effective_dimension
             scores, bound, about["rank"] = certified_scores(K, PENALTY, d)
             about["deff at most"] = float(scores.sum()) + bound
     about |= {"effective dimension": float(scores.sum()), "CPU": seconds.cpu}

@@ -156,14 +156,12 @@ class NystromProblem(_Ridge):
     """
 
     landmark_weight: Float[Tensor, " m"] | None = None
-    coverage: float = -1.0
+    coverage: float | None = None
     index: Int[Tensor, " m"] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        n, m = self.K.shape
-        if self.coverage < 0:
-            object.__setattr__(self, "coverage", min(m / n, 1.0))
+        m = self.K.shape[1]
         if self.landmark_weight is not None:
             weight = self.landmark_weight.to(self.targets.device)
             object.__setattr__(self, "landmark_weight", weight)
@@ -187,6 +185,12 @@ class NystromProblem(_Ridge):
         K = replace(K, device=targets.device)
         against = K.against(K.points(index))
         return cls(against, targets, penalty, weights, weight.double(), index=index)
+
+    @property
+    def covered(self) -> float:
+        """The fraction of the rows that equal a landmark: `coverage`, or m / n."""
+        n, m = self.K.shape
+        return min(m / n, 1.0) if self.coverage is None else self.coverage
 
     @property
     def K_mm(self) -> KernelOperator:

@@ -129,7 +129,7 @@ def test_a_number_that_is_none_is_refused(name, m):
 
 
 def test_an_unknown_selector_is_told_the_names():
-    with pytest.raises(ValueError, match=r"unknown selector of landmarks 'unifrom'.*'uniform'"):
+    with pytest.raises(ValueError, match=r"unknown selector of landmarks 'unifrom'; .*did you mean uniform\?"):
         landmarks.make("unifrom", m=3)
 
 
@@ -160,7 +160,7 @@ class TestUniform:
         X = torch.cat([X, X[:1]])  # the first one once more
         chosen = select("uniform", X, 10)
         assert len(chosen.points.unique(dim=0)) == len(chosen.points) == 6
-        assert chosen.info["coverage"] == 1
+        assert chosen.coverage == 1
         first = (chosen.points == X[0]).all(dim=1)
         # a weight is the share of the rows, relative to 1 / m
         share = torch.where(first, copies + 1, copies) / len(X)
@@ -180,7 +180,7 @@ class TestUniform:
         assert len(chosen.points.to_dense().unique(dim=0)) == 6
 
     def test_coverage_is_the_share_of_rows_if_not_all_were_seen(self):
-        assert select("uniform", points(), 9).info["coverage"] == pytest.approx(9 / N)
+        assert select("uniform", points(), 9).coverage == pytest.approx(9 / N)
 
     def test_all_rows_equal(self):
         chosen = select("uniform", torch.ones(30, 2), 4)

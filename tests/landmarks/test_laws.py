@@ -147,7 +147,7 @@ class TestRecursion:
         copies = Dictionary.of(chosen, 40).copies
         torch.testing.assert_close(copies, torch.from_numpy(p)[chosen.index], rtol=1e-8, atol=0)
         assert bool((copies < 1).any())
-        assert float(chosen.info["effective_dimension"]) == pytest.approx(by_half.sum())
+        assert chosen.effective_dimension == pytest.approx(by_half.sum())
 
 
 class TestSqueak:

@@ -60,7 +60,7 @@ def test_all_distinct_rows_weigh_what_they_stand_for(name, m):
     count = (X[:, None] == chosen.points).all(dim=2).sum(dim=0)
     torch.testing.assert_close(chosen.weight, count.double() * (DISTINCT / N), rtol=1e-9, atol=0)
     if name in WEIGHTED:
-        assert chosen.info["coverage"] == pytest.approx(1)
+        assert chosen.coverage == pytest.approx(1)
 
 
 @pytest.mark.usefixtures("unchecked")

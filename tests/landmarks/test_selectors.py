@@ -138,7 +138,7 @@ class TestSizeAndPenalty:
         X = points(100)
         chosen = select(operator(X), "recursive_rls", penalty=1e-2)
         expected = effective_dimension(X, 1e-2)
-        assert chosen.info["effective_dimension"] == pytest.approx(expected)
+        assert chosen.effective_dimension == pytest.approx(expected)
 
     def test_recursion_with_a_kernel_that_is_zero(self):
         X = 1e-200 * points(300)  # products are zero, rows are not equal

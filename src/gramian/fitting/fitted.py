@@ -12,7 +12,7 @@ from torch import Tensor
 from ..model import KernelModel
 from ..operators import Engine
 from ..solvers import Result, Solver
-from ..solvers.stopping import Row
+from ..solvers.stopping import Row, StopReason
 from .penalty_path import PathRow
 from .settings import FitSettings
 
@@ -39,7 +39,7 @@ class Fitted:
         Row numbers of the landmarks, if they are rows.
     iteration : int
         Iterations of the solver, those before a resumption included.
-    reason : str
+    reason : StopReason
         Why it stopped; see `Result`.
     history : list of dict
         A row per state.
@@ -56,7 +56,7 @@ class Fitted:
     path_ended_at_best: bool
     index: Int[Tensor, " m"] | None
     iteration: int
-    reason: str
+    reason: StopReason
     history: list[Row]
     solver_settings: dict[str, Any]
 

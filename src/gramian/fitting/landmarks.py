@@ -86,10 +86,9 @@ def nystrom_problem(
     weight = found.weight
     if data.weights is not None and found.index is not None:
         weight = weight * (data.weights[found.index] / data.weights.mean()).cpu()
-    coverage = found.info.get("coverage", -1.0)
     centers = K.against(K.at_hand(found.points))
     return NystromProblem(
-        centers, data.targets, penalty, data.weights, weight, coverage, found.index
+        centers, data.targets, penalty, data.weights, weight, found.coverage, found.index
     )
 
 

@@ -93,8 +93,15 @@ class LeverageSelector(SizeOrPenalty):
 
 def landmarks_of(K: KernelOperator, level: Level) -> Landmarks:
     """Return the rows of a dictionary as landmarks."""
-    info = {"effective_dimension": level.effective_dimension, "coverage": level.coverage}
-    return level.dictionary.landmarks(K, level.penalty, info)
+    J = level.dictionary
+    return Landmarks(
+        K.points(J.index),
+        J.weights(K.shape[0]),
+        J.index,
+        penalty=level.penalty,
+        coverage=level.coverage,
+        effective_dimension=level.effective_dimension,
+    )
 
 
 def independent(

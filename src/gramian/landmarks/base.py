@@ -27,17 +27,24 @@ class Landmarks:
         1 / (n · probability) of being drawn, probabilities summing to one: ones if uniform.
     index : Tensor of shape (m,), or None
         Their row numbers; None if they are not rows of the data.
-    info : mapping
-        What the selector has learned, for instance ``effective_dimension``.
     penalty : float, or None
         Ridge per sample that this many landmarks correspond to; each selector says how.
+    coverage : float, or None
+        Share of the rows that equal a landmark; None if that was not counted.
+    effective_dimension : float, or None
+        At `penalty`, if the selector estimates it.
+    info : mapping
+        What else the selector has learned; its docstring says what.
     """
 
     points: Float[Tensor, "m d"]
     weight: Float[Tensor, " m"]
     index: Int[Tensor, " m"] | None = None
-    info: Mapping[str, float] = field(default_factory=dict)
+    _: KW_ONLY
     penalty: float | None = None
+    coverage: float | None = None
+    effective_dimension: float | None = None
+    info: Mapping[str, float] = field(default_factory=dict)
 
 
 class Selector(ABC):

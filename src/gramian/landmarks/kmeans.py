@@ -83,9 +83,9 @@ class KMeans(SizeOrPenalty):
         points = clusters.centers.to(K.rows.dtype)
         weight = clusters.sizes.cpu() * (len(points) / n)
         penalty = self.penalty or self._penalty(K, points, weight)
-        info = {"coverage": len(points) / n, "inertia": clusters.inertia}
+        info, coverage = {"inertia": clusters.inertia}, len(points) / n
         points = K.at_hand(gathered(as_rows(points), torch.arange(len(points)), K.host_bytes))
-        return Landmarks(points, weight, None, info, penalty)
+        return Landmarks(points, weight, penalty=penalty, coverage=coverage, info=info)
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:
         return 32 * m * d + 16 * n

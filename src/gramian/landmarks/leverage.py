@@ -9,7 +9,6 @@ dictionaries on the host.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -66,10 +65,9 @@ class Dictionary:
     def __len__(self) -> int:
         return len(self.index)
 
-    def landmarks(self, K: KernelOperator, penalty: float, info: Mapping[str, float]) -> Landmarks:
-        """Return the rows as landmarks of the same weight, up to the factor that makes it one."""
-        n, m = K.shape[0], len(self)
-        return Landmarks(K.points(self.index), m / (n * self.copies), self.index, info, penalty)
+    def weights(self, n: int) -> Float[Tensor, " k"]:
+        """Return what each row stands for as a landmark of n rows, see `Landmarks.weight`."""
+        return len(self) / (n * self.copies)
 
 
 @dataclass(frozen=True)

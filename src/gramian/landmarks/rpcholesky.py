@@ -51,8 +51,8 @@ class RPCholesky(SizeOrPenalty):
     Rows that repeat a landmark are never chosen. If K is of lower rank than m, to rounding, the
     rest are rows drawn uniformly among those that the kernel tells apart from landmarks; they
     change nothing in the span. There are fewer than m landmarks only if there are fewer different
-    rows. `Landmarks.info` has ``rank``, the pivots found, ``trace``, ``residual_trace`` and
-    ``coverage``.
+    rows. `Landmarks.info` has ``rank``, the pivots found,
+    ``trace`` and ``residual_trace``.
 
     Cost: about n m kernel evaluations and n m² multiplications, 8 n m bytes of memory.
 
@@ -109,17 +109,18 @@ class RPCholesky(SizeOrPenalty):
         index = filled(found, 1 if m is None or self.tol else m, cells, rng)
         weight = cells.weights(index) if self.weights == "voronoi" else torch.ones(len(index))
         penalty = self.penalty or max(found.residual_trace, ROUNDING * found.trace) / n
-        return Landmarks(K.points(index), weight.double(), index, info(found, index), penalty)
-
-
-def info(found: PartialCholesky, index: Tensor) -> dict[str, float]:
-    """Return what the factorisation has learned."""
-    return {
-        "rank": float(len(found.pivots)),
-        "trace": found.trace,
-        "residual_trace": found.residual_trace,
-        "coverage": len(index) / len(found.residual),
-    }
+        return Landmarks(
+            K.points(index),
+            weight.double(),
+            index,
+            penalty=penalty,
+            coverage=len(index) / n,
+            info={
+                "rank": float(len(found.pivots)),
+                "trace": found.trace,
+                "residual_trace": found.residual_trace,
+            },
+        )
 
 
 class Cells:

@@ -47,7 +47,8 @@ class Uniform(SizeOrPenalty):
         index, points, times = _first_distinct(K, capped(wanted, n), rng)
         seen = float(times.sum())
         weight = times * (len(times) / seen)
-        return Landmarks(points, weight, index, {"coverage": seen / n}, kappa2 / len(index))
+        penalty = kappa2 / len(index)
+        return Landmarks(points, weight, index, penalty=penalty, coverage=seen / n)
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:
         return 24 * m

@@ -205,7 +205,7 @@ def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
     well below m; the more of all rows the landmarks are, the closer to m it may come.
     """
     q, m = len(P), len(P) + S.shape[1]
-    unseen = 1 - problem.coverage
+    unseen = 1 - problem.covered
     if unseen <= 0:
         return problem.penalty
 

@@ -48,7 +48,7 @@ from .falkon import Falkon, FalkonState
 from .pcg import PCG
 from .saga_state import SagaState
 from .sketchy_saga import SketchySAGA
-from .stopping import Stop, max_iterations, patience, time_limit, tolerance
+from .stopping import Stop, StopReason, max_iterations, patience, time_limit, tolerance
 
 
 def make(name: str, **parameters: Any) -> Solver[Any, Any]:
@@ -91,6 +91,7 @@ __all__ = [
     "Solver",
     "State",
     "Stop",
+    "StopReason",
     "conjugate_gradient",
     "make",
     "max_iterations",

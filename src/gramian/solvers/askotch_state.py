@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .base import State
+from .stopping import StopReason
 
 logger = logging.getLogger("gramian")
 
@@ -57,7 +58,7 @@ class ASkotchState(State):
     seed: int = 0
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> StopReason | None:
         return "diverged" if self.lost else None
 
     def excess(self, mu: float) -> float:

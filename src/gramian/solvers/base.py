@@ -18,7 +18,7 @@ from torch import Tensor
 from .._registry import Registry
 from ..problems import FullProblem, NystromProblem, Problem
 from .cost import ProblemSize
-from .stopping import Row, Stop, max_iterations, tolerance
+from .stopping import Row, Stop, StopReason, max_iterations, tolerance
 
 logger = logging.getLogger("gramian")
 
@@ -28,7 +28,7 @@ ALIGNMENT = 64
 
 @dataclass
 class State:
-    """What a solver has reached: a starting point, and what a subclass adds to go on exactly.
+    """Solver state: enough to resume the iteration bit for bit.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class State:
                 setattr(self, f.name, _like_new(value))
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> StopReason | None:
         """The reason for which the solver itself would stop here; None as long as it would not."""
         return None
 
@@ -220,14 +220,14 @@ class Result:
     Attributes
     ----------
     state : State
-    reason : str
-        "converged", "max_iterations", "time_limit", "no_progress", "callback" or "diverged".
+    reason : StopReason
+        One of "converged", "max_iterations", "time_limit", "no_progress", "callback", "diverged".
     history : list of dict
         A row per state: iteration, seconds (without callbacks), kernel_evaluations, metrics.
     """
 
     state: State
-    reason: str
+    reason: StopReason
     history: list[Row]
 
 
@@ -317,7 +317,9 @@ class _Clock:
         return state
 
 
-def _reason(state: State, history: list[Row], stop: Sequence[Stop], asked: bool) -> str | None:
+def _reason(
+    state: State, history: list[Row], stop: Sequence[Stop], asked: bool
+) -> StopReason | None:
     finite = all(math.isfinite(value) for value in state.metrics.values())
     if not (finite and bool(state.coef.isfinite().all())):
         logger.info("iteration %d: a metric or coefficient is not finite", state.iteration)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._linalg import condition_of_lanczos
 from .base import State, starting_coef
+from .stopping import StopReason
 
 Linear = Callable[[Tensor], Tensor]
 
@@ -56,7 +57,7 @@ class CGState(State):
     least: float = math.inf
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> StopReason | None:
         """No progress, if no column can move though a residual is larger than rounding."""
         left = self.metrics.get("rel_residual", 0.0) > torch.finfo(self.coef.dtype).eps
         return "no_progress" if left and not bool(self.active.any()) else None

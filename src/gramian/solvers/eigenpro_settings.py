@@ -14,6 +14,7 @@ from ..preconditioners import EigenProFactor
 from ..preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
 from .base import State
 from .cost import ProblemSize
+from .stopping import StopReason
 from .streaming import LARGEST_BATCH, LEAST_BATCH, BatchErrors
 
 PATIENCE, STILL = 10, 0.999
@@ -50,7 +51,7 @@ class EigenProState(State):
     lost: bool = False
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> StopReason | None:
         if self.lost:
             return "diverged"
         stuck = self.epochs >= PATIENCE and self.first > 0 and self.least > STILL * self.first

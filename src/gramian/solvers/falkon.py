@@ -18,6 +18,7 @@ from ..problems import NystromProblem
 from .base import Solver, State, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import PANEL_ROWS, ProblemSize
+from .stopping import StopReason
 
 logger = logging.getLogger("gramian")
 
@@ -56,7 +57,7 @@ class FalkonState(State):
     order: Int[Tensor, " k"] = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> StopReason | None:
         return self.cg.verdict
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .base import State
+from .stopping import StopReason
 
 logger = logging.getLogger("gramian")
 
@@ -54,7 +55,7 @@ class SagaState(State):
     settings: dict[str, int | float] = field(default_factory=dict)
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> StopReason | None:
         return "diverged" if self.halvings >= MOST_HALVINGS else None
 
     def diverged(self, mse: float, w: Float[Tensor, "m t"]) -> bool:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
+
+StopReason = Literal[
+    "converged", "max_iterations", "time_limit", "no_progress", "callback", "diverged"
+]
+"""Why a run ended. "converged": the tolerance was reached, or the solution is in closed form."""
 
 Row = dict[str, int | float]
-Stop = Callable[[Sequence[Row]], str | None]
+Stop = Callable[[Sequence[Row]], StopReason | None]
 """Given the history up to now, returns the reason to stop, or None."""
 
 
 def tolerance(tol: int | float, metric: str = "rel_residual") -> Stop:
     """Stop as "converged" once a metric is at most `tol`; rows without it do not count."""
 
-    def rule(history: Sequence[Row]) -> str | None:
+    def rule(history: Sequence[Row]) -> StopReason | None:
         value = history[-1].get(metric)
         return "converged" if value is not None and value <= tol else None
 
@@ -32,7 +38,7 @@ def time_limit(seconds: int | float) -> Stop:
 def patience(metric: str, rounds: int = 5) -> Stop:
     """Stop as "no_progress" when a metric has not reached a new minimum `rounds` times in a row."""
 
-    def rule(history: Sequence[Row]) -> str | None:
+    def rule(history: Sequence[Row]) -> StopReason | None:
         values = [row[metric] for row in history if metric in row]
         if not values:
             return None
