@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 
 from .. import __version__, kernels, landmarks, solvers
+from ..engines import compiled_tiles
+from ..engines.triton_engine import is_usable
 from ..estimators.machine import machine_memory
 from ..model import KernelModel
-from ..operators import compiled_tiles
-from ..operators.triton_engine import is_usable
 from .report import Report
 
 

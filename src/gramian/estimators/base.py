@@ -245,4 +245,6 @@ class KernelRidgeBase(WarmStarted, Planned):
         engine: str | Engine = self.engine_
         if self.engine != "auto" or isinstance(engine, str):
             return engine
-        return engine if engine.covers(self.kernel_, sparse=rows.sparse) else "auto"
+        dtype = torch.promote_types(rows.dtype, self.model_.centers.dtype)
+        covered = engine.covers(self.kernel_, dtype=dtype, sparse=rows.sparse)
+        return engine if covered else "auto"
