@@ -485,7 +485,7 @@ class NoFloat64(TorchEngine):
         return dtype == torch.float32
 
     def device_bytes(self) -> int:
-        return 1 << 20
+        return 1 << 26
 
     def matvec(self, kernel, x, z, v, *, diagonal=None):
         assert x.dtype == torch.float32
@@ -496,8 +496,8 @@ def test_an_operator_says_what_it_computes_with(rng):
     x, v = draw(rng, (41, 3), (29, 2), dtype=torch.float32)
     one, stand_in = NoFloat64(), TorchEngine()
     for given, expected, limit in [
-        (one, stand_in, 1 << 20),
-        (MultiDeviceEngine((one, one)), MultiDeviceEngine((stand_in, stand_in)), 2 << 20),
+        (one, stand_in, 1 << 26),
+        (MultiDeviceEngine((one, one)), MultiDeviceEngine((stand_in, stand_in)), 1 << 27),
     ]:
         with pytest.raises(ValueError, match="has no tiles for rows in float64"):
             KernelOperator(Gaussian(), x.double(), x.double(), given)

@@ -12,49 +12,14 @@ from torch import Tensor
 
 from ..kernels import Kernel
 from ._ranges import PARTS_PER_THREAD, bounds_of, steps, sum_of
+from ._tile_sizes import TILE_COLUMNS, TileSizes
 from ._tiles import Tiles
-from ._workers import default_threads, run
-
-TILE_BYTES = 1 << 22
-"""Size of a tile on the CPU, which stays in the cache."""
-
-DEVICE_TILE_BYTES = 1 << 26
-"""Size of a tile on a GPU, where one operation on it should outweigh the cost of starting it."""
-
-TILE_COLUMNS = 4096
-"""Columns of a tile at most, so that it has some rows, and steps on the way are as small."""
-
-ALL_TILES_BYTES = 1 << 27
-"""The tiles of all workers together: with more than 32 of them, a tile becomes smaller."""
-
-TEMPORARIES = 2
-"""Tiles that the steps from distances to a kernel may take beside the one they fill."""
-
-SYMMETRIC_BYTES = 1 << 20
-"""Size of a square tile of the symmetric product, which is read twice: half the cache of a core."""
-
-MIN_STRIP_ROWS = 32
-"""Rows that share one read of the columns in `normal`, however many columns there are."""
+from ._workers import run
 
 
 @dataclass(frozen=True)
-class Tiled:
-    """The four products of an engine, of tiles of a given size, by some workers on one device.
-
-    Methods and arguments are those of `Engine`.
-
-    Parameters
-    ----------
-    device : str
-    tile_bytes : int, optional
-        What suits the device if None.
-    threads : int, optional
-        Workers on the CPU; as many as torch would use if None.
-    """
-
-    device: str = "cpu"
-    tile_bytes: int | None = None
-    threads: int | None = None
+class Tiled(TileSizes):
+    """The four products of an engine, by torch; arguments are those of `Engine`."""
 
     def matvec(
         self,
@@ -65,8 +30,11 @@ class Tiled:
         *,
         diagonal: int | None = None,
     ) -> Float[Tensor, "b t"]:
+        """Return K v in float64, see `Engine.matvec`."""
+        if is_empty(x, z):
+            return torch.zeros(x.shape[0], v.shape[1], dtype=torch.float64, device=x.device)
         tiles = self._tiles(kernel, x, z, diagonal)
-        rows, cols = self._tile_shape(tiles)
+        rows, cols = self.tile_shape(tiles.m, tiles.dtype.itemsize)
         v = v.to(tiles.device, tiles.dtype)
         columns = [(*column, v[column[0] : column[1]]) for column in tiles.columns(cols)]
 
@@ -93,9 +61,12 @@ class Tiled:
         targets: Float[Tensor, "b t"] | None = None,
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
-        tiles = self._tiles(kernel, x, z, diagonal)
-        rows = self._strip_rows(tiles.m)
+        """Return K' W (K v - y) in float64, see `Engine.normal`."""
         t = given(targets if v is None else v).shape[1]
+        if is_empty(x, z):
+            return torch.zeros(z.shape[0], t, dtype=torch.float64, device=z.device)
+        tiles = self._tiles(kernel, x, z, diagonal)
+        rows = self.strip_rows(tiles.m)
         columns = tiles.columns(TILE_COLUMNS)
         v, weights, targets = (
             None if u is None else u.to(tiles.device, tiles.dtype) for u in (v, weights, targets)
@@ -121,10 +92,13 @@ class Tiled:
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
     ) -> Float[Tensor, "n t"]:
+        """Return k(x, x) v in float64, see `Engine.symmetric`."""
+        if is_empty(x, x):
+            return torch.zeros(v.shape, dtype=torch.float64, device=x.device)
         tiles = self._tiles(kernel, x, x, 0)
-        n, threads = tiles.n, self._threads()
+        n, threads = tiles.n, self.workers()
         v = v.to(tiles.device, tiles.dtype)
-        side = self._square_bytes() // tiles.dtype.itemsize
+        side = self.square_bytes() // tiles.dtype.itemsize
         columns = tiles.columns(min(n, max(math.isqrt(side), 1)))
 
         def part(worker: int) -> Tensor:
@@ -142,14 +116,17 @@ class Tiled:
             return out
 
         workers = range(min(threads, len(columns)))
-        parts = map(part, workers) if not self._on_host else run(threads, part, workers, tiles.stop)
+        parts = map(part, workers) if not self.on_host else run(threads, part, workers, tiles.stop)
         return sum_of(parts).to(x.device)
 
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
     ) -> Float[Tensor, "b m"]:
+        """Return K itself, see `Engine.block`."""
+        if is_empty(x, z):
+            return torch.zeros(x.shape[0], z.shape[0], dtype=x.dtype, device=x.device)
         tiles = self._tiles(kernel, x, z, diagonal)
-        rows, cols = self._tile_shape(tiles)
+        rows, cols = self.tile_shape(tiles.m, tiles.dtype.itemsize)
         out = torch.empty(tiles.n, tiles.m, dtype=tiles.dtype, device=tiles.device)
 
         def part(bounds: tuple[int, int]) -> None:
@@ -162,47 +139,6 @@ class Tiled:
             pass
         return out.to(x.device)
 
-    def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
-        threads, rows = self._threads(), self._strip_rows(m)
-        tile = max(self._tile_bytes(), rows * min(m, TILE_COLUMNS) * itemsize)
-        strip = max(tile, rows * m * itemsize) + TEMPORARIES * tile
-        columns = m * (d + 2) * (itemsize + 8) + m * d * itemsize
-        sums = (threads + 2) * m * t * 8
-        return threads * strip + columns + sums
-
-    def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        ahead = 0 if self._on_host else 2 * d * itemsize
-        return (d * 2 + 2) * itemsize + (d + 2) * 8 * 2 + 3 * t * 8 + ahead
-
-    @property
-    def _on_host(self) -> bool:
-        return torch.device(self.device).type == "cpu"
-
-    def _threads(self) -> int:
-        if not self._on_host:
-            return 1
-        return self.threads or default_threads()
-
-    def _tile_shape(self, tiles: Tiles) -> tuple[int, int]:
-        cols = min(tiles.m, TILE_COLUMNS)
-        return max(self._tile_bytes() // (cols * tiles.dtype.itemsize), 1), cols
-
-    def _tile_bytes(self) -> int:
-        suited = TILE_BYTES if self._on_host else DEVICE_TILE_BYTES
-        size = suited if self.tile_bytes is None else self.tile_bytes
-        return min(size, ALL_TILES_BYTES // self._threads())
-
-    def _square_bytes(self) -> int:
-        most = SYMMETRIC_BYTES if self._on_host else DEVICE_TILE_BYTES
-        return min(self._tile_bytes(), most)
-
-    def _strip_rows(self, m: int) -> int:
-        """Return the rows of a strip of `normal`, which needs all columns of a row at once.
-
-        As many in float64 as in float32: half as many cost more than the larger strip does.
-        """
-        return min(max(self._tile_bytes() // (max(m, 1) * 4), MIN_STRIP_ROWS), 1024)
-
     def _tiles(self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
         x, z = x.to(self.device), z.to(self.device)
         return Tiles.build(kernel, x, z, diagonal)
@@ -210,11 +146,16 @@ class Tiled:
     def _over_rows(
         self, part: Callable[[tuple[int, int]], Tensor | None], tiles: Tiles, rows: int
     ) -> Iterator[Tensor]:
-        threads = self._threads()
+        threads = self.workers()
         bounds = bounds_of(tiles.n, rows, threads * PARTS_PER_THREAD)
-        if not self._on_host:
+        if not self.on_host:
             return map(part, bounds)  # type: ignore[arg-type]
         return run(threads, part, bounds, tiles.stop)  # type: ignore[arg-type]
+
+
+def is_empty(x: Tensor, z: Tensor) -> bool:
+    """Return whether the matrix of these rows and columns has no entries."""
+    return x.shape[0] == 0 or z.shape[0] == 0
 
 
 def _matrix(buffer: Tensor, rows: int, cols: int) -> Tensor:

@@ -22,7 +22,7 @@ from ._compiled import (
 )
 from ._kernels import unscaled
 from ._ranges import PARTS_PER_THREAD, bounds_of, sum_of
-from ._tiled import Tiled, given
+from ._tiled import Tiled, given, is_empty
 from ._workers import default_threads, run
 from .base import Engine
 
@@ -128,8 +128,8 @@ class NativeEngine(Engine):
         *,
         diagonal: int | None = None,
     ) -> Float[Tensor, "b t"]:
-        if _none(x, z):
-            return torch.zeros(x.shape[0], v.shape[1], dtype=torch.float64)
+        if is_empty(x, z):
+            return self._tiled.matvec(kernel, x, z, v)
         factor, tiles = self._compiled(kernel, x, z, diagonal)
         rows, columns = x.detach().contiguous(), tiles.columns(v)
         out = torch.empty(len(x), v.shape[1], dtype=torch.float64)
@@ -152,8 +152,8 @@ class NativeEngine(Engine):
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
         like = given(targets if v is None else v)
-        if _none(x, z):
-            return torch.zeros(len(z), like.shape[1], dtype=torch.float64)
+        if is_empty(x, z):
+            return self._tiled.normal(kernel, x, z, v, targets=targets)
         factor, tiles = self._compiled(kernel, x, z, diagonal)
         columns = None if v is None else tiles.columns(v * factor)
         rows, w, y = x.detach().contiguous(), tiles.rowwise(weights), tiles.rowwise(targets)
@@ -170,8 +170,8 @@ class NativeEngine(Engine):
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
     ) -> Float[Tensor, "n t"]:
-        if _none(x, x):
-            return torch.zeros(v.shape, dtype=torch.float64)
+        if is_empty(x, x):
+            return self._tiled.symmetric(kernel, x, v)
         factor, tiles = self._compiled(kernel, x, x, 0)
         rows, columns = x.detach().contiguous(), tiles.columns(v)
         workers = min(self._threads(), len(x))
@@ -187,8 +187,8 @@ class NativeEngine(Engine):
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
     ) -> Float[Tensor, "b m"]:
-        if _none(x, z):
-            return x.new_empty(x.shape[0], len(z))
+        if is_empty(x, z):
+            return self._tiled.block(kernel, x, z)
         factor, tiles = self._compiled(kernel, x, z, diagonal)
         rows, out = x.detach().contiguous(), torch.empty(len(x), len(z), dtype=x.dtype)
 
@@ -240,8 +240,3 @@ class NativeEngine(Engine):
         bounds = bounds_of(n, MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
         for _ in run(self._threads(), lambda each: part(*each), bounds, tiles.plan.stop):
             pass
-
-
-def _none(x: Tensor, z: Tensor) -> bool:
-    """Return whether their matrix has no entries."""
-    return x.shape[0] == 0 or z.shape[0] == 0

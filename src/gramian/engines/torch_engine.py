@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..kernels import Kernel
-from ._tiled import DEVICE_TILE_BYTES, TILE_BYTES, Tiled
+from ._tile_sizes import DEVICE_TILE_BYTES, TILE_BYTES
+from ._tiled import Tiled
 from .base import Engine
 
 

@@ -17,7 +17,7 @@ from ..kernels._scaled import ScaledKernel
 from ._fused.distances import PRECISIONS
 from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
 from ._kernels import unscaled
-from ._tiled import Tiled, given
+from ._tiled import Tiled, given, is_empty
 from .base import DEVICE_BLOCK, Engine
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class TritonEngine(Engine):
         """Return the factor of a kernel and its tiles, None if they have to be in float64."""
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
         factor, plain = unscaled(kernel)
-        if len(z) == 0 or len(x) == 0:
+        if is_empty(x, z):
             return factor, None
         if not isinstance(plain, ScaledKernel):
             raise TypeError(f"there are no fused tiles of {kernel!r}")

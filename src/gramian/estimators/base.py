@@ -187,7 +187,7 @@ class KernelRidgeBase(WarmStarted, Planned):
         if data.weights is not None and chosen.index is not None:
             weight = weight * (data.weights[chosen.index] / data.weights.mean()).cpu()
         coverage = chosen.info.get("coverage", -1.0)
-        centers = K.against(K.at_hand(chosen.points))
+        centers = K.against(K.on_device(chosen.points))
         return NystromProblem(
             centers, data.targets, penalty, data.weights, weight, coverage, chosen.index
         )

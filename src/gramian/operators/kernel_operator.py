@@ -207,13 +207,13 @@ class KernelOperator(Streaming):
 
     def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
-        return self.at_hand(gathered(self.rows, index, self.host_bytes))
+        return self.on_device(gathered(self.rows, index, self.host_bytes))
 
-    def with_room(self, size: int) -> KernelOperator:
+    def fitting_device(self, size: int) -> KernelOperator:
         """Return this operator, on the host if its device may have no room for so many bytes."""
         return self if size <= self.memory_bytes else replace(self, device=torch.device("cpu"))
 
-    def at_hand(self, points: Tensor) -> Tensor:
+    def on_device(self, points: Tensor) -> Tensor:
         """Return points on the device of this operator, but for what is mapped or sparse."""
         small = points.numel() * points.itemsize <= self.memory_bytes
         return points if is_sparse(points) or not small else points.to(self.device)

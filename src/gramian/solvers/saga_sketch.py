@@ -75,7 +75,7 @@ class Hessian:
         return self._at(both, torch.cat([self.omega[index], self.landmark_weight[chosen]]))
 
     def _at(self, points: Tensor, omega: Tensor) -> Sampled:
-        K = replace(self.K, rows=as_rows(self.K.at_hand(points)))
+        K = replace(self.K, rows=as_rows(self.K.on_device(points)))
         return Sampled(self, materialize(K, self.K.memory_bytes // 2), omega[:, None])
 
 
