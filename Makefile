@@ -47,7 +47,7 @@ demo: $(STAMP)
 # Without compiled tiles what tests them would be skipped: that must be meant.
 # There are as many processes as cores: more threads would only wait for each other.
 test: $(STAMP)
-	@test "$$GRAMIAN_NATIVE" = 0 || $(BIN)/python -c 'import gramian.operators._native' || { \
+	@test "$$GRAMIAN_NATIVE" = 0 || $(BIN)/python -c 'import gramian.engines._native' || { \
 	  echo "make: gramian has no compiled tiles; see the build's log, or set GRAMIAN_NATIVE=0" >&2; exit 1; }
 	@OMP_NUM_THREADS=1 $(PYTEST) $(ARGS)
 

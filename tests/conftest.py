@@ -21,7 +21,7 @@ def pytest_configure() -> None:
     isa = os.environ.get("GRAMIAN_TEST_TILES")
     if not isa:
         return
-    native = import_module("gramian.operators._native")
+    native = import_module("gramian.engines._native")
     engine = import_module("gramian.operators").NativeEngine
     names, check = native.instructions(), engine.__post_init__
     native.instructions = lambda: names[names.index(isa) :]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from safetensors.torch import safe_open, save_file
 from torch import Tensor
@@ -460,6 +461,15 @@ class TestValidate:
         validate = Validate(self.new.numpy(), np.ones(7))
         result = solve(problem, Falkon(), stop=[max_iterations(0)], callbacks=[validate])
         assert result.history[0]["valid_rmse"] == 1
+
+    def test_sparse_rows_beside_dense_ones(self):
+        y, errors = torch.ones(7, 2), []
+        for rows in (self.new, scipy.sparse.csr_array(self.new.numpy())):
+            told = solve(
+                problem_of(), Falkon(), stop=[max_iterations(2)], callbacks=[Validate(rows, y)]
+            )
+            errors.append([row["valid_rmse"] for row in told.history])
+        assert errors[1] == pytest.approx(errors[0], rel=1e-6)
 
     def test_every_few_iterations(self):
         validate = Validate(self.new, torch.ones(7, 2), every=3)

@@ -23,8 +23,8 @@ from torch import Tensor
 from gramian import KernelModel, _tensors, kernels
 from gramian._tensors import write_tensors
 from gramian.data import Standardizer, as_rows
+from gramian.engines.torch_engine import TorchEngine
 from gramian.operators import KernelOperator
-from gramian.operators.torch_engine import TorchEngine
 from gramian.problems import FullProblem
 from gramian.solvers import Direct, solve
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gramian.operators import KeptBlock, KernelOperator
+from gramian.operators import DenseBlock, KernelOperator
 
 
 class StoredSquare(KernelOperator):
@@ -18,8 +18,8 @@ class StoredSquare(KernelOperator):
         return cls(K.kernel, K.rows, K.cols, K.engine, K.memory_bytes, K.meter)
 
     @cached_property
-    def kept(self) -> KeptBlock:
-        return KeptBlock(self.dense())
+    def kept(self) -> DenseBlock:
+        return DenseBlock(self.dense())
 
     @cached_property
     def _wide(self) -> StoredSquare:

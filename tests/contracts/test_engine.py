@@ -16,22 +16,20 @@ from torch import Tensor
 
 from gramian import kernels
 from gramian.data import SparseRows
+from gramian.engines import _tiled, _workers, covering, native_engine
+from gramian.engines._compiled import instructions
+from gramian.engines.torch_engine import torch_on
+from gramian.engines.triton_engine import is_installed as triton_installed
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
 from gramian.operators import (
     Engine,
     KernelOperator,
+    MultiDeviceEngine,
     NativeEngine,
-    SplitEngine,
     TorchEngine,
     TritonEngine,
-    _workers,
     choose_engine,
-    native_engine,
-    torch_engine,
 )
-from gramian.operators._compiled import instructions
-from gramian.operators.torch_engine import torch_on
-from gramian.operators.triton_engine import is_installed as triton_installed
 
 GPU = "cuda" if torch.cuda.is_available() else None
 
@@ -74,7 +72,9 @@ def name(kernel: Kernel) -> str:
 
 @pytest.fixture(params=ENGINES.values(), ids=ENGINES.keys())
 def engine(request) -> Engine:
-    return request.param
+    """Return each engine, or what computes in its stead if it does not cover what the test asks."""
+    asked = {"kernel": Gaussian(), "dtype": torch.float64} | request.node.callspec.params
+    return covering(request.param, asked["kernel"], dtype=asked["dtype"], sparse=False)
 
 
 @pytest.fixture(params=THREADED.values(), ids=THREADED.keys())
@@ -252,6 +252,7 @@ def test_inputs_are_left_alone(engine, kernel, dtype, rng):
 
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if k.sparse_ok], ids=name)
 def test_sparse_rows(engine, kernel, dtype, rng, tol):
+    engine = covering(engine, kernel, dtype=dtype, sparse=True)
     x, z, v, y = draw(rng, (43, 6), (17, 6), (17, 2), (43, 2), dtype=dtype)
     x[torch.rand(x.shape, generator=rng) < 0.7] = 0.0
     x[5] = 0.0
@@ -398,7 +399,7 @@ def test_an_interruption_ends_the_work_of_the_threads(threaded, verb, rng, monke
 
             return _workers.run(threads, watched, items, stop)
 
-        for module in (native_engine, torch_engine):
+        for module in (native_engine, _tiled):
             monkeypatch.setattr(module, "run", run)
         with pytest.raises(KeyboardInterrupt):
             LONG[verb](threaded(1), x)
@@ -449,6 +450,81 @@ def test_works_in_a_forked_child(threaded, rng):
         child.kill()
         child.join()
     assert queue.get() == expected
+
+
+# --- what an engine has no tiles for --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ENGINES.values(), ids=ENGINES.keys())
+@each_kernel
+def test_what_is_not_covered_is_refused_and_never_computed_otherwise(given, kernel, dtype, rng):
+    x, v = draw(rng, (9, 4), (9, 2), dtype=dtype)
+    csr = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(9))
+    for rows in [x, csr] if kernel.sparse_ok else [x]:
+        sparse = rows is csr
+        calls = [
+            lambda rows=rows: given.matvec(kernel, rows, x, v),
+            lambda rows=rows: given.normal(kernel, rows, x, v),
+            lambda rows=rows: given.block(kernel, rows, x),
+            *([] if sparse else [lambda: given.symmetric(kernel, x, v)]),
+        ]
+        if given.covers(kernel, dtype=dtype, sparse=sparse):
+            assert all(call() is not None for call in calls)
+            assert covering(given, kernel, dtype=dtype, sparse=sparse) is given
+            continue
+        for call in calls:
+            with pytest.raises(ValueError, match=r"has no tiles for .*engine='auto'"):
+                call()
+        assert isinstance(covering(given, kernel, dtype=dtype, sparse=sparse), TorchEngine)
+
+
+class NoFloat64(TorchEngine):
+    """An engine for float32 rows, with some memory of its own, as that of a GPU."""
+
+    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
+        return dtype == torch.float32
+
+    def device_bytes(self) -> int:
+        return 1 << 26
+
+    def matvec(self, kernel, x, z, v, *, diagonal=None):
+        assert x.dtype == torch.float32
+        return super().matvec(kernel, x, z, v, diagonal=diagonal)
+
+
+def test_an_operator_says_what_it_computes_with(rng):
+    x, v = draw(rng, (41, 3), (29, 2), dtype=torch.float32)
+    one, stand_in = NoFloat64(), TorchEngine()
+    for given, expected, limit in [
+        (one, stand_in, 1 << 26),
+        (MultiDeviceEngine((one, one)), MultiDeviceEngine((stand_in, stand_in)), 1 << 27),
+    ]:
+        with pytest.raises(ValueError, match="has no tiles for rows in float64"):
+            KernelOperator(Gaussian(), x.double(), x.double(), given)
+        K = KernelOperator(Gaussian(), x, x[:29], given)
+        assert K.engine is K[:5].engine is given
+        double = K.double()
+        assert double.engine == double.T.engine == expected
+        assert (K.memory_bytes, double.memory_bytes) == (1 << 30, limit)
+        K64 = exact(Gaussian(), x, x[:29])
+        torch.testing.assert_close(double @ v.double(), K64 @ v.double(), rtol=0, atol=1e-12)
+
+
+def test_no_rows_and_no_columns_give_products_of_their_shapes(engine, rng):
+    x, v, y = draw(rng, (5, 3), (5, 2), (5, 2))
+    none, nothing = x[:0], v[:0]
+    kernel = Gaussian()
+    assert engine.block(kernel, none, x).shape == (0, 5)
+    assert engine.block(kernel, x, none).shape == (5, 0)
+    for product, expected in [
+        (engine.matvec(kernel, none, x, v), (0, 2)),
+        (engine.matvec(kernel, x, none, nothing), (5, 2)),
+        (engine.normal(kernel, none, x, v, targets=nothing), (5, 2)),
+        (engine.normal(kernel, x, none, nothing, targets=y), (0, 2)),
+    ]:
+        assert product.shape == expected
+        assert product.dtype == torch.float64
+        assert not product.any()
 
 
 # --- numbers that float32 has trouble with -------------------------------------------------------
@@ -507,12 +583,12 @@ def test_the_compiled_engine_is_chosen_where_it_is_installed(dtype):
 
 
 def test_auto_leaves_portable_tiles_aside(monkeypatch):
-    monkeypatch.setattr("gramian.operators._compiled.instructions", lambda: ["portable"])
+    monkeypatch.setattr("gramian.engines.choose.instructions", lambda: ["portable"])
     assert choose_engine("auto", dtype=torch.float32) == TorchEngine()
 
 
 def test_the_compiled_engine_is_not_replaced_where_it_is_missing(dtype, monkeypatch):
-    monkeypatch.setattr("gramian.operators._compiled.MODULE", "gramian.operators._not_there")
+    monkeypatch.setattr("gramian.engines._compiled.MODULE", "gramian.engines._not_there")
     assert choose_engine("auto", dtype=dtype) == TorchEngine()
     with pytest.raises(ValueError, match=r"'native' needs the compiled tiles.*pip install"):
         choose_engine("native", dtype=dtype)
@@ -555,18 +631,25 @@ def test_engines_compute_in_float32_or_float64(spec, bad):
 def test_rows_split_over_engines_give_what_one_gives(dtype, rng, tol):
     """To rounding, as fewer rows are another call of BLAS; to the bit if they are as many."""
     whole = products(TorchEngine(threads=1), rng, dtype)
-    split = products(SplitEngine((TorchEngine(threads=1),) * 2), rng, dtype)
+    split = products(MultiDeviceEngine((TorchEngine(threads=1),) * 2), rng, dtype)
     for one, two in zip(whole, split, strict=True):
         torch.testing.assert_close(one, two, rtol=0, atol=tol(dtype, 50) * float(one.abs().max()))
     assert all(
-        map(torch.equal, products(SplitEngine((TorchEngine(threads=1),) * 2), rng, dtype), split)
+        map(
+            torch.equal,
+            products(MultiDeviceEngine((TorchEngine(threads=1),) * 2), rng, dtype),
+            split,
+        )
     )
 
 
 @pytest.mark.parametrize("n", [1, 2, 41])
 def test_rows_split_over_engines_keep_their_place(n, dtype, rng, tol):
     """Weights, targets, sparse rows and the exact diagonal go with the rows of each part."""
-    one, two = TorchEngine(threads=1), SplitEngine((TorchEngine(threads=1), TorchEngine(threads=2)))
+    one, two = (
+        TorchEngine(threads=1),
+        MultiDeviceEngine((TorchEngine(threads=1), TorchEngine(threads=2))),
+    )
     x, z, v, y = draw(rng, (n, 4), (29, 4), (29, 2), (n, 2), dtype=dtype)
     w, csr = y[:, 0].abs(), SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(n))
     for kernel, rows, diagonal in [(Laplacian(), x, -3), (Gaussian(), x, None), (Linear(), csr, 5)]:
@@ -584,7 +667,7 @@ def test_devices_are_named_together(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     for spec, devices in {"0,1": ["cuda:0", "cuda:1"], "2,00": ["cuda:2", "cuda:0"]}.items():
         chosen = choose_engine(f"torch:cuda:{spec}", dtype=torch.float32)
-        assert isinstance(chosen, SplitEngine)
+        assert isinstance(chosen, MultiDeviceEngine)
         assert [each.device for each in chosen.engines] == devices
     assert choose_engine("torch:cuda:1", dtype=torch.float32) == torch_on("cuda:1")
     with pytest.raises(
@@ -598,7 +681,7 @@ def test_devices_are_named_together(monkeypatch):
 def test_the_meter_counts_what_a_symmetric_product_evaluates(rng):
     x, v = draw(rng, (41, 3), (41, 2), dtype=torch.float32)
     one = TorchEngine(threads=1)
-    for engine, expected in {one: 41 * 42 // 2, SplitEngine((one, one)): 41 * 41}.items():
+    for engine, expected in {one: 41 * 42 // 2, MultiDeviceEngine((one, one)): 41 * 41}.items():
         K = KernelOperator(Gaussian(), x, x, engine)
         torch.testing.assert_close(K @ v, exact(Gaussian(), x, x).float() @ v, rtol=0, atol=1e-5)
         assert K.meter.evaluations == expected
@@ -606,7 +689,7 @@ def test_the_meter_counts_what_a_symmetric_product_evaluates(rng):
 
 def test_an_engine_that_splits_rows_needs_others():
     with pytest.raises(ValueError, match="needs at least one engine to give rows to"):
-        SplitEngine(())
+        MultiDeviceEngine(())
 
 
 def test_scipy_agrees(engine, rng):

@@ -129,7 +129,7 @@ def test_a_number_that_is_none_is_refused(name, m):
 
 
 def test_an_unknown_selector_is_told_the_names():
-    with pytest.raises(ValueError, match=r"unknown selector of landmarks 'unifrom'; .*did you mean uniform\?"):
+    with pytest.raises(ValueError, match=r"of landmarks 'unifrom'; .*did you mean uniform\?"):
         landmarks.make("unifrom", m=3)
 
 

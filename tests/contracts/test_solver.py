@@ -23,8 +23,8 @@ from torch import Tensor
 
 from gramian import kernels, solvers
 from gramian.data import RowSource, as_rows
+from gramian.engines.torch_engine import TorchEngine
 from gramian.operators import KernelOperator
-from gramian.operators.torch_engine import TorchEngine
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import ProblemSize, Solver, State, max_iterations, solve, tolerance
 

@@ -23,6 +23,7 @@ import json, pathlib, resource, sys
 import torch
 from gramian.kernels import Gaussian, Laplacian, Matern52
 from gramian import operators
+from gramian.engines import covering
 from gramian.operators import KernelOperator
 
 n, m, d, t = 80_000, 1_500, 40, 2
@@ -37,7 +38,8 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 def operator(kernel, x, z):
-    return KernelOperator(kernel, x, z, engine, int(sys.argv[1]))
+    covers = covering(engine, kernel, dtype=x.dtype, sparse=False)
+    return KernelOperator(kernel, x, z, covers, int(sys.argv[1]))
 
 def data(n, m, dtype, offset):
     x, z = torch.randn(n, d, dtype=dtype), torch.randn(m, d, dtype=dtype)

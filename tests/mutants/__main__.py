@@ -136,11 +136,11 @@ def _copy(folder: Path) -> Path:
             shutil.copytree(source, folder / name, ignore=ignored)
         else:
             shutil.copy(source, folder / name)
-    script = "import gramian.operators._native as native; print(native.__file__)"
+    script = "import gramian.engines._native as native; print(native.__file__)"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     if found.returncode == 0:
         path = Path(found.stdout.strip())
-        shutil.copy(path, folder / "src" / "gramian" / "operators" / path.name)
+        shutil.copy(path, folder / "src" / "gramian" / "engines" / path.name)
     return folder
 
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from gramian import KernelRidge
 from gramian.data import ArrayRows, RowSource
+from gramian.engines.device_rows import DeviceRows, Staging
 from gramian.kernels import Gaussian
-from gramian.operators import KernelOperator, SplitEngine, TorchEngine
-from gramian.operators.device_rows import DeviceRows, Staging
+from gramian.operators import KernelOperator, MultiDeviceEngine, TorchEngine
 
 ELSEWHERE = "cpu:0"
 """The memory of the process, and still another device than that of its tensors, "cpu"."""
@@ -160,9 +160,9 @@ def test_blocks_respect_the_memory_of_the_device(monkeypatch):
     assert K.memory_bytes > limit
     K @ torch.ones(9, 2)
     assert sizes == [20]
-    two = SplitEngine((K.engine, K.engine))
+    two = MultiDeviceEngine((K.engine, K.engine))
     assert two.device_bytes() == 2 * limit
-    assert SplitEngine((TorchEngine(),)).device_bytes() is None
+    assert MultiDeviceEngine((TorchEngine(),)).device_bytes() is None
 
 
 def test_a_device_without_room_gets_half_of_a_block_once(caplog):

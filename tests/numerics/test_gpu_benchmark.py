@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 import torch
 
+from gramian.engines.triton_engine import is_installed
 from gramian.operators import TritonEngine
-from gramian.operators.triton_engine import is_installed
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="triton is not installed")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

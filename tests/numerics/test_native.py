@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
+from gramian.engines._compiled import distances
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
 from gramian.operators import (
     KernelOperator,
+    MultiDeviceEngine,
     NativeEngine,
-    SplitEngine,
     TorchEngine,
     choose_engine,
     compiled_tiles,
 )
-from gramian.operators._compiled import distances
 
 pytestmark = pytest.mark.skipif(not compiled_tiles(), reason="the compiled tiles are not installed")
 
@@ -171,20 +171,15 @@ def test_products_of_rows_are_used_where_they_keep_the_digits():
         assert distances(Gaussian(), reach, 90, f32) == (True, f64)
 
 
-def test_what_has_no_compiled_tiles_is_handed_to_torch(dtype, rng):
+def test_which_kernels_have_compiled_tiles(dtype):
     engine = NativeEngine(threads=1)
-    x, v = (
-        torch.randn(30, 3, generator=rng, dtype=dtype),
-        torch.randn(30, 2, generator=rng).to(dtype),
-    )
     for kernel in (Gaussian() + Linear(), Gaussian() * Laplacian()):
-        assert not engine.covers(kernel, sparse=False)
-        assert torch.equal(
-            engine.matvec(kernel, x, x, v), TorchEngine(threads=1).matvec(kernel, x, x, v)
-        )
+        assert not engine.covers(kernel, dtype=dtype, sparse=False)
+        with pytest.raises(ValueError, match="engine=NativeEngine has no tiles for"):
+            KernelOperator(kernel, torch.zeros(3, 2), torch.zeros(3, 2), engine)
     for name in kernels.names():
-        assert engine.covers(2.0 * (3.0 * kernels.make(name)), sparse=False)
-        assert not engine.covers(kernels.make(name), sparse=True)
+        assert engine.covers(2.0 * (3.0 * kernels.make(name)), dtype=dtype, sparse=False)
+        assert not engine.covers(kernels.make(name), dtype=dtype, sparse=True)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +196,7 @@ def test_what_has_no_compiled_tiles_is_refused_or_computed_with_another_engine(
 ):
     asked = {"dtype": dtype, "kernel": kernel, "sparse": sparse}
     assert choose_engine("auto", **asked) == TorchEngine()
-    for spec in ("native", NativeEngine(), SplitEngine((NativeEngine(),) * 2)):
+    for spec in ("native", NativeEngine(), MultiDeviceEngine((NativeEngine(),) * 2)):
         with pytest.raises(ValueError, match=f"has no tiles for {what}.*engine='auto'"):
             choose_engine(spec, **asked)
     X = np.random.default_rng(0).standard_normal((60, 3))
@@ -220,6 +215,8 @@ def test_a_model_of_dense_rows_predicts_sparse_ones():
     np.testing.assert_allclose(est.predict(scipy.sparse.csr_array(X)), expected, atol=1e-9)
     asked = KernelRidge(landmarks=20, random_state=0, engine=NativeEngine()).fit(X, X[:, 0])
     assert asked.engine_ == est.engine_ == NativeEngine()
+    with pytest.raises(ValueError, match="engine=NativeEngine has no tiles for sparse rows"):
+        asked.predict(scipy.sparse.csr_array(X))
 
 
 def test_a_kernel_of_another_package_is_not_taken_for_one_of_ours():
@@ -227,7 +224,7 @@ def test_a_kernel_of_another_package_is_not_taken_for_one_of_ours():
         pass
 
     Other.__module__ = "other"
-    assert not NativeEngine().covers(Other(), sparse=False)
+    assert not NativeEngine().covers(Other(), dtype=torch.float32, sparse=False)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from gramian import kernels
+from gramian.engines._compiled import instructions
 from gramian.kernels import Gaussian, Kernel, Laplacian
 from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine
-from gramian.operators._compiled import instructions
 
 ENTRY_ERROR = 1e-5
 """What the engine promises for float32 entries of kernels with k(x, x) = 1, whatever the data."""

@@ -9,10 +9,10 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from gramian import kernels
+from gramian.engines import _bfloat16 as split
+from gramian.engines import _compiled as compiled
 from gramian.kernels import Gaussian, Kernel, Laplacian, Radial
 from gramian.operators import NativeEngine, choose_engine, compiled_tiles
-from gramian.operators import _compiled as compiled
-from gramian.operators import _split as split
 
 pytestmark = pytest.mark.skipif(not compiled_tiles(), reason="the compiled tiles are not installed")
 
@@ -112,7 +112,7 @@ def test_a_kink_shows_what_is_not_recomputed(monkeypatch):
     z = normal(50, 90)
     kernel = Laplacian(9.0)
     assert worst(kernel, z, z, "fast") <= 1e-5
-    monkeypatch.setattr(compiled, "split_for", lambda *_: split.Split(pieces=2, near=0.0))
+    monkeypatch.setattr(compiled, "split_for", lambda *_: split.Bfloat16Split(pieces=2, near=0.0))
     assert worst(kernel, z, z, "fast") > 3e-4
 
 

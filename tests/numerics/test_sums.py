@@ -9,7 +9,7 @@ import torch
 from gramian import kernels
 from gramian.data import as_rows
 from gramian.operators import KernelOperator, TorchEngine, largest_diagonal
-from gramian.operators.kept import KeptBlock
+from gramian.operators.dense_block import DenseBlock
 from gramian.solvers.saga_sketch import Hessian
 
 
@@ -30,7 +30,7 @@ def test_products_of_kept_entries_with_many_columns(rng):
     E = torch.randn(3, 2500, generator=rng)
     v = torch.randn(2500, 2, generator=rng, dtype=torch.float64)
     expected = E.double() @ v
-    torch.testing.assert_close(KeptBlock(E) @ v, expected, rtol=0, atol=1e-3)
+    torch.testing.assert_close(DenseBlock(E) @ v, expected, rtol=0, atol=1e-3)
 
 
 def test_the_largest_diagonal_counts_weights(rng):

@@ -17,10 +17,17 @@ import torch
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
+from gramian.engines import covering, torch_on, triton_engine
+from gramian.engines._fused.distances import LIMITS, choose, squared_error
+from gramian.engines.triton_engine import is_installed
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, Matern52
-from gramian.operators import SplitEngine, TorchEngine, TritonEngine, choose_engine, triton_engine
-from gramian.operators._fused.distances import LIMITS, choose, squared_error
-from gramian.operators.triton_engine import is_installed
+from gramian.operators import (
+    KernelOperator,
+    MultiDeviceEngine,
+    TorchEngine,
+    TritonEngine,
+    choose_engine,
+)
 
 # a solver is stopped after two iterations on purpose
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -68,7 +75,7 @@ def one_feature(n: int, d: int, seed: int) -> Tensor:
 @pytest.mark.parametrize("points", [spread, one_feature])
 @pytest.mark.parametrize("d", [9, 50])
 def test_entries_from_products_are_off_by_the_estimate_at_most(precision, points, d):
-    from gramian.operators._fused.products import Fused
+    from gramian.engines._fused.products import Fused
 
     x, z = points(129, d, 0), points(65, d, 1)
     z[:30] = x[:30] + 1e-3 * z[:30]
@@ -178,7 +185,7 @@ def test_products_lose_no_digits_over_many_columns(precision):
 
 @installed
 def test_columns_split_over_programs_give_the_same_product(monkeypatch):
-    from gramian.operators._fused import products
+    from gramian.engines._fused import products
 
     x, z, v = draw(130, 3), draw(700, 3, seed=1), draw(700, 2, seed=2)
     whole = engine().matvec(Gaussian(), x, z, v)
@@ -192,8 +199,8 @@ def test_columns_split_over_programs_give_the_same_product(monkeypatch):
 
 def test_spans_cover_all_columns():
     pytest.importorskip("triton")
-    from gramian.operators._fused.points import ROWS, padded_features
-    from gramian.operators._fused.products import SPAN, _span
+    from gramian.engines._fused.points import ROWS, padded_features
+    from gramian.engines._fused.products import SPAN, _span
 
     for rows in (128, 1 << 16, 1 << 24):
         for columns in (128, 5 * 128, 1 << 20):
@@ -207,11 +214,12 @@ def test_spans_cover_all_columns():
 @installed
 def test_a_nan_and_far_points(dtype):
     x = torch.tensor([[0.0], [1.0], [1e3], [1e15], [math.nan]], dtype=dtype)
+    mine = covering(engine(), Gaussian(), dtype=dtype, sparse=False)
     for name in FUSED:
-        K = engine().block(kernels.make(name), x, x[:2])
+        K = mine.block(kernels.make(name), x, x[:2])
         assert bool(torch.isfinite(K[:4]).all())
         assert bool(K[4].isnan().all())
-        product = engine().matvec(kernels.make(name), x, x[:2], torch.ones(2, 1, dtype=dtype))
+        product = mine.matvec(kernels.make(name), x, x[:2], torch.ones(2, 1, dtype=dtype))
         assert torch.equal(product.isnan()[:, 0], x[:, 0].isnan())
 
 
@@ -232,7 +240,7 @@ def test_symmetric_products_of_few_and_many_targets(precision, t):
 @pytest.mark.parametrize("n", [127, 129, 400])
 def test_symmetric_products_in_strips_over_several_programs(n, monkeypatch):
     """One tile of rows at a time, several at once, and columns that several programs share."""
-    from gramian.operators._fused import products
+    from gramian.engines._fused import products
 
     x, v = draw(n, 3), draw(n, 2, seed=1)
     K, v64 = exact(Laplacian(0.5), x, x), v.double()
@@ -249,8 +257,8 @@ def test_symmetric_products_in_strips_over_several_programs(n, monkeypatch):
 @installed
 def test_tiles_left_of_the_diagonal_are_not_evaluated():
     """Other points on the right tell a pair from its mirror image."""
-    from gramian.operators._fused.points import ROWS
-    from gramian.operators._fused.products import Fused
+    from gramian.engines._fused.points import ROWS
+    from gramian.engines._fused.products import Fused
 
     x, z, v = draw(300, 2), draw(300, 2, seed=1), draw(300, 1, seed=2)
     K = Fused.build(Gaussian(), x.to(DEVICE), z.to(DEVICE), None, "ieee", False)
@@ -277,8 +285,8 @@ DIVIDED = 4 * 129 * 128
 
 
 def normal_of(kernel: Kernel, x: Tensor, z: Tensor, precision: str, w, y, diagonal=None):
-    from gramian.operators._fused.normal import Normal
-    from gramian.operators._fused.products import Fused
+    from gramian.engines._fused.normal import Normal
+    from gramian.engines._fused.products import Fused
 
     placed = (None if u is None else u.to(DEVICE) for u in (w, y))
     K = Fused.build(kernel, x.to(DEVICE), z.to(DEVICE), diagonal, precision, False)
@@ -290,10 +298,10 @@ def normal_of(kernel: Kernel, x: Tensor, z: Tensor, precision: str, w, y, diagon
 @pytest.mark.parametrize("t", [1, 5])
 @pytest.mark.parametrize("d", [3, 20])
 def test_both_ways_to_compute_the_normal_product(way, t, d, monkeypatch):
-    from gramian.operators._fused import normal
+    from gramian.engines._fused import normal
 
     monkeypatch.setattr(normal, "SCRATCH_BYTES", DIVIDED)
-    monkeypatch.setattr(import_module("gramian.operators.kept"), "TERMS", 50)
+    monkeypatch.setattr(import_module("gramian._linalg.sums"), "TERMS", 50)
     x, z, v, y = draw(257, d), draw(129, d, 1), draw(129, t, 2), draw(257, t, 3)
     x[200], w = z[11], draw(257, 1, seed=4)[:, 0].abs()
     kernel = Gaussian(d**0.5)
@@ -310,7 +318,7 @@ def test_both_ways_to_compute_the_normal_product(way, t, d, monkeypatch):
 @installed
 @pytest.mark.parametrize("diagonal", [-250, -3, 120])
 def test_entries_that_are_kept_have_the_diagonal(diagonal, monkeypatch):
-    from gramian.operators._fused import normal
+    from gramian.engines._fused import normal
 
     # the two share no row here: the diagonal is wrong on purpose, so that it shows
     monkeypatch.setattr(normal, "SCRATCH_BYTES", DIVIDED)
@@ -334,7 +342,7 @@ def test_entries_that_are_kept_lose_no_digits_over_many_rows():
 
 @installed
 def test_which_way_is_taken(monkeypatch):
-    from gramian.operators._fused import normal
+    from gramian.engines._fused import normal
 
     def keeps(distance, precision, d, t=1):
         return normal.keeping_is_cheaper(distance, precision, d, t)
@@ -367,7 +375,7 @@ def test_which_way_is_taken(monkeypatch):
 
 @installed
 def test_tf32_in_torch_is_seen(monkeypatch):
-    from gramian.operators.engine import torch_keeps_float32
+    from gramian.engines._devices import torch_keeps_float32
 
     before = torch.get_float32_matmul_precision()
     try:
@@ -386,15 +394,39 @@ def test_tf32_in_torch_is_seen(monkeypatch):
 
 
 @installed
-def test_what_has_no_fused_tiles_is_handed_to_torch(dtype):
-    mine, torchs = engine(), TorchEngine(DEVICE)
-    x, v = draw(30, 3).to(dtype), draw(30, 2, seed=1).to(dtype)
+def test_which_kernels_have_fused_tiles():
+    mine, x, f32 = engine(), draw(30, 3), torch.float32
     for kernel in (Gaussian() + Linear(), Gaussian() * Laplacian(), Linear()):
-        assert not mine.covers(kernel, sparse=False)
-        assert torch.equal(mine.matvec(kernel, x, x, v), torchs.matvec(kernel, x, x, v))
+        assert not mine.covers(kernel, dtype=f32, sparse=False)
+        with pytest.raises(ValueError, match="engine=TritonEngine has no tiles for"):
+            KernelOperator(kernel, x, x, mine)
     for name in FUSED:
-        assert mine.covers(2.0 * (3.0 * kernels.make(name)), sparse=False)
-        assert not mine.covers(kernels.make(name), sparse=True)
+        assert mine.covers(2.0 * (3.0 * kernels.make(name)), dtype=f32, sparse=False)
+        assert not mine.covers(kernels.make(name), dtype=f32, sparse=True)
+        assert not mine.covers(kernels.make(name), dtype=torch.float64, sparse=False)
+
+
+@installed
+def test_the_same_in_float64_is_computed_by_torch_on_the_same_device():
+    x, v = draw(30, 3), draw(30, 2, seed=1)
+    K = KernelOperator(Gaussian(), x, x, engine())
+    assert K.engine == engine()
+    assert K.double().engine == torch_on(DEVICE)
+    v64 = v.double()
+    assert worst(K.double() @ v64, exact(Gaussian(), x, x) @ v64, 1.0) <= 1e-12
+    est = KernelRidge(lengthscale=1.0, landmarks=5, engine=engine(), random_state=0)
+    with pytest.raises(ValueError, match="has no tiles for rows in float64"):
+        est.fit(x.double().numpy(), v[:, 0].numpy())
+    assert est.fit(x.numpy(), v[:, 0].numpy()).engine_ == engine()
+
+
+@installed
+def test_digits_that_float32_would_lose_are_computed_in_float64():
+    x, v = two_clusters(3)[0], draw(65, 2, seed=1)
+    told, torchs = engine(), torch_on(DEVICE)
+    for verb in ("matvec", "normal"):
+        products = [getattr(each, verb)(Gaussian(), x, x, v) for each in (told, torchs)]
+        assert torch.equal(*products)
 
 
 @installed
@@ -402,7 +434,7 @@ def test_a_subclass_of_a_kernel_is_another_kernel():
     class Other(Gaussian):
         pass
 
-    assert not engine().covers(Other(), sparse=False)
+    assert not engine().covers(Other(), dtype=torch.float32, sparse=False)
 
 
 @installed
@@ -433,7 +465,7 @@ def test_a_device_beyond_those_that_are_there(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert choose_engine("triton:cuda:1", dtype=torch.float32) == TritonEngine("cuda:1")
     assert choose_engine("torch:cuda:1", dtype=torch.float32).device == "cuda:1"
-    two = SplitEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))
+    two = MultiDeviceEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))
     assert choose_engine("triton:cuda:0,1", dtype=torch.float32) == two
     for spec in ("triton:cuda:2", "torch:cuda:2", "triton:cuda:0,2", "torch:cuda:2,1"):
         with pytest.raises(ValueError, match="needs CUDA device 2, but this torch sees 2"):

@@ -23,6 +23,7 @@ from .dense import (
     top_eigenpairs,
 )
 from .lanczos import condition_of_lanczos
+from .sums import summed
 
 __all__ = [
     "EPS",
@@ -41,6 +42,7 @@ __all__ = [
     "solve_cholesky",
     "solve_triangular",
     "stacked_triangle",
+    "summed",
     "times_transpose_",
     "times_triangular",
     "top_eigenpairs",

@@ -12,8 +12,9 @@ from torch import Tensor
 from .. import _linalg as la
 from .._sparse import cast, is_sparse
 from ..data import RowSource, as_rows
+from ..engines import Engine, covering
 from ..kernels import Kernel
-from ..operators import Engine, KernelOperator
+from ..operators import KernelOperator
 from ..operators.budget import Budget
 from .base import BLOCKS, FeatureMap, largest_first
 
@@ -108,7 +109,8 @@ class NystromMap(FeatureMap):
     def apply(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b s"]:
         dtype = torch.promote_types(block.dtype, self.points.dtype)
         x, z = cast(block, dtype), self.points.to(dtype)
-        return self.engine.matvec(self.kernel, x, z, self.normalizer).to("cpu", block.dtype)
+        engine = covering(self.engine, self.kernel, dtype=dtype, sparse=is_sparse(x))
+        return engine.matvec(self.kernel, x, z, self.normalizer).to("cpu", block.dtype)
 
     def block_size(self, rows: RowSource, memory_bytes: int) -> int:
         m, s = self.normalizer.shape

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .._checks import as_count
 from ..data import as_rows
+from ..engines import covering
 from ..problems import Problem
 from ..solvers import State
 
@@ -49,10 +50,10 @@ class Validate:
         if state.iteration % self.every:
             return
         K = problem.K
-        predicted = problem.model(state.coef).predict(
-            as_rows(self.X), engine=K.engine, memory_bytes=K.host_bytes
-        )
-        predicted = predicted.cpu()
+        model, rows = problem.model(state.coef), as_rows(self.X)
+        dtype = torch.promote_types(rows.dtype, model.centers.dtype)
+        engine = covering(K.engine, model.kernel, dtype=dtype, sparse=rows.sparse)
+        predicted = model.predict(rows, engine=engine, memory_bytes=K.host_bytes).cpu()
         y = torch.as_tensor(self.y, dtype=torch.float64)
         if y.numel() != predicted.numel():
             raise ValueError(

@@ -9,10 +9,10 @@ import torch
 
 from .. import __version__, kernels, landmarks, solvers
 from ..data.formats import endings
+from ..engines import compiled_tiles
+from ..engines.triton_engine import is_usable
 from ..fitting import machine_memory
 from ..model import KernelModel
-from ..operators import compiled_tiles
-from ..operators.triton_engine import is_usable
 from .report import Report
 
 

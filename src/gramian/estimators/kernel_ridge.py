@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -177,7 +178,9 @@ class KernelRidgeBase(RowsEstimator):
         engine: str | Engine = self.engine_
         if self.engine != "auto" or isinstance(engine, str):
             return engine
-        return engine if engine.covers(self.kernel_, sparse=rows.sparse) else "auto"
+        dtype = torch.promote_types(rows.dtype, self.model_.centers.dtype)
+        covered = engine.covers(self.kernel_, dtype=dtype, sparse=rows.sparse)
+        return engine if covered else "auto"
 
 
 def solver_streams(estimator: KernelRidgeBase) -> bool:

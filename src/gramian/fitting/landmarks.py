@@ -86,7 +86,7 @@ def nystrom_problem(
     weight = found.weight
     if data.weights is not None and found.index is not None:
         weight = weight * (data.weights[found.index] / data.weights.mean()).cpu()
-    centers = K.against(K.at_hand(found.points))
+    centers = K.against(K.on_device(found.points))
     return NystromProblem(
         centers, data.targets, penalty, data.weights, weight, found.coverage, found.index
     )

@@ -25,7 +25,7 @@ polynomial             (x · z / lengthscale² + coef0)^degree       Polynomial
 
 To add a kernel of the distance, subclass `Radial`, give `scale` and `profile`, and register it:
 engines, estimators, the command line and the contract tests find it by its name. For fused tiles on
-a GPU, give its profile once more in Triton's language, in `gramian.operators._fused.profiles`.
+a GPU, give its profile once more in Triton's language, in `gramian.engines._fused.profiles`.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class KMeans(SizeOrPenalty):
         weight = clusters.sizes.cpu() * (len(points) / n)
         penalty = self.penalty or self._penalty(K, points, weight)
         info, coverage = {"inertia": clusters.inertia}, len(points) / n
-        points = K.at_hand(gathered(as_rows(points), torch.arange(len(points)), K.host_bytes))
+        points = K.on_device(gathered(as_rows(points), torch.arange(len(points)), K.host_bytes))
         return Landmarks(points, weight, penalty=penalty, coverage=coverage, info=info)
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:

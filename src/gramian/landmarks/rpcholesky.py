@@ -92,7 +92,7 @@ class RPCholesky(SizeOrPenalty):
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         n = K.shape[0]
         m = None if self.m is None else capped(self.m, n)
-        K = K.with_room(8 * n * (n if m is None else m))
+        K = K.fitting_device(8 * n * (n if m is None else m))
         cells = Cells(K.double().diag())
         found = pivoted_cholesky(
             K,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .engine import LARGEST_BLOCK, Engine
+from ..engines import LARGEST_BLOCK, Engine
 
 STRIP_BYTES = 1 << 24
 """Entries that are kept at once, where they are kept: more would need memory and save nothing."""

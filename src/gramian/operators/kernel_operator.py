@@ -12,9 +12,9 @@ from torch import Tensor
 
 from .._sparse import is_sparse
 from ..data import Cast, RowSource, Subset, as_rows, gathered
+from ..engines import Engine, choose_engine, covering
 from ..kernels import Kernel
 from .budget import strip_rows
-from .engine import Engine, choose_engine
 from .streaming import CostMeter, Streaming, dense
 
 
@@ -31,7 +31,9 @@ class KernelOperator(Streaming):
     rows, cols : RowSource, or anything `as_rows` takes
         n and m rows of d features. A product holds one side in memory and streams the other.
     engine : str or Engine, default="auto"
-        See `choose_engine`.
+        See `choose_engine`: one without tiles for the kernel and these rows is refused. An operator
+        derived from another, whose meter it shares, has the engine of torch on the same device
+        then, as `double` may with `TritonEngine`.
     memory_bytes : int, default=2**30
         Budget for blocks and workspace; the vectors of a product are the caller's. On a device,
         that of the engine counts if it is less.
@@ -48,6 +50,8 @@ class KernelOperator(Streaming):
     ----------
     shape : tuple of int
         ``(n, m)``.
+    engine : Engine
+        What computes: decided here, from the kernel, the rows and their dtype.
     dtype : torch.dtype
         In which kernel entries are computed: the wider one of the two sides. Sums run in float64
         and a product has the dtype and the device of the vector, wherever it is computed.
@@ -76,10 +80,9 @@ class KernelOperator(Streaming):
     ) -> None:
         source = as_rows(rows)
         _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
-        # an engine that is there already was chosen for the rows this operator was derived from
-        wanted = None if isinstance(engine, Engine) else kernel
-        sparse = self.rows.sparse or self.cols.sparse
-        chosen = choose_engine(engine, dtype=self.dtype, kernel=wanted, sparse=sparse)
+        chosen = self._engine_for(kernel, engine, derived=meter is not None)
+        if isinstance(engine, Engine) and chosen != engine:  # what limits the one limits the other
+            memory_bytes = min(memory_bytes, engine.device_bytes() or memory_bytes)
         _set(self, engine=chosen, memory_bytes=memory_bytes)
         _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
         _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes)
@@ -204,16 +207,23 @@ class KernelOperator(Streaming):
 
     def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
-        return self.at_hand(gathered(self.rows, index, self.host_bytes))
+        return self.on_device(gathered(self.rows, index, self.host_bytes))
 
-    def with_room(self, size: int) -> KernelOperator:
+    def fitting_device(self, size: int) -> KernelOperator:
         """Return this operator, on the host if its device may have no room for so many bytes."""
         return self if size <= self.memory_bytes else replace(self, device=torch.device("cpu"))
 
-    def at_hand(self, points: Tensor) -> Tensor:
+    def on_device(self, points: Tensor) -> Tensor:
         """Return points on the device of this operator, but for what is mapped or sparse."""
         small = points.numel() * points.itemsize <= self.memory_bytes
         return points if is_sparse(points) or not small else points.to(self.device)
+
+    def _engine_for(self, kernel: Kernel, engine: str | Engine, *, derived: bool) -> Engine:
+        sparse = self.rows.sparse or self.cols.sparse
+        if not derived or isinstance(engine, str):
+            return choose_engine(engine, dtype=self.dtype, kernel=kernel, sparse=sparse)
+        chosen = choose_engine(engine, dtype=self.dtype)
+        return covering(chosen, kernel, dtype=self.dtype, sparse=sparse)
 
     def _check_rows(self, name: str, vector: Tensor | None, rows: int) -> None:
         if vector is not None and vector.shape[0] != rows:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from .._sparse import cast, is_sparse
 from ..data import ArrayRows, RowSource
+from ..engines import Engine
 from ..kernels import Kernel
 from .budget import Budget
-from .engine import Engine
 
 logger = logging.getLogger("gramian")
 

@@ -35,7 +35,7 @@ class Sample:
     ) -> Sample:
         """Return rows `index` of an operator, changed if asked for, with their weights."""
         points = K.rows.take(index)
-        rows = as_rows(K.at_hand(points if change is None else change(points)))
+        rows = as_rows(K.on_device(points if change is None else change(points)))
         chosen = torch.ones(len(index)) if weights is None else weights[index]
         return cls(K, index, rows, chosen.to(K.device, torch.float64).sqrt())
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..data import Shuffle
-from ..operators import KeptBlock, KernelOperator
+from ..operators import DenseBlock, KernelOperator
 from ..preconditioners import EigenProFactor
 from ..problems import FullProblem
 from .agreement import check_residual
@@ -151,7 +151,7 @@ class Descent:
 
     Attributes
     ----------
-    K : KernelOperator or KeptBlock of shape (n, n)
+    K : KernelOperator or DenseBlock of shape (n, n)
     P : EigenProFactor
     shuffle : Shuffle
     eta : float
@@ -163,7 +163,7 @@ class Descent:
         Weights relative to their mean.
     """
 
-    K: KernelOperator | KeptBlock
+    K: KernelOperator | DenseBlock
     P: EigenProFactor
     shuffle: Shuffle
     eta: float

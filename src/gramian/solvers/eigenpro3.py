@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._checks import check_count_or_auto
 from ..data import Batches, as_rows
-from ..operators import KernelOperator, kept
+from ..operators import KernelOperator, materialize
 from ..preconditioners import EigenProFactor
 from ..problems import NystromProblem
 from .agreement import refuse_beyond
@@ -314,8 +314,8 @@ class _Walk:
         T, f = self.training, self.temporary
         x, y = augmented(T.solver.augment, x, T.problem.targets[index], T.batches.seed, number)
         rows = as_rows(x)
-        K_BZ = kept(replace(T.K, rows=rows), T.K.memory_bytes // 2)
-        K_BS = kept(replace(T.K, rows=rows, cols=T.P.points), T.K.memory_bytes // 4)
+        K_BZ = materialize(replace(T.K, rows=rows), T.K.memory_bytes // 2)
+        K_BS = materialize(replace(T.K, rows=rows, cols=T.P.points), T.K.memory_bytes // 4)
         r = K_BZ @ self.coef + f.values(rows, K_BS) - y.double()
         self.seen.add(r, y)
         g = r if T.omega is None else T.omega[index, None] * r

@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import _linalg as la
 from .._checks import as_count
 from ..data import EPOCH_STRIDE, Shuffle
-from ..operators import KernelOperator, kept
+from ..operators import KernelOperator, materialize
 from ..preconditioners import EigenProFactor, cholesky_with_jitter_
 from .eigenpro2 import Descent, EigenPro2
 from .streaming import BatchErrors
@@ -87,7 +87,7 @@ class InexactProjection(Projection):
         scale: float = 1.0,
     ) -> InexactProjection:
         """Return the projection; K_ZZ is kept if it fits into a quarter of the memory."""
-        K = kept(K_ZZ, K_ZZ.memory_bytes // 4)
+        K = materialize(K_ZZ, K_ZZ.memory_bytes // 4)
         none = P.vectors.new_zeros(())
         shuffle = Shuffle(K_ZZ.shape[0], m, seed)
         return cls(Descent(K, P, shuffle, scale * P.step(m), none), epochs, tol)

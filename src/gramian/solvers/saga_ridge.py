@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..operators import KeptBlock, KernelOperator, kept
+from ..operators import DenseBlock, KernelOperator, materialize
 from ..problems import NystromProblem
 
 RIDGES = ("auto", "direct", "rows")
@@ -27,7 +27,7 @@ class Ridge:
 
     Attributes
     ----------
-    K_mm : KernelOperator or KeptBlock
+    K_mm : KernelOperator or DenseBlock
     penalty : float
     at : Tensor of shape (n,), or None
         The number of the landmark that a row is, -1 for others; None if the term is direct.
@@ -37,7 +37,7 @@ class Ridge:
         c y of the landmarks over n.
     """
 
-    K_mm: KernelOperator | KeptBlock
+    K_mm: KernelOperator | DenseBlock
     penalty: float
     at: Tensor | None
     entry: Tensor
@@ -50,9 +50,9 @@ class Ridge:
         K_mm is kept if it fits into a quarter of the memory.
         """
         n, m = K.shape
-        K_mm = kept(replace(K, rows=K.cols), K.memory_bytes // 4)
+        K_mm = materialize(replace(K, rows=K.cols), K.memory_bytes // 4)
         none = omega.new_empty(0, 0)
-        direct = kind == "direct" or (kind == "auto" and isinstance(K_mm, KeptBlock))
+        direct = kind == "direct" or (kind == "auto" and isinstance(K_mm, DenseBlock))
         if direct or problem.index is None or not in_rows(problem):
             return cls(K_mm, problem.penalty, None, none, none)
         at = torch.full((n,), -1)
@@ -64,9 +64,9 @@ class Ridge:
         )
 
     @property
-    def kept(self) -> KeptBlock | None:
+    def kept(self) -> DenseBlock | None:
         """The matrix, if it is there."""
-        return self.K_mm if isinstance(self.K_mm, KeptBlock) else None
+        return self.K_mm if isinstance(self.K_mm, DenseBlock) else None
 
     def largest(self, problem: NystromProblem, omega: Tensor) -> float:
         """Return the largest c² / omega that is added to a row, 0 if the term is direct."""

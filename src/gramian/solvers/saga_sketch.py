@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..data import as_rows
 from ..lowrank import SAFETY, RandomizedNystrom, largest_eigenvalue, randomized_nystrom
-from ..operators import KeptBlock, KernelOperator, kept
+from ..operators import DenseBlock, KernelOperator, materialize
 from ..preconditioners import LowRankInverse
 
 SKETCH_ROWS = 1000
@@ -44,7 +44,7 @@ class Hessian:
     omega : Tensor of shape (n,)
     landmark_weight : Tensor of shape (m,)
         As in `NystromProblem`.
-    K_mm : KeptBlock, or None
+    K_mm : DenseBlock, or None
         Left out if there is none.
     penalty : float
     entry : float
@@ -54,7 +54,7 @@ class Hessian:
     K: KernelOperator
     omega: Tensor
     landmark_weight: Tensor
-    K_mm: KeptBlock | None
+    K_mm: DenseBlock | None
     penalty: float
     entry: float = 0.0
 
@@ -75,8 +75,8 @@ class Hessian:
         return self._at(both, torch.cat([self.omega[index], self.landmark_weight[chosen]]))
 
     def _at(self, points: Tensor, omega: Tensor) -> Sampled:
-        K = replace(self.K, rows=as_rows(self.K.at_hand(points)))
-        return Sampled(self, kept(K, self.K.memory_bytes // 2), omega[:, None])
+        K = replace(self.K, rows=as_rows(self.K.on_device(points)))
+        return Sampled(self, materialize(K, self.K.memory_bytes // 2), omega[:, None])
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Sampled:
     """The Hessian of some rows."""
 
     whole: Hessian
-    K: KernelOperator | KeptBlock
+    K: KernelOperator | DenseBlock
     omega: Tensor
 
     def product(self, v: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..data import Batches, as_rows
-from ..operators import KernelOperator, kept
+from ..operators import KernelOperator, materialize
 from ..problems import NystromProblem
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .cost import ProblemSize
@@ -295,7 +295,7 @@ class _Work:
         rows: Tensor,
         seen: BatchErrors,
     ) -> None:
-        K_Bm = kept(replace(self.K, rows=as_rows(rows)), self.K.memory_bytes // 2)
+        K_Bm = materialize(replace(self.K, rows=as_rows(rows)), self.K.memory_bytes // 2)
         y = self.problem.targets[B].double()
         r = self.ridge.added_(K_Bm @ w, w, B) - y
         seen.add(r, y)

@@ -102,10 +102,10 @@ def held_centers(K: KernelOperator) -> KernelOperator:
     """
     if isinstance(K.cols, ArrayRows):
         points = next(K.cols.blocks(K.shape[1]))[1]
-        there = K.at_hand(points)
+        there = K.on_device(points)
         return K if there is points else K.against(there)
     points = gathered(K.cols, torch.arange(K.shape[1]), K.host_bytes, dense=True)
-    return K.against(K.at_hand(points))
+    return K.against(K.on_device(points))
 
 
 def relative_weights(problem: FullProblem | NystromProblem) -> Float[Tensor, " n"] | None:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..data import RowSource, as_rows, scratch
-from ..operators import KeptBlock, KernelOperator
+from ..operators import DenseBlock, KernelOperator
 from ..preconditioners import EigenProFactor
 
 
@@ -47,7 +47,7 @@ class Temporary:
         self._b.zero_()
         self.h.zero_()
 
-    def values(self, rows: RowSource, K_BS: KernelOperator | KeptBlock) -> Float[Tensor, "b t"]:
+    def values(self, rows: RowSource, K_BS: KernelOperator | DenseBlock) -> Float[Tensor, "b t"]:
         """Return its values at the rows of a batch, given their kernel with the subsample."""
         found = K_BS @ self._b
         if self._used:

@@ -9,17 +9,14 @@ import torch
 
 from ..kernels import Radial
 from ..kernels._near import NEAR, product_error, remaining_error
-from .torch_engine import ROUNDING_LIMIT
-
-FAST_LIMIT = 6e-5
-"""Largest error of an entry from two pieces, by the estimate below; what is promised is 1e-4."""
+from ._precision import BFLOAT16_BITS, FAST_LIMIT, ROUNDING_LIMIT, two_pieces_error
 
 MOST_NEAR = 0.1
 """Pairs nearer than the root of this share of their norm may be computed twice, not more."""
 
 
 @dataclass(frozen=True)
-class Split:
+class Bfloat16Split:
     """Coordinates as sums of 2 or 3 bfloat16 numbers, and where they are too coarse.
 
     Pairs with ``s < near * scale * |x|²`` are recomputed from differences if the kernel is sharp.
@@ -51,14 +48,14 @@ products 0.8, 1.2, 1.8, 2.6 times. A step of the unit takes 32 features, used or
 """
 
 
-def split_bytes(d: int) -> int:
+def piece_bytes(d: int) -> int:
     """Return the bytes of a row in three pieces, of whole steps of 32 features."""
     return 6 * 32 * -(-d // 32)
 
 
 def split_for(
     kernel: Radial, reach: float, fourth: Callable[[], float], d: int, precision: str
-) -> Split | None:
+) -> Bfloat16Split | None:
     """Return the pieces for float32 rows, or None where products of them will not do.
 
     Parameters
@@ -78,22 +75,8 @@ def split_for(
         error = split_error(choice.pieces, reach, fourth, d)
         near = NEAR * error / reach if reach > 0 else 0.0
         if _entry_error(kernel, error) <= choice.limit and not (kernel.sharp and near > MOST_NEAR):
-            return Split(choice.pieces, near)
+            return Bfloat16Split(choice.pieces, near)
     return None
-
-
-BFLOAT16_BITS = 8
-"""Significant bits of a piece."""
-
-
-def two_pieces_error(bits: int, reach: float, fourth: float) -> float:
-    """Return the error of squared distances from two pieces of so many significant bits.
-
-    Up to 2^-2bits / 4 of each coordinate is left out, and of each product of features as much: with
-    signs like those of a random walk, but for the mean of the squares of the second pieces, which
-    pairs near each other share. `fourth` is the root of the sum of the fourth powers.
-    """
-    return 2.0 ** (-1 - 2 * bits) * (0.25 * reach + 3.0 * fourth)
 
 
 def split_error(pieces: int, reach: float, fourth: Callable[[], float], d: int) -> float:

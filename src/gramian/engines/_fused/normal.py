@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..engine import torch_keeps_float32
-from ..kept import summed
-from ..triton_engine import SCRATCH_BYTES
+from ..._linalg import summed
+from .._devices import torch_keeps_float32
+from .limits import SCRATCH_BYTES
 from .points import ROWS
 from .products import TARGETS, Fused
 

@@ -14,10 +14,11 @@ from torch import Tensor
 from .._sparse import is_sparse
 from ..kernels import Kernel
 from ..kernels._scaled import ScaledKernel
-from ._compiled import unscaled
 from ._fused.distances import PRECISIONS
-from .engine import DEVICE_BLOCK, Engine
-from .torch_engine import TorchEngine, torch_on
+from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
+from ._kernels import unscaled
+from ._tiled import Tiled, given, is_empty
+from .base import DEVICE_BLOCK, Engine
 
 if TYPE_CHECKING:
     from ._fused.products import Fused
@@ -26,12 +27,6 @@ logger = logging.getLogger("gramian")
 
 LEAST_VERSION = (3, 4)
 """The first triton that has what is used here; torch 2.8 brings it."""
-
-SPLIT_ROWS = 1 << 18
-"""Rows of sums at most that are kept apart, for columns that several programs share."""
-
-SCRATCH_BYTES = 1 << 27
-"""Memory for entries that `normal` keeps, or for sums of columns that `symmetric` keeps apart."""
 
 MISSING = (
     "TritonEngine needs the package triton, 3.4 or later, which is not installed: `pip install "
@@ -56,10 +51,10 @@ class TritonEngine(Engine):
     in float64 beyond it, in an order that is fixed: there are no atomic additions.
 
     Squared distances come from norms and a product, or from differences where features are few or
-    the product would lose digits; where float32 cannot keep entries right to 6e-6, or rows are
-    float64, the call is handed to `TorchEngine` on the same device. So are calls with a kernel
-    without a fused profile (linear and polynomial ones, sums and products, kernels registered
-    elsewhere) or with sparse rows, for which ``engine="triton"`` is refused: `covers` says which.
+    the product would lose digits; where float32 cannot keep entries right to 6e-6, tiles are those
+    of `TorchEngine` in float64, on the same device. There are none for float64 or sparse rows, nor
+    for kernels without a fused profile (linear and polynomial ones, sums and products, kernels
+    registered elsewhere): `covers` is False, and this engine is refused.
 
     `normal` computes entries a second time instead of storing them; or, with many features, keeps
     those of some rows, where that is cheaper by arithmetic. `symmetric` evaluates each pair once.
@@ -119,9 +114,11 @@ class TritonEngine(Engine):
     def device_bytes(self) -> int | None:
         return super().device_bytes() if self.memory_bytes is None else self.memory_bytes
 
-    def covers(self, kernel: Kernel, *, sparse: bool) -> bool:
+    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
+        if sparse or dtype != torch.float32:
+            return False
         profiles = import_module(f"{__package__}._fused.profiles").PROFILES
-        return not sparse and type(unscaled(kernel)[1]) in profiles
+        return type(unscaled(kernel)[1]) in profiles
 
     def matvec(
         self,
@@ -134,7 +131,7 @@ class TritonEngine(Engine):
     ) -> Float[Tensor, "b t"]:
         factor, K = self._fused(kernel, x, z, diagonal)
         if K is None:
-            return self._torch.matvec(kernel, x, z, v, diagonal=diagonal)
+            return self._tiled.matvec(kernel, x, z, v, diagonal=diagonal)
         return (K @ v.to(self.device)).mul_(factor).to(x.device)
 
     def normal(
@@ -149,9 +146,9 @@ class TritonEngine(Engine):
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
         factor, K = self._fused(kernel, x, z, diagonal)
-        like = targets if v is None else v
-        if K is None or like is None:
-            return self._torch.normal(
+        like = given(targets if v is None else v)
+        if K is None:
+            return self._tiled.normal(
                 kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
             )
         v, w, y = (None if u is None else u.to(self.device) for u in (v, weights, targets))
@@ -164,7 +161,7 @@ class TritonEngine(Engine):
     ) -> Float[Tensor, "n t"]:
         factor, K = self._fused(kernel, x, x, 0)
         if K is None:
-            return self._torch.symmetric(kernel, x, v)
+            return self._tiled.symmetric(kernel, x, v)
         return K.symmetric(v.to(self.device)).mul_(factor).to(x.device)
 
     def block(
@@ -172,31 +169,31 @@ class TritonEngine(Engine):
     ) -> Float[Tensor, "b m"]:
         factor, K = self._fused(kernel, x, z, diagonal)
         if K is None:
-            return self._torch.block(kernel, x, z, diagonal=diagonal)
+            return self._tiled.block(kernel, x, z, diagonal=diagonal)
         return K.dense().mul_(factor).to(x.device)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         width = max(t, 16)
         scratch = min(SCRATCH_BYTES, 4 * m * DEVICE_BLOCK)
         fused = m * (4 * (4 * d + 32) + 32 * width) + SPLIT_ROWS * 8 * width + scratch
-        return max(fused, self._torch.workspace_bytes(m, d, t, itemsize))
+        return max(fused, self._tiled.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
         fused = 4 * (6 * d + 32) + 24 * max(t, 16)
-        return max(fused, self._torch.row_bytes(d, t, itemsize))
+        return max(fused, self._tiled.row_bytes(d, t, itemsize))
 
     @property
-    def _torch(self) -> TorchEngine:
-        return torch_on(self.device)
+    def _tiled(self) -> Tiled:
+        """What computes in float64, with tiles of the size that suits the device."""
+        return Tiled(self.device)
 
     def _fused(
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Fused | None]:
-        """Return the factor of a kernel and its tiles, None if torch has to do it."""
+        """Return the factor of a kernel and its tiles, None if they have to be in float64."""
+        self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
         factor, plain = unscaled(kernel)
-        narrow = x.dtype == torch.float32 and self.covers(kernel, sparse=is_sparse(x))
-        if len(z) == 0 or len(x) == 0 or not narrow:
-            logger.debug("torch tiles instead of fused ones for %r, %s", kernel, x.layout)
+        if is_empty(x, z):
             return factor, None
         if not isinstance(plain, ScaledKernel):
             raise TypeError(f"there are no fused tiles of {kernel!r}")

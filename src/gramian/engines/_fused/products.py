@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,9 +12,10 @@ from torch import Tensor
 
 from ...kernels import Radial
 from ...kernels._scaled import ScaledKernel
-from ..triton_engine import SCRATCH_BYTES, SPLIT_ROWS
+from .._kernels import parameters
 from . import tiles
 from .distances import choose
+from .limits import SCRATCH_BYTES, SPLIT_ROWS
 from .points import ROWS, Points, in_lengthscales, norm
 from .profiles import PROFILES
 from .shapes import INTERPRETED, SYMMETRIC_TILES, TILES, TUNING, Tile, autotuned, options
@@ -76,7 +77,7 @@ class Fused:
             left = Points.ready(in_lengthscales(kernel, x, origin), scale, distance)
         constants = {
             "scale": scale,
-            "shape": _shape(kernel),
+            "shape": next(iter(parameters(kernel)), 0.0),
             "PROFILE": PROFILES[type(kernel)],
             "DISTANCE": distance,
         }
@@ -228,9 +229,3 @@ def _span(rows: int, columns: int) -> int:
     """Return how many columns one program adds up, so that there are enough programs."""
     splits = max(PROGRAMS * ROWS // rows, 1)
     return max(-(-columns // (splits * ROWS)) * ROWS, SPAN)
-
-
-def _shape(kernel: ScaledKernel) -> float:
-    """Return what a kernel has beside the lengthscale, 0 if none."""
-    values = [float(getattr(kernel, f.name)) for f in fields(kernel) if f.name != "lengthscale"]
-    return values[0] if values else 0.0

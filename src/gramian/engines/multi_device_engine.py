@@ -1,4 +1,4 @@
-"""SplitEngine: the rows of a call divided among several engines, one for each device."""
+"""MultiDeviceEngine: the rows of a call divided among several engines, one for each device."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch import Tensor
 
 from .._sparse import slice_rows
 from ..kernels import Kernel
-from .engine import Engine
-from .torch_engine import bounds_of, sum_of
+from ._ranges import bounds_of, sum_of
+from .base import Engine
 
 
 @dataclass(frozen=True)
-class SplitEngine(Engine):
+class MultiDeviceEngine(Engine):
     """Several engines that each compute with an equal part of the rows, at the same time.
 
-    For the GPUs of one machine: ``SplitEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))``,
-    which is what ``engine="triton:cuda:0,1"`` means.
+    For the GPUs of one machine: ``engine="triton:cuda:0,1"`` means
+    ``MultiDeviceEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))``.
     Each engine is sent its rows, and all of `z` and `v`, in each call. Parts are put together, or
     added up, in the order of the engines, so that each run gives the same bits if the engines do.
 
@@ -44,14 +44,16 @@ class SplitEngine(Engine):
 
     def __post_init__(self) -> None:
         if not self.engines:
-            raise ValueError("SplitEngine needs at least one engine to give rows to, not none")
+            raise ValueError(
+                "MultiDeviceEngine needs at least one engine to give rows to, not none"
+            )
 
     def check(self) -> None:
         for engine in self.engines:
             engine.check()
 
-    def covers(self, kernel: Kernel, *, sparse: bool) -> bool:
-        return all(engine.covers(kernel, sparse=sparse) for engine in self.engines)
+    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
+        return all(engine.covers(kernel, dtype=dtype, sparse=sparse) for engine in self.engines)
 
     @property
     def largest_block(self) -> int:

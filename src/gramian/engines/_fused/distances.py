@@ -8,9 +8,13 @@ import torch
 
 from ...kernels import Kernel, L1Laplacian, Radial
 from ...kernels._near import product_error
-from .._compiled import FEW_FEATURES
-from .._split import BFLOAT16_BITS, FAST_LIMIT, two_pieces_error
-from ..torch_engine import ROUNDING_LIMIT
+from .._precision import (
+    BFLOAT16_BITS,
+    FAST_LIMIT,
+    FEW_FEATURES,
+    ROUNDING_LIMIT,
+    two_pieces_error,
+)
 
 Product = Literal["3xbf16", "3xtf32", "ieee"]
 """How two float32 matrices are multiplied, the cheapest way first."""

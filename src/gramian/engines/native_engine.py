@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,21 +11,20 @@ from torch import Tensor
 
 from .._sparse import is_sparse
 from ..kernels import Kernel
+from ._bfloat16 import CHOICES, piece_bytes
 from ._compiled import (
     Compiled,
-    Means,
+    TileSettings,
     has_split_products,
     instructions,
     is_built,
     is_compiled,
-    unscaled,
 )
-from ._split import CHOICES, split_bytes
+from ._kernels import unscaled
+from ._ranges import PARTS_PER_THREAD, bounds_of, sum_of
+from ._tiled import Tiled, given, is_empty
 from ._workers import default_threads, run
-from .engine import Engine
-from .torch_engine import PARTS_PER_THREAD, TorchEngine, bounds_of, sum_of
-
-logger = logging.getLogger("gramian")
+from .base import Engine
 
 MIN_PART_ROWS = 48
 """Rows that share one read of the columns: fewer would be slower."""
@@ -65,14 +63,13 @@ class NativeEngine(Engine):
     With AMX, for radial kernels of float32 rows, inner products may be sums of products of bfloat16
     pieces, of rows that are centered: of three pieces the six largest products, as precise as
     float32, or of two the three largest. They are used only where an estimate of the error, from
-    the features and how far columns lie from their mean in lengthscales (`_split.split_error`),
+    the features and how far columns lie from their mean in lengthscales (`_bfloat16.split_error`),
     keeps the promise of the precision; pairs near each other are computed from differences if the
     kernel has a kink; elsewhere the tiles are those of float32 or float64.
 
     There are tiles for all kernels that gramian ships and positive multiples of them. For sums and
     products of kernels, for kernels registered elsewhere and for sparse rows, `covers` is False,
-    and ``engine="native"`` is refused. Called all the same, this engine hands the whole call to
-    `TorchEngine`, with as many threads.
+    and this engine is refused.
 
     Parameters
     ----------
@@ -119,7 +116,7 @@ class NativeEngine(Engine):
                 "use precision='auto'"
             )
 
-    def covers(self, kernel: Kernel, *, sparse: bool) -> bool:
+    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
         return not sparse and is_compiled(unscaled(kernel)[1])
 
     def matvec(
@@ -131,8 +128,8 @@ class NativeEngine(Engine):
         *,
         diagonal: int | None = None,
     ) -> Float[Tensor, "b t"]:
-        if self._passes_on(kernel, x, z):
-            return self._torch.matvec(kernel, x, z, v, diagonal=diagonal)
+        if is_empty(x, z):
+            return self._tiled.matvec(kernel, x, z, v)
         factor, tiles = self._compiled(kernel, x, z, diagonal)
         rows, columns = x.detach().contiguous(), tiles.columns(v)
         out = torch.empty(len(x), v.shape[1], dtype=torch.float64)
@@ -154,11 +151,9 @@ class NativeEngine(Engine):
         targets: Float[Tensor, "b t"] | None = None,
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
-        like = targets if v is None else v
-        if like is None or self._passes_on(kernel, x, z):
-            return self._torch.normal(
-                kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
-            )
+        like = given(targets if v is None else v)
+        if is_empty(x, z):
+            return self._tiled.normal(kernel, x, z, v, targets=targets)
         factor, tiles = self._compiled(kernel, x, z, diagonal)
         columns = None if v is None else tiles.columns(v * factor)
         rows, w, y = x.detach().contiguous(), tiles.rowwise(weights), tiles.rowwise(targets)
@@ -175,8 +170,8 @@ class NativeEngine(Engine):
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
     ) -> Float[Tensor, "n t"]:
-        if self._passes_on(kernel, x, x):
-            return self._torch.symmetric(kernel, x, v)
+        if is_empty(x, x):
+            return self._tiled.symmetric(kernel, x, v)
         factor, tiles = self._compiled(kernel, x, x, 0)
         rows, columns = x.detach().contiguous(), tiles.columns(v)
         workers = min(self._threads(), len(x))
@@ -192,8 +187,8 @@ class NativeEngine(Engine):
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
     ) -> Float[Tensor, "b m"]:
-        if self._passes_on(kernel, x, z):
-            return self._torch.block(kernel, x, z, diagonal=diagonal)
+        if is_empty(x, z):
+            return self._tiled.block(kernel, x, z)
         factor, tiles = self._compiled(kernel, x, z, diagonal)
         rows, out = x.detach().contiguous(), torch.empty(len(x), len(z), dtype=x.dtype)
 
@@ -212,19 +207,20 @@ class NativeEngine(Engine):
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         threads, width = self._threads(), m + MIN_PART_ROWS
-        packed = max(8 * d, split_bytes(d))
+        packed = max(8 * d, piece_bytes(d))
         columns = width * (packed + (d + t + 2) * 8) + m * d * itemsize
         strip = 8 * width * 8 + (1 << 20) + STRIP_ROWS * (packed + (10 * t + 2) * 8)
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
-        return max(compiled, self._torch.workspace_bytes(m, d, t, itemsize))
+        return max(compiled, self._tiled.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        return self._torch.row_bytes(d, t, itemsize)
+        return self._tiled.row_bytes(d, t, itemsize)
 
     @property
-    def _torch(self) -> TorchEngine:
-        return TorchEngine(threads=self.threads)
+    def _tiled(self) -> Tiled:
+        """What torch would compute with: blocks are chosen so that they have room there, too."""
+        return Tiled(threads=self.threads)
 
     def _threads(self) -> int:
         return self.threads or default_threads()
@@ -232,20 +228,13 @@ class NativeEngine(Engine):
     def _parts_per_thread(self, numbers: int) -> int:
         return PARTS_PER_THREAD if numbers * 8 <= PART_SUM_BYTES else 1
 
-    def _passes_on(self, kernel: Kernel, x: Tensor, z: Tensor) -> bool:
-        if len(z) == 0 or len(x) == 0:
-            return True
-        covered = self.covers(kernel, sparse=is_sparse(x))
-        if not covered:
-            logger.debug("torch tiles instead of compiled ones for %r, %s", kernel, x.layout)
-        return not covered
-
     def _compiled(
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Compiled]:
+        self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
         factor, plain = unscaled(kernel)
-        means = Means(self.instructions, self._threads(), self.precision)
-        return factor, Compiled.build(plain, z, x.dtype, means, diagonal)
+        settings = TileSettings(self.instructions, self._threads(), self.precision)
+        return factor, Compiled.build(plain, z, x.dtype, settings, diagonal)
 
     def _over_rows(self, part: Callable[[int, int], None], n: int, tiles: Compiled) -> None:
         bounds = bounds_of(n, MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)

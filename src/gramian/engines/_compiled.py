@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
@@ -14,26 +14,25 @@ from torch import Tensor
 from ..kernels import Kernel, L1Laplacian, Radial
 from ..kernels._near import product_error, remaining_error
 from ..kernels._scaled import ScaledKernel
-from ..kernels.base import Scaled, kernels
-from ._split import Split, split_for
+from ..kernels.base import kernels
+from ._bfloat16 import Bfloat16Split, split_for
+from ._kernels import parameters
+from ._precision import FEW_FEATURES, ROUNDING_LIMIT
+from ._ranges import PARTS_PER_THREAD, bounds_of
 from ._workers import run
-from .torch_engine import PARTS_PER_THREAD, ROUNDING_LIMIT, bounds_of
 
 if TYPE_CHECKING:
     from . import _native
 
 T = TypeVar("T")
 
-MODULE = "gramian.operators._native"
+MODULE = "gramian.engines._native"
 
 BLOCK = 48
 """Columns are packed in whole blocks of so many, whatever the instruction set."""
 
 PART_NUMBERS = 1 << 16
 """Coordinates that a worker packs at least: fewer are not worth waking it."""
-
-FEW_FEATURES = 8
-"""Up to so many, differences cost little more than a product of rows."""
 
 FEW_LIMIT = 1e-6
 """Largest error of a float32 entry that a product of rows may cause where features are few."""
@@ -65,14 +64,6 @@ def has_split_products(isa: str) -> bool:
     return found
 
 
-def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
-    """Return c and k of a kernel c k."""
-    factor = 1.0
-    while isinstance(kernel, Scaled):
-        factor, kernel = factor * kernel.factor, kernel.kernel
-    return factor, kernel
-
-
 def is_compiled(kernel: Kernel) -> bool:
     """Return whether there are tiles of `kernel`, which is one of this package's own."""
     if type(kernel).__module__.partition(".")[0] != __name__.partition(".")[0]:
@@ -93,8 +84,8 @@ def _in_parts(function: Callable[[int, int], T], z: Tensor, threads: int) -> lis
 
 
 @dataclass(frozen=True)
-class Means:
-    """What tiles are computed with."""
+class TileSettings:
+    """What tiles are computed with: instructions, threads, and how precisely."""
 
     isa: str
     threads: int
@@ -108,17 +99,17 @@ class _Columns:
     z: Tensor
     origin: Tensor
     factor: Tensor
-    means: Means
+    settings: TileSettings
 
     def reach(self, power: int) -> float:
         """Return the largest sum of these powers of the coordinates' sizes."""
         reach = import_module(MODULE).reach
 
         def part(i: int, j: int) -> float:
-            value: float = reach(self.means.isa, self.z[i:j], self.origin, self.factor, power)
+            value: float = reach(self.settings.isa, self.z[i:j], self.origin, self.factor, power)
             return value
 
-        return max(_in_parts(part, self.z, self.means.threads))
+        return max(_in_parts(part, self.z, self.settings.threads))
 
 
 @dataclass(frozen=True)
@@ -135,7 +126,7 @@ class Compiled:
         kernel: Kernel,
         z: Tensor,
         dtype: torch.dtype,
-        means: Means,
+        settings: TileSettings,
         diagonal: int | None,
     ) -> Compiled:
         """Center, scale and pack the columns; in float64 where float32 would lose digits.
@@ -152,7 +143,7 @@ class Compiled:
         z = z.detach().contiguous()
         factor = kernel.scaled(torch.ones(1, z.shape[1], dtype=torch.float64))[0]
         origin = z.mean(dim=0).double() if kernel.stationary else factor * 0
-        columns = _Columns(z, origin, factor, means)
+        columns = _Columns(z, origin, factor, settings)
         reach = 0.0
         if kernel.stationary:
             reach = columns.reach(2 if isinstance(kernel, Radial) else 1)
@@ -161,9 +152,9 @@ class Compiled:
         if split is not None:
             difference, tile = False, torch.float32
         plan = tiles()(
-            means.isa,
+            settings.isa,
             kernels.name_of(kernel),
-            *_parameters(kernel),
+            *_two(parameters(kernel)),
             abs(kernel.scale) if isinstance(kernel, Radial) else 1.0,
             difference,
             tile == torch.float32,
@@ -175,7 +166,7 @@ class Compiled:
             0 if split is None else split.pieces,
             0.0 if split is None else split.near,
         )
-        _in_parts(lambda i, j: plan.pack(z, i, j), z, means.threads)
+        _in_parts(lambda i, j: plan.pack(z, i, j), z, settings.threads)
         return cls(plan, tile, len(z))
 
     def columns(self, v: Tensor) -> Tensor:
@@ -191,12 +182,14 @@ class Compiled:
         return None if values is None else values.detach().to(self.dtype).contiguous()
 
 
-def _split(kernel: Kernel, reach: float, columns: _Columns, dtype: torch.dtype) -> Split | None:
+def _split(
+    kernel: Kernel, reach: float, columns: _Columns, dtype: torch.dtype
+) -> Bfloat16Split | None:
     if not isinstance(kernel, Radial) or dtype != torch.float32:
         return None
-    if not has_split_products(columns.means.isa):
+    if not has_split_products(columns.settings.isa):
         return None
-    d, precision = columns.z.shape[1], columns.means.precision
+    d, precision = columns.z.shape[1], columns.settings.precision
     return split_for(kernel, reach, lambda: columns.reach(4), d, precision)
 
 
@@ -239,8 +232,7 @@ def _product_will_do(
     return error <= limit * entry_eps / torch.finfo(torch.float32).eps
 
 
-def _parameters(kernel: ScaledKernel) -> tuple[float, float]:
-    """Return what a kernel has beside the lengthscale: at most two numbers."""
-    values = [float(getattr(kernel, f.name)) for f in fields(kernel) if f.name != "lengthscale"]
+def _two(values: list[float]) -> tuple[float, float]:
+    """Return at most two numbers as exactly two: zeros follow."""
     first, second = values + [0.0] * (2 - len(values))
     return first, second

@@ -1,0 +1,40 @@
+"""Engines: what computes with points that are in memory, the only code that knows the hardware.
+
+Three verbs are enough: `Engine.matvec` (K v), `Engine.normal` (K' W (K v - y), each entry of K
+evaluated once) and `Engine.block` (K itself). An engine cuts the block of rows that it is given
+into tiles that fit the cache.
+
+`TritonEngine` has fused tiles for NVIDIA GPUs; `NativeEngine` has compiled tiles for this CPU,
+where a C++ compiler was there to build them; `TorchEngine` is the reference, runs everywhere and
+knows GPUs. `MultiDeviceEngine` divides rows among several of them, as on a machine with several
+GPUs. None of them knows another one: what they share lies below them, and `choose_engine`, which
+knows all, above.
+
+Entries are computed in the dtype of the rows. Sums run in float64, and where float32 distances
+would lose digits the engine computes those in float64 too.
+"""
+
+from __future__ import annotations
+
+from ._compiled import instructions as compiled_tiles
+from .base import LARGEST_BLOCK, Engine
+from .choose import choose_engine, covering
+from .device_rows import copied
+from .multi_device_engine import MultiDeviceEngine
+from .native_engine import NativeEngine
+from .torch_engine import TorchEngine, torch_on
+from .triton_engine import TritonEngine
+
+__all__ = [
+    "LARGEST_BLOCK",
+    "Engine",
+    "MultiDeviceEngine",
+    "NativeEngine",
+    "TorchEngine",
+    "TritonEngine",
+    "choose_engine",
+    "compiled_tiles",
+    "copied",
+    "covering",
+    "torch_on",
+]

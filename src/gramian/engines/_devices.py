@@ -1,0 +1,33 @@
+"""Which CUDA devices there are, and whether torch keeps float32 on them."""
+
+from __future__ import annotations
+
+import torch
+
+
+def check_device(device: str, what: str) -> None:
+    """Raise ValueError, about `what`, if `device` is no CUDA device that torch sees."""
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if count == 0:
+        raise ValueError(
+            f"{what} needs a CUDA device and a CUDA build of torch; this torch sees no "
+            "device. Use engine='auto' to compute on the CPU; for an estimator fitted elsewhere, "
+            "set its engine_ to 'auto'"
+        )
+    if not torch_keeps_float32():
+        raise ValueError(
+            f"{what} needs torch to multiply float32 numbers as such, but it is set to do so in "
+            'TF32, with three digits; undo that by torch.set_float32_matmul_precision("highest")'
+        )
+    index = torch.device(device).index or 0
+    if index >= count:
+        raise ValueError(
+            f"{what} needs CUDA device {index}, but this torch sees {count}, numbered from 0"
+        )
+
+
+def torch_keeps_float32() -> bool:
+    """Return whether torch multiplies float32 matrices in float32 on a GPU, not in TF32."""
+    cuda = torch.backends.cuda.matmul
+    how = getattr(cuda, "fp32_precision", None)  # torch 2.9 on, where asking the other may raise
+    return not cuda.allow_tf32 if how is None else how != "tf32"

@@ -1,0 +1,22 @@
+"""A kernel as tiles take it: a factor, a profile, and the numbers that the profile has."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from ..kernels import Kernel
+from ..kernels._scaled import ScaledKernel
+from ..kernels.base import Scaled
+
+
+def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
+    """Return c and k of a kernel c k."""
+    factor = 1.0
+    while isinstance(kernel, Scaled):
+        factor, kernel = factor * kernel.factor, kernel.kernel
+    return factor, kernel
+
+
+def parameters(kernel: ScaledKernel) -> list[float]:
+    """Return what a kernel has beside the lengthscale, in the order of its fields."""
+    return [float(getattr(kernel, f.name)) for f in fields(kernel) if f.name != "lengthscale"]

@@ -1,0 +1,37 @@
+"""Ranges of rows for the workers of an engine, and the sum of what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+
+from torch import Tensor
+
+PARTS_PER_THREAD = 4
+"""Row ranges per worker: enough to even out a busy machine, few enough to add up their sums."""
+
+
+def bounds_of(n: int, rows: int, most: int) -> list[tuple[int, int]]:
+    """Return `most` ranges of n rows, nearly equal; fewer, so that each has `rows` at least."""
+    count = max(min(most, n // rows), 1)
+    return [(n * i // count, n * (i + 1) // count) for i in range(count)]
+
+
+def steps(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
+    """Return the ranges of at most `size` from `start` to `stop`, in order."""
+    return ((i, min(i + size, stop)) for i in range(start, stop, max(size, 1)))
+
+
+def sum_of(terms: Iterable[Tensor]) -> Tensor:
+    """Return the sum of at least one tensor, in the memory of the first.
+
+    A generator is closed, so that what computes its terms ends if this is interrupted.
+    """
+    iterator = iter(terms)
+    try:
+        total = next(iterator)
+        for term in iterator:
+            total += term
+        return total
+    finally:
+        if isinstance(iterator, Generator):
+            iterator.close()

@@ -1,0 +1,95 @@
+"""The sizes of tiles that torch computes, and the memory that they take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ._workers import default_threads
+
+TILE_BYTES = 1 << 22
+"""Size of a tile on the CPU, which stays in the cache."""
+
+DEVICE_TILE_BYTES = 1 << 26
+"""Size of a tile on a GPU, where one operation on it should outweigh the cost of starting it."""
+
+TILE_COLUMNS = 4096
+"""Columns of a tile at most, so that it has some rows, and steps on the way are as small."""
+
+ALL_TILES_BYTES = 1 << 27
+"""The tiles of all workers together: with more than 32 of them, a tile becomes smaller."""
+
+TEMPORARIES = 2
+"""Tiles that the steps from distances to a kernel may take beside the one they fill."""
+
+SYMMETRIC_BYTES = 1 << 20
+"""Size of a square tile of the symmetric product, which is read twice: half the cache of a core."""
+
+MIN_STRIP_ROWS = 32
+"""Rows that share one read of the columns in `normal`, however many columns there are."""
+
+
+@dataclass(frozen=True)
+class TileSizes:
+    """How large tiles are on a device, and how many of them there are at once.
+
+    Parameters
+    ----------
+    device : str
+    tile_bytes : int, optional
+        What suits the device if None.
+    threads : int, optional
+        Workers on the CPU; as many as torch would use if None.
+    """
+
+    device: str = "cpu"
+    tile_bytes: int | None = None
+    threads: int | None = None
+
+    def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
+        """See `Engine.workspace_bytes`."""
+        threads, rows = self.workers(), self.strip_rows(m)
+        tile = max(self._tile_bytes(), rows * min(m, TILE_COLUMNS) * itemsize)
+        strip = max(tile, rows * m * itemsize) + TEMPORARIES * tile
+        columns = m * (d + 2) * (itemsize + 8) + m * d * itemsize
+        sums = (threads + 2) * m * t * 8
+        return threads * strip + columns + sums
+
+    def row_bytes(self, d: int, t: int, itemsize: int) -> int:
+        """See `Engine.row_bytes`."""
+        ahead = 0 if self.on_host else 2 * d * itemsize
+        return (d * 2 + 2) * itemsize + (d + 2) * 8 * 2 + 3 * t * 8 + ahead
+
+    @property
+    def on_host(self) -> bool:
+        """Whether tiles are in the memory of the process."""
+        return torch.device(self.device).type == "cpu"
+
+    def workers(self) -> int:
+        """Return how many tiles are computed at once."""
+        if not self.on_host:
+            return 1
+        return self.threads or default_threads()
+
+    def tile_shape(self, m: int, itemsize: int) -> tuple[int, int]:
+        """Return the rows and columns of a tile of a matrix with m columns."""
+        cols = min(m, TILE_COLUMNS)
+        return max(self._tile_bytes() // (cols * itemsize), 1), cols
+
+    def _tile_bytes(self) -> int:
+        suited = TILE_BYTES if self.on_host else DEVICE_TILE_BYTES
+        size = suited if self.tile_bytes is None else self.tile_bytes
+        return min(size, ALL_TILES_BYTES // self.workers())
+
+    def square_bytes(self) -> int:
+        """Return the size of a tile of the symmetric product."""
+        most = SYMMETRIC_BYTES if self.on_host else DEVICE_TILE_BYTES
+        return min(self._tile_bytes(), most)
+
+    def strip_rows(self, m: int) -> int:
+        """Return the rows of a strip of `normal`, which needs all columns of a row at once.
+
+        As many in float64 as in float32: half as many cost more than the larger strip does.
+        """
+        return min(max(self._tile_bytes() // (max(m, 1) * 4), MIN_STRIP_ROWS), 1024)

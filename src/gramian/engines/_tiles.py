@@ -1,0 +1,110 @@
+"""Two sets of rows prepared for a kernel, and any tile of their matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .._sparse import cast, is_sparse, slice_rows
+from ..kernels import Kernel
+from ..kernels.base import Prepared, Side
+from ._precision import ROUNDING_LIMIT
+from ._ranges import steps
+from ._workers import Stop
+
+PREPARED_NUMBERS = 1 << 17
+"""Coordinates prepared at once: the steps of it stay in the cache."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Two sets of prepared rows, from which any tile of their kernel matrix is computed."""
+
+    kernel: Kernel
+    left: Prepared
+    right: Prepared
+    dtype: torch.dtype
+    diagonal: int | None
+    diagonal_values: Tensor | None
+    underflow: bool = True
+    stop: Stop = field(default_factory=Stop)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.left[0].shape[0]
+
+    @property
+    def m(self) -> int:
+        """Number of columns."""
+        return self.right[0].shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        return self.right[0].device
+
+    @classmethod
+    def build(cls, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
+        """Prepare the rows of `x` and `z`, in float64 where float32 would lose digits."""
+        values = kernel.diag(z) if diagonal is not None else None
+        left, right = _prepare(kernel, x, z, x.dtype)
+        underflow = kernel.may_underflow(left, right, x.dtype)
+        if kernel.rounding(left, right, torch.finfo(x.dtype).eps) > ROUNDING_LIMIT:
+            del left, right
+            left, right = _prepare(kernel, x, z, torch.float64)
+        return cls(kernel, left, right, x.dtype, diagonal, values, underflow)
+
+    def columns(self, size: int) -> list[tuple[int, int, Prepared]]:
+        """Return the columns in ranges of at most `size`: start, end, prepared rows."""
+        return [
+            (j, j_end, tuple(side[j:j_end] for side in self.right))
+            for j, j_end in steps(0, self.m, size)
+        ]
+
+    def row(self, start: int, stop: int) -> Prepared:
+        """Return a range of the prepared rows of the left side."""
+        return tuple(slice_rows(side, start, stop) for side in self.left)
+
+    def fill(self, left: Prepared, right: Prepared, i: int, j: int, out: Tensor) -> Tensor:
+        """Write the tile of `left` and `right`, which starts at row i, column j, to `out`."""
+        self.stop.check()
+        K = self.kernel.tile(left, right, out, underflow=self.underflow)
+        if self.diagonal_values is not None:
+            self._set_diagonal(K, i, j)
+        return K
+
+    def _set_diagonal(self, K: Tensor, i: int, j: int) -> None:
+        offset = i + (self.diagonal or 0) - j
+        entries = K.diagonal(offset) if -K.shape[0] < offset < K.shape[1] else K[:0, 0]
+        start = j + max(offset, 0)
+        if self.diagonal_values is not None:
+            entries.copy_(self.diagonal_values[start : start + len(entries)])
+
+
+def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[Prepared, Prepared]:
+    centered = kernel.stationary and not is_sparse(x)
+    origin = z.mean(dim=0).to(dtype) if centered else None
+    left = _prepare_side(kernel, x, "left", origin, dtype)
+    return left, _prepare_side(kernel, z, "right", origin, dtype)
+
+
+def _prepare_side(
+    kernel: Kernel, points: Tensor, side: Side, origin: Tensor | None, dtype: torch.dtype
+) -> Prepared:
+    """Prepare a few rows after the other: each step on the way would be one more copy of all."""
+    if is_sparse(points):
+        return kernel.prepare(cast(points, dtype), side)
+    n, d = points.shape
+    whole: Prepared = ()
+    for i, i_end in steps(0, n, max(PREPARED_NUMBERS // d, 1)):
+        block = points[i:i_end].to(dtype)
+        parts = kernel.prepare(block if origin is None else block - origin, side)
+        if i_end == n and i == 0:
+            return parts
+        whole = whole or tuple(part.new_empty(n, part.shape[1]) for part in parts)
+        for out, part in zip(whole, parts, strict=True):
+            out[i:i_end] = part
+    return whole

@@ -1,0 +1,159 @@
+"""Engines compute with points that are in memory; they alone know the hardware."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import Cast, RowSource
+from ..kernels import Kernel
+from ._devices import check_device
+from .device_rows import DeviceRows
+
+LARGEST_BLOCK = 1 << 16
+"""Rows per call of an engine: more would need memory and save nothing."""
+
+DEVICE_BLOCK = 1 << 18
+"""The same on a device, where starting a call costs as much as a hundred million entries."""
+
+DEVICE_SHARE = 0.8
+"""Part of a device's memory that is used: the rest is for what others keep there."""
+
+
+class Engine(ABC):
+    """Products with one block of a kernel matrix, k(x, z), that is never stored.
+
+    In each verb `x` holds b rows, dense or sparse; `z` m rows, dense; both of one dtype, in which
+    kernel entries are computed. Sums run in float64. `diagonal` says that the two share rows:
+    row i of `x` is row ``i + diagonal`` of `z`, where the entry is then exactly k(z, z).
+
+    Arguments may be on any device. A result is on that of `x` if it has its rows, else of `z`.
+
+    Attributes
+    ----------
+    device : str
+        Where it computes. Those who call it more than once with the same arguments save transfers
+        by `place` and `feed`.
+    """
+
+    device: str = "cpu"
+
+    def place(self, values: Tensor) -> Tensor:
+        """Return a tensor where this engine computes."""
+        return values if self.on_host else values.to(self.device)
+
+    def feed(self, rows: RowSource) -> RowSource:
+        """Return rows whose blocks come to where this engine computes, the next one meanwhile."""
+        if self.on_host:
+            return rows
+        if isinstance(rows, Cast):  # there: what is sent is narrower mostly
+            return Cast(self.feed(rows.rows), rows.dtype)
+        return DeviceRows(rows, self.device)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it computes in the memory of the process."""
+        return torch.device(self.device).type == "cpu"
+
+    def device_bytes(self) -> int | None:
+        """Return the bytes of its device that calls may take, None on the host."""
+        if self.on_host:
+            return None
+        return int(DEVICE_SHARE * torch.cuda.get_device_properties(self.device).total_memory)
+
+    def free_bytes(self) -> int | None:
+        """Return how many of them nobody has taken, None on the host."""
+        most = self.device_bytes()
+        if most is None or self.on_host:
+            return None
+        free, _ = torch.cuda.mem_get_info(self.device)
+        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return min(most, int(DEVICE_SHARE * (free + cached)))
+
+    @property
+    def largest_block(self) -> int:
+        """The rows that a call should be given at most."""
+        return LARGEST_BLOCK if self.on_host else DEVICE_BLOCK
+
+    def check(self) -> None:
+        """Raise ValueError if this engine cannot run here, as one from another machine may not."""
+        if not self.on_host:
+            check_device(self.device, repr(self))
+
+    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
+        """Return whether this engine computes with a kernel and rows of this dtype and kind.
+
+        It is asked once for an operator, see `KernelOperator`; a verb that is called all the same
+        raises ValueError.
+        """
+        return True
+
+    def require(
+        self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool, name: str | None = None
+    ) -> None:
+        """Raise ValueError, about the engine called `name`, if it does not cover this."""
+        if self.covers(kernel, dtype=dtype, sparse=sparse):
+            return
+        what = "sparse rows" if sparse else repr(kernel)
+        if not sparse and self.covers(kernel, dtype=torch.float32, sparse=False):
+            what = f"rows in {str(dtype).removeprefix('torch.')}"
+        raise ValueError(
+            f"engine={name or type(self).__name__} has no tiles for {what}; use engine='auto', "
+            "which takes the fastest engine that has, or engine='torch'"
+        )
+
+    @abstractmethod
+    def matvec(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"],
+        *,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "b t"]:
+        """Return K v in float64."""
+
+    @abstractmethod
+    def normal(
+        self,
+        kernel: Kernel,
+        x: Tensor,
+        z: Tensor,
+        v: Float[Tensor, "m t"] | None,
+        *,
+        weights: Float[Tensor, " b"] | None = None,
+        targets: Float[Tensor, "b t"] | None = None,
+        diagonal: int | None = None,
+    ) -> Float[Tensor, "m t"]:
+        """Return K' W (K v - y) in float64, each entry of K evaluated once.
+
+        Without `v` the first term is left out, without `targets` the second.
+        """
+
+    @abstractmethod
+    def symmetric(
+        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
+    ) -> Float[Tensor, "n t"]:
+        """Return k(x, x) v in float64, each pair of rows evaluated once; the diagonal is exact."""
+
+    def symmetric_evaluations(self, n: int) -> int:
+        """Return how many entries `symmetric` computes for n rows."""
+        return n * (n + 1) // 2
+
+    @abstractmethod
+    def block(
+        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
+    ) -> Float[Tensor, "b m"]:
+        """Return K itself, in the dtype of `x`."""
+
+    @abstractmethod
+    def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
+        """Return the bytes that a call needs beside what grows with the rows of `x`."""
+
+    @abstractmethod
+    def row_bytes(self, d: int, t: int, itemsize: int) -> int:
+        """Return the bytes that a call needs for each row of `x`, `x` included."""

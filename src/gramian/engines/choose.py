@@ -1,0 +1,123 @@
+"""The choice of an engine by its name, or by what it has tiles for."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from ..kernels import Kernel
+from ._compiled import instructions
+from ._devices import check_device
+from .base import Engine
+from .multi_device_engine import MultiDeviceEngine
+from .native_engine import NativeEngine
+from .torch_engine import TorchEngine, torch_on
+from .triton_engine import TritonEngine, is_usable
+
+DEVICES = r"cpu|cuda(:\d{1,2}(,\d{1,2})*)?"
+"""Device suffixes accepted in names of engines: cpu, cuda, cuda:0, cuda:0,1."""
+
+
+def choose_engine(
+    spec: str | Engine = "auto",
+    *,
+    dtype: torch.dtype,
+    kernel: Kernel | None = None,
+    sparse: bool = False,
+) -> Engine:
+    """Return the engine called `spec`.
+
+    Parameters
+    ----------
+    spec : str or Engine, default="auto"
+        ``"native"``: compiled tiles on the CPU. ``"native:fast"``: the same with entries right to
+        1e-4 instead of 1e-5, on a CPU with AMX, see `NativeEngine`. ``"torch"``: torch on the CPU.
+        ``"torch:cuda"``, ``"torch:cuda:1"``: torch on that device. ``"triton"``,
+        ``"triton:cuda:1"``: fused tiles on a GPU. ``"torch:cuda:0,1"``, ``"triton:cuda:0,1"``: rows
+        divided among these devices, see `MultiDeviceEngine`. ``"auto"``: triton if it is installed
+        and there is an NVIDIA GPU that has tensor cores for float32; otherwise native if it is
+        installed and this machine has AVX2 or AVX-512; otherwise torch on the CPU: the portable
+        tiles are slower than torch. It takes one GPU, torch's current one, however many there are:
+        the others may be somebody else's, and rows divided among them have to be sent to each.
+        Engines without tiles for the kernel and rows are passed over, on a GPU for torch there.
+        An engine is returned as it is.
+    dtype : torch.dtype
+        The dtype of the rows, float32 or float64.
+    kernel : Kernel, optional
+        What is to be computed; if None, whether the engine has tiles for it is not asked.
+    sparse : bool, default=False
+        Whether rows are sparse.
+
+    Raises
+    ------
+    ValueError
+        If there is no such engine, it cannot run on this machine, or has no tiles for this kernel,
+        for sparse rows or for this dtype. An engine asked for is never replaced by another one.
+    """
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
+    if spec == "auto":
+        return _best(kernel, dtype, sparse)
+    engine = spec if isinstance(spec, Engine) else _called(str(spec))
+    engine.check()
+    if kernel is not None:
+        name = repr(spec) if isinstance(spec, str) else None
+        engine.require(kernel, dtype=dtype, sparse=sparse, name=name)
+    return engine
+
+
+def covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> Engine:
+    """Return an engine if it covers this, else that of torch on the same devices.
+
+    For what follows from an operator whose engine was chosen, such as the same in float64.
+    """
+    if engine.covers(kernel, dtype=dtype, sparse=sparse):
+        return engine
+    if isinstance(engine, MultiDeviceEngine):
+        each = (covering(one, kernel, dtype=dtype, sparse=sparse) for one in engine.engines)
+        return MultiDeviceEngine(tuple(each))
+    if isinstance(engine, NativeEngine):
+        return TorchEngine(threads=engine.threads)
+    return torch_on(engine.device)
+
+
+def _best(kernel: Kernel | None, dtype: torch.dtype, sparse: bool) -> Engine:
+    def covers(engine: Engine) -> bool:
+        return kernel is None or engine.covers(kernel, dtype=dtype, sparse=sparse)
+
+    if is_usable():
+        fused = TritonEngine()
+        return fused if covers(fused) else torch_on(fused.device)
+    if {"avx512", "avx2"}.isdisjoint(instructions()) or not covers(NativeEngine()):
+        return TorchEngine()
+    return NativeEngine()
+
+
+def _called(spec: str) -> Engine:
+    if spec == "native":
+        return NativeEngine()
+    if spec == "native:fast":
+        return NativeEngine(precision="fast")
+    name, colon, device = spec.partition(":")
+    device = device if colon else {"torch": "cpu", "triton": "cuda"}.get(name, "")
+    if name not in ("torch", "triton") or not re.fullmatch(DEVICES, device):
+        raise ValueError(
+            f"unknown engine {spec!r}; known: auto, torch, native, native:fast, torch:cpu, "
+            "torch:cuda[:i[,j,...]], triton[:cuda[:i[,j,...]]]"
+        )
+    devices = _devices(device)
+    if name == "torch" and device != "cpu":
+        for each in devices:
+            check_device(each, f"engine={spec!r}")
+    engines = [TritonEngine(each) if name == "triton" else torch_on(each) for each in devices]
+    return engines[0] if len(engines) == 1 else MultiDeviceEngine(tuple(engines))
+
+
+def _devices(names: str) -> list[str]:
+    """Return the devices that ``"cuda:0,1"`` names; ValueError if it names one twice."""
+    kind, _, numbers = names.partition(":")
+    devices = [f"{kind}:{int(each)}" for each in numbers.split(",")] if numbers else [kind]
+    if len(set(devices)) < len(devices):
+        raise ValueError(f"{names!r} names a device twice; rows are divided among different ones")
+    return devices

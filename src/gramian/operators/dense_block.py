@@ -1,0 +1,57 @@
+"""DenseBlock: the entries of a small operator, for those who multiply with it more than once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .. import _linalg as la
+from .kernel_operator import KernelOperator
+
+
+@dataclass(frozen=True)
+class DenseBlock:
+    """A kernel matrix that is stored, with the products of an operator, in float64.
+
+    Attributes
+    ----------
+    entries : Tensor of shape (n, m)
+    """
+
+    entries: Float[Tensor, "n m"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The pair (n, m)."""
+        return self.entries.shape[0], self.entries.shape[1]
+
+    @property
+    def T(self) -> DenseBlock:
+        """The transpose."""
+        return DenseBlock(self.entries.t())
+
+    def __getitem__(self, key: Any) -> DenseBlock:
+        """Return rows, or rows and columns, given by tensors of numbers."""
+        if isinstance(key, tuple):
+            return DenseBlock(self.entries[key[0][:, None], key[1]])
+        return DenseBlock(self.entries[key])
+
+    def __matmul__(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+        """Return the product in float64, with float32 sums over no more than 1,024 terms."""
+        K = self.entries
+        return K @ v.double() if K.dtype == torch.float64 else la.summed(K, v)
+
+
+def materialize(K: KernelOperator, memory_bytes: int) -> KernelOperator | DenseBlock:
+    """Return K with its entries stored if they fit into so many bytes, else K as it is.
+
+    Cost: if they are stored, n m kernel evaluations now and none later.
+    """
+    n, m = K.shape
+    if n * m * K.dtype.itemsize > memory_bytes:
+        return K
+    return DenseBlock(K.dense())
