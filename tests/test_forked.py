@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from gramian import KernelRidge
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 warnings.simplefilter("ignore")
 torch.set_num_threads(2)
 X = np.random.default_rng(0).standard_normal((300, 3))

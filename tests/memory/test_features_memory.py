@@ -19,6 +19,8 @@ import pathlib, resource, sys
 import numpy as np
 from gramian import KernelCCA, KernelKMeans, KernelPCA
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 n, m, limit = 60_000, 300, int(sys.argv[1])  # features of all rows: 72 MB in float32
 
 def peak():

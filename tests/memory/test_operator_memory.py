@@ -25,6 +25,8 @@ from gramian.kernels import Gaussian, Laplacian, Matern52
 from gramian import operators
 from gramian.operators import KernelOperator
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 n, m, d, t = 80_000, 1_500, 40, 2
 engine = getattr(operators, sys.argv[2])(threads=2)
 
