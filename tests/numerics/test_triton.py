@@ -539,6 +539,7 @@ def test_selectors_choose_what_they_choose_with_torch(name):
 # --- compiled -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @installed
 @pytest.mark.parametrize("capability", [80, 90])
 def test_tiles_compile_for_gpus(capability, tmp_path):
