@@ -21,7 +21,9 @@ BLOCK = re.compile(r"^```(python|diff)\n# (\S+)\n(.*?)^```$", re.M | re.S)
 ADDED = {"cauchy": 250, "systematic": 20, "heavy_ball": 40, "dataset": 12}
 """What the recipes add, and how many tests at least are about it."""
 
-ALL_NAMES = "these_kernels or every_class or info_about_this_installation or plan_of_what_was_added"
+ALL_NAMES = (
+    "these_kernels or every_class or info_about_this or random_fit or plan_of_what_was_added"
+)
 """Tests that look at all names at once."""
 
 PLAN = """
