@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 SCRIPT = """
 import os, sys, threading, time, warnings
 import numpy as np
 import torch
 from gramian import KernelRidge
-
-pytestmark = pytest.mark.slow  # a process of its own
 
 warnings.simplefilter("ignore")
 torch.set_num_threads(2)

@@ -62,6 +62,7 @@ class TestWeights:
             counts.append((1 / J.copies).sum())
         return torch.stack(squares), torch.stack(counts), float(product @ product), len(X)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["uniform", *SCORED])
     @pytest.mark.parametrize("settings", [{"m": 12}, {"penalty": 0.05}], ids=["m", "penalty"])
     def test_unbiased(self, name, settings):
@@ -85,6 +86,7 @@ class TestWeights:
         assert mean_is(squares, expected)
         assert mean_is(counts, n)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["bless", "bless_r"])
     def test_unbiased_while_candidates_are_few(self, name):
         X = points(2000)

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 MB = 10**6
 
 LIMIT = 160 * MB
@@ -18,8 +20,6 @@ SCRIPT = """
 import pathlib, resource, sys
 import numpy as np
 from gramian import KernelCCA, KernelKMeans, KernelPCA
-
-pytestmark = pytest.mark.slow  # a process of its own
 
 n, m, limit = 60_000, 300, int(sys.argv[1])  # features of all rows: 72 MB in float32
 

@@ -10,6 +10,8 @@ import pytest
 
 from gramian.operators import compiled_tiles
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 MIB = 1 << 20
 
 BUDGET = 64 * MIB
@@ -24,8 +26,6 @@ import torch
 from gramian.kernels import Gaussian, Laplacian, Matern52
 from gramian import operators
 from gramian.operators import KernelOperator
-
-pytestmark = pytest.mark.slow  # a process of its own
 
 n, m, d, t = 80_000, 1_500, 40, 2
 engine = getattr(operators, sys.argv[2])(threads=2)

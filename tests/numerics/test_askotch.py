@@ -133,6 +133,7 @@ def test_float32_rows_with_a_penalty_below_their_rounding(block_solver):
     assert torch.equal(states(solver, p, 30)[-1].coef, states(solver, p.double(), 30)[-1].coef)
 
 
+@pytest.mark.slow
 def test_lost_coefficients_start_again_from_zero():
     p = problem(penalty=1e-4)
     bad = states(ASkotch(60, rank=30), p, 3)[-1]
@@ -263,6 +264,7 @@ def test_a_plain_state_is_a_start_whatever_its_iteration():
     assert after[-1].convexity > 0.1  # the mean over two blocks, not over a thousand
 
 
+@pytest.mark.slow
 def test_momentum_that_does_harm_goes_back_to_the_best_coefficients():
     p = problem(penalty=1e-4)
     good = states(ASkotch(60, rank=30), p, 60)[-1]
@@ -310,6 +312,7 @@ def test_repeated_rows_converge_with_momentum(dtype):
     assert error_of(last.coef, p) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
 def test_too_much_momentum_where_rows_repeat_ends_as_skotch(blocks):
     # nu = n / b does not hold there: with fresh blocks the error was 1e3 after 700 steps
