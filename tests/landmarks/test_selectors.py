@@ -224,6 +224,7 @@ class TestPath:
 
 
 class TestRecursion:
+    @pytest.mark.slow
     @pytest.mark.parametrize("accelerated", [False, True])
     @pytest.mark.parametrize("m", [40, 120])
     def test_the_error_is_bounded_by_the_penalty(self, accelerated, m):

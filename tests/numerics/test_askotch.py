@@ -79,6 +79,7 @@ def assert_fixed_point(solver, kernel, weighted):
     assert error(result.state.coef, p) < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [ASkotch, Skotch])
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
 @pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
@@ -105,6 +106,7 @@ def test_fixed_point_without_a_preconditioner(solver, blocks):
     assert error(result.state.coef, p) < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
 @pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
 def test_float32_rows_are_stable(blocks, block_solver):
