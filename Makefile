@@ -9,11 +9,12 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo test test-torch test-paths campaign mutants faults sanitize lint format bench gpu-check clean
+.PHONY: help $(VENV) demo test test-all test-torch test-paths campaign mutants faults sanitize lint format bench gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
 	@echo "make test     run the test suite       (make test ARGS='-k falkon' for a part of it)"
+	@echo "make test-all the same with the slow tests, as before a merge"
 	@echo "make test-torch   the same for an installation without compiled tiles"
 	@echo "make test-paths   run the suite with the code paths of other processors, one after the other"
 	@echo "make sanitize     run the compiled tiles under ASan and UBSan (needs a C++ compiler, CMake)"
@@ -46,10 +47,11 @@ demo: $(STAMP)
 
 # Without compiled tiles what tests them would be skipped: that must be meant.
 # There are as many processes as cores: more threads would only wait for each other.
-test: $(STAMP)
+test: CHOSEN := -m "not slow"
+test test-all: $(STAMP)
 	@test "$$GRAMIAN_NATIVE" = 0 || $(BIN)/python -c 'import gramian.engines._native' || { \
 	  echo "make: gramian has no compiled tiles; see the build's log, or set GRAMIAN_NATIVE=0" >&2; exit 1; }
-	@OMP_NUM_THREADS=1 $(PYTEST) $(ARGS)
+	@OMP_NUM_THREADS=1 $(PYTEST) $(CHOSEN) $(ARGS)
 
 # What an installation without a C++ compiler has, beside the one that has compiled tiles: its own
 # gramian, the other packages of $(VENV). These tests look at engines and use the one that is there.

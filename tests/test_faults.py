@@ -18,6 +18,7 @@ def faults(monkeypatch) -> ModuleType:
     return faults
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", ["falkon", "askotch", "eigenpro3", "sketchysaga"])
 def test_killed_fits_go_on_to_the_same_bits(name, faults, tmp_path):
@@ -40,6 +41,7 @@ def test_a_disk_that_is_full_and_a_folder_that_is_closed(faults, tmp_path):
         assert row["outcome"].startswith(expected), row
 
 
+@pytest.mark.slow
 def test_two_processes_with_one_checkpoint(faults, tmp_path):
     row = faults.two_processes("falkon", tmp_path)
     assert (row["identical"], row["left over"]) == (2, 0)

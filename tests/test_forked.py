@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 SCRIPT = """
 import os, sys, threading, time, warnings
 import numpy as np

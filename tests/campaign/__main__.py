@@ -15,8 +15,11 @@ import argparse
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import torch
+
+sys.path.append(str(Path(__file__).parents[1] / "shared"))
 from configuration import draw
 from fits import judge
 from verdict import REFUSED, RIGHT, WRONG

@@ -7,40 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from scipy.spatial.distance import cdist
+from formulas import exact as matrix
 
 EPS = float(np.finfo(np.float64).eps)
-
-
-def matrix(kernel: Any, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Return k(X, Z) by the formulas of the README; of the kernel only its parameters are read."""
-    name = type(kernel).__name__
-    if name == "Sum":
-        return matrix(kernel.first, X, Z) + matrix(kernel.second, X, Z)
-    if name == "Product":
-        return matrix(kernel.first, X, Z) * matrix(kernel.second, X, Z)
-    if name == "Scaled":
-        return kernel.factor * matrix(kernel.kernel, X, Z)
-    X, Z = X / np.asarray(kernel.lengthscale), Z / np.asarray(kernel.lengthscale)
-    if name in OF_PRODUCTS:
-        return OF_PRODUCTS[name](kernel, X @ Z.T)
-    if name == "L1Laplacian":
-        return np.exp(-cdist(X, Z, "cityblock"))
-    return OF_DISTANCES[name](kernel, cdist(X, Z))
-
-
-OF_PRODUCTS = {
-    "Linear": lambda k, s: s,
-    "Polynomial": lambda k, s: (s + k.coef0) ** k.degree,
-}
-OF_DISTANCES = {
-    "Gaussian": lambda k, r: np.exp(-(r**2) / 2),
-    "Laplacian": lambda k, r: np.exp(-r),
-    "Matern12": lambda k, r: np.exp(-r),
-    "Matern32": lambda k, r: (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r),
-    "Matern52": lambda k, r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r),
-    "RationalQuadratic": lambda k, r: (1 + r**2 / (2 * k.alpha)) ** -k.alpha,
-}
 
 
 def diagonal(kernel: Any, X: np.ndarray) -> np.ndarray:

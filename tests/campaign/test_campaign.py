@@ -26,6 +26,7 @@ def campaign() -> Iterator[tuple[ModuleType, ModuleType]]:
         yield configuration, fits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_a_random_fit(campaign, seed, unchecked):
     configuration, fits = campaign

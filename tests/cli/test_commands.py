@@ -94,6 +94,7 @@ def test_help_does_not_wait_for_torch():
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.slow
 def test_the_installed_program():
     program = Path(sys.executable).parent / "gramian"
     done = subprocess.run([program, "info", "--json"], capture_output=True, text=True, check=True)

@@ -97,6 +97,7 @@ def whole(report, arguments, tmp_path):
     return coef(tmp_path / "whole.model"), said
 
 
+@pytest.mark.slow
 def test_killed_at_a_random_iteration(gramian, whole, arguments, tmp_path):
     expected, said = whole
     model, checkpoint = tmp_path / "killed.model", tmp_path / "killed.ckpt"
@@ -112,6 +113,7 @@ def test_killed_at_a_random_iteration(gramian, whole, arguments, tmp_path):
     assert difference <= 1e-12 * float(expected.abs().max()), f"killed at iteration {at}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "expected", "why"),
     [

@@ -20,7 +20,7 @@ CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 @pytest.fixture
 def jsonl(monkeypatch):
     """Run the recipe as the module that it is to become, and forget the format afterwards."""
-    text = CONTRIBUTING.read_text("utf-8").partition("**A table format.**")[2]
+    text = CONTRIBUTING.read_text("utf-8").partition("### A table format")[2]
     code = re.search(r"^```python\n(.*?)^```$", text, re.M | re.S)[1]
     registry = formats.formats
     monkeypatch.setattr(registry, "_classes", dict(registry._classes))

@@ -24,8 +24,20 @@ from gramian.landmarks.base import selectors
 from gramian.operators import KernelOperator
 
 N, D = 90, 3
-CENTERS = {"kmeans"}  # their landmarks are not rows of the data
 every_selector = pytest.mark.parametrize("name", list(selectors))
+
+DRAWING = (
+    "bless",
+    "bless_r",
+    "exact_rls",
+    "kmeans",
+    "recursive_rls",
+    "rpcholesky",
+    "squeak",
+    "two_pass",
+    "uniform",
+)
+"""Selectors whose landmarks follow from the seed; others may choose without drawing."""
 
 
 def points(n: int = N, d: int = D) -> Tensor:
@@ -51,7 +63,6 @@ def select(name: str, X: Any, m: int, seed: int = 0) -> Landmarks:
 def test_distinct_rows_with_positive_weights(name, n, m):
     X = points(n)
     chosen = select(name, X, m)
-    assert (chosen.index is None) == (name in CENTERS)
     if chosen.index is not None:
         assert len(chosen.index.unique()) == len(chosen.index) == m
         assert torch.equal(chosen.points, X[chosen.index])
@@ -61,12 +72,28 @@ def test_distinct_rows_with_positive_weights(name, n, m):
 
 
 @every_selector
+@pytest.mark.parametrize("m", [5, 40])
+def test_landmarks_that_are_rows_are_numbered(name, m):
+    X = points()
+    chosen = select(name, X, m)
+    are_rows = bool((chosen.points[:, None] == X).all(dim=2).any(dim=1).all())
+    assert (chosen.index is not None) == are_rows
+
+
+@every_selector
 @pytest.mark.parametrize("m", [5, 40])  # few of many rows, and many of few
 def test_the_same_seed_the_same_landmarks(name, m):
     X = points()
-    first, again, other = (select(name, X, m, seed) for seed in (3, 3, 4))
+    first, again = (select(name, X, m, seed=3) for _ in range(2))
     assert torch.equal(first.points, again.points)
-    assert not torch.equal(in_order(first.points), in_order(other.points))
+
+
+@pytest.mark.parametrize("name", DRAWING)
+@pytest.mark.parametrize("m", [5, 40])
+def test_another_seed_other_landmarks(name, m):
+    X = points()
+    first, other = (in_order(select(name, X, m, seed).points) for seed in (3, 4))
+    assert not torch.equal(first, other)
 
 
 def parquet(X: np.ndarray, folder: Path) -> Path:
@@ -92,7 +119,7 @@ SOURCES: dict[str, Callable[[np.ndarray, Path], Any]] = {
 def test_it_does_not_matter_where_rows_live(name, source, tmp_path):
     X = points().numpy() * (points().numpy() > 0)  # half of it zeros
     here, there = select(name, X, 11), select(name, SOURCES[source](X, tmp_path), 11)
-    if name in CENTERS:  # means are computed, and not in the same order
+    if here.index is None:  # means are computed, and not in the same order
         torch.testing.assert_close(here.points, there.points)
         return
     assert torch.equal(here.index, there.index)

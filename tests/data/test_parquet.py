@@ -154,6 +154,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_memory_does_not_grow_with_the_row_group(tmp_path: Path) -> None:
     for name, n in (("warm", 10_000), ("whole", 2_500_000)):

@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow  # a process of its own
+
 SCRIPT = """
 import warnings
 import numpy as np, pandas as pd, pyarrow as pa, scipy.sparse, torch

@@ -21,6 +21,7 @@ ESTIMATORS = (
 more_than_rows = pytest.mark.filterwarnings("ignore:15 landmarks were asked for")
 
 
+@pytest.mark.slow
 @more_than_rows
 @parametrize_with_checks(list(ESTIMATORS))
 @pytest.mark.usefixtures("unchecked")

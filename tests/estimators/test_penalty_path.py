@@ -20,6 +20,7 @@ from gramian.callbacks import Checkpoint, Validate
 from gramian.fitting import calibration, held_out, penalty_path
 from gramian.kernels import Gaussian
 from gramian.landmarks import Bless, BlessR, RPCholesky, Uniform
+from gramian.landmarks.base import SizeOrPenalty
 from gramian.operators import KernelOperator
 from gramian.problems import NystromProblem
 from gramian.solvers import PCG, Direct, Falkon, max_iterations, tolerance
@@ -53,6 +54,7 @@ def column(est: Any, name: str) -> list[Any]:
 
 @pytest.mark.usefixtures("unchecked")
 class TestTheChoice:
+    @pytest.mark.slow
     @both
     @pytest.mark.parametrize("cv", [None, 3])
     def test_is_the_level_of_the_smallest_error(self, kind, y, cv):
@@ -104,6 +106,7 @@ class TestTheChoice:
             est = auto(landmarks=Bless(penalty=1e-3)).fit(X, X[:, 0] ** 2)
         assert est.penalty_ == est.path_[-1]["penalty"] == pytest.approx(1e-3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", [Bless, BlessR])
     @pytest.mark.parametrize("m", [25, 40])
     def test_of_so_many_landmarks_lies_beyond_the_path(self, kind, m):
@@ -132,6 +135,7 @@ class TestTheChoice:
 
 @pytest.mark.usefixtures("unchecked")
 class TestReproducible:
+    @pytest.mark.slow
     @both
     def test_from_random_state(self, kind, y):
         one, two, other = (auto(kind, random_state=seed).fit(X, y) for seed in (3, 3, 4))
@@ -139,6 +143,7 @@ class TestReproducible:
         assert column(one, "fold_errors") == column(two, "fold_errors")
         assert column(one, "fold_errors") != column(other, "fold_errors")
 
+    @pytest.mark.slow
     def test_a_copy_says_the_same(self):
         est = auto(cv=2)
         assert clone(est).get_params()["cv"] == 2
@@ -177,6 +182,7 @@ def task(folds: int | None = None, **changes: Any) -> tuple[Any, Any]:
 
 
 class TestTheSearch:
+    @pytest.mark.slow
     @pytest.mark.parametrize("folds", [None, 3])
     def test_warm_starts_save_iterations_and_change_no_result(self, folds):
         search, levels = task(folds)
@@ -289,6 +295,7 @@ class TestHeldBackRows:
 
 @pytest.mark.usefixtures("unchecked")
 class TestData:
+    @pytest.mark.slow
     def test_weights_are_those_of_the_error(self):
         weight = RNG.uniform(0.5, 2.0, N)
         est = auto(cv=3, tol=1e-10).fit(X, Y, sample_weight=weight)
@@ -334,6 +341,7 @@ class TestData:
         np.testing.assert_allclose(column(one, "error")[:5], column(two, "error")[:5], rtol=1e-2)
         assert np.sqrt(np.mean((one.predict(X) - TRUTH) ** 2)) < 0.3
 
+    @pytest.mark.slow
     def test_files_and_sparse_rows_as_arrays(self, tmp_path):
         x = np.round(X, 1)
         path = tmp_path / "x.parquet"
@@ -423,7 +431,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_seconds", lambda work: once(work, budget=1e-9))
 
 
-GIVEN_A_PENALTY = [selectors.make(name, penalty=1e-2) for name in selectors.names()]
+GIVEN_A_PENALTY = [
+    selectors.make(name, penalty=1e-2)
+    for name in selectors.names()
+    if isinstance(selectors.make(name, m=1), SizeOrPenalty)
+]
 
 
 @pytest.mark.usefixtures("quick")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow  # a process of its own
+
 SCRIPT = """
 import tempfile, warnings
 import numpy as np, scipy.sparse, torch

@@ -63,6 +63,7 @@ def test_all_distinct_rows_weigh_what_they_stand_for(name, m):
         assert chosen.coverage == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", WEIGHTED)
 @pytest.mark.parametrize("settings", [{"m": 9}, {"penalty": 0.1}], ids=["m", "penalty"])
@@ -78,6 +79,7 @@ def test_weights_are_unbiased(name, settings):
     assert abs(float(found.mean()) - expected) <= error
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", ["bless_r", "exact_rls", "two_pass"])
 def test_equal_rows_are_drawn_by_the_sum_of_their_scores(name):

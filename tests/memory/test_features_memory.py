@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 MB = 10**6
 
 LIMIT = 160 * MB

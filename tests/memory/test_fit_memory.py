@@ -6,6 +6,10 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow  # a process of its own
+
 MB = 1_000_000
 
 SLACK = 10 * MB

@@ -10,6 +10,8 @@ import pytest
 
 from gramian.operators import compiled_tiles
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 MIB = 1 << 20
 
 BUDGET = 64 * MIB

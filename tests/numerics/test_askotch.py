@@ -79,6 +79,7 @@ def assert_fixed_point(solver, kernel, weighted):
     assert error(result.state.coef, p) < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [ASkotch, Skotch])
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
 @pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
@@ -105,6 +106,7 @@ def test_fixed_point_without_a_preconditioner(solver, blocks):
     assert error(result.state.coef, p) < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
 @pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
 def test_float32_rows_are_stable(blocks, block_solver):
@@ -133,6 +135,7 @@ def test_float32_rows_with_a_penalty_below_their_rounding(block_solver):
     assert torch.equal(states(solver, p, 30)[-1].coef, states(solver, p.double(), 30)[-1].coef)
 
 
+@pytest.mark.slow
 def test_lost_coefficients_start_again_from_zero():
     p = problem(penalty=1e-4)
     bad = states(ASkotch(60, rank=30), p, 3)[-1]
@@ -218,6 +221,7 @@ def test_the_estimate_of_the_convexity_is_the_mean_over_the_blocks_so_far():
     np.testing.assert_allclose([s.convexity for s in found[1:]], means, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_acceleration_saves_iterations_at_a_small_penalty():
     def iterations(accelerated: bool) -> int:
         solver = ASkotch(40, rank=20, accelerated=accelerated, block_solver="nystrom")
@@ -262,6 +266,7 @@ def test_a_plain_state_is_a_start_whatever_its_iteration():
     assert after[-1].convexity > 0.1  # the mean over two blocks, not over a thousand
 
 
+@pytest.mark.slow
 def test_momentum_that_does_harm_goes_back_to_the_best_coefficients():
     p = problem(penalty=1e-4)
     good = states(ASkotch(60, rank=30), p, 60)[-1]
@@ -309,6 +314,7 @@ def test_repeated_rows_converge_with_momentum(dtype):
     assert error_of(last.coef, p) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
 def test_too_much_momentum_where_rows_repeat_ends_as_skotch(blocks):
     # nu = n / b does not hold there: with fresh blocks the error was 1e3 after 700 steps

@@ -27,6 +27,8 @@ from gramian.operators import KernelOperator, TorchEngine
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import Falkon, Solver, State, max_iterations, solve
 
+pytestmark = pytest.mark.slow  # the pretended device
+
 REAL = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if REAL else "meta")
 """The GPU, or the one device whose tensors torch makes without a driver."""

@@ -162,6 +162,7 @@ def test_rank_zero_is_plain_gradient_descent():
 # --- EigenPro 1 and 2 ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [EigenPro1(), EigenPro2(), EigenPro2(subsample=50, batch=20)])
 def test_without_penalty_it_interpolates(solver):
     p = full(kernel=kernels.Laplacian(0.5))
@@ -331,6 +332,7 @@ def test_where_centers_are_the_data_delay_changes_nothing_but_rounding():
     assert relative(K @ later, K @ now) < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("projection", ["exact", "delayed"])
 def test_it_learns_with_any_projection(projection):
     p = nystrom(1e-4, n=2000)
@@ -341,6 +343,7 @@ def test_it_learns_with_any_projection(projection):
     assert errors[0] < 1.15 * errors[1]
 
 
+@pytest.mark.slow
 def test_the_mean_is_below_the_noise_floor():
     p = nystrom(1e-3, n=600)
     exact = run(p, EigenPro3(batch=600, rank=3, average=False), 150).coef
@@ -381,6 +384,7 @@ def test_the_mean_of_the_targets_is_learned_where_the_kernel_is_flat(kind, case,
     assert float((f - 2.9).abs().max()) < 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [kernels.Linear(2.0), kernels.Polynomial(1.0, degree=3)])
 @pytest.mark.parametrize("kind", [EigenPro2, EigenPro3])
 def test_a_thousand_equal_rows_do_not_make_it_diverge(kind, kernel, dtype):
@@ -521,6 +525,7 @@ def random_rows(case: int) -> Tensor:
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", range(20))
 def test_automatic_settings_do_not_diverge(case):
     X = random_rows(case).to(torch.float32 if case % 3 == 0 else torch.float64)

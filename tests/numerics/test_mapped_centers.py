@@ -226,6 +226,7 @@ print(json.dumps([anonymous() - base, list(model.centers.shape)]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads its memory from /proc")
 def test_a_saved_model_is_streamed_from_and_to_its_file(tmp_path):
     done = subprocess.run(

@@ -177,6 +177,7 @@ class TestPCG:
 class TestFloat32:
     """Penalties below the rounding of the kernel entries, where plain float32 CG diverges."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("penalty", [5e-8, 1e-8])
     @each_kind
     def test_small_penalties_reach_1e_8(self, kind, penalty):

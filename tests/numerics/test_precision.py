@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import formulas
 import numpy as np
 import pytest
 import torch
-from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from gramian import kernels
@@ -21,27 +21,12 @@ ENTRY_ERROR = 1e-5
 ENGINES: dict[str, Engine] = {"torch": TorchEngine()}
 ENGINES |= {f"native {isa}": NativeEngine(instructions=isa) for isa in instructions()}
 
-NAMES = [name for name in kernels.names() if name not in ("linear", "polynomial")]
-
-Profile = Callable[[np.ndarray], np.ndarray]
-
-PROFILES: dict[str, Profile] = {  # of the distance in lengthscales
-    "gaussian": lambda r: np.exp(-(r**2) / 2),
-    "laplacian": lambda r: np.exp(-r),
-    "matern12": lambda r: np.exp(-r),
-    "l1_laplacian": lambda r: np.exp(-r),
-    "matern32": lambda r: (1 + 3**0.5 * r) * np.exp(-(3**0.5) * r),
-    "matern52": lambda r: (1 + 5**0.5 * r + 5 / 3 * r**2) * np.exp(-(5**0.5) * r),
-    "rational_quadratic": lambda r: 1 / (1 + r**2 / 2),
-}
+NAMES = [name for name in kernels.names() if kernels.make(name).stationary]
 
 
 def exact(kernel: Kernel, x: Tensor, z: Tensor) -> np.ndarray:
     """Return the kernel matrix from differences in float64: nothing cancels."""
-    name = kernel.to_dict()["name"]
-    metric = "cityblock" if name == "l1_laplacian" else "euclidean"
-    distance = cdist(x.double().numpy(), z.double().numpy(), metric)
-    return PROFILES[name](distance / kernel.lengthscale)
+    return formulas.exact(kernel, x.double().numpy(), z.double().numpy())
 
 
 # --- data: rows, columns, and the lengthscale that goes with one feature -------------------------

@@ -25,7 +25,12 @@ TYPICAL = {
 """Errors of entries of centered points, in the dimensions of the measurements: 1e-7 to 3e-7 of six
 products and 4e-7 to 8e-6 of three, in 4 dimensions and more; in one, no signs cancel."""
 
-RADIAL = [name for name in kernels.names() if isinstance(kernels.make(name), Radial)]
+RADIAL = [
+    name
+    for name in kernels.names()
+    if isinstance(kernels.make(name), Radial) and compiled_tiles()
+    if NativeEngine().covers(kernels.make(name), sparse=False)
+]
 
 
 @pytest.fixture(params=["auto", "fast"])

@@ -35,11 +35,33 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 installed = pytest.mark.skipif(not is_installed(), reason="triton is not installed")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 PRECISIONS = ["ieee", "3xtf32", "3xbf16"]
-FUSED = [name for name in kernels.names() if name not in ("linear", "polynomial")]
 
 
 def engine(precision: str = "3xtf32") -> TritonEngine:
     return TritonEngine(DEVICE, precision=precision, tuned=False)
+
+
+ALWAYS = (
+    "gaussian",
+    "laplacian",
+    "matern12",
+    "matern32",
+    "matern52",
+    "rational_quadratic",
+    "l1_laplacian",
+)
+"""Kernels that have fused tiles; others may."""
+
+FUSED = [
+    name
+    for name in kernels.names()
+    if is_installed() and engine().covers(kernels.make(name), sparse=False)
+]
+
+
+@installed
+def test_these_kernels_have_fused_tiles():
+    assert set(ALWAYS) <= set(FUSED)
 
 
 def draw(n: int, d: int, seed: int = 0) -> Tensor:
@@ -549,6 +571,7 @@ def test_selectors_choose_what_they_choose_with_torch(name):
 # --- compiled -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @installed
 @pytest.mark.parametrize("capability", [80, 90])
 def test_tiles_compile_for_gpus(capability, tmp_path):

@@ -1,0 +1,55 @@
+"""Shapes are checked in the first calls of functions and dataclasses, and not in later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import first_calls
+import jaxtyping
+import pytest
+import torch
+from beartype import beartype
+from jaxtyping import Float, TypeCheckError
+from torch import Tensor
+
+from gramian.kernels import Gaussian
+from gramian.landmarks import Landmarks
+
+WRONG = torch.zeros(3)
+
+
+def checked() -> Callable[[Tensor], int]:
+    @jaxtyping.jaxtyped(typechecker=beartype)
+    def width(x: Float[Tensor, "n d"]) -> int:
+        return x.shape[-1]
+
+    return width
+
+
+def test_first_calls_are_checked_and_others_are_not():
+    width = checked()
+    for _ in range(first_calls.FIRST):
+        with pytest.raises(TypeCheckError, match="width"):
+            width(WRONG)
+    assert width(WRONG) == 3
+    assert checked()(WRONG) == 3  # made anew, but the same function
+
+
+def test_what_is_in_the_package_is_checked():
+    with pytest.raises(TypeCheckError, match="points"):
+        Landmarks(WRONG, WRONG)
+    with pytest.raises(TypeCheckError, match="resolve"):
+        Gaussian("median").resolve(WRONG)
+
+
+def test_axes_of_a_call_that_is_not_checked_are_its_own():
+    @jaxtyping.jaxtyped(typechecker=beartype)
+    def outer(x: Float[Tensor, " n"], others: list[Tensor]) -> list[bool]:
+        return [inner(other) for other in others]
+
+    @jaxtyping.jaxtyped(typechecker=beartype)
+    def inner(x: Tensor) -> bool:
+        return isinstance(x, Float[Tensor, " n"])
+
+    vectors = [torch.zeros(k) for k in range(2 * first_calls.FIRST)]
+    assert all(outer(WRONG, vectors))
