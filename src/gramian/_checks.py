@@ -79,14 +79,14 @@ def readable_bytes(size: int | float) -> str:
     return f"{size:.3g} TB"
 
 
-NAMED = 20
+MOST_NAMES = 20
 """Names that an error lists at most."""
 
 
 def listed(names: Sequence[str]) -> str:
     """Return names with commas, no more than a reader takes in."""
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def it_has(names: Sequence[str], wanted: str) -> str:

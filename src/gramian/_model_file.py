@@ -27,7 +27,7 @@ FORMAT = 2
 """Version of the file format. A reader refuses a newer one."""
 
 KEY = "gramian"
-"""Where the header is in the metadata of the file."""
+"""Key of the header in the metadata of the file."""
 
 CENTER_BYTES = 1 << 28
 """Centers of another source than an array are copied to be saved: to a file if they are more."""

@@ -1,4 +1,4 @@
-"""What torch lacks for compressed sparse rows: row slices, scaled and appended columns."""
+"""Compressed sparse rows: row slices, scaled and appended columns, which torch lacks."""
 
 from __future__ import annotations
 

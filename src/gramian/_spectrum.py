@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-STEPS = 20
-PROBES = 4
+LANCZOS_STEPS = 20
+LANCZOS_PROBES = 4
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Spectrum:
         Cost: 20 products, and memory for 20 vectors of each probe.
         """
         rng = torch.Generator().manual_seed(0)
-        signs = torch.randint(2, (m, PROBES), generator=rng).double() * 2 - 1
+        signs = torch.randint(2, (m, LANCZOS_PROBES), generator=rng).double() * 2 - 1
         start = (signs / m**0.5).to(device)
-        diagonal, off = (part.cpu() for part in _lanczos(apply, start, min(STEPS, m)))
+        diagonal, off = (part.cpu() for part in _lanczos(apply, start, min(LANCZOS_STEPS, m)))
         matrices = torch.diag_embed(diagonal.t())
         matrices += torch.diag_embed(off.t(), 1) + torch.diag_embed(off.t(), -1)
         nodes, vectors = torch.linalg.eigh(matrices)
-        weights = vectors[:, 0, :] ** 2 * (m / PROBES)
+        weights = vectors[:, 0, :] ** 2 * (m / LANCZOS_PROBES)
         return cls(nodes.clamp(min=0).flatten(), weights.flatten())
 
     def effective_dimension(self, penalty: float) -> float:

@@ -25,7 +25,7 @@ DTYPES = {
     torch.float32: "F32",
     torch.float64: "F64",
 }
-"""What the safetensors format calls the types that are written."""
+"""Names of the data types in the safetensors format."""
 
 KEY = "sha256"
 """Metadata with the digest of the file, in which these digits themselves count as zeros."""
@@ -33,10 +33,10 @@ KEY = "sha256"
 READ_BYTES = 1 << 26
 """Files up to this size are read into memory; larger ones are mapped, unless told otherwise."""
 
-PIECE = 1 << 22
+WRITE_BYTES = 1 << 22
 """Bytes that are written, and digested, at once."""
 
-ALIGNED = 64
+DATA_ALIGNMENT = 64
 """The data begin at a multiple of it, so that the first tensor of a mapped file is aligned."""
 
 ZEROS = "0" * 64
@@ -48,7 +48,7 @@ class DamagedFile(ValueError):
 
 @dataclass(frozen=True)
 class Contents:
-    """What is in a file of tensors.
+    """Contents of a file of tensors.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def write_tensors(
         }  # fmt: skip
         start = stop
     text = json.dumps(header).encode()
-    text += b" " * (-(8 + len(text)) % ALIGNED)
+    text += b" " * (-(8 + len(text)) % DATA_ALIGNMENT)
     text = len(text).to_bytes(8, "little") + text
 
     def write(part: Path) -> None:
@@ -94,9 +94,9 @@ def write_tensors(
             file.write(text)
             for _, tensor in ordered:
                 data = _bytes(tensor)
-                for at in range(0, len(data), PIECE):
-                    file.write(data[at : at + PIECE])
-                    digest.update(data[at : at + PIECE])
+                for at in range(0, len(data), WRITE_BYTES):
+                    file.write(data[at : at + WRITE_BYTES])
+                    digest.update(data[at : at + WRITE_BYTES])
             file.seek(text.index(ZEROS.encode()))
             file.write(digest.hexdigest().encode())
 
@@ -150,7 +150,7 @@ def _contents(path: Path, file: BinaryIO, verify: bool, most: int) -> Contents:
         tensors = _read(file, layout, found)
     else:
         tensors = _mapped(path)
-        while verify and (piece := file.read(PIECE)):
+        while verify and (piece := file.read(WRITE_BYTES)):
             found.update(piece)
     if verify and said not in (None, found.hexdigest()):
         raise DamagedFile("its digest is not that of its contents")

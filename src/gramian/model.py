@@ -19,10 +19,10 @@ from .operators import Engine, KernelOperator
 
 Label = str | int | float | bool
 
-PROBED = 256
+PROBED_CENTERS = 256
 """Centers at which predictions with float32 entries are compared with those of float64 ones."""
 
-VISIBLE = 1e-3
+VISIBLE_ROUNDING = 1e-3
 """Share of the spread of predictions from which on rounding of entries counts as visible."""
 
 
@@ -114,11 +114,11 @@ class KernelModel:
         known: bool | None = self.__dict__.get("_rounding_shows")
         if known is None:
             m = len(self.centers)
-            some = torch.linspace(0, m - 1, min(m, PROBED), dtype=torch.float64).long()
+            some = torch.linspace(0, m - 1, min(m, PROBED_CENTERS), dtype=torch.float64).long()
             sample = replace(K, rows=self.centers)[some]
             exact = sample.double() @ self.coef.double()
             off = (sample @ self.coef.double() - exact).square().mean(dim=0).sqrt()
-            known = not bool((off <= VISIBLE * exact.std(dim=0, correction=0)).all())
+            known = not bool((off <= VISIBLE_ROUNDING * exact.std(dim=0, correction=0)).all())
             object.__setattr__(self, "_rounding_shows", known)
         return known
 

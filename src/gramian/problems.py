@@ -23,7 +23,7 @@ from .operators import KernelOperator, largest_diagonal
 
 @dataclass(frozen=True)
 class _Ridge:
-    """What the two problems share: a matrix, targets, a penalty and observation weights.
+    """Base of the two problems: a matrix, targets, a penalty and observation weights.
 
     Vectors and matrices that solvers keep are on the device of the targets; row numbers are on the
     host.

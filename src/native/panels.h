@@ -45,7 +45,7 @@ Method<typename V::Scalar> method_of(K, bool difference, long d) {
 }
 
 // Pairs with a squared distance of `NEAR` times its error or less are computed from differences,
-// if the kernel is sharp: as kernels/_near.py has it.
+// if the kernel is sharp: as kernels/_cancellation.py has it.
 template <class S>
 S near_factor(long d) {
   constexpr double NEAR = 4000;

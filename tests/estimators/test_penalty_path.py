@@ -123,7 +123,7 @@ class TestTheChoice:
         est = auto(landmarks=Bless(penalty=1e-6)).fit(X, y)
         errors = column(est, "error")
         assert est.path_[-1]["penalty"] > 1e-5
-        assert errors.index(min(errors)) <= len(errors) - 1 - penalty_path.PATIENCE
+        assert errors.index(min(errors)) <= len(errors) - 1 - penalty_path.PATIENCE_LEVELS
         assert est.penalty_ > 1e-3
 
     def test_a_fast_target_is_not_given_up_at_the_first_levels(self):

@@ -178,7 +178,7 @@ class TestOnADevice:
 
     @pytest.fixture(autouse=True)
     def small_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(device, "BLOCK", 7)
+        monkeypatch.setattr(device, "BLOCK_ROWS", 7)
 
     @staticmethod
     def matrix(m: int) -> Tensor:

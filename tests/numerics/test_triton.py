@@ -323,7 +323,7 @@ def test_both_ways_to_compute_the_normal_product(way, t, d, monkeypatch):
     from gramian.engines._fused import normal
 
     monkeypatch.setattr(normal, "SCRATCH_BYTES", DIVIDED)
-    monkeypatch.setattr(import_module("gramian._linalg.sums"), "TERMS", 50)
+    monkeypatch.setattr(import_module("gramian._linalg.sums"), "FLOAT32_TERMS", 50)
     x, z, v, y = draw(257, d), draw(129, d, 1), draw(129, t, 2), draw(257, t, 3)
     x[200], w = z[11], draw(257, 1, seed=4)[:, 0].abs()
     kernel = Gaussian(d**0.5)

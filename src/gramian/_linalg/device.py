@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-BLOCK = 1024
+BLOCK_ROWS = 1024
 """Rows of a block: enough for a product to be fast, little beside the matrix."""
 
 
@@ -88,7 +88,7 @@ def top_eigenpairs(A: Float[Tensor, "m m"], k: int) -> tuple[Tensor, Tensor]:
 
 
 def _blocks(m: int, start: int = 0) -> Iterator[slice]:
-    return (slice(i, min(i + BLOCK, m)) for i in range(start, m, BLOCK))
+    return (slice(i, min(i + BLOCK_ROWS, m)) for i in range(start, m, BLOCK_ROWS))
 
 
 def _set_upper(corner: Tensor, values: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What conjugate gradient tells of a matrix: the Lanczos method behind its steps."""
+"""Condition number of a matrix from the steps of conjugate gradient, by the Lanczos method."""
 
 from __future__ import annotations
 

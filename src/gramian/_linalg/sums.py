@@ -8,19 +8,19 @@ from torch import Tensor
 
 from .dense import is_on_device
 
-TERMS = 1024
+FLOAT32_TERMS = 1024
 """Terms of a sum that are added in float32 before it goes on in float64."""
 
 
 def summed(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
     """Return E v in float64, for E in float32, with float32 sums over no more than 1,024 terms."""
-    v, whole = v.to(E.dtype), E.shape[1] // TERMS * TERMS
+    v, whole = v.to(E.dtype), E.shape[1] // FLOAT32_TERMS * FLOAT32_TERMS
     total = (E[:, whole:] @ v[whole:]).double()
     if is_on_device(E) and whole:  # one call for all parts
-        parts = E[:, :whole].unflatten(1, (-1, TERMS)).transpose(0, 1)
-        return total + torch.bmm(parts, v[:whole].unflatten(0, (-1, TERMS))).sum(
+        parts = E[:, :whole].unflatten(1, (-1, FLOAT32_TERMS)).transpose(0, 1)
+        return total + torch.bmm(parts, v[:whole].unflatten(0, (-1, FLOAT32_TERMS))).sum(
             dim=0, dtype=torch.float64
         )
-    for start in range(0, whole, TERMS):
-        total += E[:, start : start + TERMS] @ v[start : start + TERMS]
+    for start in range(0, whole, FLOAT32_TERMS):
+        total += E[:, start : start + FLOAT32_TERMS] @ v[start : start + FLOAT32_TERMS]
     return total

@@ -1,4 +1,4 @@
-"""How many threads LAPACK takes: one for what is small."""
+"""Threads of LAPACK: one for small matrices, all for large ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from threadpoolctl import ThreadpoolController
 
-SMALL = 2e10
+SINGLE_THREAD_OPERATIONS = 2e10
 """Operations up to which LAPACK runs on one thread: about a third of a second.
 
 Its threads meet at barriers, for a 20 x 3 solve already. On a busy machine each meeting takes as
@@ -39,7 +39,7 @@ class _OneThread:
 
     @contextlib.contextmanager
     def __call__(self, operations: int | float) -> Iterator[None]:
-        if operations > SMALL:
+        if operations > SINGLE_THREAD_OPERATIONS:
             yield
             return
         with self._lock:

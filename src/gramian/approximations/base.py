@@ -13,7 +13,7 @@ from torch import Tensor
 from ..data import RowSource
 from ..kernels import Kernel
 
-BLOCKS = 1 << 28
+DEFAULT_BLOCK_BYTES = 1 << 28
 """Memory for blocks if nobody says otherwise."""
 
 
@@ -50,7 +50,7 @@ class FeatureMap(ABC):
         """Return of how many rows at once the features can be computed in so many bytes."""
 
     def features(
-        self, rows: RowSource, *, memory_bytes: int = BLOCKS
+        self, rows: RowSource, *, memory_bytes: int = DEFAULT_BLOCK_BYTES
     ) -> Float[Tensor, "n {self.width}"]:
         """Return the features of all rows, in their dtype.
 
@@ -67,7 +67,7 @@ class FeatureMap(ABC):
         return rows.map(self.apply, size=self.block_size(rows, memory_bytes))
 
     def strips(
-        self, rows: RowSource, *, memory_bytes: int = BLOCKS
+        self, rows: RowSource, *, memory_bytes: int = DEFAULT_BLOCK_BYTES
     ) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Walk over the rows in order: which they are, the rows (b, d), their features (b, s)."""
         for part, block in rows.blocks(self.block_size(rows, memory_bytes)):

@@ -1,4 +1,4 @@
-"""How far the inner products of features are from the kernel: norms of K - F F', never formed."""
+"""Approximation error of features: norms of K - F F', which is never formed."""
 
 from __future__ import annotations
 

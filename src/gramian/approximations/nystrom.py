@@ -16,7 +16,7 @@ from ..engines import Engine, covering
 from ..kernels import Kernel
 from ..operators import KernelOperator
 from ..operators.budget import Budget
-from .base import BLOCKS, FeatureMap, largest_first
+from .base import DEFAULT_BLOCK_BYTES, FeatureMap, largest_first
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class NystromMap(FeatureMap):
         rank: int | None = None,
         *,
         engine: str | Engine = "auto",
-        memory_bytes: int = BLOCKS,
+        memory_bytes: int = DEFAULT_BLOCK_BYTES,
     ) -> NystromMap:
         """Return the map for given landmarks.
 

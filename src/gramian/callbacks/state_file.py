@@ -23,7 +23,7 @@ from ..solvers.base import solvers
 
 FORMAT = 2
 KEY = "gramian_state"
-MARK = 1 << 12
+KEY_WITHIN_BYTES = 1 << 12
 """Bytes at the start of a file within which our key is, if it is a file of ours."""
 
 
@@ -86,7 +86,7 @@ def check_is_checkpoint(path: Path) -> None:
     if path.is_dir():
         raise ValueError(f"{path} is a folder; a checkpoint needs the name of a file")
     with path.open("rb") as file:
-        if f'"{KEY}"'.encode() in file.read(MARK):
+        if f'"{KEY}"'.encode() in file.read(KEY_WITHIN_BYTES):
             return
     raise ValueError(
         f"{path} is not a checkpoint of gramian, and is left as it is; give the name of another "

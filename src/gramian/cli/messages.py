@@ -1,4 +1,4 @@
-"""What is said on stderr: one line each for errors, warnings and remarks."""
+"""Messages on stderr: one line each for errors, warnings and remarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fit takes: each field of `FitOptions` is an option of `gramian fit` and `plan`."""
+"""Options of a fit: each field of `FitOptions` is an option of `gramian fit` and `plan`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA, MODEL, WORK = "What to learn from", "The model", "The computation"
 
 
 class Task(StrEnum):
-    """What is predicted."""
+    """The kind of the target: a number, a class, or whichever it looks like."""
 
     AUTO = "auto"
     REGRESSION = "regression"
@@ -29,7 +29,7 @@ def _option(panel: str, help: str, *names: str) -> Any:
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What to fit, and how."""
+    """Options of `gramian fit` and `gramian plan`."""
 
     target: Annotated[str, _option(DATA, "Column to predict; in a .npy file, its number.")]
     features: Annotated[

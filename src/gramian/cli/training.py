@@ -49,7 +49,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Training:
-    """What to learn from, and what is held out.
+    """Training rows and held-out rows of a command, with their targets.
 
     Attributes
     ----------

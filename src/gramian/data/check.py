@@ -1,4 +1,4 @@
-"""What rows must not hold: NaN, infinity and the target, found in one pass and named."""
+"""Checks of rows for NaN, infinity and copies of the target, in one pass, by name."""
 
 from __future__ import annotations
 

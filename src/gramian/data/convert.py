@@ -65,7 +65,7 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "float32") -
 
 @dataclass(frozen=True)
 class _Conversion:
-    """What is read and what is written."""
+    """Paths, columns and types of a conversion."""
 
     source: Path
     source_format: TableFormat

@@ -1,4 +1,4 @@
-"""Which floating-point type holds the numbers of a given type exactly enough."""
+"""Floating-point types that hold the numbers of other types exactly enough."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from .dtypes import NUMPY_OF
 from .npy import NpyWriter, open_npy
 from .parts import Subset
 
-PIECE = 1 << 22
+WRITE_BYTES = 1 << 22
 """Bytes that are written at once."""
 
 
@@ -53,8 +53,8 @@ def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Te
     try:
         with tempfile.TemporaryFile() as file:
             # a hole that cannot be filled later would end the process, and not raise an error
-            for start in range(0, size, PIECE):
-                file.write(bytes(min(PIECE, size - start)))
+            for start in range(0, size, WRITE_BYTES):
+                file.write(bytes(min(WRITE_BYTES, size - start)))
             file.flush()
             return torch.from_numpy(np.memmap(file, NUMPY_OF[dtype], "r+", shape=shape))
     except OSError as error:

@@ -17,7 +17,7 @@ _BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """Where a file's rows are.
+    """A Parquet file and the rows of its row groups.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ _STRIP_NUMBERS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Standardizer:
-    """What turns a feature x into ``(x - mean) / scale``.
+    """Map of each feature x to ``(x - mean) / scale``.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..kernels import Kernel, L1Laplacian, Radial
-from ..kernels._near import product_error, remaining_error
+from ..kernels._cancellation import product_error, remaining_error
 from ..kernels._scaled import ScaledKernel
 from ..kernels.base import kernels
 from ._bfloat16 import Bfloat16Split, split_for
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 MODULE = "gramian.engines._native"
 
-BLOCK = 48
+PACKED_COLUMNS = 48
 """Columns are packed in whole blocks of so many, whatever the instruction set."""
 
 PART_NUMBERS = 1 << 16
@@ -73,9 +73,12 @@ def is_compiled(kernel: Kernel) -> bool:
 
 def _in_parts(function: Callable[[int, int], T], z: Tensor, threads: int) -> list[T]:
     """Return ``function(start, stop)`` for ranges of the rows of `z`, of whole blocks."""
-    blocks, least = -(-len(z) // BLOCK), max(PART_NUMBERS // (BLOCK * z.shape[1]), 1)
+    blocks, least = (
+        -(-len(z) // PACKED_COLUMNS),
+        max(PART_NUMBERS // (PACKED_COLUMNS * z.shape[1]), 1),
+    )
     parts = [
-        (i * BLOCK, min(j * BLOCK, len(z)))
+        (i * PACKED_COLUMNS, min(j * PACKED_COLUMNS, len(z)))
         for i, j in bounds_of(blocks, least, threads * PARTS_PER_THREAD)
     ]
     if len(parts) == 1:
@@ -85,7 +88,7 @@ def _in_parts(function: Callable[[int, int], T], z: Tensor, threads: int) -> lis
 
 @dataclass(frozen=True)
 class TileSettings:
-    """What tiles are computed with: instructions, threads, and how precisely."""
+    """Settings of compiled tiles: instruction set, threads and precision."""
 
     isa: str
     threads: int

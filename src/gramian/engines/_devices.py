@@ -1,4 +1,4 @@
-"""Which CUDA devices there are, and whether torch keeps float32 on them."""
+"""CUDA devices: their number, and whether torch keeps float32 precision on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far an entry of a kernel matrix may be off, which all engines promise alike."""
+"""Largest error of an entry of a kernel matrix, which all engines promise alike."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ TILE_COLUMNS = 4096
 ALL_TILES_BYTES = 1 << 27
 """The tiles of all workers together: with more than 32 of them, a tile becomes smaller."""
 
-TEMPORARIES = 2
+TEMPORARY_TILES = 2
 """Tiles that the steps from distances to a kernel may take beside the one they fill."""
 
 SYMMETRIC_BYTES = 1 << 20
@@ -32,7 +32,7 @@ MIN_STRIP_ROWS = 32
 
 @dataclass(frozen=True)
 class TileSizes:
-    """How large tiles are on a device, and how many of them there are at once.
+    """Size of the tiles on a device, and how many of them are there at once.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class TileSizes:
         """See `Engine.workspace_bytes`."""
         threads, rows = self.workers(), self.strip_rows(m)
         tile = max(self._tile_bytes(), rows * min(m, TILE_COLUMNS) * itemsize)
-        strip = max(tile, rows * m * itemsize) + TEMPORARIES * tile
+        strip = max(tile, rows * m * itemsize) + TEMPORARY_TILES * tile
         columns = m * (d + 2) * (itemsize + 8) + m * d * itemsize
         sums = (threads + 2) * m * t * 8
         return threads * strip + columns + sums

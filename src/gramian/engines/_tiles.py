@@ -43,7 +43,7 @@ class Tiles:
 
     @property
     def device(self) -> torch.device:
-        """Where the rows are."""
+        """Device of the rows."""
         return self.right[0].device
 
     @classmethod

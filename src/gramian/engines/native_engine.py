@@ -219,7 +219,7 @@ class NativeEngine(Engine):
 
     @property
     def _tiled(self) -> Tiled:
-        """What torch would compute with: blocks are chosen so that they have room there, too."""
+        """Torch engine whose workspace blocks must have room for, too."""
         return Tiled(threads=self.threads)
 
     def _threads(self) -> int:

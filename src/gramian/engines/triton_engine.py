@@ -184,7 +184,7 @@ class TritonEngine(Engine):
 
     @property
     def _tiled(self) -> Tiled:
-        """What computes in float64, with tiles of the size that suits the device."""
+        """Engine for float64, with tiles of a size that suits the device."""
         return Tiled(self.device)
 
     def _fused(

@@ -1,4 +1,4 @@
-"""What the estimators on Nystrom features share: landmarks, the map, memory, output names."""
+"""Bases of the estimators on features: landmarks, the map, memory and names of outputs."""
 
 from __future__ import annotations
 

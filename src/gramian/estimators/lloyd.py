@@ -75,7 +75,7 @@ class Lloyd:
 
 @dataclass
 class _Pass:
-    """What one pass over the rows finds: labels, and count, sum and squares of each cluster."""
+    """Statistics of one pass over the rows: labels; count, sum and squares of each cluster."""
 
     labels: Tensor
     counts: Tensor

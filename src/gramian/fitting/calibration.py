@@ -15,17 +15,17 @@ from ..operators import Engine, KernelOperator
 from ..solvers import Solver
 from .memory import FitSize
 
-PRODUCTS = 4
+PRODUCTS_PER_STEP = 4
 """Small products, in time, of which a step of a block method consists beside its work."""
 
 READ_BYTES = 1 << 24
 """Bytes of a matrix with which the speed of reading is measured."""
 
-CALIBRATION = 1 << 22
+CALIBRATION_NUMBERS = 1 << 22
 """Numbers in the rows with which the speed of this machine is measured."""
 
 DEVICE_SCALE = 64
-"""How many times as many a device needs to have something to do."""
+"""Factor by which a device needs more rows to be busy."""
 
 
 def calibrated_seconds(
@@ -44,7 +44,7 @@ def calibrated_seconds(
     """
     rng = torch.Generator().manual_seed(0)
     scale = 1 if engine.on_host else DEVICE_SCALE
-    rows = max(min(2048 * scale, CALIBRATION * min(scale, 8) // size.d), 64)
+    rows = max(min(2048 * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)
     x = engine.place(torch.randn(rows, size.d, dtype=dtype, generator=rng))
     z = x[: min(size.m, 2000)]
     v = engine.place(torch.randn(len(z), size.t, dtype=dtype, generator=rng))
@@ -58,7 +58,7 @@ def calibrated_seconds(
     rate = 8 * wide.numel() / _seconds(lambda: float((wide @ column)[0, 0]))
     few = KernelOperator(kernel, as_rows(x[:64]), as_rows(z[:64]), engine=engine)
     start = _seconds(lambda: float((few @ v[:64])[0, 0]))
-    step = solver.bytes_read(size) / rate + PRODUCTS * start
+    step = solver.bytes_read(size) / rate + PRODUCTS_PER_STEP * start
     return (
         (evaluations + size.selection_evaluations) / pairs
         + (solver.operations(size, iterations) + size.selection_operations) / flops

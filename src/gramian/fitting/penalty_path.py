@@ -22,16 +22,16 @@ from . import held_out
 
 logger = logging.getLogger("gramian")
 
-PATIENCE = 3
+PATIENCE_LEVELS = 3
 """Levels in a row without progress after which a path ends."""
 
-PROGRESS = 1e-3
+LEAST_PROGRESS = 1e-3
 """Relative decrease of the error that counts as progress."""
 
-BEYOND = 4.0
+RATIO_BEYOND_PATH = 4.0
 """Ratio of the penalties beyond the end of the path of a selector, where landmarks stay."""
 
-CHEAP = 0.25
+CHEAP_SHARE = 0.25
 """Share of the last level's effective dimension below which a path does not end.
 
 The levels below cost about as much as the last one alone, and a target that varies fast shows
@@ -64,7 +64,7 @@ class Prepared(Falkon):
 
 @dataclass(frozen=True)
 class Search:
-    """How the levels of a path are fitted and scored.
+    """Settings by which the levels of a path are fitted and scored.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[Pat
     Beyond the path landmarks are the same, and mostly the factor: `Falkon` takes a larger penalty
     inside it than that of the problem, and no smaller one if that falls.
     """
-    enough = CHEAP * levels[-1].effective_dimension
+    enough = CHEAP_SHARE * levels[-1].effective_dimension
     best: FittedLevel | None = None
     before: Function | None = None
     rows: list[PathRow] = []
@@ -177,7 +177,7 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[Pat
         else:
             since += 1
         del fitted  # a factor takes 8 m² bytes: no more than the best one and the next are kept
-        if since >= PATIENCE and not level.effective_dimension < enough:  # beyond, it is nan
+        if since >= PATIENCE_LEVELS and not level.effective_dimension < enough:  # beyond, it is nan
             break
     if best is None or not math.isfinite(best.error[0]):
         raise FloatingPointError(
@@ -195,14 +195,14 @@ def largest(levels: Sequence[Level]) -> int:
 def _and_beyond(levels: Sequence[Level], smallest: float) -> Iterator[Level]:
     """Yield the levels, and the last one at smaller penalties; its dimension is that of no row."""
     yield from levels
-    penalty = levels[-1].penalty / BEYOND
+    penalty = levels[-1].penalty / RATIO_BEYOND_PATH
     while penalty >= smallest:
         yield Level(penalty, levels[-1].dictionary, math.nan, levels[-1].coverage)
-        penalty /= BEYOND
+        penalty /= RATIO_BEYOND_PATH
 
 
 def _progress(before: tuple[float, float], after: tuple[float, float]) -> bool:
-    return any(b < (1 - PROGRESS) * a for a, b in zip(before, after, strict=True))
+    return any(b < (1 - LEAST_PROGRESS) * a for a, b in zip(before, after, strict=True))
 
 
 def _for_smaller(fitted: FittedLevel) -> FalkonFactor | None:

@@ -20,7 +20,7 @@ from .settings import FitSettings
 ASSUMED_ITERATIONS = 20
 """Iterations of an iterative solver that a plan reckons with, as in the FALKON paper."""
 
-LEVELS = 10.0
+FITS_PER_PATH = 10.0
 """Fits to a whole path of penalties, in units of one at its last level.
 
 3.4 if each penalty is half the last one and the effective dimension, and with it the number of
@@ -75,7 +75,7 @@ class Plan:
 
 def evaluations(solver: Solver[Any, Any], size: FitSize, iterations: int) -> int:
     """Return the kernel evaluations of some iterations, setup and path included."""
-    return int(solver.evaluations(size, iterations) * (1 + LEVELS * size.fits))
+    return int(solver.evaluations(size, iterations) * (1 + FITS_PER_PATH * size.fits))
 
 
 def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:

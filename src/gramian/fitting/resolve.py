@@ -1,4 +1,4 @@
-"""What the parameters of a fit mean for given rows: the kernel, landmarks and solver."""
+"""Resolution of settings for given rows: kernel, engine, landmarks, solver and size."""
 
 from __future__ import annotations
 

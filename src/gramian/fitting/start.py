@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..landmarks import Landmarks
-from ..landmarks.bless import SMALLEST
+from ..landmarks.bless import SMALLEST_PENALTY
 from ..problems import NystromProblem
 from ..solvers import Solver, State, Stop, max_iterations, tolerance
 from . import held_out, penalty_path, resolve
@@ -90,7 +90,7 @@ def _best_of_path(settings: FitSettings, placed: PlacedData, rng: Generators) ->
         return nystrom_problem(placed.K, placed.data, landmarks, penalty)
 
     # with a number of landmarks the path goes on until it is no use
-    smallest = math.inf if selector.m is None else SMALLEST
+    smallest = math.inf if selector.m is None else SMALLEST_PENALTY
     solver = resolve.path_solver(placed.solver)
     search = penalty_path.Search(
         placed.K, problem, solver, stopping(settings, solver, n), folds, coded, smallest

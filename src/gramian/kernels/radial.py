@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import append_columns, scale_columns, slice_rows, squared_norms
-from ._near import product_error, recompute_near, remaining_error
+from ._cancellation import product_error, recompute_near, remaining_error
 from ._scaled import ScaledKernel
 from .base import Prepared, Side, kernels
 

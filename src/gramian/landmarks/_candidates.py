@@ -17,7 +17,7 @@ from ..data import RowSource
 from ..operators import KernelOperator
 from .leverage import Dictionary, Scorer
 
-NUMBERS = 1 << 17
+KEY_BLOCK_NUMBERS = 1 << 17
 """Numbers in a block of which keys are made: a megabyte, which stays in the cache."""
 
 SPARSE_ROWS = 1024
@@ -123,7 +123,7 @@ def row_keys(rows: RowSource) -> Int[Tensor, " n"]:
     one of them is then passed over. Cost: one pass, about 8 ns for each number; 8 n bytes.
     """
     out = torch.empty(rows.shape[0], dtype=torch.int64)
-    size = SPARSE_ROWS if rows.sparse else max(1, NUMBERS // rows.shape[1])
+    size = SPARSE_ROWS if rows.sparse else max(1, KEY_BLOCK_NUMBERS // rows.shape[1])
     for part, block in rows.blocks(size):
         out[part] = keys_of(block)
     return out

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-CERTAIN = 1 - 1e-9
+CERTAIN_PROBABILITY = 1 - 1e-9
 """Probabilities above are one: rounding could otherwise draw such a row twice."""
 
 
@@ -99,7 +99,7 @@ def systematic(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Te
     as they should be, up to one. Ten rows of three clusters, where each cluster is a third of the
     sum, miss one in 5 % of the cases if the order is all random.
     """
-    certain = probability > CERTAIN
+    certain = probability > CERTAIN_PROBABILITY
     rest = ((~certain) & (probability > 0)).nonzero()[:, 0]
     u = torch.rand(len(rest), generator=rng, dtype=torch.float64)
     rest = rest[(probability[rest].double().log2().floor() + u).argsort()]

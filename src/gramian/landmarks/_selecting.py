@@ -1,4 +1,4 @@
-"""What selectors by leverage scores share: a sample at a penalty, or one of a given size."""
+"""LeverageSelector: the base of selectors by leverage scores, for a penalty or a number of rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ._candidates import Candidates
 from .base import Landmarks, SizeOrPenalty, capped
 from .leverage import Dictionary
 
-FEW = 64
+LEAST_DICTIONARY_ROWS = 64
 """Rows of a dictionary on the way to the last one, at least.
 
 Three rows per effective dimension see all of it once that is large; of three clusters nine rows
 miss one in a tenth of the cases, and what the next level then takes for scores is of no use.
 """
 
-CANDIDATES = 16.0
-"""Candidates for each of these rows: how many of a small cluster are among few is chance, and so
-would be the effective dimension; a thousand cost next to nothing."""
+CANDIDATES_PER_ROW = 16.0
+"""Candidates drawn per dictionary row. With fewer, small clusters are missed by chance, and the
+effective dimension is off; a thousand cost next to nothing."""
 
 
 @dataclass(frozen=True)

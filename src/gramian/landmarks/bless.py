@@ -15,17 +15,17 @@ from .._checks import as_positive
 from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
 from ._candidates import Candidates
-from ._selecting import CANDIDATES, FEW, Level, LeverageSelector, of_size
+from ._selecting import CANDIDATES_PER_ROW, LEAST_DICTIONARY_ROWS, Level, LeverageSelector, of_size
 from .base import capped, selectors
 from .leverage import Dictionary, Scorer
 
-SMALLEST = 1e-13
+SMALLEST_PENALTY = 1e-13
 """Penalty, relative to the largest k(x, x), at which a search for m rows gives up: rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PathSelector(LeverageSelector):
-    r"""What BLESS and BLESS-R share: a decreasing path of penalties, each level from the last.
+    r"""Base of BLESS and BLESS-R: a decreasing path of penalties, each level from the last.
 
     A row can have a score of :math:`\kappa^2 / (n \lambda)` at most, so that at a large penalty a
     few random rows hold all there is to see; and the scores at one penalty are good enough to
@@ -68,7 +68,7 @@ class PathSelector(LeverageSelector):
         level = Level(kappa2, Dictionary.empty(), 0.0, 0.0)
         for h in range(steps):
             smaller = penalty * self.step ** (steps - 1 - h)
-            least = FEW if h < steps - 1 else 1
+            least = LEAST_DICTIONARY_ROWS if h < steps - 1 else 1
             level = self.level(K, kappa2, level.dictionary, smaller, least, rng)
             yield level
 
@@ -77,7 +77,7 @@ class PathSelector(LeverageSelector):
     ) -> tuple[list[Level], Level]:
         """Return the levels while they ask for less than m rows, and one of exactly m."""
         levels = [Level(kappa2, Dictionary.empty(), 0.0, 0.0)]
-        for level in self._path(K, kappa2, SMALLEST * kappa2, rng):
+        for level in self._path(K, kappa2, SMALLEST_PENALTY * kappa2, rng):
             if self.oversampling * level.effective_dimension >= m:
                 penalty = _between(levels[-1], level, m / self.oversampling)
                 break
@@ -95,7 +95,11 @@ class PathSelector(LeverageSelector):
         m: int,
         rng: torch.Generator,
     ) -> Level:
-        wanted = max(self.candidates_per_row() * kappa2 / penalty, 2.0 * m, CANDIDATES * FEW)
+        wanted = max(
+            self.candidates_per_row() * kappa2 / penalty,
+            2.0 * m,
+            CANDIDATES_PER_ROW * LEAST_DICTIONARY_ROWS,
+        )
         rows = _at_least(K, m, wanted, rng)
         scores = rows.scores(Scorer.build(K, previous, penalty))
         dictionary = of_size(rows, scores, m, rng)
@@ -206,7 +210,9 @@ class Bless(PathSelector):
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        u, times = _candidates(n, max(self.candidates * kappa2 / penalty, CANDIDATES * least), rng)
+        u, times = _candidates(
+            n, max(self.candidates * kappa2 / penalty, CANDIDATES_PER_ROW * least), rng
+        )
         U = Candidates.of(K, u, times, float(times.sum()) / n)
         scores = U.scores(Scorer.build(K, previous, penalty))
         d = U.effective_dimension(scores)

@@ -9,7 +9,7 @@ import torch
 from ..operators import KernelOperator
 from . import _sampling
 from ._candidates import Candidates
-from ._selecting import CANDIDATES, Level, independent
+from ._selecting import CANDIDATES_PER_ROW, Level, independent
 from .base import selectors
 from .bless import PathSelector
 from .leverage import Dictionary, Scorer
@@ -68,7 +68,7 @@ class BlessR(PathSelector):
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        beta = min(1.0, max(self.oversampling * kappa2 / penalty, CANDIDATES * least) / n)
+        beta = min(1.0, max(self.oversampling * kappa2 / penalty, CANDIDATES_PER_ROW * least) / n)
         U = _sampling.thinned(n, beta, rng)
         if len(U) == 0:
             U = _sampling.distinct(n, 1, rng)

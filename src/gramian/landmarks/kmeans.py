@@ -21,7 +21,7 @@ from .bless import effective_dimension_estimate
 from .leverage import gram
 from .uniform import Uniform
 
-SEEDED = 1000
+MOST_SEEDED_CENTERS = 1000
 """Centers up to which they start from k-means++, which places them one after the other."""
 
 SEEDING_ROWS = 20
@@ -29,7 +29,7 @@ SEEDING_ROWS = 20
 
 BLOCK_NUMBERS = 1 << 22
 DEVICE_BLOCKS = 16
-"""How many times as large blocks are on a device, where starting something takes as long."""
+"""Factor by which blocks are larger on a device, where starting something takes as long."""
 
 
 @selectors.register("kmeans")
@@ -125,7 +125,7 @@ def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tens
     """Return distinct rows to start from, dense; fewer than m if there are fewer."""
     n, d = K.rows.shape
     affordable = K.host_bytes // (64 * d)
-    sample = min(n, SEEDING_ROWS * m, affordable) if m <= SEEDED else m
+    sample = min(n, SEEDING_ROWS * m, affordable) if m <= MOST_SEEDED_CENTERS else m
     dense = _dense(Uniform(max(sample, m)).select(K, rng=rng).points)
     if len(dense) <= m:
         return dense

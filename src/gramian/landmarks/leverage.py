@@ -24,7 +24,7 @@ from .base import Landmarks
 AT_ONCE = 1 << 19
 """Entries against a dictionary that are solved for at once on the host, each three times over."""
 
-MATRICES = 3
+DICTIONARY_MATRICES = 3
 """Matrices of a dictionary at once at most: what is factorised, a copy, and blocks."""
 
 
@@ -99,7 +99,7 @@ class Scorer:
         shift = K.shape[0] * penalty
         if len(dictionary) == 0:
             return cls(K, points, torch.empty(0, 0, dtype=torch.float64), shift)
-        K = K.fitting_device(MATRICES * 8 * len(dictionary) ** 2)
+        K = K.fitting_device(DICTIONARY_MATRICES * 8 * len(dictionary) ** 2)
         A = gram(K, points)
         return cls(K, points, _regularised_factor(A, shift * dictionary.copies.to(A)), shift)
 
@@ -141,7 +141,7 @@ def own_scores(
     Cost: k² kernel evaluations, 2 k³ / 3 operations.
     """
     shift = K.shape[0] * penalty
-    A = gram(K.fitting_device(MATRICES * 8 * len(copies) ** 2), points)
+    A = gram(K.fitting_device(DICTIONARY_MATRICES * 8 * len(copies) ** 2), points)
     bound = (A.diagonal().cpu() / shift).clamp(max=1.0)
     R = _regularised_factor(A, shift * copies.to(A))
     scores = copies * (1 - shift * copies * la.inverse_diagonal_(R).cpu())

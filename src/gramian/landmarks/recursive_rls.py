@@ -10,14 +10,14 @@ from torch import Tensor
 
 from ..operators import KernelOperator
 from ._candidates import Candidates, row_keys
-from ._selecting import FEW, Level, LeverageSelector, independent, of_size
+from ._selecting import LEAST_DICTIONARY_ROWS, Level, LeverageSelector, independent, of_size
 from .base import SizeOrPenalty, selectors
 from .leverage import Dictionary, Scorer, gram, own_scores
 
-OVERESTIMATE = 1.5
+SCORE_OVERESTIMATE = 1.5
 """The 3/2 of algorithm 2, which makes every estimate an upper bound with high probability."""
 
-LEAST = 1e-5
+LEAST_PENALTY = 1e-5
 """Penalty of a level whose dictionary has no tail to measure, over the mean k(x, x)."""
 
 
@@ -95,7 +95,7 @@ class RecursiveRLS(LeverageSelector):
             delta = self.delta / 3 ** (len(sizes) - 2 - level)
             scores = rows.scores(Scorer.build(K, dictionary, penalty))
             d = rows.effective_dimension(scores)
-            scores = (OVERESTIMATE * scores).clamp(max=1.0)
+            scores = (SCORE_OVERESTIMATE * scores).clamp(max=1.0)
             total = rows.effective_dimension(scores)
             factor = self.oversampling or 16 * math.log(max(total / delta, math.e))
             dictionary = independent(rows, scores, factor, rng)
@@ -111,7 +111,7 @@ class RecursiveRLS(LeverageSelector):
     def _inner(self, n: int, m: int) -> int:
         """Return the rows of the dictionaries on the way to m landmarks."""
         inner = math.ceil(math.sqrt((n * m + m**3) / (4 * n))) if self.accelerated else m
-        return max(inner, FEW)
+        return max(inner, LEAST_DICTIONARY_ROWS)
 
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         n = K.shape[0]
@@ -156,6 +156,6 @@ def _tail_penalty(K: KernelOperator, dictionary: Dictionary, m: int) -> float:
     root = dictionary.copies.to(A).rsqrt()
     values = torch.linalg.eigvalsh(root[:, None] * A * root)
     k = math.ceil(m / (4 * _log(m)))
-    least = LEAST * (float(A.diagonal().mean()) or 1.0)  # a kernel that is zero
+    least = LEAST_PENALTY * (float(A.diagonal().mean()) or 1.0)  # a kernel that is zero
     tail = float(values[:-k].sum()) / k if len(values) > k else 0.0
     return max(tail, least) / K.shape[0]

@@ -9,14 +9,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import as_count
-from ..lowrank import ROUNDING, PartialCholesky, pivoted_cholesky
+from ..lowrank import ZERO_RESIDUAL_SHARE, PartialCholesky, pivoted_cholesky
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, capped, selectors
 
 METHODS = ("accelerated", "simple", "block", "greedy")
-ALIKE = 1e-12
+SAME_LANDMARK_DISTANCE = 1e-12
 """Squared kernel distance, relative to k(x, x), below which two rows are the same landmark."""
-FILL = 512
+FILL_ROWS = 512
 
 
 @selectors.register("rpcholesky")
@@ -108,7 +108,7 @@ class RPCholesky(SizeOrPenalty):
         # a matrix of zeros has no pivots, but some row must stand for all
         index = filled(found, 1 if m is None or self.tol else m, cells, rng)
         weight = cells.weights(index) if self.weights == "voronoi" else torch.ones(len(index))
-        penalty = self.penalty or max(found.residual_trace, ROUNDING * found.trace) / n
+        penalty = self.penalty or max(found.residual_trace, ZERO_RESIDUAL_SHARE * found.trace) / n
         return Landmarks(
             K.points(index),
             weight.double(),
@@ -124,7 +124,7 @@ class RPCholesky(SizeOrPenalty):
 
 
 class Cells:
-    """Which landmark is the nearest to each row: the largest K_ij - K_jj / 2.
+    """Voronoi cells of landmarks: the nearest one to each row has the largest K_ij - K_jj / 2.
 
     Row numbers that go in or out are on the host, the others with the diagonal.
 
@@ -167,7 +167,7 @@ class Cells:
     def apart(self, rows: Int[Tensor, " b"]) -> Tensor:
         """Return which of the rows the kernel tells apart from all landmarks."""
         distance = self.diagonal[rows] - 2 * self.best[rows]
-        return (distance > ALIKE * self.diagonal[rows]).cpu()
+        return (distance > SAME_LANDMARK_DISTANCE * self.diagonal[rows]).cpu()
 
     def weights(self, index: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         """Return m times the share of the rows that each landmark is the nearest of."""
@@ -182,7 +182,7 @@ def filled(found: PartialCholesky, m: int, cells: Cells, rng: torch.Generator) -
     index, n = found.pivots, len(found.residual)
     if len(index) >= m:
         return index
-    for candidates in torch.randperm(n, generator=rng).split(FILL):
+    for candidates in torch.randperm(n, generator=rng).split(FILL_ROWS):
         others = candidates[cells.apart(candidates)]
         new = others[_first_of_alike(found.factor[others], cells.diagonal[others])]
         new = new[: m - len(index)]
@@ -202,5 +202,5 @@ def _first_of_alike(F: Float[Tensor, "b k"], diagonal: Float[Tensor, " b"]) -> T
     """Return which rows differ from all rows before them."""
     G = F @ F.t()
     distance = G.diagonal()[:, None] + G.diagonal() - 2 * G
-    alike = distance <= ALIKE * diagonal[:, None]
+    alike = distance <= SAME_LANDMARK_DISTANCE * diagonal[:, None]
     return ~alike.tril(-1).any(dim=1).cpu()

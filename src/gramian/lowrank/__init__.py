@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .pivoted_cholesky import ROUNDING, PartialCholesky, pivoted_cholesky
-from .power import SAFETY, largest_eigenvalue
+from .pivoted_cholesky import ZERO_RESIDUAL_SHARE, PartialCholesky, pivoted_cholesky
+from .power import POWER_SAFETY, largest_eigenvalue
 from .randomized import RandomizedNystrom, randomized_nystrom
 
 __all__ = [
-    "ROUNDING",
-    "SAFETY",
+    "POWER_SAFETY",
+    "ZERO_RESIDUAL_SHARE",
     "PartialCholesky",
     "RandomizedNystrom",
     "largest_eigenvalue",

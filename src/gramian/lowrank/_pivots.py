@@ -1,4 +1,4 @@
-"""How pivots are chosen: which rows are drawn at once, and which of them are accepted."""
+"""Choice of pivots: the rows that are drawn at once, and those of them that are accepted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-LEAST = 10
+LEAST_DRAWN_ROWS = 10
 """Rows that are drawn at once at least: fewer save nothing."""
 
 
@@ -132,11 +132,11 @@ class Rejection(Pivoting):
                 H.eliminate(j)
 
     def learn(self, accepted: int, rank: int, n: int) -> None:
-        largest = max(LEAST, rank if self.k is None else self.k // 3)
+        largest = max(LEAST_DRAWN_ROWS, rank if self.k is None else self.k // 3)
         if self.size**2 <= n * accepted / 4:
             self.size = min(-(-3 * self.size // 2), largest)
         elif self.size**2 > n * accepted:
-            self.size = max(self.size // 3, LEAST)
+            self.size = max(self.size // 3, LEAST_DRAWN_ROWS)
 
 
 def by_residual(residual: Tensor, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
@@ -157,7 +157,7 @@ def largest_residual(residual: Tensor, size: int, rng: torch.Generator) -> Int[T
 
 def pivoting(method: str, k: int | None, block: int | None) -> Pivoting:
     """Return the rule called `method`, new for each factorisation since it learns."""
-    start = LEAST if k is None else max(LEAST, -(-k // 10))
+    start = LEAST_DRAWN_ROWS if k is None else max(LEAST_DRAWN_ROWS, -(-k // 10))
     if method == "accelerated":
         return Rejection(k, block or start)
     if method == "block":

@@ -17,7 +17,7 @@ from ._pivots import Elimination, Pivoting, pivoting
 AT_ONCE = 1 << 19
 """Entries of new columns that are computed at once on the host, each three times over."""
 
-ROUNDING = 1e-13
+ZERO_RESIDUAL_SHARE = 1e-13
 """A residual of a row is zero if it is below this share of the row's k(x, x)."""
 
 Watch = Callable[[slice, Tensor, Tensor], None]
@@ -137,7 +137,7 @@ class _Growing:
         self.pivots = torch.empty(0, dtype=torch.int64)
         self.residual = K.diag().clone()
         la.require_finite(self.residual[:, None])
-        self.floor = ROUNDING * self.residual
+        self.floor = ZERO_RESIDUAL_SHARE * self.residual
         self.trace = float(self.residual.sum())
 
     def extend(

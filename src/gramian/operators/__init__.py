@@ -23,15 +23,15 @@ from ..engines import (
     compiled_tiles,
     copied,
 )
-from .budget import COPIES, STRIP_BYTES, strip_rows
+from .budget import STRIP_BYTES, STRIP_COPIES, strip_rows
 from .dense_block import DenseBlock, materialize
 from .diagonal import diagonal, largest_diagonal
 from .kernel_operator import KernelOperator
 from .streaming import CostMeter
 
 __all__ = [
-    "COPIES",
     "STRIP_BYTES",
+    "STRIP_COPIES",
     "CostMeter",
     "DenseBlock",
     "Engine",

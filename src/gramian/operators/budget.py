@@ -9,8 +9,8 @@ from ..engines import LARGEST_BLOCK, Engine
 STRIP_BYTES = 1 << 24
 """Entries that are kept at once, where they are kept: more would need memory and save nothing."""
 
-COPIES = 6
-"""How many copies of a strip a factorisation makes on its way."""
+STRIP_COPIES = 6
+"""Copies of a strip that a factorisation makes on its way."""
 
 
 def strip_rows(m: int, itemsize: int, memory_bytes: int) -> int:
@@ -20,7 +20,7 @@ def strip_rows(m: int, itemsize: int, memory_bytes: int) -> int:
     """
     row = m * itemsize
     enough = max(STRIP_BYTES // row, m)
-    return max(1, min(LARGEST_BLOCK, enough, memory_bytes // (COPIES * row)))
+    return max(1, min(LARGEST_BLOCK, enough, memory_bytes // (STRIP_COPIES * row)))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from .. import _linalg as la
 ROUNDING_UNITS = 100
 """Pivots below so many eps32 of the mean diagonal are lost in products with float32 entries."""
 
-COLUMNS = 256
+COLUMNS_AT_ONCE = 256
 """Columns that are moved at once."""
 
 
@@ -83,8 +83,8 @@ def _leading_rows(P: Tensor, q: int) -> tuple[Tensor, Tensor]:
     """Return the first q columns and the others of the first q rows, side by side in memory."""
     m = len(P)
     flat = P.t().reshape(-1).numpy()
-    for j in range(0, m if q < m else 0, COLUMNS):
-        k = min(j + COLUMNS, m)
+    for j in range(0, m if q < m else 0, COLUMNS_AT_ONCE):
+        k = min(j + COLUMNS_AT_ONCE, m)
         flat[j * q : k * q].reshape(k - j, q)[:] = flat[j * m : k * m].reshape(k - j, m)[:, :q]
     R = torch.from_numpy(flat[: m * q]).reshape(m, q).t()
     return R[:, :q], R[:, q:]

@@ -50,7 +50,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Left:
-    """What the preconditioner leaves of the matrix of h fresh rows: G - B B'."""
+    """Residual matrix G - B B' of h fresh rows, which the preconditioner does not flatten."""
 
     G: Tensor
     B: Tensor

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import _linalg as la
-from ..lowrank import SAFETY, largest_eigenvalue, randomized_nystrom
+from ..lowrank import POWER_SAFETY, largest_eigenvalue, randomized_nystrom
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
 
@@ -161,14 +161,14 @@ def _nystrom(index: Tensor, H: Tensor, ridge: Tensor, rank: int, rng: torch.Gene
     whole, least = rank == len(H), float(ridge.min())
     last = 0.0 if whole else float(low.values[-1])
     P = LowRankInverse.build(low.factor, ridge + last)
-    L = 1.0 if whole else max(SAFETY * _largest(H, ridge, P, rng), 1.0)
+    L = 1.0 if whole else max(POWER_SAFETY * _largest(H, ridge, P, rng), 1.0)
     curvature = least / (L * (least + last))
     return Block(index, P, L, curvature, curvature)
 
 
 def _plain(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
     """Take P = I."""
-    L = SAFETY * _largest(H, ridge, _Identity(), rng)
+    L = POWER_SAFETY * _largest(H, ridge, _Identity(), rng)
     curvature = float(ridge.min()) / L
     return Block(index, _Identity(), L, curvature, curvature)
 

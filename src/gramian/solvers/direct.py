@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import _linalg as la
-from ..operators import COPIES, STRIP_BYTES, strip_rows
+from ..operators import STRIP_BYTES, STRIP_COPIES, strip_rows
 from ..problems import FullProblem, NystromProblem, Problem
 from .base import Solver, State, solvers
 from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
@@ -51,7 +51,7 @@ class Direct(Solver[Problem, State]):
     def flexible_bytes(self, size: ProblemSize, available: int) -> int:
         if size.full:
             return min(STRIP_BYTES, 8 * size.n * size.n)
-        return COPIES * 8 * size.m * min(size.n, strip_rows(size.m, 8, available))
+        return STRIP_COPIES * 8 * size.m * min(size.n, strip_rows(size.m, 8, available))
 
     def panel_bytes(self, size: ProblemSize) -> int:
         return 3 * PANEL_ROWS * 8 * size.m

@@ -13,7 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from ..preconditioners import FalkonFactor
-from ..preconditioners.falkon import SAMPLE
+from ..preconditioners.falkon import ROUNDING_SAMPLE
 from ..problems import NystromProblem
 from .base import Solver, State, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
@@ -156,7 +156,7 @@ class Falkon(Solver[NystromProblem, FalkonState]):
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         m = size.m
-        rounding = 2 * m * min(m, SAMPLE) if size.itemsize < 8 else 0  # see `FalkonFactor`
+        rounding = 2 * m * min(m, ROUNDING_SAMPLE) if size.itemsize < 8 else 0  # see `FalkonFactor`
         return (iterations + 1) * size.n * m + m * m + rounding
 
     def operations(self, size: ProblemSize, iterations: int) -> float:

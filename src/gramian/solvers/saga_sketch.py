@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..data import as_rows
-from ..lowrank import SAFETY, RandomizedNystrom, largest_eigenvalue, randomized_nystrom
+from ..lowrank import POWER_SAFETY, RandomizedNystrom, largest_eigenvalue, randomized_nystrom
 from ..operators import DenseBlock, KernelOperator, materialize
 from ..preconditioners import LowRankInverse
 
@@ -176,7 +176,7 @@ class Sketch:
             single = (probe.largest_row(P) + probe.whole.entry / rho) / len(batches[0].omega)
         # rows that are zero to the kernel say nothing: of all rows L is about this at least
         top = float(low.values[0]) or 1.0
-        L = SAFETY * max(max(found) + single, top / (top + rho))
+        L = POWER_SAFETY * max(max(found) + single, top / (top + rho))
         return cls(P, rho, L, scale / L, low.factor.shape[1])
 
     def settings(self) -> dict[str, int | float]:

@@ -1,4 +1,4 @@
-"""Which format a path has."""
+"""Choice of the format of a path, by its suffix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the fused tiles compute distances, so that float32 keeps the digits of an entry."""
+"""Distances in fused tiles, computed so that float32 keeps the digits of an entry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 
 from ...kernels import Kernel, L1Laplacian, Radial
-from ...kernels._near import product_error
+from ...kernels._cancellation import product_error
 from .._precision import (
     BFLOAT16_BITS,
     FAST_LIMIT,
@@ -17,10 +17,10 @@ from .._precision import (
 )
 
 Product = Literal["3xbf16", "3xtf32", "ieee"]
-"""How two float32 matrices are multiplied, the cheapest way first."""
+"""Ways to multiply two float32 matrices, the cheapest first."""
 
 Distance = Product | Literal["difference", "absolute"]
-"""How s of a tile is computed: by such a product, or from differences."""
+"""Ways to compute s of a tile: by such a product, or from differences."""
 
 PRECISIONS: tuple[Product, ...] = get_args(Product)
 

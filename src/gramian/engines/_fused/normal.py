@@ -13,13 +13,14 @@ from .limits import SCRATCH_BYTES
 from .points import ROWS
 from .products import TARGETS, Fused
 
-FLOPS: dict[str, float] = {"ieee": 67e12, "3xtf32": 133e12, "3xbf16": 261e12}
+H200_FLOPS: dict[str, float] = {"ieee": 67e12, "3xtf32": 133e12, "3xbf16": 261e12}
 """Operations that an H200 does in a second, of a product in each precision."""
 
-EXPONENTIALS = 3.9e12
-"""Those that it computes in a second."""
+H200_EXPONENTIALS = 3.9e12
+"""Exponentials that an H200 computes in a second. Other cards have other figures: these decide only
+whether entries are kept or computed twice, and no result."""
 
-BANDWIDTH = 4e12
+H200_BANDWIDTH = 4e12
 """Bytes of its memory that it reads or writes in a second."""
 
 LEAST_ROWS = 1024
@@ -92,10 +93,10 @@ def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
     ``"ieee"``, from 185 with ``"3xtf32"``, from 364 with ``"3xbf16"``, and those from differences
     from 47. Nobody has measured this on a card.
     """
-    each = 2 * d / FLOPS[distance] if distance in FLOPS else 4 * d / FLOPS["ieee"]
+    each = 2 * d / H200_FLOPS[distance] if distance in H200_FLOPS else 4 * d / H200_FLOPS["ieee"]
     again = 2 * -(-t // TARGETS) - 1
-    compute = again * (each + 1 / EXPONENTIALS) + 4 * t / FLOPS[precision]
-    return 12 / BANDWIDTH + 4 * t / FLOPS["ieee"] < compute
+    compute = again * (each + 1 / H200_EXPONENTIALS) + 4 * t / H200_FLOPS[precision]
+    return 12 / H200_BANDWIDTH + 4 * t / H200_FLOPS["ieee"] < compute
 
 
 def _piece(K: Fused) -> int:

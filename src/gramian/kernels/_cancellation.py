@@ -1,4 +1,4 @@
-"""Squared distances of near-duplicates, recomputed from differences."""
+"""Cancellation: squared distances of near-duplicates, recomputed from differences."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-NEAR = 4000.0
-"""Pairs with s below ``NEAR`` times its error are recomputed: the rest has 3 digits at least, which
-the square root of a kernel with a kink turns into an error near 5e-6."""
+NEAR_RATIO = 4000.0
+"""Pairs with s below ``NEAR_RATIO`` times its error are recomputed: the rest has 3 digits at least,
+which the square root of a kernel with a kink turns into an error near 5e-6."""
 
-FEW = 0.02
+FEW_PAIRS = 0.02
 """Fraction of near pairs up to which single pairs beat one more matrix product."""
 
-
-PAIRS = 1 << 14
+PAIRS_AT_ONCE = 1 << 14
 """Pairs recomputed at once: all pairs may be near, and each takes d numbers."""
 
 
@@ -34,7 +33,7 @@ def remaining_error(error: float) -> float:
     Half of the worst case, which is a pair at the edge with the largest error of all: measured as
     above, the largest is 0.01 to 0.38 of that.
     """
-    return 0.5 * math.sqrt(error / (4 * NEAR))
+    return 0.5 * math.sqrt(error / (4 * NEAR_RATIO))
 
 
 def recompute_near(s: Tensor, left: Tensor, right: Tensor, scale: float) -> Tensor:
@@ -54,15 +53,15 @@ def recompute_near(s: Tensor, left: Tensor, right: Tensor, scale: float) -> Tens
         The argument `s`.
     """
     eps, d = torch.finfo(left.dtype).eps, left.shape[1] - 2
-    reach = left[:, -2].to(s.dtype) * (NEAR * product_error(eps, 1.0, d))
+    reach = left[:, -2].to(s.dtype) * (NEAR_RATIO * product_error(eps, 1.0, d))
     rows = (s.amin(dim=1) < reach).nonzero()[:, 0]  # few: one pass over s, no mask of its size
     if len(rows) == 0:
         return s
     near = s[rows] < reach[rows, None]
-    if left.dtype != torch.float64 and int(near.sum()) > FEW * s.numel():
+    if left.dtype != torch.float64 and int(near.sum()) > FEW_PAIRS * s.numel():
         return s.copy_(_in_float64(left, right, scale))
     i, j = near.nonzero(as_tuple=True)
-    for i_part, j_part in zip(rows[i].split(PAIRS), j.split(PAIRS), strict=True):
+    for i_part, j_part in zip(rows[i].split(PAIRS_AT_ONCE), j.split(PAIRS_AT_ONCE), strict=True):
         difference = left[i_part, :-2] / (-2 * scale) - right[j_part, :-2]
         s[i_part, j_part] = (scale * (difference * difference).sum(dim=1)).to(s.dtype)
     return s
