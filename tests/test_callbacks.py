@@ -456,6 +456,11 @@ class TestValidate:
         assert result.history[-1]["valid_rmse"] == pytest.approx(expected, rel=1e-12)
         assert result.history[0]["valid_rmse"] == 1  # the zero function
 
+    def test_the_error_is_in_the_units_of_standardised_targets(self):
+        validate = Validate(self.new, torch.ones(7, 2).double(), scale=2.5)
+        result = solve(problem_of(), Falkon(), stop=[max_iterations(0)], callbacks=[validate])
+        assert result.history[0]["valid_rmse"] == 2.5
+
     def test_a_vector_of_targets(self):
         problem = problem_of(y=data()[1][:, :1].clone())
         validate = Validate(self.new.numpy(), np.ones(7))

@@ -31,6 +31,8 @@ class Validate:
     coded : bool, default=False
         Whether `y` holds class codes: the fraction of rows whose largest value (for one target:
         whose sign) is at the wrong place is then added as ``valid_error``.
+    scale : float, default=1
+        Unit of the targets, where they are standardised: ``valid_rmse`` is multiplied by it.
 
     Notes
     -----
@@ -41,6 +43,7 @@ class Validate:
     y: Any
     every: int = 1
     coded: bool = False
+    scale: int | float = 1.0
 
     def __post_init__(self) -> None:
         as_count(self.every, "every")
@@ -61,7 +64,7 @@ class Validate:
                 f"but y of shape {tuple(y.shape)}"
             )
         y = y.reshape(predicted.shape)
-        state.metrics["valid_rmse"] = float((predicted - y).square().mean().sqrt())
+        state.metrics["valid_rmse"] = self.scale * float((predicted - y).square().mean().sqrt())
         if self.coded:
             state.metrics["valid_error"] = _error(predicted, y)
 

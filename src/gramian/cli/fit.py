@@ -7,7 +7,7 @@ import csv
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,6 @@ from ..callbacks.state_file import check_is_checkpoint
 from ..data import check_finite, open_rows
 from ..fitting import Fitted, Generators
 from ..model import KernelModel
-from ..problems import Problem
-from ..solvers import State
 from . import parsing
 from .messages import message
 from .options import FitOptions
@@ -103,23 +101,13 @@ def _ready(training: Training, data: Path, options: FitOptions) -> Training:
     return training
 
 
-@dataclass(frozen=True)
-class _InUnits:
-    """Multiplies the validation error by the scale of the targets: it is then in their units."""
-
-    scale: float
-
-    def __call__(self, problem: Problem, state: State) -> None:
-        state.metrics["valid_rmse"] *= self.scale
-
-
 def _fitted(training: Training, options: FitOptions, checkpoint: Checkpoint | None) -> Fitted:
     data, held_out = training.data(), training.held_out
     callbacks: list[Callable[..., Any]] = []
     if held_out is not None:
-        callbacks.append(Validate(held_out.rows, training.encoded(held_out.y), coded=data.coded))
-        if training.target is not None:
-            callbacks.append(_InUnits(float(training.target.scale)))
+        scale = 1.0 if training.target is None else float(training.target.scale)
+        y = training.encoded(held_out.y)
+        callbacks.append(Validate(held_out.rows, y, coded=data.coded, scale=scale))
     if checkpoint is not None:
         callbacks.append(checkpoint)
     rng = Generators.seeded(np.random.RandomState(options.seed))
