@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..kernels import Kernel, L1Laplacian, Radial
 from ..kernels._cancellation import product_error, remaining_error
-from ..kernels._scaled import ScaledKernel
+from ..kernels._lengthscale import LengthscaleKernel
 from ..kernels.base import kernels
 from ._bfloat16 import Bfloat16Split, split_for
 from ._kernels import parameters
@@ -141,7 +141,7 @@ class Compiled:
         ValueError
             If the kernel has no lengthscale yet, or one for another number of features.
         """
-        if not isinstance(kernel, ScaledKernel):
+        if not isinstance(kernel, LengthscaleKernel):
             raise TypeError(f"there are no compiled tiles of {kernel!r}")
         z = z.detach().contiguous()
         factor = kernel.scaled(torch.ones(1, z.shape[1], dtype=torch.float64))[0]

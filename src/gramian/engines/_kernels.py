@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from ..kernels import Kernel
-from ..kernels._scaled import ScaledKernel
+from ..kernels._lengthscale import LengthscaleKernel
 from ..kernels.base import Scaled
 
 
@@ -17,6 +17,6 @@ def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
     return factor, kernel
 
 
-def parameters(kernel: ScaledKernel) -> list[float]:
+def parameters(kernel: LengthscaleKernel) -> list[float]:
     """Return what a kernel has beside the lengthscale, in the order of its fields."""
     return [float(getattr(kernel, f.name)) for f in fields(kernel) if f.name != "lengthscale"]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._sparse import is_sparse
 from ..kernels import Kernel
-from ..kernels._scaled import ScaledKernel
+from ..kernels._lengthscale import LengthscaleKernel
 from ._fused.distances import PRECISIONS
 from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
 from ._kernels import unscaled
@@ -195,7 +195,7 @@ class TritonEngine(Engine):
         factor, plain = unscaled(kernel)
         if is_empty(x, z):
             return factor, None
-        if not isinstance(plain, ScaledKernel):
+        if not isinstance(plain, LengthscaleKernel):
             raise TypeError(f"there are no fused tiles of {kernel!r}")
         left = x.to(self.device)
         right = left if z is x else z.to(self.device)

@@ -11,13 +11,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import squared_norms
-from ._scaled import ScaledKernel
+from ._lengthscale import LengthscaleKernel
 from .base import Kernel, Prepared, Side, kernels
 from .radial import matmul
 
 
 @dataclass(frozen=True)
-class InnerProduct(ScaledKernel):
+class InnerProduct(LengthscaleKernel):
     r"""A function of :math:`s = x^\top z / \ell^2`."""
 
     @abstractmethod

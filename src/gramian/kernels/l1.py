@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._scaled import ScaledKernel
+from ._lengthscale import LengthscaleKernel
 from .base import Prepared, Side, kernels
 from .radial import deepest
 
 
 @kernels.register("l1_laplacian")
 @dataclass(frozen=True)
-class L1Laplacian(ScaledKernel):
+class L1Laplacian(LengthscaleKernel):
     r"""Laplacian kernel :math:`\exp(-\|x - z\|_1 / \ell)`, a product over the features.
 
     The l1 distance is no function of an inner product: rows must be dense, and an entry costs d

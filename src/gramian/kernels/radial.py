@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._sparse import append_columns, scale_columns, slice_rows, squared_norms
 from ._cancellation import product_error, recompute_near, remaining_error
-from ._scaled import ScaledKernel
+from ._lengthscale import LengthscaleKernel
 from .base import Prepared, Side, kernels
 
 
@@ -28,7 +28,7 @@ def _root(s: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Radial(ScaledKernel):
+class Radial(LengthscaleKernel):
     r"""A function of :math:`r = \|x - z\|_2 / \ell`.
 
     A subclass says everything with two members: `scale`, and `profile`, the kernel as a function

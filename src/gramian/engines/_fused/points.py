@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...kernels._scaled import ScaledKernel
+from ...kernels._lengthscale import LengthscaleKernel
 from .distances import Distance
 
 ROWS = 128
@@ -60,7 +60,7 @@ def padded_features(d: int) -> int:
     return wide if wide * 7 <= d * 8 else -(-d // 16) * 16
 
 
-def in_lengthscales(kernel: ScaledKernel, points: Tensor, origin: Tensor) -> Tensor:
+def in_lengthscales(kernel: LengthscaleKernel, points: Tensor, origin: Tensor) -> Tensor:
     """Return points less the origin, in float64, over the lengthscales, rounded to float32."""
     out = torch.empty_like(points, dtype=torch.float32)
     step = max(PREPARED_NUMBERS // points.shape[1], 1)

@@ -11,7 +11,7 @@ import triton
 from torch import Tensor
 
 from ...kernels import Radial
-from ...kernels._scaled import ScaledKernel
+from ...kernels._lengthscale import LengthscaleKernel
 from .._kernels import parameters
 from . import tiles
 from .distances import choose
@@ -47,7 +47,7 @@ class Fused:
     @classmethod
     def build(
         cls,
-        kernel: ScaledKernel,
+        kernel: LengthscaleKernel,
         x: Tensor,
         z: Tensor,
         diagonal: int | None,

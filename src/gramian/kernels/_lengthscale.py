@@ -20,7 +20,7 @@ Lengthscale = float | tuple[float, ...] | Literal["median"]
 
 
 @dataclass(frozen=True)
-class ScaledKernel(Kernel):
+class LengthscaleKernel(Kernel):
     """A kernel of x / lengthscale and z / lengthscale.
 
     Parameters
