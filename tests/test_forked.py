@@ -49,3 +49,42 @@ def test_children_of_a_parent_that_fits_in_another_thread():
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout == "[0, 0, 0, 0]\n", done.stderr
+
+
+LIMITS = """
+import os, threading, time
+from gramian._linalg.threads import one_thread_if_small
+
+def for_ever():
+    while True:
+        with one_thread_if_small(1):
+            pass
+
+with one_thread_if_small(1):
+    pass
+threading.Thread(target=for_ever, daemon=True).start()
+for _ in range(200):
+    child = os.fork()
+    if child == 0:
+        with one_thread_if_small(1):
+            pass
+        os._exit(0)
+    end = time.monotonic() + 10
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(child, 9)
+            print("a child waits for a lock that nobody has", flush=True)
+            os._exit(1)
+        time.sleep(0.005)
+print("all ended", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_children_of_a_parent_that_sets_the_threads_of_lapack():
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITS], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.stdout == "all ended\n", done.stderr

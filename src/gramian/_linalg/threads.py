@@ -26,16 +26,28 @@ def _lapack() -> ThreadpoolController:
 
 
 class _OneThread:
-    """Keeps LAPACK at one thread while a caller is inside; callers may be in several threads."""
+    """Keeps LAPACK at one thread while a caller is inside; callers may be in several threads.
+
+    OpenBLAS holds a lock of its own while its number of threads is set. A child that is forked
+    then inherits that lock as it is, and waits for it for ever: so nobody forks meanwhile.
+    """
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
         """Start with no caller inside, as in a forked child."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may fork
         self._inside = 0
         self._limit = contextlib.ExitStack()
+
+    def hold(self) -> None:
+        """Let nobody set the number of threads until `release`."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Undo `hold`."""
+        self._lock.release()
 
     @contextlib.contextmanager
     def __call__(self, operations: int | float) -> Iterator[None]:
@@ -56,4 +68,8 @@ class _OneThread:
 
 
 one_thread_if_small = _OneThread()
-os.register_at_fork(after_in_child=one_thread_if_small.forget)
+os.register_at_fork(
+    before=one_thread_if_small.hold,
+    after_in_parent=one_thread_if_small.release,
+    after_in_child=one_thread_if_small.forget,
+)
