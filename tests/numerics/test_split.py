@@ -29,7 +29,7 @@ RADIAL = [
     name
     for name in kernels.names()
     if isinstance(kernels.make(name), Radial) and compiled_tiles()
-    if NativeEngine().covers(kernels.make(name), sparse=False)
+    if NativeEngine().covers(kernels.make(name), dtype=torch.float32, sparse=False)
 ]
 
 

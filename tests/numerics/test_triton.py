@@ -55,7 +55,7 @@ ALWAYS = (
 FUSED = [
     name
     for name in kernels.names()
-    if is_installed() and engine().covers(kernels.make(name), sparse=False)
+    if is_installed() and engine().covers(kernels.make(name), dtype=torch.float32, sparse=False)
 ]
 
 
