@@ -6,11 +6,11 @@ import contextlib
 import os
 import resource
 from collections.abc import Callable, Iterator
-from importlib import import_module
 
 import first_calls
 import jaxtyping
 import pytest
+import tiles
 import torch
 
 # Read when triton is imported: without a GPU, its programs are interpreted.
@@ -32,20 +32,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_configure() -> None:
     """Take the tiles that GRAMIAN_TEST_TILES names for the best; see `make test-paths`."""
-    isa = os.environ.get("GRAMIAN_TEST_TILES")
-    if not isa:
-        return
-    native = import_module("gramian.engines._native")
-    engine = import_module("gramian.operators").NativeEngine
-    names, check = native.instructions(), engine.__post_init__
-    native.instructions = lambda: names[names.index(isa) :]
-
-    def checked(self: object) -> None:
-        if self.instructions == "best":
-            object.__setattr__(self, "instructions", isa)
-        check(self)
-
-    engine.__post_init__ = checked
+    tiles.take_named()
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

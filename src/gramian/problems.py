@@ -162,6 +162,8 @@ class NystromProblem(_Ridge):
     def __post_init__(self) -> None:
         super().__post_init__()
         m = self.K.shape[1]
+        if self.coverage is not None and not self.coverage >= 0:
+            raise ValueError(f"coverage must be at least 0, not {self.coverage!r}")
         if self.landmark_weight is not None:
             weight = self.landmark_weight.to(self.targets.device)
             object.__setattr__(self, "landmark_weight", weight)

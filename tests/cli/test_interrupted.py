@@ -18,10 +18,16 @@ from gramian import KernelModel
 from gramian.callbacks import load_state
 from gramian.cli.signals import stoppable
 
-# The program, with a breath after each checkpoint, so that there is time to stop it in mid-fit; and
-# with Ctrl-C as it is in a terminal, also where the tests run in the background.
-SLOW = """
+SHARED = Path(__file__).parents[1] / "shared"
+
+# The program, with a breath after each checkpoint, so that there is time to stop it in mid-fit;
+# with Ctrl-C as it is in a terminal, also where the tests run in the background; and with the tiles
+# of this process, which goes on with the fit.
+SLOW = f"""
 import signal, sys, time
+sys.path.insert(0, {str(SHARED)!r})
+import tiles
+tiles.take_named()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from gramian.callbacks import checkpoint
 from gramian.cli import main

@@ -213,3 +213,8 @@ class TestUniform:
         chosen = select("uniform", torch.ones(30, 2), 4)
         assert chosen.points.tolist() == [[1.0, 1.0]]
         assert chosen.weight.tolist() == [1.0]
+
+
+def test_what_has_a_field_is_refused_among_what_else_was_learned():
+    with pytest.raises(ValueError, match="info holds coverage"):
+        Landmarks(torch.zeros(1, 1), torch.ones(1), info={"coverage": 1.0})

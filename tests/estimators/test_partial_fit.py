@@ -107,3 +107,13 @@ def test_penalty_zero_with_another_solver_is_refused():
     X, y = data()
     with pytest.raises(ValueError, match="Falkon needs a positive penalty, not 0"):
         KernelRidge(penalty=0, landmarks=9).fit(X, y)
+
+
+def test_each_call_draws_three_seeds_from_a_shared_random_state():
+    X, y = data()
+    state = np.random.RandomState(0)
+    est = estimator("sketchysaga").set_params(random_state=state)
+    est.partial_fit(X, y).partial_fit(X, y)
+    other = np.random.RandomState(0)
+    other.randint(2**31 - 1, size=6)
+    assert state.randint(1000) == other.randint(1000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +14,7 @@ import torch
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import as_rows
 from gramian.fitting import FitSettings, Fitted, Generators, TrainingData, fit, go_on, plan
+from gramian.fitting.placed import PlacedData
 from gramian.fitting.targets import classes_of, coded_data
 from gramian.kernels import Polynomial
 from gramian.landmarks import BlessR
@@ -117,6 +120,58 @@ def test_settings_are_checked_when_they_are_made(changes: dict[str, Any], messag
         settings(**changes)
     with pytest.raises(ValueError, match=message):
         replace(settings(), **changes)
+
+
+class TestTrainingData:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"targets": torch.ones(119, 1)}, "120 rows, but 119 targets"),
+            ({"targets": torch.full((120, 1), torch.nan)}, "targets must be finite"),
+            ({"weights": torch.ones(121)}, "120 rows, but 121 weights"),
+            ({"weights": torch.full((120,), -1.0)}, "finite and not negative"),
+            ({"weights": torch.full((120,), torch.inf)}, "finite and not negative"),
+        ],
+    )
+    def test_is_checked(self, changes: dict[str, Any], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            replace(data(), **changes)
+
+    @pytest.mark.parametrize("landmarks", [None, 20])
+    def test_rows_of_weight_zero_are_left_out(self, landmarks: int | None) -> None:
+        weights = torch.arange(120).double().clamp(max=1)  # the first row counts nothing
+        given = replace(data(), weights=weights)
+        found = fitted(settings(landmarks=landmarks), given)
+        alone = fitted(settings(landmarks=landmarks), replace(data(X[1:], Y[1:])))
+        assert torch.allclose(found.model.coef, alone.model.coef, rtol=1e-6)
+        rows = go_on(settings(solver="eigenpro3", penalty=0), given, rng=rng()).index
+        assert rows is not None
+        assert int(rows.max()) < 119
+
+
+def test_data_that_had_to_move_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    first: list[weakref.ref[Any]] = []
+    held: list[bool] = []
+    place = PlacedData.place
+
+    def elsewhere(*arguments: Any) -> PlacedData:
+        placed = place(*arguments)
+        copied = replace(placed.data, targets=placed.data.targets.clone())
+        first.append(weakref.ref(copied.targets))
+        return replace(placed, data=copied)
+
+    def back(placed: PlacedData, m: int) -> PlacedData:
+        return replace(placed, data=placed.given)
+
+    def look(problem: Any, state: State) -> None:
+        gc.collect()
+        held.append(first[0]() is not None)
+
+    monkeypatch.setattr(PlacedData, "place", elsewhere)
+    monkeypatch.setattr(PlacedData, "with_landmarks", back)
+    fitted(settings(callbacks=[look]))
+    assert held
+    assert not any(held)
 
 
 class TestAnEarlierFit:

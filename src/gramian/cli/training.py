@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,8 +73,13 @@ class Training:
     @property
     def targets(self) -> int:
         """Columns of the problem: more than one for more than two classes."""
-        classes = len(np.unique(self.train.y)) if self.classification else 2
-        return classes if classes > 2 else 1
+        count = len(self.classes) if self.classification else 2
+        return count if count > 2 else 1
+
+    @functools.cached_property
+    def classes(self) -> np.ndarray:
+        """The labels of the training rows, sorted."""
+        return np.unique(self.train.y)
 
     def data(self) -> TrainingData:
         """Return rows and targets as a fit takes them.
@@ -86,14 +92,14 @@ class Training:
         rows, y = self.train.rows, self.train.y
         if self.classification:
             check_classification_targets(y)
-            return coded_data(rows, y, classes_of(y), feature_names=rows.feature_names)
+            return coded_data(rows, y, classes_of(self.classes), feature_names=rows.feature_names)
         targets = training_targets(y, rows.dtype)
         return TrainingData(rows, targets, feature_names=rows.feature_names)
 
     def encoded(self, y: np.ndarray) -> Tensor:
         """Return other targets as numbers, or as the codes of the classes of the training rows."""
         if self.classification:
-            return class_codes(y, classes_of(self.train.y), self.train.rows.dtype)
+            return class_codes(y, self.classes, self.train.rows.dtype)
         return target_tensor(y, self.train.rows.dtype)
 
     def holding(self) -> Training:

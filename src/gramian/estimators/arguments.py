@@ -22,6 +22,6 @@ if TYPE_CHECKING:
     Labels: TypeAlias = ArrayLike | None
     FeaturesLike: TypeAlias = LandmarksLike | FeatureMap | TransformerMixin
     Norm: TypeAlias = Literal["spectral", "frobenius", "trace"]
-    ClassWeight: TypeAlias = dict[Any, float] | str | None
+    ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
 else:
     FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Any

@@ -16,6 +16,22 @@ from torch import Tensor
 
 from ..data import RowSource
 from ..fitting import TrainingData
+from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
+    Callbacks,
+    Count,
+    EngineLike,
+    FileLike,
+    Flag,
+    Folds,
+    KernelLike,
+    LandmarksLike,
+    Lengthscale,
+    MemoryLimit,
+    Number,
+    Penalty,
+    RandomState,
+    SolverLike,
+)
 from ..fitting.targets import class_codes, classes_of, coded_data
 from . import inputs
 from .arguments import ClassWeight, Labels, RowsLike, TargetsLike, Weights

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -114,7 +114,7 @@ class KernelRidgeBase(RowsEstimator):
     def _fit(
         self, settings: FitSettings, data: TrainingData, encode: Callable[[Any], Tensor]
     ) -> Fitted:
-        """Fit and set the fitted attributes, all at once at the end."""
+        """Fit and set the attributes that regressor and classifier have in common."""
         bound = [
             callback.with_targets(encode(callback.y), coded=data.coded)
             if isinstance(callback, Validate)
@@ -125,18 +125,20 @@ class KernelRidgeBase(RowsEstimator):
             fitting.fit(
                 replace(settings, callbacks=bound),
                 data,
-                rng=self._generators(),
-                before=getattr(self, "_fitted", None),
+                rng=Generators.seeded(check_random_state(self.random_state)),
+                before=self._before(),
             )
         )
 
     def _go_on(self, settings: FitSettings, data: TrainingData) -> Fitted:
-        """Pass once over more rows and set the fitted attributes."""
-        before = getattr(self, "_fitted", None)
-        return self._keep(fitting.go_on(settings, data, rng=self._generators(), before=before))
+        """Pass once over more rows and set the attributes in common."""
+        rng = Generators.seeded(check_random_state(self.random_state), folds=False)
+        return self._keep(fitting.go_on(settings, data, rng=rng, before=self._before()))
 
-    def _generators(self) -> Generators:
-        return Generators(*inputs.generators(self.random_state, 4))
+    def _before(self) -> Fitted | None:
+        """Return the last fit, with the model that is there now."""
+        last: Fitted | None = getattr(self, "_fitted", None)
+        return None if last is None else replace(last, model=self.model_)
 
     def _keep(self, fitted: Fitted) -> Fitted:
         """Set what each call that fits leaves behind."""

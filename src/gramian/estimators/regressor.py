@@ -87,7 +87,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         ``seconds``. None if the penalty was given.
     n_iter_ : int
     stop_reason_ : str
-        "converged", "max_iterations" or "callback".
+        One of `gramian.solvers.StopReason`: "converged", "max_iterations", "no_progress", ...
     history_ : list of dict
         A row per iteration; ``pandas.DataFrame(est.history_)`` makes a table.
     solver_, engine_, kernel_ : object
@@ -159,7 +159,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
 
             targets = training_targets(y, rows.dtype)
             data = TrainingData(rows, targets, weights, feature_names=self._names())
-            fitted = self._fit(settings, data.without_zero_weights(), encode)
+            fitted = self._fit(settings, data, encode)
             self._one_dimensional = np.ndim(y) == 1
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
@@ -191,7 +191,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
             weights = inputs.weight_tensor(sample_weight, len(rows))
             targets = training_targets(y, rows.dtype)
             data = TrainingData(rows, targets, weights, feature_names=self._names())
-            fitted = self._go_on(settings, data.without_zero_weights())
+            fitted = self._go_on(settings, data)
             self._one_dimensional = np.ndim(y) == 1
             warn_of(ConvergenceWarning, fitted.stalled())
         return self

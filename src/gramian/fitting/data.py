@@ -11,9 +11,9 @@ from ..data import RowSource, Subset
 from ..model import Label
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Validated training data.
+    """Training data, of which lengths, targets and weights are checked.
 
     Attributes
     ----------
@@ -21,17 +21,35 @@ class TrainingData:
     targets : Tensor of shape (n, t)
         Numbers, or the codes of classes; see `class_codes`.
     weights : Tensor of shape (n,), or None
-        Positive weights of the rows; None if all are one.
+        Weights of the rows; None if all are one. `fit` leaves out rows of weight zero.
     classes : tuple of k labels, or None
         The labels whose codes the targets are; None if targets are numbers.
     feature_names : tuple of d str, or None
+
+    Raises
+    ------
+    ValueError
+        If there is not a finite target for each row, or a finite weight that is not negative.
     """
 
     rows: RowSource
     targets: Float[Tensor, "n t"]
-    weights: Float[Tensor, " n"] | None = None
+    weights: Float[Tensor, " _"] | None = None
     classes: tuple[Label, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.rows)
+        if len(self.targets) != n:
+            raise ValueError(f"there are {n} rows, but {len(self.targets)} targets")
+        if not bool(self.targets.isfinite().all()):
+            raise ValueError("targets must be finite; leave out rows without one")
+        if self.weights is None:
+            return
+        if len(self.weights) != n:
+            raise ValueError(f"there are {n} rows, but {len(self.weights)} weights")
+        if not bool((self.weights.isfinite() & (self.weights >= 0)).all()):
+            raise ValueError("weights must be finite and not negative")
 
     @property
     def coded(self) -> bool:

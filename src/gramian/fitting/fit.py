@@ -13,7 +13,7 @@ from ..problems import Problem
 from ..solvers import Solver, State, solve
 from . import resolve
 from .data import TrainingData
-from .fitted import Fitted, fitted
+from .fitted import Fitted, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
 from .parameters import Callbacks, LandmarksLike
@@ -49,13 +49,19 @@ def fit(
     FloatingPointError
         If the solver diverged.
     """
+    data = data.without_zero_weights()
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
-    placed = PlacedData.place(data, kernel, engine, solver, size, settings.limit)
-    warm = before is not None and _goes_on(settings, data, before)
-    begin = start(settings, placed, rng, before if warm else None)
+    warm = before is not None and _starts_warm(settings, data, before)
+    # nobody else may hold the data as first placed: they may have to leave the device
+    begin = start(
+        settings,
+        PlacedData.place(data, kernel, engine, solver, size, settings.limit),
+        rng,
+        before if warm else None,
+    )
     K = begin.placed.K
     landmarks = kept_in_file(begin.landmarks, settings.centers_file)
     problem = problem_of(K, begin.placed.data, landmarks, begin.penalty)
@@ -67,6 +73,7 @@ def fit(
         state=_saved(settings.callbacks, problem, solver) or _of_shape(begin.state, problem),
         rng=rng.solver,
     )
+    check_not_diverged(result)
     model = KernelModel(
         K.kernel,
         centers_on_host(landmarks, data.rows),
@@ -74,20 +81,20 @@ def fit(
         feature_names=data.feature_names,
         classes=data.classes,
     )
-    return fitted(
+    return Fitted.of(
+        result,
         model,
         settings,
         solver,
-        result,
-        engine=K.engine,
+        K.engine,
         penalty=begin.penalty,
+        index=None if begin.landmarks is None else begin.landmarks.index,
         path=begin.path,
         path_ended_at_best=begin.ended_at_best,
-        index=None if begin.landmarks is None else begin.landmarks.index,
     )
 
 
-def _goes_on(settings: FitSettings, data: TrainingData, before: Fitted) -> bool:
+def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> bool:
     """Return whether a fit starts from an earlier one: from its landmarks and coefficients."""
     return (
         bool(settings.warm_start)

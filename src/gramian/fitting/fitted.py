@@ -17,7 +17,7 @@ from .penalty_path import PathRow
 from .settings import FitSettings
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
     """The outcome of a fit: what predicts, what was chosen, and why the solver stopped.
 
@@ -59,6 +59,36 @@ class Fitted:
     reason: StopReason
     history: list[Row]
     solver_settings: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        result: Result,
+        model: KernelModel,
+        settings: FitSettings,
+        solver: Solver[Any, Any],
+        engine: Engine,
+        *,
+        penalty: float,
+        index: Int[Tensor, " m"] | None,
+        path: list[PathRow] | None = None,
+        path_ended_at_best: bool = False,
+    ) -> Fitted:
+        """Return the outcome of a run of the solver."""
+        return cls(
+            model=model,
+            settings=replace(settings, callbacks=()),
+            solver=solver,
+            engine=engine,
+            penalty=penalty,
+            path=path,
+            path_ended_at_best=path_ended_at_best,
+            index=index,
+            iteration=result.state.iteration,
+            reason=result.reason,
+            history=result.history,
+            solver_settings=dict(getattr(result.state, "settings", {})),
+        )
 
     def stalled(self) -> str | None:
         """Return a warning if the solver could not go on although it was not at its end."""
@@ -105,28 +135,10 @@ class Fitted:
         return float(self.history[-1].get("rel_residual", math.nan))
 
 
-def fitted(
-    model: KernelModel, settings: FitSettings, solver: Solver[Any, Any], result: Result, **more: Any
-) -> Fitted:
-    """Return the outcome of a run of the solver.
-
-    Raises
-    ------
-    FloatingPointError
-        If it diverged.
-    """
+def check_not_diverged(result: Result) -> None:
+    """Raise FloatingPointError if the solver diverged."""
     if result.reason == "diverged":
         raise FloatingPointError(
             f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
             "use float64 data, or rescale targets whose squares overflow"
         )
-    return Fitted(
-        model=model,
-        settings=replace(settings, callbacks=()),
-        solver=solver,
-        iteration=result.state.iteration,
-        reason=result.reason,
-        history=result.history,
-        solver_settings=dict(getattr(result.state, "settings", {})),
-        **more,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,17 +14,19 @@ class Generators:
 
     Attributes
     ----------
-    kernel, landmarks, solver, folds : torch.Generator
-        For the sample of the median heuristic, the selector, the solver and the folds.
+    kernel, landmarks, solver : torch.Generator
+        For the sample of the median heuristic, the selector and the solver.
+    folds : torch.Generator or None
+        For the folds of a path of penalties; None where there is none, as in `go_on`.
     """
 
     kernel: torch.Generator
     landmarks: torch.Generator
     solver: torch.Generator
-    folds: torch.Generator
+    folds: torch.Generator | None = None
 
     @classmethod
-    def seeded(cls, state: np.random.RandomState) -> Generators:
+    def seeded(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
         """Return generators with seeds that NumPy's draws, as scikit-learn's users give it."""
-        seeds = state.randint(2**31 - 1, size=len(fields(cls)))
+        seeds = state.randint(2**31 - 1, size=4 if folds else 3)
         return cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))

@@ -14,7 +14,7 @@ from ..solvers import Result, Solver, State, max_iterations, solve
 from ..solvers.stopping import Row
 from . import resolve
 from .data import TrainingData
-from .fitted import Fitted, fitted
+from .fitted import Fitted, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, chosen, kept_in_file, problem_of
 from .parameters import SolverLike
@@ -44,6 +44,7 @@ def go_on(
     """
     if settings.searches_penalty:
         raise ValueError("partial_fit needs a penalty that is a number, not 'auto'")
+    data = data.without_zero_weights()
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
     penalty = float(settings.penalty)
     if before is None:
@@ -57,13 +58,17 @@ def go_on(
         found = chosen(placed.K, settings.landmarks, rng.landmarks)
         landmarks = kept_in_file(found, settings.centers_file)
         problem = problem_of(placed.K, placed.data, landmarks, penalty)
-        centers, index = centers_on_host(landmarks, data.rows), getattr(landmarks, "index", None)
+        centers, index = (
+            centers_on_host(landmarks, data.rows),
+            None if found is None else found.index,
+        )
         state, earlier = None, []
     else:
         problem = _with_centers(before, placed, penalty)
         centers, index = before.model.centers, before.index
         state, earlier = State(before.iteration, before.model.coef), before.history
     result = _next_epoch(solver, problem, state, earlier, rng.solver)
+    check_not_diverged(result)
     model = KernelModel(
         placed.K.kernel,
         centers,
@@ -71,17 +76,8 @@ def go_on(
         feature_names=data.feature_names,
         classes=data.classes,
     )
-    return fitted(
-        model,
-        settings if before is None else replace(settings, landmarks=before.settings.landmarks),
-        solver,
-        result,
-        engine=placed.K.engine,
-        penalty=penalty,
-        path=None,
-        path_ended_at_best=False,
-        index=index,
-    )
+    asked = settings if before is None else replace(settings, landmarks=before.settings.landmarks)
+    return Fitted.of(result, model, asked, solver, placed.K.engine, penalty=penalty, index=index)
 
 
 def can_go_on(given: SolverLike) -> bool:

@@ -1,7 +1,7 @@
 """Types of the parameters of a fit, for editors and mypy.
 
-At run time each is `Any`: scikit-learn asks that a constructor accept every value, and
-`FitSettings` refuses what is wrong in words.
+At run time each is `Any`, so that nothing that looks at annotations, as the checks of types in the
+tests do, refuses a value before scikit-learn's rules allow it: in `fit`, in words.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
     import numpy as np
+    from numpy.typing import ArrayLike
     from torch import Tensor
 
     from ..data import RowSource
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     KernelLike: TypeAlias = str | Kernel
     Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | Literal["median"]
     Penalty: TypeAlias = float | Literal["auto"]
-    LandmarksLike: TypeAlias = int | str | Path | np.ndarray | Tensor | RowSource | Selector | None
+    LandmarksLike: TypeAlias = int | str | Path | ArrayLike | Tensor | RowSource | Selector | None
     Folds: TypeAlias = int | None
     SolverLike: TypeAlias = str | Solver[Any, Any]
     Count: TypeAlias = int
     Number: TypeAlias = float
     Flag: TypeAlias = bool
     EngineLike: TypeAlias = str | Engine
-    MemoryLimit: TypeAlias = int | str | None
+    MemoryLimit: TypeAlias = float | str | None
     Callbacks: TypeAlias = Sequence[Callable[..., Any]]
     FileLike: TypeAlias = str | Path | None
     OptionalCount: TypeAlias = int | None

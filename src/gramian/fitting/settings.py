@@ -1,4 +1,4 @@
-"""FitSettings: the parameters of a fit, checked once."""
+"""FitSettings: the parameters of a fit, whose numbers are checked when they are made."""
 
 from __future__ import annotations
 
@@ -29,16 +29,19 @@ from .parameters import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FitSettings:
     """The parameters of a fit, with the names and meanings of those of `KernelRidge`.
 
-    Callbacks see the problem as it is solved: `Validate` has targets in their codes and scale.
+    A `Validate` among the callbacks must hold codes of classes (see `class_codes`), or targets in
+    the scale of the training data. Names of kernels, landmarks, solvers and engines are looked up
+    once there are rows.
 
     Raises
     ------
     ValueError
-        If a number cannot be used, or parameters contradict each other.
+        If a number or ``memory_limit`` cannot be used, or ``penalty="auto"`` goes with landmarks,
+        a solver or a warm start that have no path of penalties.
     """
 
     kernel: KernelLike
@@ -60,6 +63,8 @@ class FitSettings:
         if not (_is_number(self.tol) and 0 <= self.tol < math.inf):
             raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
         _check_callbacks(self.callbacks)
+        if self.memory_limit is not None:
+            as_bytes(self.memory_limit)
         if isinstance(self.penalty, str) and self.penalty == "auto":
             self._check_path()
         elif not (_is_number(self.penalty) and 0 <= float(self.penalty) < math.inf):

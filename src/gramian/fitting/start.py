@@ -35,6 +35,8 @@ class Start:
         Coefficients to start from.
     path : list of dict, or None
         A row for each penalty that was tried; None if the penalty was given.
+    ended_at_best : bool
+        Whether the last penalty of the path was the best one.
     """
 
     placed: PlacedData
@@ -43,17 +45,13 @@ class Start:
     solver: Solver[Any, Any]
     state: State | None = None
     path: list[PathRow] | None = None
-
-    @property
-    def ended_at_best(self) -> bool:
-        """Whether the last penalty of the path was the best one."""
-        return self.path is not None and self.path[-1]["penalty"] == self.penalty
+    ended_at_best: bool = False
 
 
 def start(
     settings: FitSettings, placed: PlacedData, rng: Generators, before: Fitted | None = None
 ) -> Start:
-    """Return landmarks and penalty, and what is known of the solution.
+    """Return landmarks and penalty, and coefficients to start from.
 
     Parameters
     ----------
@@ -61,7 +59,7 @@ def start(
     placed : PlacedData
     rng : Generators
     before : Fitted, optional
-        An earlier fit, to whose landmarks and coefficients the new one goes back.
+        An earlier fit whose landmarks and coefficients are reused.
     """
     if settings.searches_penalty:
         return _best_of_path(settings, placed, rng)
@@ -81,6 +79,8 @@ def _best_of_path(settings: FitSettings, placed: PlacedData, rng: Generators) ->
     """Return the penalty, and its landmarks, with the smallest error on held-out rows."""
     n, coded = placed.K.shape[0], placed.data.coded
     classes = held_out.labels(placed.data.targets).cpu() if coded else None
+    if rng.folds is None:
+        raise ValueError("a path of penalties needs a generator for its folds")
     folds = held_out.folds(n, settings.cv, rng.folds, classes)
     selector = resolve.path_selector(settings.landmarks, n)
     levels = selector.select_path(placed.K, rng=rng.landmarks)
@@ -97,7 +97,8 @@ def _best_of_path(settings: FitSettings, placed: PlacedData, rng: Generators) ->
     )
     best, path = penalty_path.search(search, levels)
     landmarks, state = best.function.landmarks, best.start(len(folds))
-    return Start(placed, landmarks, best.penalty, best.solver, state, path)
+    at_end = best.row is path[-1]
+    return Start(placed, landmarks, best.penalty, best.solver, state, path, at_end)
 
 
 def stopping(settings: FitSettings, solver: Solver[Any, Any], n: int) -> list[Stop]:

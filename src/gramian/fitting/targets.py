@@ -59,7 +59,7 @@ def coded_data(
     seen = np.ones(len(y), bool) if weights is None else weights.numpy() > 0
     codes = class_codes(np.where(seen, y, classes[0]), classes, rows.dtype)
     labels = tuple(label.item() for label in classes)
-    return TrainingData(rows, codes, weights, labels, feature_names).without_zero_weights()
+    return TrainingData(rows, codes, weights, labels, feature_names)
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:

@@ -46,6 +46,12 @@ class Landmarks:
     effective_dimension: float | None = None
     info: Mapping[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        misplaced = {"penalty", "coverage", "effective_dimension"} & set(self.info)
+        if misplaced:
+            names = ", ".join(sorted(misplaced))
+            raise ValueError(f"info holds {names}; give Landmarks the field of that name")
+
 
 class Selector(ABC):
     """An algorithm that chooses landmarks. Fields are its hyperparameters; it holds no state."""

@@ -18,7 +18,7 @@ from .base import selectors
 
 
 def exact_scores(
-    K: KernelOperator, penalty: float, memory_limit: int | str = "8GB"
+    K: KernelOperator, penalty: float, memory_limit: float | int | str = "8GB"
 ) -> Float[Tensor, " n"]:
     r"""Return the leverage scores, :math:`1 - n \lambda\, [(K + n \lambda I)^{-1}]_{ii}`.
 
@@ -34,7 +34,7 @@ def exact_scores(
     return _scores_(_dense(K, memory_limit), K.shape[0] * penalty)
 
 
-def _dense(K: KernelOperator, memory_limit: int | str) -> Float[Tensor, "n n"]:
+def _dense(K: KernelOperator, memory_limit: float | int | str) -> Float[Tensor, "n n"]:
     n, limit = K.shape[0], as_bytes(memory_limit)
     if 8 * n * n > limit:
         raise ValueError(
@@ -82,7 +82,7 @@ class ExactRLS(LeverageSelector):
        guarantees*, NeurIPS 2015.
     """
 
-    memory_limit: int | str = "8GB"
+    memory_limit: float | int | str = "8GB"
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:
         return 8 * n * n + 48 * n
