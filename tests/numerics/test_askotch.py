@@ -16,9 +16,9 @@ from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
 from gramian.solvers import ASkotch, Skotch, State, max_iterations, solve, tolerance
-from gramian.solvers.blocks import Blocks
-from gramian.solvers.fixed_blocks import FixedBlocks
-from gramian.solvers.fresh_blocks import FreshBlocks
+from gramian.solvers._askotch.blocks import Blocks
+from gramian.solvers._askotch.fixed_blocks import FixedBlocks
+from gramian.solvers._askotch.fresh_blocks import FreshBlocks
 
 # whose calls test_solver and test_device make with the checks of shapes
 pytestmark = pytest.mark.usefixtures("unchecked")

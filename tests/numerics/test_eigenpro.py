@@ -28,7 +28,7 @@ from gramian.solvers import (
     solve,
     tolerance,
 )
-from gramian.solvers.projection import InexactProjection
+from gramian.solvers._eigenpro.projection import InexactProjection
 
 # whose calls test_solver and test_device make with the checks of shapes
 pytestmark = pytest.mark.usefixtures("unchecked")

@@ -24,8 +24,8 @@ from gramian.solvers import (
     solve,
     tolerance,
 )
+from gramian.solvers.minibatches import BatchErrors
 from gramian.solvers.sketchy_saga import _Work
-from gramian.solvers.streaming import BatchErrors
 
 N, M = 200, 15
 

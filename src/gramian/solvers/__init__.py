@@ -34,8 +34,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._askotch.state import ASkotchState
+from ._eigenpro.settings import EigenProState
+from ._saga.state import SagaState
 from .askotch import ASkotch, Skotch
-from .askotch_state import ASkotchState
 from .base import Callback, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
@@ -43,10 +45,8 @@ from .direct import Direct
 from .eigenpro1 import EigenPro1
 from .eigenpro2 import EigenPro2
 from .eigenpro3 import EigenPro3, EigenPro3State
-from .eigenpro_settings import EigenProState
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
-from .saga_state import SagaState
 from .sketchy_saga import SketchySAGA
 from .stopping import Stop, max_iterations, patience, time_limit, tolerance
 

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..problems import FullProblem
-from .agreement import check_residual
-from .askotch_state import ASkotchState
+from ._askotch.blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, BlockRule, Blocks
+from ._askotch.fixed_blocks import FixedBlocks
+from ._askotch.fresh_blocks import FreshBlocks
+from ._askotch.state import ASkotchState
 from .base import Solver, State, drawn_seed, solvers, starting_coef
-from .blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, BlockRule, Blocks
 from .cost import ProblemSize
-from .fixed_blocks import FixedBlocks
-from .fresh_blocks import FreshBlocks
+from .verification import check_residual
 
 LEAST_BLOCK = 1000
 """Rows of a block at least, if there are as many: below, the products do not fill the engine."""

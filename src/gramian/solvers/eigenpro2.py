@@ -14,11 +14,11 @@ from ..data import Shuffle
 from ..operators import KeptBlock, KernelOperator
 from ..preconditioners import EigenProFactor
 from ..problems import FullProblem
-from .agreement import check_residual
+from ._eigenpro.settings import EigenProSettings, EigenProState
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .cost import ProblemSize
-from .eigenpro_settings import EigenProSettings, EigenProState
-from .streaming import BatchErrors, Stretch, relative_weights
+from .minibatches import BatchErrors, Stretch, relative_weights
+from .verification import check_residual
 
 
 @solvers.register("eigenpro2")

@@ -16,14 +16,14 @@ from ..data import Batches, as_rows
 from ..operators import KernelOperator, kept
 from ..preconditioners import EigenProFactor
 from ..problems import NystromProblem
-from .agreement import refuse_beyond
-from .augmenting import augmented, changed_rows
+from ._eigenpro.augmented_batches import augmented, changed_rows
+from ._eigenpro.projection import PROJECTIONS, Projection, chosen_projection, projection_for
+from ._eigenpro.settings import EigenProSettings, EigenProState
+from ._eigenpro.temporary_centers import Temporary
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .cost import BLOCK_BYTES, ProblemSize
-from .eigenpro_settings import EigenProSettings, EigenProState
-from .projection import PROJECTIONS, Projection, chosen_projection, projection_for
-from .streaming import BatchErrors, Stretch, held_centers, relative_weights
-from .temporary import Temporary
+from .minibatches import BatchErrors, Stretch, held_centers, relative_weights
+from .verification import refuse_beyond
 
 PER_DIRECTION = 10
 """Centers per flattened direction at least: beyond, the weights in the fixed point do harm."""

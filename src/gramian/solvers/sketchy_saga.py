@@ -14,12 +14,12 @@ from .._checks import as_count, as_positive, check_count_or_auto
 from ..data import Batches, as_rows
 from ..operators import KernelOperator, kept
 from ..problems import NystromProblem
+from ._saga.ridge import RIDGES, Ridge, in_rows
+from ._saga.sketch import Hessian, Sketch
+from ._saga.state import SagaState
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .cost import ProblemSize
-from .saga_ridge import RIDGES, Ridge, in_rows
-from .saga_sketch import Hessian, Sketch
-from .saga_state import SagaState
-from .streaming import BatchErrors, Stretch, drawn_batches, held_centers, relative_weights
+from .minibatches import BatchErrors, Stretch, drawn_batches, held_centers, relative_weights
 
 BATCH = 512
 """Rows of an automatic batch; the paper takes 256 to 65,536."""

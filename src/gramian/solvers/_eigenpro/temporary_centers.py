@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..data import RowSource, as_rows, scratch
-from ..operators import KeptBlock, KernelOperator
-from ..preconditioners import EigenProFactor
+from ...data import RowSource, as_rows, scratch
+from ...operators import KeptBlock, KernelOperator
+from ...preconditioners import EigenProFactor
 
 
 class Temporary:

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from .._checks import as_count, as_positive, check_count_or_auto
-from ..operators import KernelOperator
-from ..preconditioners import EigenProFactor
-from ..preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
-from .base import State
-from .cost import ProblemSize
-from .streaming import LARGEST_BATCH, LEAST_BATCH, BatchErrors
+from ..._checks import as_count, as_positive, check_count_or_auto
+from ...operators import KernelOperator
+from ...preconditioners import EigenProFactor
+from ...preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
+from ..base import State
+from ..cost import ProblemSize
+from ..minibatches import LARGEST_BATCH, LEAST_BATCH, BatchErrors
 
 PATIENCE, STILL = 10, 0.999
 """Epochs after which the error of the batches has to be below this part of the first one."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..data import EPOCH_STRIDE, Augmentation
+from ...data import EPOCH_STRIDE, Augmentation
 
 
 def augmented(

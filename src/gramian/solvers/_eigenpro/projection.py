@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .. import _linalg as la
-from .._checks import as_count
-from ..data import EPOCH_STRIDE, Shuffle
-from ..operators import KernelOperator, kept
-from ..preconditioners import EigenProFactor, cholesky_with_jitter_
-from .eigenpro2 import Descent, EigenPro2
-from .streaming import BatchErrors
+from ... import _linalg as la
+from ..._checks import as_count
+from ...data import EPOCH_STRIDE, Shuffle
+from ...operators import KernelOperator, kept
+from ...preconditioners import EigenProFactor, cholesky_with_jitter_
+from ..eigenpro2 import Descent, EigenPro2
+from ..minibatches import BatchErrors
 
 PROJECTIONS = ("auto", "delayed", "inexact", "exact")
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..data import as_rows
-from ..lowrank import SAFETY, RandomizedNystrom, largest_eigenvalue, randomized_nystrom
-from ..operators import KeptBlock, KernelOperator, kept
-from ..preconditioners import LowRankInverse
+from ...data import as_rows
+from ...lowrank import SAFETY, RandomizedNystrom, largest_eigenvalue, randomized_nystrom
+from ...operators import KeptBlock, KernelOperator, kept
+from ...preconditioners import LowRankInverse
 
 SKETCH_ROWS = 1000
 """Rows of the sketch at least; the paper's square root of n is fewer below a million."""

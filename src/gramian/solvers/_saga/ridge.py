@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..operators import KeptBlock, KernelOperator, kept
-from ..problems import NystromProblem
+from ...operators import KeptBlock, KernelOperator, kept
+from ...problems import NystromProblem
 
 RIDGES = ("auto", "direct", "rows")
 

@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .. import _linalg as la
-from ..lowrank import SAFETY, largest_eigenvalue, randomized_nystrom
-from ..preconditioners import LowRankInverse
-from ..problems import FullProblem
+from ... import _linalg as la
+from ...lowrank import SAFETY, largest_eigenvalue, randomized_nystrom
+from ...preconditioners import LowRankInverse
+from ...problems import FullProblem
 
 BLOCK_SOLVERS = ("auto", "exact", "nystrom", "none")
 

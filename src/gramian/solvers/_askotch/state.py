@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .base import State
+from ..base import State
 
 logger = logging.getLogger("gramian")
 
