@@ -35,7 +35,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._askotch.state import ASkotchState
-from ._eigenpro.settings import EigenProState
+from ._eigenpro.state import EigenPro3State, EigenProState
 from ._saga.state import SagaState
 from .askotch import ASkotch, Skotch
 from .base import Callback, Result, Solver, State, solve, solvers
@@ -44,7 +44,7 @@ from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .direct import Direct
 from .eigenpro1 import EigenPro1
 from .eigenpro2 import EigenPro2
-from .eigenpro3 import EigenPro3, EigenPro3State
+from .eigenpro3 import EigenPro3
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
 from .sketchy_saga import SketchySAGA
