@@ -18,7 +18,7 @@ Linear = Callable[[Tensor], Tensor]
 REFINE_BELOW = 0.1
 """The true residual is computed once the recursive one has dropped by this factor, by default."""
 
-AGREES = 0.1
+RESIDUAL_AGREEMENT = 0.1
 """Share of a residual by which it may differ from that of the iterate."""
 
 LANCZOS_STEPS = 100
@@ -196,7 +196,7 @@ def _check_residual(work: _Work, rhs: Tensor, s: CGState) -> None:
     least = work.rounding * sizes(rhs)
     if work.exact_residual is not None:  # the recursive one may be wrong until it is replaced
         least += sizes(rhs) * s.checked / torch.where(work.norm > 0, work.norm, 1.0)
-    if not bool((sizes(off) <= AGREES * sizes(s.residual) + least).all()):
+    if not bool((sizes(off) <= RESIDUAL_AGREEMENT * sizes(s.residual) + least).all()):
         said, found = (work.metrics(r, s.lanczos)["rel_residual"] for r in (s.residual, off))
         raise ValueError(
             f"the state to go on from reports a relative residual of {said:.1e}, and computed "
