@@ -27,6 +27,9 @@ sketchysaga  NystromProblem   preconditioned gradients with variance reduction, 
 EigenPro also works with penalty 0: it is then the number of epochs that regularises. The fixed
 point of EigenPro 3 is a weighted least squares and not the solution of the problem.
 
+The loop of a paper stands on top of the file of its algorithm; what three of them are made of lies
+in `_askotch`, `_eigenpro` and `_saga`.
+
 To add a solver: one file with a `State` subclass and a registered `Solver`, one import line here.
 """
 

@@ -110,11 +110,11 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         curvature = progress.mean_curvature(s, B)
         auto = self.convexity == "auto"
         mu = progress.convexity(curvature, s.iteration) if auto else float(self.convexity)
-        nu = s.excess(mu)
-        if not self.accelerated or min(mu, 1.0) * nu >= 1:
+        excess = s.excess(mu)
+        if not self.accelerated or min(mu, 1.0) * excess >= 1:
             w = z = x  # algorithm 4: no momentum
-        else:
-            w, z = rule.momentum(x, w, z, B, d, s.smoothness, mu, nu)  # w <- tau z + (1 - tau) x
+        else:  # z <- (z + gamma lambda w) / (1 + gamma lambda) - ...; w <- tau z + (1 - tau) x
+            w, z = rule.momentum(x, w, z, B, d, s.smoothness, mu, excess)
         return progress.after(s, x, w, z, g, curvature)
 
     def iterate(
