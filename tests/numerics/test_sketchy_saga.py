@@ -144,13 +144,13 @@ def test_where_half_a_step_does_not_help_it_starts_again_from_zero():
     setup = solver.setup(p, 0)
     away = setup.start(1e3 * torch.randn(M, 2, dtype=torch.float64, generator=rng), None)
     bad = replace(away, least=1e-6 * away.least, metrics={"halvings": 0})
-    once = solver.epoch_part(setup, bad)
+    once = solver.next(setup, bad)
     assert torch.equal(once.coef, bad.coef)
-    twice = solver.epoch_part(setup, once)
+    twice = solver.next(setup, once)
     assert not twice.coef.any()
     assert twice.halvings == 2
     for _ in range(5):
-        twice = solver.epoch_part(setup, twice)
+        twice = solver.next(setup, twice)
     assert twice.halvings == 2
     assert twice.metrics["batch_mse"] < float(p.targets.square().mean())
 

@@ -100,7 +100,7 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     state_type: ClassVar[type] = ASkotchState
     needs_random_access: ClassVar[bool] = True
 
-    def step(self, rule: BlockRule, s: ASkotchState) -> ASkotchState:
+    def next(self, rule: BlockRule, s: ASkotchState) -> ASkotchState:
         """Go through the loop of algorithm 1 of [1]_ once, its lines on the right."""
         w, z, progress = s.ahead, s.momentum, Progress(rule)
         B = rule.draw(s.iteration, s.smoothness)  # sample b; P_b <- Nystrom; L_b <- get_L
@@ -130,7 +130,7 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         s = state if isinstance(state, ASkotchState) else Progress(rule).start(state)
         yield s
         while True:
-            s = self.step(float64 if s.restarts else rule, s)
+            s = self.next(float64 if s.restarts else rule, s)
             yield s
 
     def rule(self, problem: FullProblem, seed: int) -> BlockRule:

@@ -112,7 +112,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     streams: ClassVar[bool] = True
     solves_exactly: ClassVar[bool] = False
 
-    def epoch_part(self, S: Setup, s: EigenPro3State) -> EigenPro3State:
+    def next(self, S: Setup, s: EigenPro3State) -> EigenPro3State:
         """Run the loop of algorithm 2 of [1]_, its lines on the right, over part of an epoch."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         last, lam = part.numbers(len(S.batches))[-1], S.problem.penalty
@@ -183,7 +183,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         s = state if isinstance(state, EigenPro3State) else setup.start(coef, state)
         yield s
         while True:
-            s = self.epoch_part(setup, s)
+            s = self.next(setup, s)
             yield s
 
     def __post_init__(self) -> None:

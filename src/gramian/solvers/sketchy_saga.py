@@ -141,7 +141,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
             del K_Bm  # before the next one is made
         return seen
 
-    def epoch_part(self, S: Setup, s: SagaState) -> SagaState:
+    def next(self, S: Setup, s: SagaState) -> SagaState:
         """Return the state after part of an epoch, or an earlier one with half the step."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         w, x, Psi = s.coef.clone(), s.average.clone(), s.table.clone()
@@ -181,7 +181,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         s = state if isinstance(state, SagaState) else setup.start(start, state)
         yield s
         while True:
-            s = self.epoch_part(setup, s)
+            s = self.next(setup, s)
             yield s
 
     def __post_init__(self) -> None:
