@@ -83,7 +83,33 @@ def assert_same_state(a: Any, b: Any) -> None:
             assert x == y
 
 
+CG = "residual direction energy active checked lanczos best least"
+EIGENPRO = "seed settings first least epochs lost"
+FIELDS = {
+    "direct": ("State", ""),
+    "pcg": ("PCGState", f"{CG} seed wide"),
+    "falkon": ("FalkonState", "cg penalty wide order"),
+    "askotch": (
+        "ASkotchState",
+        "ahead momentum recent best least convexity smoothness restarts lost seed",
+    ),
+    "eigenpro2": ("EigenProState", EIGENPRO),
+    "eigenpro3": ("EigenPro3State", f"{EIGENPRO} last count"),
+    "sketchysaga": (
+        "SagaState",
+        "table average size least halvings halved_last seed settings",
+    ),
+}
+"""The names that checkpoints of format 2 hold beside those of a plain `State`."""
+
+
 class TestStateFiles:
+    @pytest.mark.parametrize("name", FIELDS)
+    def test_names_in_files_of_this_format_stay(self, name):
+        state_type, names = solvers.solvers[name].state_type, FIELDS[name][1].split()
+        assert state_type.__name__ == FIELDS[name][0]
+        assert [f.name for f in fields(state_type)] == ["iteration", "coef", "metrics", *names]
+
     @pytest.mark.parametrize(("name", "kind"), CASES)
     @pytest.mark.parametrize("iterations", [0, 5])
     def test_every_kind_of_state_comes_back(self, name, kind, iterations, tmp_path):

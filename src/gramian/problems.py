@@ -113,7 +113,7 @@ class FullProblem(_Ridge):
         return replace(self, K=self.K.double(), targets=self.targets.double())
 
     @property
-    def coarse(self) -> bool:
+    def needs_float64(self) -> bool:
         """Whether rounding float32 entries may make the matrix indefinite: then use `double`.
 
         Errors of eps each add up to an error of norm about 2 eps sqrt(n); five times that has

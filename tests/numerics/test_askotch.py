@@ -16,9 +16,9 @@ from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
 from gramian.solvers import ASkotch, Skotch, State, max_iterations, solve, tolerance
-from gramian.solvers.blocks import Blocks
-from gramian.solvers.fixed_blocks import FixedBlocks
-from gramian.solvers.fresh_blocks import FreshBlocks
+from gramian.solvers._askotch.blocks import Blocks
+from gramian.solvers._askotch.fixed_blocks import FixedBlocks
+from gramian.solvers._askotch.fresh_blocks import FreshBlocks
 
 # whose calls test_solver and test_device make with the checks of shapes
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -130,7 +130,7 @@ def test_without_acceleration_the_objective_never_rises(blocks, block_solver):
 def test_float32_rows_with_a_penalty_below_their_rounding(block_solver):
     # with float32 entries the residual is 1e3 after 100 steps, and NaN in the end
     p = problem(penalty=1e-9, dtype=torch.float32)
-    assert p.coarse
+    assert p.needs_float64
     solver = ASkotch(60, rank=30, block_solver=block_solver)
     assert torch.equal(states(solver, p, 30)[-1].coef, states(solver, p.double(), 30)[-1].coef)
 
@@ -164,7 +164,7 @@ def test_a_given_convexity_is_the_one_of_the_momentum(blocks):
 def test_fixed_blocks_are_a_partition_and_the_constants_are_theirs():
     p = problem()
     first = states(ASkotch(50, 20, "fixed", "nystrom"), p, 1)[0]
-    blocks = FixedBlocks(Blocks(p, 50, 20, "nystrom"), first.seed, True)
+    blocks = FixedBlocks(Blocks(p, 50, 20, "nystrom"), first.seed)
     rows = torch.cat(blocks.partition)
     assert torch.equal(rows.sort().values, torch.arange(N))
     assert [len(part) for part in blocks.partition] == [48] * 5
@@ -173,7 +173,7 @@ def test_fixed_blocks_are_a_partition_and_the_constants_are_theirs():
 
 def test_fixed_blocks_are_visited_in_proportion_to_the_roots_of_their_constants(monkeypatch):
     monkeypatch.setattr(FixedBlocks, "block", lambda self, number: number)
-    blocks = FixedBlocks(Blocks(problem(), 80, 1, "none"), 1, True)
+    blocks = FixedBlocks(Blocks(problem(), 80, 1, "none"), 1)
     L = torch.tensor([1.0, 4.0, 9.0], dtype=torch.float64)
     visits = np.bincount([blocks.draw(i, L) for i in range(1200)])
     expected = 200 * np.array([1, 2, 3])
@@ -215,7 +215,7 @@ def test_the_curvature_of_an_exact_block_is_that_of_its_rows():
 def test_the_estimate_of_the_convexity_is_the_mean_over_the_blocks_so_far():
     p = problem()
     found = states(ASkotch(40), p, 9)
-    rule = FreshBlocks(Blocks(p, 40, 100, "exact"), found[0].seed, True)
+    rule = FreshBlocks(Blocks(p, 40, 100, "exact"), found[0].seed)
     curvature = [rule.draw(i, rule.smoothness()).curvature for i in range(8)]
     means = np.cumsum(curvature) / np.arange(1, 9)
     np.testing.assert_allclose([s.convexity for s in found[1:]], means, rtol=1e-9)
@@ -368,7 +368,7 @@ def test_the_momentum_of_fresh_blocks_is_that_of_the_paper():
 
     p = problem()
     found = states(ASkotch(40, convexity=0.02, block_solver="exact"), p, 13)
-    rule = FreshBlocks(Blocks(p, 40, 100, "exact"), found[0].seed, True)
+    rule = FreshBlocks(Blocks(p, 40, 100, "exact"), found[0].seed)
     np.testing.assert_allclose(found[-1].coef.numpy(), reference(rule, p, step), rtol=1e-8)
 
 
@@ -383,7 +383,7 @@ def test_the_momentum_of_an_automatic_convexity_looks_no_further_back_than_the_p
 
     p = problem(penalty)
     found = states(ASkotch(60), p, 13)
-    rule = FreshBlocks(Blocks(p, 60, 100, "exact"), found[0].seed, True)
+    rule = FreshBlocks(Blocks(p, 60, 100, "exact"), found[0].seed)
     np.testing.assert_allclose(found[-1].coef.numpy(), reference(rule, p, step), rtol=1e-8)
 
 
@@ -391,7 +391,7 @@ def test_the_momentum_of_an_automatic_convexity_looks_no_further_back_than_the_p
 def test_the_momentum_of_fixed_blocks_is_that_of_the_paper(solver):
     p, count = problem(), N // 40
     found = states(ASkotch(40, blocks="fixed", convexity=0.02, block_solver=solver), p, 13)
-    rule = FixedBlocks(Blocks(p, 40, 100, solver), found[0].seed, True)
+    rule = FixedBlocks(Blocks(p, 40, 100, solver), found[0].seed)
     root = rule.smoothness().sqrt().numpy()  # of ones for exact blocks
     S, mu = root.sum(), 0.02 / count
 

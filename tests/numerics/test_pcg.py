@@ -182,7 +182,7 @@ class TestFloat32:
     @each_kind
     def test_small_penalties_reach_1e_8(self, kind, penalty):
         p = problem(penalty=penalty, dtype=torch.float32)
-        assert p.coarse
+        assert p.needs_float64
         stop = [tolerance(1e-8), max_iterations(500)]
         result = solve(p, PCG(kind, rank=250), stop=stop)
         assert result.reason == "converged"
@@ -215,11 +215,11 @@ class TestFloat32:
         assert rest[-1].wide
 
     def test_coarse_is_a_matter_of_float32_and_scale(self):
-        assert not problem(penalty=1e-9).coarse
-        assert not problem(penalty=1e-5, dtype=torch.float32).coarse
+        assert not problem(penalty=1e-9).needs_float64
+        assert not problem(penalty=1e-5, dtype=torch.float32).needs_float64
         rows = as_rows(torch.randn(300, 3))
         large = KernelOperator(1e3 * kernels.Gaussian(1.0), rows, rows)
-        assert FullProblem(large, torch.ones(300, 1), 1e-5).coarse
+        assert FullProblem(large, torch.ones(300, 1), 1e-5).needs_float64
         weights = torch.ones(300, dtype=torch.float64)
         weights[0] = 1e6  # the ridge of this row is a millionth of that of the others
-        assert problem(penalty=1e-6, dtype=torch.float32, weights=weights).coarse
+        assert problem(penalty=1e-6, dtype=torch.float32, weights=weights).needs_float64

@@ -24,8 +24,6 @@ from gramian.solvers import (
     solve,
     tolerance,
 )
-from gramian.solvers.sketchy_saga import _Work
-from gramian.solvers.streaming import BatchErrors
 
 N, M = 200, 15
 
@@ -59,11 +57,11 @@ def test_full_batches_are_preconditioned_gradient_descent(ridge, weighted):
     p = problem(weighted=weighted)
     solver = SketchySAGA(batch=N, rank=5, ridge=ridge)
     found = states(p, solver, 6)
-    work = _Work.build(solver, p, found[0].seed)
+    setup = solver.setup(p, found[0].seed)
     w = torch.zeros(M, 2, dtype=torch.float64)
     for state in found:
         torch.testing.assert_close(state.coef, w, rtol=1e-10, atol=1e-12)
-        w = w - work.sketch.step * (work.sketch.P @ gradient(p, w))
+        w = w - setup.sketch.step * (setup.sketch.P @ gradient(p, w))
 
 
 @pytest.mark.parametrize("ridge", ["direct", "rows"])
@@ -72,12 +70,12 @@ def test_gradients_of_batches_are_unbiased(ridge, weighted):
     p = problem(weighted=weighted)
     solver = SketchySAGA(batch=50, rank=5, ridge=ridge)
     later = states(p, solver, 4)[-1]
-    work = _Work.build(solver, p, later.seed)
+    setup = solver.setup(p, later.seed)
     total = torch.zeros_like(later.coef)
     for B in torch.arange(N).view(-1, 50):  # batches that make up all rows
         w, x, table = later.coef.clone(), later.average.clone(), later.table.clone()
-        work._step_(w, x, table, 1.0, B, p.K.rows.take(B), BatchErrors())
-        total += work.sketch.P.apply(later.coef - w) / 4
+        solver.run_(setup, w, x, table, 1.0, [(B, p.K.rows.take(B))])
+        total += setup.sketch.P.apply(later.coef - w) / 4
     torch.testing.assert_close(total, gradient(p, later.coef), rtol=1e-7, atol=1e-10)
 
 
@@ -142,16 +140,17 @@ def test_a_step_that_is_too_long_is_halved_visibly(caplog):
 def test_where_half_a_step_does_not_help_it_starts_again_from_zero():
     rng = torch.Generator().manual_seed(0)
     p = problem()
-    work = _Work.build(SketchySAGA(batch=50), p, 0)
-    away = work.begin(1e3 * torch.randn(M, 2, dtype=torch.float64, generator=rng), None)
+    solver = SketchySAGA(batch=50)
+    setup = solver.setup(p, 0)
+    away = setup.start(1e3 * torch.randn(M, 2, dtype=torch.float64, generator=rng), None)
     bad = replace(away, least=1e-6 * away.least, metrics={"halvings": 0})
-    once = work.next(bad)
+    once = solver.next(setup, bad)
     assert torch.equal(once.coef, bad.coef)
-    twice = work.next(once)
+    twice = solver.next(setup, once)
     assert not twice.coef.any()
     assert twice.halvings == 2
     for _ in range(5):
-        twice = work.next(twice)
+        twice = solver.next(setup, twice)
     assert twice.halvings == 2
     assert twice.metrics["batch_mse"] < float(p.targets.square().mean())
 

@@ -22,25 +22,25 @@ MOST_EIGENPAIRS = 1000
 SMALL_SAMPLE, LARGE_SAMPLE, MANY_ROWS = 2000, 5000, 100_000
 """Rows of an automatic subsample, and the number of rows from which it is the large one."""
 
-LEAST_BATCH, LARGEST_BATCH = 512, 4096
+LEAST_AIMED_BATCH, LARGEST_AIMED_BATCH = 512, 4096
 """The critical batch that an automatic rank aims at is a quarter of the rows, within these."""
 
 UNSEEN_SHARE = 0.55
 """Of k(x, x) at least this much is taken to be left where rows to come cannot be seen."""
 
-MOST_EPOCHS = 5
+CONTRACTION_EPOCHS = 5
 """A flattened direction contracts within about so many epochs, however few rows there are."""
 
 COMMON_ROUNDING = {torch.float32: 6e-5, torch.float64: 1e-12}
 """Part of k(x, x) that rounding leaves all rows in common where it should be flattened."""
 
-FLATTENED_OVER_DECAY = 300
+DECAY_MARGIN = 300
 """Flattened directions stay this many times above a decay, which else would be all they feel."""
 
-ROUNDING_UNITS = 1e3
+BETA_ROUNDING = 1e3
 """Units of rounding to which the rest of k(x, x) is known."""
 
-STEP_OVER_STABLE = 1.5
+STEP_FACTOR = 1.5
 """The step in units of the one that the theory shows to be stable; the limit is 2."""
 
 BYTES_PER_PAIR = 28
@@ -181,12 +181,12 @@ class EigenProFactor:
         values, V = values[: q + 1], vectors[:, :q]
         left = Left.build(fresh, sample, V, float(ridge), n)
         coarse = COMMON_ROUNDING[K.dtype] * diagonal
-        seen, least = change is None, ROUNDING_UNITS * torch.finfo(K.dtype).eps
+        seen, least = change is None, BETA_ROUNDING * torch.finfo(K.dtype).eps
         if rank is None:  # no lower than the step asks for, or what is flattened has to wait
             measured = left.scaled((_flattening(values, float(exponent)) / s).sqrt()).diagonal()
             beta = max(measured, (least if seen else UNSEEN_SHARE) * diagonal)
-            wait = beta / min(_aim(n), MOST_EPOCHS * n)
-            values[-1] = max(float(values[-1]), wait + coarse, FLATTENED_OVER_DECAY * decay)
+            wait = beta / min(_aim(n), CONTRACTION_EPOCHS * n)
+            values[-1] = max(float(values[-1]), wait + coarse, DECAY_MARGIN * decay)
         scale = (_flattening(values, float(exponent)) / s).sqrt()
         left = left.scaled(scale)
         if seen:
@@ -223,7 +223,7 @@ class EigenProFactor:
         1.5 / (beta + (batch - 1) (top + decay)): theorem 4 of [1]_, of the class docstring, has 1,
         and 2 is the limit of stability. At most `longest`.
         """
-        step = STEP_OVER_STABLE / (self.beta + (batch - 1) * (self.top + float(decay)))
+        step = STEP_FACTOR / (self.beta + (batch - 1) * (self.top + float(decay)))
         return min(step, self.longest)
 
     def settings(self) -> dict[str, int | float]:
@@ -249,7 +249,7 @@ def _most(s: int, n: int, most: int) -> int:
 
 def _aim(n: int) -> int:
     """Return the critical batch that an automatic rank aims at."""
-    return min(max(n // 4, LEAST_BATCH), LARGEST_BATCH)
+    return min(max(n // 4, LEAST_AIMED_BATCH), LARGEST_AIMED_BATCH)
 
 
 def _rank(values: Tensor, most: int, beta: float, n: int) -> int:

@@ -15,10 +15,10 @@ from .._spectrum import Spectrum
 from ..problems import NystromProblem
 from ._root import Root
 
-TRUSTED_DIMENSION_SHARE = 0.3
+DIMENSION_SHARE = 0.3
 """Effective dimension per landmark up to which the landmarks' estimate is trusted, see Falkon."""
 
-ROUNDING_SAMPLE = 1000
+ROUNDING_ROWS = 1000
 """Rows of K_mm from which rounding is estimated."""
 
 ROUNDING_PROBES = 4
@@ -213,9 +213,8 @@ def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
         half = la.times_triangular(P, x, lower=False, transpose=True)
         return la.times_triangular(P, half, lower=False, transpose=False) + S @ (S.t() @ x)
 
-    return Spectrum.build(product, q, P.device).penalty_for(
-        TRUSTED_DIMENSION_SHARE * m / unseen, problem.penalty
-    )
+    trusted = DIMENSION_SHARE * m / unseen
+    return Spectrum.build(product, q, P.device).penalty_for(trusted, problem.penalty)
 
 
 def _rounding(B: FalkonFactor, problem: NystromProblem) -> float:
@@ -225,5 +224,5 @@ def _rounding(B: FalkonFactor, problem: NystromProblem) -> float:
     rng = torch.Generator().manual_seed(0)
     g = torch.randn(len(B.diagonal), ROUNDING_PROBES, dtype=torch.float64, generator=rng)
     x = B.to_coef(g.to(B.diagonal.device))
-    rows = problem.K_mm[: min(ROUNDING_SAMPLE, len(x))]
+    rows = problem.K_mm[: min(ROUNDING_ROWS, len(x))]
     return float((rows @ x - rows.double() @ x).square().mean().sqrt())

@@ -27,6 +27,9 @@ sketchysaga  NystromProblem   preconditioned gradients with variance reduction, 
 EigenPro also works with penalty 0: it is then the number of epochs that regularises. The fixed
 point of EigenPro 3 is a weighted least squares and not the solution of the problem.
 
+The loop of a paper stands on top of the file of its algorithm; what three of them are made of lies
+in `_askotch`, `_eigenpro` and `_saga`.
+
 To add a solver: one file with a `State` subclass and a registered `Solver`, one import line here.
 """
 
@@ -34,19 +37,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._askotch.state import ASkotchState
+from ._eigenpro.state import EigenPro3State, EigenProState
+from ._saga.state import SagaState
 from .askotch import ASkotch, Skotch
-from .askotch_state import ASkotchState
 from .base import Callback, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .direct import Direct
 from .eigenpro1 import EigenPro1
 from .eigenpro2 import EigenPro2
-from .eigenpro3 import EigenPro3, EigenPro3State
-from .eigenpro_settings import EigenProState
+from .eigenpro3 import EigenPro3
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
-from .saga_state import SagaState
 from .sketchy_saga import SketchySAGA
 from .stopping import Stop, StopReason, max_iterations, patience, time_limit, tolerance
 

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..problems import FullProblem
-from .agreement import check_residual
-from .askotch_state import ASkotchState
-from .base import Solver, State, drawn_seed, solvers, starting_coef
-from .blocks import BLOCK_SOLVERS, EXACT_ROWS, PROBES, BlockRule, Blocks
+from ._askotch.blocks import BLOCK_SOLVERS, CURVATURE_PROBES, EXACT_ROWS, BlockRule, Blocks
+from ._askotch.fixed_blocks import FixedBlocks
+from ._askotch.fresh_blocks import FreshBlocks
+from ._askotch.progress import Progress
+from ._askotch.state import ASkotchState
+from .base import Solver, State, drawn_seed, solvers
 from .cost import ProblemSize
-from .fixed_blocks import FixedBlocks
-from .fresh_blocks import FreshBlocks
+from .verification import check_residual
 
 LEAST_BLOCK = 1000
 """Rows of a block at least, if there are as many: below, the products do not fill the engine."""
 
-WORSE = 4.0
-"""Growth of the residual over its least at which the objective is asked whether it has grown."""
-
-LOST = 1e4
-"""Relative residual of a block from which there is nothing to ask."""
-
-LEAST_WINDOW = 20
-"""Blocks over which the residual is averaged at least."""
-
-HORIZON = 6
-"""Passes of the horizon of the momentum at the start: it grows by one with each pass."""
-
-RULES: dict[str, type[BlockRule]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
+BLOCK_RULES: dict[str, type[BlockRule]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
 
 
 @solvers.register("askotch")
@@ -45,8 +33,8 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
 
     For a block B of b rows, with :math:`H = K_{BB} + D_B` and its preconditioner :math:`P` of
     rank r, the step is :math:`d = P^{-1} (K_{Bn} w + D_B w_B - y_B) / L`, where L is the largest
-    eigenvalue of :math:`P^{-1} H`. How blocks are chosen, and the momentum: `FreshBlocks`,
-    `FixedBlocks`.
+    eigenvalue of :math:`P^{-1} H` (algorithm 3 of [1]_). How blocks are chosen, and what z and w
+    become: `FreshBlocks`, `FixedBlocks`.
 
     Parameters
     ----------
@@ -92,7 +80,7 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     grown fourfold, two passes compare the objective with that of the best coefficients so far, the
     last ones of the pass with the least residual. If it has grown, too, the method goes back to
     them with kernel entries in float64 (as they are from the start if the penalty is below what
-    float32 can tell, see `FullProblem.coarse`) and :math:`\nu` times :math:`\mu^{-1/2}`, the
+    float32 can tell, see `FullProblem.needs_float64`) and :math:`\nu` times :math:`\mu^{-1/2}`, the
     second time without momentum, which is Skotch's step; the third time it ends as "diverged". The
     history counts `restarts`.
 
@@ -112,16 +100,22 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     state_type: ClassVar[type] = ASkotchState
     needs_random_access: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_count_or_auto(self.block, "block")
-        as_count(self.rank, "rank")
-        for name, known in (("blocks", tuple(RULES)), ("block_solver", BLOCK_SOLVERS)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
-                )
-        if self.convexity != "auto":
-            as_positive(self.convexity, "convexity")
+    def next(self, rule: BlockRule, s: ASkotchState) -> ASkotchState:
+        """Go through the loop of algorithm 1 of [1]_ once, its lines on the right."""
+        w, z, progress = s.ahead, s.momentum, Progress(rule)
+        B = rule.draw(s.iteration, s.smoothness)  # sample b; P_b <- Nystrom; L_b <- get_L
+        g = rule.blocks.gradient(B.index, w)  # g_b <- K_bn w + lambda w_b - y_b
+        d = (B.P @ g) / B.L  # v_b <- (P_b + rho_b I)^-1 g_b, here over L_b
+        x = w.index_add(0, B.index.to(d.device), d, alpha=-1)  # x_b <- w_b - v_b / L_b
+        curvature = progress.mean_curvature(s, B)
+        auto = self.convexity == "auto"
+        mu = progress.convexity(curvature, s.iteration) if auto else float(self.convexity)
+        excess = s.excess(mu)
+        if not self.accelerated or min(mu, 1.0) * excess >= 1:
+            w = z = x  # algorithm 4: no momentum
+        else:  # z <- (z + gamma lambda w) / (1 + gamma lambda) - ...; w <- tau z + (1 - tau) x
+            w, z = rule.momentum(x, w, z, B, d, s.smoothness, mu, excess)
+        return progress.after(s, x, w, z, g, curvature)
 
     def iterate(
         self,
@@ -131,23 +125,34 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         rng: torch.Generator | None = None,
     ) -> Iterator[ASkotchState]:
         seed = state.seed if isinstance(state, ASkotchState) else drawn_seed(rng)
-        wide = self._run(problem.double(), seed)
-        run = wide if problem.coarse else self._run(problem, seed)
-        s = state if isinstance(state, ASkotchState) else run.start(state, seed)
+        float64 = self.rule(problem.double(), seed)
+        rule = float64 if problem.needs_float64 else self.rule(problem, seed)
+        s = state if isinstance(state, ASkotchState) else Progress(rule).start(state)
         yield s
         while True:
-            s = (wide if s.restarts else run).step(s)
+            s = self.next(float64 if s.restarts else rule, s)
             yield s
+
+    def rule(self, problem: FullProblem, seed: int) -> BlockRule:
+        """Return how blocks of a problem are chosen, and what carries the momentum."""
+        b = self.block_rows(problem.K.shape[0])
+        blocks = Blocks(problem, b, self.rank, self.solver_for(b))
+        return BLOCK_RULES[self.blocks](blocks, seed)
+
+    def __post_init__(self) -> None:
+        check_count_or_auto(self.block, "block")
+        as_count(self.rank, "rank")
+        for name, known in (("blocks", tuple(BLOCK_RULES)), ("block_solver", BLOCK_SOLVERS)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
+                )
+        if self.convexity != "auto":
+            as_positive(self.convexity, "convexity")
 
     def verify(self, problem: FullProblem, state: ASkotchState) -> None:
         """Compare the residual with that of the last blocks; see `check_residual`."""
         check_residual(problem, state)
-
-    def _run(self, problem: FullProblem, seed: int) -> _Run:
-        b = self.block_rows(problem.K.shape[0])
-        blocks = Blocks(problem, b, self.rank, self.solver_for(b))
-        given = None if self.convexity == "auto" else float(self.convexity)
-        return _Run(RULES[self.blocks](blocks, seed, self.accelerated), given)
 
     def block_rows(self, n: int) -> int:
         """Return b for n rows."""
@@ -159,7 +164,7 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         b = self.block_rows(size.n)
         exact = self.solver_for(b) == "exact"
-        block = 8 * b * (2 * b + PROBES if exact else b + 6 * min(self.rank, b))
+        block = 8 * b * (2 * b + CURVATURE_PROBES if exact else b + 6 * min(self.rank, b))
         return size.vector_bytes + block  # with its factor and copies of that, in float64
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
@@ -194,99 +199,3 @@ class Skotch(ASkotch):
     """
 
     accelerated: bool = False
-
-
-@dataclass(frozen=True)
-class _Run:
-    """The loop around a rule: a block, its step, and what both say of the progress."""
-
-    rule: BlockRule
-    given: float | None
-
-    def start(self, state: State | None, seed: int) -> ASkotchState:
-        problem = self.rule.blocks.problem
-        w = starting_coef(state, problem.rhs.double())
-        residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
-        iteration = 0 if state is None else state.iteration
-        metrics = {"rel_residual": self.relative(residual.double().square().mean(dim=0))}
-        recent, smoothness = w.new_empty(0, w.shape[1]), self.rule.smoothness()
-        best = w if metrics["rel_residual"] <= 1 else torch.zeros_like(w)
-        return ASkotchState(
-            iteration, w, metrics, w, w, recent, best, seed=seed, smoothness=smoothness
-        )
-
-    def relative(self, mean_square: Tensor) -> float:
-        """Return the root of mean squares over those of the right-hand side: the worst target."""
-        size = self.rule.blocks.problem.rhs.double().square().mean(dim=0)
-        return float((mean_square / torch.where(size > 0, size, 1.0)).sqrt().max())
-
-    def step(self, s: ASkotchState) -> ASkotchState:
-        B = self.rule.draw(s.iteration, s.smoothness)
-        g = self.rule.blocks.gradient(B.index, s.ahead)
-        share = 1 / (s.iteration + 1) if s.convexity else 1.0
-        mean = s.convexity + share * (B.curvature - s.convexity)
-        mu = self.convexity(mean, s.iteration) if self.given is None else self.given
-        d = (B.P @ g) / B.L
-        moved = self.rule.moved(s.ahead, s.momentum, B, d, s.smoothness, mu, s.excess(mu))
-        return self.checked(self.after(s, moved, g, mean))
-
-    def passes(self, iteration: int) -> float:
-        """Return how often all pairs have been looked at after an iteration."""
-        return iteration * self.rule.blocks.b / self.rule.blocks.n
-
-    def convexity(self, mean: float, iteration: int) -> float:
-        """Return what is taken for the strong convexity, from the estimate of the blocks."""
-        return max(mean, (HORIZON / (HORIZON + self.passes(iteration))) ** 2)
-
-    def window(self) -> int:
-        """Return how many blocks make a pass, at least those that make a mean."""
-        return max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
-
-    def after(
-        self, s: ASkotchState, moved: tuple[Tensor, Tensor, Tensor], g: Tensor, convexity: float
-    ) -> ASkotchState:
-        coef, ahead, momentum = moved
-        recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-self.window() :]
-        mean = float(recent.mean())
-        better = len(recent) == self.window() and mean < s.least
-        return ASkotchState(
-            iteration=s.iteration + 1,
-            coef=coef,
-            metrics={
-                "rel_residual": self.relative(recent.mean(dim=0)),
-                "passes": self.passes(s.iteration + 1),
-                "restarts": s.restarts,
-            },
-            ahead=ahead,
-            momentum=momentum,
-            recent=recent,
-            best=coef if better else s.best,
-            least=mean if better else s.least,
-            convexity=convexity,
-            smoothness=s.smoothness,
-            restarts=s.restarts,
-            seed=s.seed,
-        )
-
-    def checked(self, s: ASkotchState) -> ASkotchState:
-        """Return a state, or where it goes back to if residual and objective have grown.
-
-        The residual alone may grow while the error falls; the objective is the error. It costs two
-        passes, whenever the residual has grown fourfold.
-        """
-        if not self.relative(s.recent[-1]) <= LOST:
-            return s.back(self.relative(s.recent[-1]))
-        mean = float(s.recent.mean())
-        if len(s.recent) < self.window() or mean <= WORSE**2 * s.least:
-            return s
-        if self.objective(s.coef) <= self.objective(s.best):
-            return replace(s, best=s.coef, least=mean)
-        return s.back(self.relative(s.recent.mean(dim=0)))
-
-    def objective(self, w: Tensor) -> float:
-        """Return w' (K + D) w / 2 - w' y, each target in units of its own."""
-        problem = self.rule.blocks.problem.double()
-        y = problem.rhs
-        size = y.square().sum(dim=0)
-        values = (w * (problem.apply(w) / 2 - y)).sum(dim=0)
-        return float((values / torch.where(size > 0, size, 1.0)).sum())

@@ -22,7 +22,7 @@ from .stopping import Row, Stop, StopReason, max_iterations, tolerance
 
 logger = logging.getLogger("gramian")
 
-ALIGNMENT = 64
+TENSOR_ALIGNMENT = 64
 """Bytes of which the address of a new tensor is a multiple."""
 
 
@@ -63,7 +63,7 @@ class State:
 
 def _like_new(x: Tensor) -> Tensor:
     """Return a tensor itself if it lies in memory as a new one would, else a copy that does."""
-    aligned = x.layout != torch.strided or x.data_ptr() % ALIGNMENT == 0
+    aligned = x.layout != torch.strided or x.data_ptr() % TENSOR_ALIGNMENT == 0
     return x.contiguous() if aligned else x.clone(memory_format=torch.contiguous_format)
 
 

@@ -19,7 +19,7 @@ Linear = Callable[[Tensor], Tensor]
 REFINE_BELOW = 0.1
 """The true residual is computed once the recursive one has dropped by this factor, by default."""
 
-AGREES = 0.1
+RESIDUAL_AGREEMENT = 0.1
 """Share of a residual by which it may differ from that of the iterate."""
 
 LANCZOS_STEPS = 100
@@ -119,7 +119,7 @@ def conjugate_gradient(
     .. [1] Hestenes & Stiefel, *Methods of conjugate gradients for solving linear systems*, 1952.
     """
     norm = _norms(rhs)
-    work = _Work(
+    setup = _Setup(
         apply,
         precondition or (lambda r: r),
         exact_residual,
@@ -130,18 +130,20 @@ def conjugate_gradient(
         rounding,
     )
     if isinstance(state, CGState):
-        _check_residual(work, rhs, state)
-    s = state if isinstance(state, CGState) else _start(work, rhs, state)
+        _check_residual(setup, rhs, state)
+    s = state if isinstance(state, CGState) else _start(setup, rhs, state)
     yield s
     while True:
-        s = _step(work, s)
+        s = _step(setup, s)
         if s.verdict is not None:
-            s = _at_its_best(work, rhs, s)
+            s = _at_its_best(setup, rhs, s)
         yield s
 
 
 @dataclass(frozen=True)
-class _Work:
+class _Setup:
+    """The system, and what stays the same in all iterations."""
+
     apply: Linear
     precondition: Linear
     exact_residual: Linear | None
@@ -160,12 +162,12 @@ class _Work:
         return torch.finfo(dtype).eps * self.norm
 
 
-def _start(work: _Work, rhs: Tensor, state: State | None) -> CGState:
-    wide = torch.float64 if work.exact_residual is not None else rhs.dtype
-    x = starting_coef(state, rhs.to(wide))
-    residual = rhs if state is None else _true_residual(work, x, rhs)
-    z = work.precondition(residual)
-    metrics = work.metrics(residual, rhs.new_empty(0, 2))
+def _start(setup: _Setup, rhs: Tensor, state: State | None) -> CGState:
+    dtype = torch.float64 if setup.exact_residual is not None else rhs.dtype
+    x = starting_coef(state, rhs.to(dtype))
+    residual = rhs if state is None else _true_residual(setup, x, rhs)
+    z = setup.precondition(residual)
+    metrics = setup.metrics(residual, rhs.new_empty(0, 2))
     return CGState(
         iteration=0 if state is None else state.iteration,
         coef=x,
@@ -181,24 +183,24 @@ def _start(work: _Work, rhs: Tensor, state: State | None) -> CGState:
     )
 
 
-def _true_residual(work: _Work, x: Tensor, rhs: Tensor) -> Tensor:
-    if work.exact_residual is not None:
-        return work.exact_residual(x).to(rhs.dtype)
-    return rhs - work.apply(x)
+def _true_residual(setup: _Setup, x: Tensor, rhs: Tensor) -> Tensor:
+    if setup.exact_residual is not None:
+        return setup.exact_residual(x).to(rhs.dtype)
+    return rhs - setup.apply(x)
 
 
-def _check_residual(work: _Work, rhs: Tensor, s: CGState) -> None:
+def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
     """Raise ValueError if the residual of a state is not that of its iterate."""
 
     def sizes(x: Tensor) -> Tensor:
-        return _norms(x if work.probes is None else work.probes.T @ x.double())
+        return _norms(x if setup.probes is None else setup.probes.T @ x.double())
 
-    off = _true_residual(work, s.coef, rhs).double() - s.residual.double()
-    least = work.rounding * sizes(rhs)
-    if work.exact_residual is not None:  # the recursive one may be wrong until it is replaced
-        least += sizes(rhs) * s.checked / torch.where(work.norm > 0, work.norm, 1.0)
-    if not bool((sizes(off) <= AGREES * sizes(s.residual) + least).all()):
-        said, found = (work.metrics(r, s.lanczos)["rel_residual"] for r in (s.residual, off))
+    off = _true_residual(setup, s.coef, rhs).double() - s.residual.double()
+    least = setup.rounding * sizes(rhs)
+    if setup.exact_residual is not None:  # the recursive one may be wrong until it is replaced
+        least += sizes(rhs) * s.checked / torch.where(setup.norm > 0, setup.norm, 1.0)
+    if not bool((sizes(off) <= RESIDUAL_AGREEMENT * sizes(s.residual) + least).all()):
+        said, found = (setup.metrics(r, s.lanczos)["rel_residual"] for r in (s.residual, off))
         raise ValueError(
             f"the state to go on from reports a relative residual of {said:.1e}, and computed "
             f"afresh its residual is {found:.1e} away: it was changed, is of other data, or the "
@@ -206,21 +208,21 @@ def _check_residual(work: _Work, rhs: Tensor, s: CGState) -> None:
         )
 
 
-def _step(work: _Work, s: CGState) -> CGState:
-    q = work.apply(s.direction)
+def _step(setup: _Setup, s: CGState) -> CGState:
+    q = setup.apply(s.direction)
     curvature = _dots(s.direction, q)
     active = s.active & (curvature > 0)
     alpha = _ratio(s.energy, curvature, active)
     x = s.coef + alpha * s.direction
     residual = s.residual - alpha.to(q.dtype) * q
-    residual, restarted = _refined(work, s, x, residual, active)
-    moving = _norms(residual) > work.floor(x.dtype)
+    residual, restarted = _refined(setup, s, x, residual, active)
+    moving = _norms(residual) > setup.floor(x.dtype)
     active = moving if restarted else active & moving
-    z = work.precondition(residual)
+    z = setup.precondition(residual)
     energy = _dots(residual, z)
     beta = torch.zeros_like(energy) if restarted else _ratio(energy, s.energy, active)
-    lanczos = _extended(s.lanczos, alpha[work.watched], beta[work.watched])
-    metrics = work.metrics(residual, lanczos)
+    lanczos = _extended(s.lanczos, alpha[setup.watched], beta[setup.watched])
+    metrics = setup.metrics(residual, lanczos)
     better = metrics["rel_residual"] < s.least
     return replace(
         s,
@@ -238,20 +240,20 @@ def _step(work: _Work, s: CGState) -> CGState:
     )
 
 
-def _at_its_best(work: _Work, rhs: Tensor, s: CGState) -> CGState:
+def _at_its_best(setup: _Setup, rhs: Tensor, s: CGState) -> CGState:
     """Return the best iterate and its true residual: rounding may have made the last one worse."""
-    residual = _true_residual(work, s.best, rhs)
-    return replace(s, coef=s.best, residual=residual, metrics=work.metrics(residual, s.lanczos))
+    residual = _true_residual(setup, s.best, rhs)
+    return replace(s, coef=s.best, residual=residual, metrics=setup.metrics(residual, s.lanczos))
 
 
 def _refined(
-    work: _Work, s: CGState, x: Tensor, residual: Tensor, active: Tensor
+    setup: _Setup, s: CGState, x: Tensor, residual: Tensor, active: Tensor
 ) -> tuple[Tensor, bool]:
     """Return the residual, and whether it has just been computed afresh."""
-    due = bool((_norms(residual) <= work.refine_below * s.checked)[active].all())
-    if work.exact_residual is None or not due:
+    due = bool((_norms(residual) <= setup.refine_below * s.checked)[active].all())
+    if setup.exact_residual is None or not due:
         return residual, False
-    return work.exact_residual(x).to(residual.dtype), True
+    return setup.exact_residual(x).to(residual.dtype), True
 
 
 def no_gain(before: CGState, after: CGState) -> bool:

@@ -14,11 +14,12 @@ from ..data import Shuffle
 from ..operators import DenseBlock, KernelOperator
 from ..preconditioners import EigenProFactor
 from ..problems import FullProblem
-from .agreement import check_residual
+from ._eigenpro.settings import EigenProSettings
+from ._eigenpro.state import EigenProState
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .cost import ProblemSize
-from .eigenpro_settings import EigenProSettings, EigenProState
-from .streaming import BatchErrors, Stretch, relative_weights
+from .minibatches import BatchErrors, EpochPart, relative_weights
+from .verification import check_residual
 
 
 @solvers.register("eigenpro2")
@@ -125,8 +126,8 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
         return Descent(problem.K, P, Shuffle(n, m, seed), eta, problem.ridge, ridge, omega)
 
     def next(self, problem: FullProblem, system: Descent, s: EigenProState) -> EigenProState:
-        """Return the state after the next stretch of an epoch."""
-        part = Stretch.after(s.iteration, len(system.shuffle), self.states_per_epoch)
+        """Return the state after the next part of an epoch."""
+        part = EpochPart.after(s.iteration, len(system.shuffle), self.states_per_epoch)
         batches = system.shuffle.indices(part.epoch, part.start, part.stop)
         coef, seen = s.coef.clone(), BatchErrors()
         system.run_(coef, problem.targets, batches, seen)

@@ -4,48 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from .._checks import check_count_or_auto
-from ..data import Batches, as_rows
-from ..operators import KernelOperator, materialize
-from ..preconditioners import EigenProFactor
+from ..data import Batches
 from ..problems import NystromProblem
-from .agreement import refuse_beyond
-from .augmenting import augmented, changed_rows
+from ._eigenpro.projection import check_projection, chosen_delay, chosen_projection, projection_for
+from ._eigenpro.settings import EigenProSettings
+from ._eigenpro.setup import Setup, change_of_rows
+from ._eigenpro.state import EigenPro3State
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .cost import BLOCK_BYTES, ProblemSize
-from .eigenpro_settings import EigenProSettings, EigenProState
-from .projection import PROJECTIONS, Projection, chosen_projection, projection_for
-from .streaming import BatchErrors, Stretch, held_centers, relative_weights
-from .temporary import Temporary
+from .minibatches import BatchErrors, EpochPart, held_centers, relative_weights
+from .verification import refuse_beyond
 
-PER_DIRECTION = 10
-"""Centers per flattened direction at least: beyond, the weights in the fixed point do harm."""
+CENTERS_PER_DIRECTION = 10
+"""Bounds an automatic rank q by p / 10: the more directions, the further the fixed point is off."""
 
-TAIL = 8
-"""The mean of iterates reaches back over about the last 1 / TAIL of them."""
-
-
-@dataclass
-class EigenPro3State(EigenProState):
-    """The mean of the iterates as `coef`, and what it takes to go on.
-
-    Attributes
-    ----------
-    last : Tensor of shape (p, t)
-        The iterate itself.
-    count : int
-        Iterates that are in the mean.
-    """
-
-    last: Float[Tensor, "p t"] = field(default_factory=lambda: torch.empty(0, 0))
-    count: int = 0
+MEAN_OF_LAST = 8
+"""The mean of iterates reaches back over about the last eighth of them."""
 
 
 @solvers.register("eigenpro3")
@@ -53,12 +33,12 @@ class EigenPro3State(EigenProState):
 class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     r"""EigenPro 3 [1]_, at scale with the delayed projection of EigenPro 4 [2]_.
 
-    The function :math:`f = K_{\cdot Z}\, \mathrm{coef}` takes steps against the stochastic gradient
+    The function :math:`f = K_{\cdot Z}\, \alpha` takes steps against the stochastic gradient
     of the squared error in function space, preconditioned by a subsample S of the rows, and is
     projected back onto the span of the centers Z. For each mini-batch B (algorithm 2 of [1]_):
 
     .. math:: g = f(X_B) - y_B, \qquad h = K_{ZB}\, g - K_{ZS} U U^\top K_{SB}\, g, \qquad
-        K_{ZZ} \theta = h, \qquad \mathrm{coef} \leftarrow \mathrm{coef} - \eta \theta
+        K_{ZZ} \theta = h, \qquad \alpha \leftarrow \alpha - \eta \theta
 
     Delayed: for T batches rows of B are temporary centers of f, beside the subsample; then one
     projection of the sum of the steps. Since a projection costs p² kernel evaluations and is
@@ -82,8 +62,8 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         Relative residual at which they end.
     average : bool, default=True
         Whether `coef` is the mean of the iterates after projections, in which late ones weigh
-        more (the last eighth about half): a constant step has a noise floor, which the mean is
-        far below. Where rows can be interpolated, or batches are all rows, it is only late.
+        more (the last eighth about half). It is far below the noise floor of a constant step; where
+        rows can be interpolated, or batches are all rows, it is only late.
     augment : callable, optional
         ``augment(x, y, rng)`` gives rows and targets to train with instead of those of a batch:
         see `gramian.data.noise`, `mixup`, `crop_flip`.
@@ -102,14 +82,14 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     relative to their mean, multiply g. The paper has neither. To go from here to the least
     squares: ``solve(problem, Falkon(), state=State(0, coef))``, where p² numbers fit.
 
-    An iteration is an epoch. Rows may come from any source; a sequential one is read twice at the
-    start, for the subsample and for the step, and once per epoch. If the error of the batches is
-    no lower after ten epochs than in the first, it ends as "no_progress". Memory: a block of m by
-    p, p q numbers, where delayed p temporary centers. Coefficients are float64, kernel entries
-    have the dtype of the rows. ``batch_mse`` in the history is that of the batches, each before
-    its step.
+    An iteration is an epoch. A sequential source of rows is read twice at the start, for the
+    subsample and for the step, and once per epoch. If the error of the batches is no lower after
+    ten epochs than in the first, it ends as "no_progress". Memory: a block of m by p, p q numbers,
+    where delayed p temporary centers. Coefficients are float64, kernel entries have the dtype of
+    the rows. ``batch_mse`` in the history is that of the batches, each before its step.
 
-    Departures: top eigenvalue and step as in the notes of `EigenProFactor`, the step at the
+    Departures: penalty, weights, mean, as above; :math:`-\eta` is in h, whose sum over T batches
+    is projected. Top eigenvalue and step are as in the notes of `EigenProFactor`, the step at the
     critical batch is that of the code of [1]_. The residual at which a projection ends is
     relative, absolute in the code, where it ends at once when little is left to learn.
 
@@ -132,18 +112,84 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     streams: ClassVar[bool] = True
     solves_exactly: ClassVar[bool] = False
 
+    def next(self, S: Setup, s: EigenPro3State) -> EigenPro3State:
+        """Run the loop of algorithm 2 of [1]_, its lines on the right, over part of an epoch."""
+        part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
+        last, lam = part.numbers(len(S.batches))[-1], S.problem.penalty
+        alpha, mean, count, seen = s.last.clone(), s.coef, s.count, BatchErrors()
+        f, U, eta = S.temporary_centers(alpha.shape[1]), S.P.vectors, S.eta
+        for number, index, X_m, y_m in S.minibatches(part):  # fetch minibatch (X_m, y_m)
+            K_mZ, K_ms = S.kernel_blocks(X_m)
+            r = K_mZ @ alpha + f.values(X_m, K_ms) - y_m  # g_m <- K(X_m, Z) alpha - y_m
+            seen.add(r, y_m)
+            g = r if S.omega is None else S.omega[index, None] * r
+            U_g = U.t() @ (K_ms.T @ g)  # C = K(Z, X_s) U U'
+            decay = 1 - eta * len(X_m) * lam
+            alpha *= decay
+            f.decay_(decay)
+            f.add_(-eta * (K_mZ.T @ g - S.K_Zs_U @ U_g))  # h <- K(Z, X_m) g_m - C K(X_s, X_m) g_m
+            del K_mZ, K_ms  # before there are others
+            if number < last and f.has_room(len(X_m)):
+                f.keep_(X_m, -eta * g, eta * U_g)
+            else:
+                alpha = alpha + S.projection.solve(f.h, number)  # theta, alpha <- alpha - eta theta
+                f.clear()
+                count += 1
+                mean = torch.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
+        return EigenPro3State(
+            iteration=s.iteration + 1,
+            coef=mean if self.average else alpha,
+            metrics={"epoch": part.done, "batch_mse": seen.mse},
+            seed=s.seed,
+            settings=s.settings,
+            last=alpha,
+            count=count,
+            **s.progress(seen, part.length),
+        )
+
+    def setup(self, problem: NystromProblem, seed: int) -> Setup:
+        """Return what algorithm 2 has before its loop, the step and the projection."""
+        K, rng = held_centers(problem.K), torch.Generator().manual_seed(seed)
+        (n, p), lam = K.shape, problem.penalty
+        omega = relative_weights(problem)
+        change = change_of_rows(self.augment, problem.targets.shape[1], rng)
+        most = max(1, p // CENTERS_PER_DIRECTION)
+        P = self.factor(K, rng, weights=omega, change=change, most=most, decay=lam)
+        fits = max(1, K.memory_bytes // (4 * p * K.dtype.itemsize))
+        m = min(self.batch_rows(P, n, lam), fits)
+        kind = projection_for(self.projection, p, K.memory_bytes)
+        projection, about = chosen_projection(
+            replace(K, rows=K.cols), kind, self.projection_epochs, self.projection_tol, seed, rng
+        )
+        eta, delay = self.step_scale * P.step(m, lam), chosen_delay(self.delay, kind, p, m)
+        batches = Batches(K.rows, m, seed, K.host_bytes // 4)
+        K_Zs_U = replace(K, rows=P.points).T @ P.vectors
+        settings = {**P.settings(), "batch": m, "step": eta, "delay": delay, **about}
+        return Setup(
+            problem, K, P, K_Zs_U, projection, batches, omega, eta, delay, self.augment, settings
+        )
+
+    def iterate(
+        self,
+        problem: NystromProblem,
+        state: State | None = None,
+        *,
+        rng: torch.Generator | None = None,
+    ) -> Iterator[EigenPro3State]:
+        p, t = problem.K.shape[1], problem.targets.shape[1]
+        seed = state.seed if isinstance(state, EigenPro3State) else drawn_seed(rng)
+        coef = starting_coef(state, problem.targets.new_zeros(p, t).double())
+        setup = self.setup(problem, seed)
+        s = state if isinstance(state, EigenPro3State) else setup.start(coef, state)
+        yield s
+        while True:
+            s = self.next(setup, s)
+            yield s
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.projection not in PROJECTIONS:
-            raise ValueError(
-                f"projection must be one of {', '.join(PROJECTIONS)}, not {self.projection!r}"
-            )
+        check_projection(self.projection, self.projection_epochs, self.projection_tol)
         check_count_or_auto(self.delay, "delay")
-        check_count_or_auto(self.projection_epochs, "projection_epochs")
-        if not 0 <= self.projection_tol < 1:
-            raise ValueError(
-                f"projection_tol must be at least 0 and below 1, not {self.projection_tol!r}"
-            )
         if self.augment is not None and not callable(self.augment):
             raise ValueError(f"augment must be a function of x, y and rng, not {self.augment!r}")
 
@@ -166,175 +212,37 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
             refuse_beyond("an error", math.sqrt(said), float(r.square().mean().sqrt()))
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
-        m = size.m
+        p = size.m
         centers = 0 if mapped else 2 * size.center_bytes  # with those that are temporary
-        sample = self.sample_bytes(size.n)
-        exact = 8 * m * m if self.projection == "exact" else 0
-        return size.vector_bytes + centers + sample + exact + 16 * m * self._most_flattened(size)
+        factors = 8 * self._factor_entries(p, 0) + 16 * p * self._most_flattened(size)
+        return size.vector_bytes + centers + self.sample_bytes(size.n) + factors
 
     def flexible_bytes(self, size: ProblemSize, available: int) -> int:
-        m = size.m
-        chosen = self.projection == "auto" and projection_for("auto", m, available) == "exact"
-        return self.sample_bytes(size.n, available) + (8 * m * m if chosen else 0)
+        chosen = self._factor_entries(size.m, available) - self._factor_entries(size.m, 0)
+        return self.sample_bytes(size.n, available) + 8 * chosen
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
-        n, m, s = size.n, size.m, self.subsample_rows(size.n)
-        delayed = projection_for(self.projection, m, BLOCK_BYTES) == "delayed"
-        once = 2 * s * s + m * (m + s) + (n * s if self.augment is None else 0)
-        return iterations * (n * (m + s) + 2 * n * m * delayed) + once
+        n, p, s = size.n, size.m, self.subsample_rows(size.n)
+        delayed = projection_for(self.projection, p, BLOCK_BYTES) == "delayed"
+        once = 2 * s * s + p * (p + s) + (n * s if self.augment is None else 0)
+        return iterations * (n * (p + s) + 2 * n * p * delayed) + once
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        exact = projection_for(self.projection, size.m, BLOCK_BYTES) == "exact"
-        return self.eigenvector_operations(size.n) + exact * float(size.m) ** 3 / 3
+        factorization = self._factor_entries(size.m, BLOCK_BYTES) * float(size.m) / 3
+        return self.eigenvector_operations(size.n) + factorization
 
     def bytes_read(self, size: ProblemSize) -> float:
-        m, s = float(size.m), float(self.subsample_rows(size.n))
-        exact = projection_for(self.projection, size.m, BLOCK_BYTES) == "exact"
-        return 8 * self._most_flattened(size) * (s + m) + (8 * m * m if exact else 0)
+        p, s = float(size.m), float(self.subsample_rows(size.n))
+        vectors = self._most_flattened(size) * (s + p)
+        return 8 * vectors + 8 * self._factor_entries(size.m, BLOCK_BYTES)
+
+    def _factor_entries(self, p: int, memory_bytes: int) -> int:
+        """Return p² if K_ZZ is factorised with so much memory for blocks, else 0."""
+        return p * p if projection_for(self.projection, p, memory_bytes) == "exact" else 0
 
     def _most_flattened(self, size: ProblemSize) -> int:
         """Return the directions that are flattened at most, see `EigenProFactor`."""
         if self.rank != "auto":
             return int(self.rank)
         s = self.subsample_rows(size.n)
-        return min(max(1, size.m // PER_DIRECTION), s if s == size.n else s // 10)
-
-    def delay_for(self, kind: str, p: int, m: int) -> int:
-        """Return T for a kind of projection, p centers and batches of m rows."""
-        if self.delay != "auto":
-            return int(self.delay)
-        return max(1, p // m) if kind == "delayed" else 1
-
-    def iterate(
-        self,
-        problem: NystromProblem,
-        state: State | None = None,
-        *,
-        rng: torch.Generator | None = None,
-    ) -> Iterator[EigenPro3State]:
-        seed = state.seed if isinstance(state, EigenPro3State) else drawn_seed(rng)
-        start = starting_coef(state, problem.targets.new_zeros(_shape(problem)).double())
-        training = _Training.build(self, problem, seed)
-        s = state if isinstance(state, EigenPro3State) else training.begin(start, state)
-        yield s
-        while True:
-            s = training.next(s)
-            yield s
-
-
-def _shape(problem: NystromProblem) -> tuple[int, int]:
-    return problem.K.shape[1], problem.targets.shape[1]
-
-
-@dataclass(frozen=True)
-class _Training:
-    """What stays the same in all steps."""
-
-    solver: EigenPro3
-    problem: NystromProblem
-    K: KernelOperator
-    P: EigenProFactor
-    K_ZS_U: Tensor
-    projection: Projection
-    batches: Batches
-    omega: Tensor | None
-    eta: float
-    delay: int
-    settings: dict[str, int | float]
-
-    @classmethod
-    def build(cls, solver: EigenPro3, problem: NystromProblem, seed: int) -> _Training:
-        K, rng = held_centers(problem.K), torch.Generator().manual_seed(seed)
-        (n, p), lam = K.shape, problem.penalty
-        omega = relative_weights(problem)
-        change = changed_rows(solver.augment, problem.targets.shape[1], rng)
-        most = max(1, p // PER_DIRECTION)
-        P = solver.factor(K, rng, weights=omega, change=change, most=most, decay=lam)
-        fits = max(1, K.memory_bytes // (4 * p * K.dtype.itemsize))
-        m = min(solver.batch_rows(P, n, lam), fits)
-        kind = projection_for(solver.projection, p, K.memory_bytes)
-        delay = solver.delay_for(kind, p, m)
-        projection, about = chosen_projection(
-            replace(K, rows=K.cols),
-            kind,
-            solver.projection_epochs,
-            solver.projection_tol,
-            seed,
-            rng,
-        )
-        eta = solver.step_scale * P.step(m, lam)
-        K_SZ = replace(K, rows=P.points)
-        batches = Batches(K.rows, m, seed, K.host_bytes // 4)
-        settings = {**P.settings(), "batch": m, "step": eta, "delay": delay, **about}
-        return cls(
-            solver, problem, K, P, K_SZ.T @ P.vectors, projection, batches, omega, eta, delay,
-            settings,
-        )  # fmt: skip
-
-    def begin(self, coef: Tensor, state: State | None) -> EigenPro3State:
-        iteration = 0 if state is None else state.iteration
-        return EigenPro3State(
-            iteration, coef, {}, self.batches.seed, self.settings, last=coef, count=0
-        )
-
-    def next(self, s: EigenPro3State) -> EigenPro3State:
-        """Return the state after the next stretch of an epoch, which ends with a projection."""
-        part = Stretch.after(s.iteration, len(self.batches), self.solver.states_per_epoch)
-        walk = _Walk(self, s.last.clone(), s.coef, s.count)
-        batches = self.batches.epoch(part.epoch, part.start, part.stop)
-        for number, (index, x) in enumerate(batches, part.epoch * len(self.batches) + part.start):
-            walk.step(number, index, x)
-        walk.project()
-        return EigenPro3State(
-            iteration=s.iteration + 1,
-            coef=walk.mean if self.solver.average else walk.coef,
-            metrics={"epoch": part.done, "batch_mse": walk.seen.mse},
-            seed=s.seed,
-            settings=s.settings,
-            last=walk.coef,
-            count=walk.count,
-            **s.progress(walk.seen, part.length),
-        )
-
-
-class _Walk:
-    """The steps of one stretch: the function with its temporary centers, and the mean."""
-
-    def __init__(self, training: _Training, coef: Tensor, mean: Tensor, count: int) -> None:
-        self.training = training
-        self.coef, self.mean, self.count = coef, mean, count
-        self.seen = BatchErrors()
-        T = training
-        most = min(T.delay - 1, len(T.batches)) * T.batches.size
-        self.temporary = Temporary(T.K, T.P, coef.shape[1], most)
-        self.key = 0
-
-    def step(self, number: int, index: Tensor, x: Tensor) -> None:
-        """Take a step with a batch, and project if it is time."""
-        T, f = self.training, self.temporary
-        x, y = augmented(T.solver.augment, x, T.problem.targets[index], T.batches.seed, number)
-        rows = as_rows(x)
-        K_BZ = materialize(replace(T.K, rows=rows), T.K.memory_bytes // 2)
-        K_BS = materialize(replace(T.K, rows=rows, cols=T.P.points), T.K.memory_bytes // 4)
-        r = K_BZ @ self.coef + f.values(rows, K_BS) - y.double()
-        self.seen.add(r, y)
-        g = r if T.omega is None else T.omega[index, None] * r
-        U_g = T.P.vectors.t() @ (K_BS.T @ g)
-        decay = 1 - T.eta * len(x) * T.problem.penalty
-        self.coef *= decay
-        f.decay_(decay)
-        f.add_(-T.eta * (K_BZ.T @ g - T.K_ZS_U @ U_g))
-        self.key = number
-        if f.steps < T.delay and f.holds(len(x)):
-            f.keep_(x, -T.eta * g, T.eta * U_g)
-        else:
-            self.project()
-
-    def project(self) -> None:
-        """Replace temporary centers by the projection of their function, and take the mean."""
-        if not self.temporary.steps:
-            return
-        self.coef = self.coef + self.training.projection.solve(self.temporary.h, self.key)
-        self.temporary.clear()
-        self.count += 1
-        self.mean = torch.lerp(self.mean, self.coef, (TAIL + 1) / (self.count + TAIL))
+        return min(max(1, size.m // CENTERS_PER_DIRECTION), s if s == size.n else s // 10)

@@ -13,7 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from ..preconditioners import FalkonFactor
-from ..preconditioners.falkon import ROUNDING_SAMPLE
+from ..preconditioners.falkon import ROUNDING_ROWS
 from ..problems import NystromProblem
 from .base import Solver, State, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
@@ -22,16 +22,16 @@ from .stopping import StopReason
 
 logger = logging.getLogger("gramian")
 
-VISIBLE = 2e-4
+VISIBLE_ROUNDING = 2e-4
 """Share of the spread of predictions up to which rounding to float32 is accepted."""
 
-TOO_COARSE = 0.1
+COARSE_ROUNDING = 0.1
 """Share from which float32 products are no use; conjugate gradient gains little with them."""
 
 REFINE_BELOW = 1e-2
 """A true residual is computed after so large a drop: 0.1 takes twice as many, 1e-3 more steps."""
 
-PROBES = 8
+RESIDUAL_PROBES = 8
 """Directions in which the residual of a state to go on from is compared."""
 
 
@@ -156,7 +156,7 @@ class Falkon(Solver[NystromProblem, FalkonState]):
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         m = size.m
-        rounding = 2 * m * min(m, ROUNDING_SAMPLE) if size.itemsize < 8 else 0  # see `FalkonFactor`
+        rounding = 2 * m * min(m, ROUNDING_ROWS) if size.itemsize < 8 else 0  # see `FalkonFactor`
         return (iterations + 1) * size.n * m + m * m + rounding
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
@@ -178,9 +178,9 @@ class Falkon(Solver[NystromProblem, FalkonState]):
         if self.refine is False or problem.K.dtype == torch.float64:
             yield from _System(B, problem, precise if self.refine is True else None).states(start)
             return
-        wide = B.rounding > TOO_COARSE or (isinstance(state, FalkonState) and state.wide)
-        if not wide:
-            refined = self.refine is True or B.rounding > VISIBLE
+        before = isinstance(state, FalkonState) and state.wide
+        if not (before or B.rounding > COARSE_ROUNDING):
+            refined = self.refine is True or B.rounding > VISIBLE_ROUNDING
             system = _System(B, problem, precise if refined else None)
             start = yield from _while_it_gains(system, start)
         yield from _System(B, precise, None).states(start)
@@ -212,7 +212,7 @@ class _System:
         """Yield the states of conjugate gradient, from a state in the coordinates beta."""
         rhs = self.B.solve_At(self.B.solve_Tt(self.problem.rhs / self.problem.total))
         residual = None if self.exact is None else self.residual
-        wide = self.problem.K.dtype == torch.float64
+        float64 = self.problem.K.dtype == torch.float64
         for cg in conjugate_gradient(
             self.apply,
             rhs,
@@ -220,11 +220,11 @@ class _System:
             exact_residual=residual,
             refine_below=REFINE_BELOW,
             probes=_probes(self.B),
-            rounding=1e-5 if wide else 0.05,
+            rounding=1e-5 if float64 else 0.05,
         ):
-            metrics = {**cg.metrics, "wide": int(wide)}
+            metrics = {**cg.metrics, "wide": int(float64)}
             coef, penalty = self.B.to_coef(cg.coef), self.B.penalty
-            yield FalkonState(cg.iteration, coef, metrics, cg, penalty, wide, _order(self.B))
+            yield FalkonState(cg.iteration, coef, metrics, cg, penalty, float64, _order(self.B))
 
 
 def _while_it_gains(
@@ -248,7 +248,7 @@ def _probes(B: FalkonFactor) -> Tensor:
     """
     rng = torch.Generator().manual_seed(0)
     m = len(B.diagonal) if B.order is None else len(B.order)
-    some = torch.randn(m, PROBES, generator=rng, dtype=torch.float64)
+    some = torch.randn(m, RESIDUAL_PROBES, generator=rng, dtype=torch.float64)
     return B.from_coef(some.to(B.diagonal.device))
 
 

@@ -27,7 +27,7 @@ PRECONDITIONERS = ("rpcholesky", "nystrom", "greedy", "none")
 PER_TRUE_RESIDUAL = 7
 """Iterations with float32 rows in which the residual drops tenfold, about."""
 
-MOST = 1000
+MOST_RANK = 1000
 """Rank at most if it is chosen: r² memory and r³ work stay out of sight."""
 
 
@@ -56,7 +56,7 @@ class PCG(Solver[FullProblem, PCGState]):
     residual is computed in float64 each time the recursive one has dropped tenfold. If that shows
     that it has not even halved, products run in float64 from there on, at about twice the cost;
     they do so from the start if the penalty is below what float32 can tell
-    (`FullProblem.coarse`). ``metrics["wide"]`` is 1 then.
+    (`FullProblem.needs_float64`). ``metrics["wide"]`` is 1 then.
 
     Parameters
     ----------
@@ -107,10 +107,10 @@ class PCG(Solver[FullProblem, PCGState]):
         rng: torch.Generator | None = None,
     ) -> Iterator[PCGState]:
         seed = state.seed if isinstance(state, PCGState) else drawn_seed(rng)
-        wide = isinstance(state, PCGState) and state.wide
-        coarse = problem.coarse
-        P = self.build(problem.double() if coarse else problem, torch.Generator().manual_seed(seed))
-        if not (wide or coarse or problem.K.dtype == torch.float64):
+        before = isinstance(state, PCGState) and state.wide
+        needed = problem.needs_float64
+        P = self.build(problem.double() if needed else problem, torch.Generator().manual_seed(seed))
+        if not (before or needed or problem.K.dtype == torch.float64):
             state = yield from _while_it_gains(problem, state, P, seed)
         yield from _states(problem.double(), state, P, seed)
 
@@ -133,7 +133,7 @@ class PCG(Solver[FullProblem, PCGState]):
             return 0
         if self.rank != "auto":
             return min(int(self.rank), n)
-        return max(1, min(n // 10 + 1, MOST, self.memory_bytes // (self._number_bytes() * n)))
+        return max(1, min(n // 10 + 1, MOST_RANK, self.memory_bytes // (self._number_bytes() * n)))
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         n, r = size.n, self.most(size.n)
@@ -175,7 +175,7 @@ def _states(
     problem: FullProblem, state: State | None, P: LowRankInverse | None, seed: int
 ) -> Iterator[PCGState]:
     """Yield the states of conjugate gradient with products in the dtype of the rows."""
-    exact, wide = problem.double(), problem.K.dtype == torch.float64
+    exact, float64 = problem.double(), problem.K.dtype == torch.float64
 
     def residual(x: Tensor) -> Tensor:
         return exact.rhs - exact.apply(x)
@@ -185,11 +185,11 @@ def _states(
         problem.rhs.to(problem.K.dtype),
         state=state,
         precondition=None if P is None else lambda r: P @ r,
-        exact_residual=None if wide else residual,
+        exact_residual=None if float64 else residual,
     ):
-        metrics = {**cg.metrics, "wide": int(wide)}
+        metrics = {**cg.metrics, "wide": int(float64)}
         known = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}
-        yield PCGState(**known, seed=seed, wide=wide)
+        yield PCGState(**known, seed=seed, wide=float64)
 
 
 def _nystrom(problem: FullProblem, rank: int, rng: torch.Generator) -> Float[Tensor, "n r"]:

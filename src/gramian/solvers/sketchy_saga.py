@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from .._checks import as_count, as_positive, check_count_or_auto
-from ..data import Batches, as_rows
-from ..operators import KernelOperator, materialize
+from ..data import Batches
 from ..problems import NystromProblem
+from ._saga.ridge import RIDGES, Ridge, in_rows
+from ._saga.setup import Setup, check_average, row_weights
+from ._saga.sketch import Hessian, Sketch
+from ._saga.state import SagaState
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .cost import ProblemSize
-from .saga_ridge import RIDGES, Ridge, in_rows
-from .saga_sketch import Hessian, Sketch
-from .saga_state import SagaState
-from .streaming import BatchErrors, Stretch, drawn_batches, held_centers, relative_weights
+from .minibatches import BatchErrors, EpochPart, held_centers
 
-BATCH = 512
+AUTOMATIC_BATCH = 512
 """Rows of an automatic batch; the paper takes 256 to 65,536."""
 
-RANK = 500
+AUTOMATIC_RANK = 500
 """Rank of an automatic preconditioner."""
 
 SKETCH_STEPS = 380
 """Products with the sketch by which the damping is chosen, in units of a step."""
-
-APART = 1e-4
-"""Distance at which the average gradient of a state from a file is not that of its table.
-
-Rounding of float32 entries in hundreds of steps came to 2e-7 of the right-hand side.
-"""
 
 
 @solvers.register("sketchysaga")
@@ -88,10 +82,10 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     exactly, so that with ``ridge="rows"`` the penalty is a sum over rows too.
 
     If the squared residual of the batches grows to four times the least one, or beyond numbers, it
-    goes back to where that stretch began, with half the step: `halvings` in the history counts it,
-    and the logger tells. If that does not help it starts again from zero, and after 40 halvings it
-    ends as "diverged". ``rel_residual`` is that of the normal equations,
-    from the table: it lags behind.
+    goes back to where that part of the epoch began, with half the step: `halvings` in the history
+    counts it, and the logger tells. If that does not help it starts again from zero, and after 40
+    halvings it ends as "diverged". ``rel_residual`` is that of the normal equations, from the
+    table: it lags behind.
 
     Departures: the table starts with the residuals at the start, not with zeros. Batches of a
     sequential source are those of a shuffled pass; drawn independently they converge with longer
@@ -118,6 +112,78 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     allows_zero_penalty: ClassVar[bool] = True
     streams: ClassVar[bool] = True
 
+    def run_(
+        self,
+        S: Setup,
+        w: Tensor,
+        x: Tensor,
+        Psi: Tensor,
+        eta: float,
+        batches: Iterable[tuple[Tensor, Tensor]],
+    ) -> BatchErrors:
+        """Run the loop of algorithm 5 of [1]_, whose lines are on the right; w, x, Psi change.
+
+        Departures: all is over n; weights omega; the ridge adds to rows where it is in them.
+        """
+        n, seen = S.K.shape[0], BatchErrors()
+        for B, rows in batches:  # sample batch B
+            K_Bm, y_B = S.kernel_block(rows), S.problem.targets[B].double()
+            r = S.ridge.added_(K_Bm @ w, w, B) - y_B
+            seen.add(r, y_B)
+            psi = S.omega[B, None] * r  # psi <- n (K_Bm w - y_B)
+            change = psi - Psi[B]
+            aux = S.ridge.added_transpose_(K_Bm.T @ change, change, B)  # K_Bm' (psi - Psi_B)
+            g = x + aux / len(B) + S.ridge.gradient(w)  # g <- x + aux / b + lambda K_mm w
+            x += aux / n  # x <- x + aux / n
+            Psi[B] = psi  # Psi_B <- psi
+            v = S.sketch.P @ g  # v <- (P + rho I)^-1 g
+            w -= eta * v  # w <- w - eta v
+            del K_Bm  # before the next one is made
+        return seen
+
+    def next(self, S: Setup, s: SagaState) -> SagaState:
+        """Return the state after part of an epoch, or an earlier one with half the step."""
+        part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
+        w, x, Psi = s.coef.clone(), s.average.clone(), s.table.clone()
+        eta = S.sketch.step / 2**s.halvings
+        seen = self.run_(S, w, x, Psi, eta, S.minibatches(part))
+        if s.diverged(seen.mse, w):
+            half = s.halved(part.done, seen.mse)
+            return S.restart(half) if s.halved_last else half
+        return s.after(part.done, seen.mse, w, x, Psi, (x + S.ridge.gradient(w)).norm(dim=0))
+
+    def setup(self, problem: NystromProblem, seed: int) -> Setup:
+        """Return what algorithm 5 has before its loop: P <- Nystrom, L_P <- get_L, eta."""
+        K, omega = held_centers(problem.K), row_weights(problem)
+        n, m = K.shape
+        ridge = Ridge.build(problem, K, omega, self.ridge)
+        b = self.batch_rows(n, K.memory_bytes // (4 * m * K.dtype.itemsize))
+        given = problem.landmark_weight
+        landmark_weight = omega.new_ones(m) if given is None else given.double()
+        H = Hessian(
+            K, omega, landmark_weight, ridge.dense, problem.penalty, ridge.largest(problem, omega)
+        )
+        rng = torch.Generator().manual_seed(seed)
+        sketch = Sketch.build(H, self.sketch_rank(m), b, self.damping, self.step_scale, rng)
+        return Setup(problem, K, ridge, sketch, Batches(K.rows, b, seed, K.host_bytes // 4), omega)
+
+    def iterate(
+        self,
+        problem: NystromProblem,
+        state: State | None = None,
+        *,
+        rng: torch.Generator | None = None,
+    ) -> Iterator[SagaState]:
+        seed = state.seed if isinstance(state, SagaState) else drawn_seed(rng)
+        m, t = problem.K.shape[1], problem.targets.shape[1]
+        start = starting_coef(state, problem.targets.new_zeros(m, t).double())
+        setup = self.setup(problem, seed)
+        s = state if isinstance(state, SagaState) else setup.start(start, state)
+        yield s
+        while True:
+            s = self.next(setup, s)
+            yield s
+
     def __post_init__(self) -> None:
         check_count_or_auto(self.batch, "batch")
         check_count_or_auto(self.rank, "rank")
@@ -136,22 +202,9 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
                 "numbers and positive weights (NystromProblem.at gives them); use ridge='direct'"
             )
 
-    def iterate(
-        self,
-        problem: NystromProblem,
-        state: State | None = None,
-        *,
-        rng: torch.Generator | None = None,
-    ) -> Iterator[SagaState]:
-        seed = state.seed if isinstance(state, SagaState) else drawn_seed(rng)
-        m, t = problem.K.shape[1], problem.targets.shape[1]
-        start = starting_coef(state, problem.targets.new_zeros(m, t).double())
-        work = _Work.build(self, problem, seed)
-        s = state if isinstance(state, SagaState) else work.begin(start, state)
-        yield s
-        while True:
-            s = work.next(s)
-            yield s
+    def verify(self, problem: NystromProblem, state: SagaState) -> None:
+        """Compare the average gradient with that of the table; see `check_average`."""
+        check_average(problem, state, self.ridge)
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         centers = 0 if mapped else size.center_bytes
@@ -173,136 +226,12 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         b = self.batch_rows(size.n, size.n)
         return 16 * m * r + 8 * r * r + size.itemsize * m * (m + 3 * b)
 
-    def verify(self, problem: NystromProblem, state: SagaState) -> None:
-        """Compare the average gradient with that of the table: the fixed point hangs on it.
-
-        Coefficients and table themselves may be any. Cost: n m kernel evaluations.
-        """
-        K, omega = held_centers(problem.K), _omega(problem)
-        ridge = Ridge.build(problem, K, omega, self.ridge)
-        every = torch.arange(K.shape[0])
-        average = ridge.added_transpose_(K.T @ state.table, state.table, every) / K.shape[0]
-        size = torch.where(state.size > 0, state.size, 1.0)
-        apart = float(((average - state.average).norm(dim=0) / size).max())
-        if not apart <= APART:
-            raise ValueError(
-                f"its average gradient is {apart:.1e} away from that of its table, relative to "
-                "the right-hand side: it was changed, or is of other data. Delete it to start again"
-            )
-
     def batch_rows(self, n: int, fits: int) -> int:
         """Return b for n rows, of which so many fit into the memory of a batch."""
-        return max(1, min(n, BATCH, fits)) if self.batch == "auto" else min(int(self.batch), n)
+        if self.batch != "auto":
+            return min(int(self.batch), n)
+        return max(1, min(n, AUTOMATIC_BATCH, fits))
 
     def sketch_rank(self, m: int) -> int:
         """Return r for m landmarks."""
-        return min(m, RANK if self.rank == "auto" else int(self.rank))
-
-
-def _omega(problem: NystromProblem) -> Tensor:
-    """Return the weights of the rows relative to their mean."""
-    omega = relative_weights(problem)
-    if omega is None:
-        return problem.targets.new_ones(problem.K.shape[0], dtype=torch.float64)
-    return omega
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What stays the same in all steps."""
-
-    solver: SketchySAGA
-    problem: NystromProblem
-    K: KernelOperator
-    ridge: Ridge
-    sketch: Sketch
-    batches: Batches
-    omega: Tensor
-
-    @classmethod
-    def build(cls, solver: SketchySAGA, problem: NystromProblem, seed: int) -> _Work:
-        K = held_centers(problem.K)
-        n, m = K.shape
-        omega = _omega(problem)
-        ridge = Ridge.build(problem, K, omega, solver.ridge)
-        b = solver.batch_rows(n, K.memory_bytes // (4 * m * K.dtype.itemsize))
-        given = problem.landmark_weight
-        landmark_weight = omega.new_ones(m) if given is None else given.double()
-        hessian = Hessian(
-            K, omega, landmark_weight, ridge.kept, problem.penalty, ridge.largest(problem, omega)
-        )
-        rng = torch.Generator().manual_seed(seed)
-        sketch = Sketch.build(
-            hessian, solver.sketch_rank(m), b, solver.damping, solver.step_scale, rng
-        )
-        return cls(
-            solver, problem, K, ridge, sketch, Batches(K.rows, b, seed, K.host_bytes // 4), omega
-        )
-
-    def begin(self, coef: Tensor, state: State | None) -> SagaState:
-        y, n = self.problem.targets.double(), self.K.shape[0]
-        rhs = self.K.normal(None, self.omega, y) / n  # of the opposite sign
-        table, average = -self.omega[:, None] * y, rhs
-        if coef.any():
-            r = self.ridge.added_(self.K @ coef, coef, torch.arange(n)) - y
-            table = self.omega[:, None] * r
-            average = self.K.T @ table / n
-        average = self.ridge.added_transpose_(average * n, table, torch.arange(n)) / n
-        settings = {
-            **self.sketch.settings(),
-            "batch": self.batches.size,
-            "ridge_in_rows": int(self.ridge.at is not None),
-        }
-        return SagaState(
-            iteration=0 if state is None else state.iteration,
-            coef=coef,
-            metrics={"halvings": 0},
-            table=table,
-            average=average,
-            size=rhs.norm(dim=0),
-            least=float((table / self.omega[:, None].clamp(min=1e-300)).square().mean()),
-            seed=self.batches.seed,
-            settings=settings,
-        )
-
-    def anew(self, s: SagaState) -> SagaState:
-        """Return the state that starts from zero with the step of another one.
-
-        The stretch before the one that was given up may have ended where no step is short enough.
-        """
-        first = self.begin(torch.zeros_like(s.coef), s)
-        return replace(first, metrics=s.metrics, halvings=s.halvings)
-
-    def next(self, s: SagaState) -> SagaState:
-        """Return the state after the next stretch, or an earlier one with half the step."""
-        part = Stretch.after(s.iteration, len(self.batches), self.solver.states_per_epoch)
-        w, x, table, seen = s.coef.clone(), s.average.clone(), s.table.clone(), BatchErrors()
-        eta = self.sketch.step / 2**s.halvings
-        for index, rows in drawn_batches(self.batches, part):
-            self._step_(w, x, table, eta, index, rows, seen)
-        if s.diverged(seen.mse, w):
-            half = s.halved(part.done, seen.mse)
-            return self.anew(half) if s.halved_last else half
-        return s.after(part.done, seen.mse, w, x, table, (x + self.ridge.gradient(w)).norm(dim=0))
-
-    def _step_(
-        self,
-        w: Tensor,
-        x: Tensor,
-        table: Tensor,
-        eta: float,
-        B: Tensor,
-        rows: Tensor,
-        seen: BatchErrors,
-    ) -> None:
-        K_Bm = materialize(replace(self.K, rows=as_rows(rows)), self.K.memory_bytes // 2)
-        y = self.problem.targets[B].double()
-        r = self.ridge.added_(K_Bm @ w, w, B) - y
-        seen.add(r, y)
-        psi = self.omega[B, None] * r
-        change = psi - table[B]
-        aux = self.ridge.added_transpose_(K_Bm.T @ change, change, B)
-        g = x + aux / len(B) + self.ridge.gradient(w)
-        x += aux / self.K.shape[0]
-        table[B] = psi
-        w -= eta * (self.sketch.P @ g)
+        return min(m, AUTOMATIC_RANK if self.rank == "auto" else int(self.rank))

@@ -1,73 +1,19 @@
-"""What EigenPro 1, 2 and 3 have in common: their settings, and the state that remembers them."""
+"""EigenProSettings: the parameters of EigenPro 1, 2 and 3, and what they say of their costs."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from .._checks import as_count, as_positive, check_count_or_auto
-from ..operators import KernelOperator
-from ..preconditioners import EigenProFactor
-from ..preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
-from .base import State
-from .cost import ProblemSize
-from .stopping import StopReason
-from .streaming import LARGEST_BATCH, LEAST_BATCH, BatchErrors
-
-PATIENCE, STILL = 10, 0.999
-"""Epochs after which the error of the batches has to be below this part of the first one."""
-
-LOST = 100.0
-"""Error of the batches, in units of their targets and of the first error, of a diverged run."""
-
-
-@dataclass
-class EigenProState(State):
-    """Coefficients, and what it takes to go on.
-
-    Attributes
-    ----------
-    seed : int
-        From which, with the number of the iteration, each batch is drawn.
-    settings : dict of str to float
-        What was chosen: subsample, rank, tail, top, beta, batch, step.
-    first, least : float
-        The mean squared error of the batches on the way to the second state, -1 before, and the
-        least since.
-    epochs : float
-        Epochs since the first state.
-    lost : bool
-        Whether the error of the last batches is far above their targets.
-    """
-
-    seed: int = 0
-    settings: dict[str, int | float] = field(default_factory=dict)
-    first: float = -1.0
-    least: float = math.inf
-    epochs: float = 0.0
-    lost: bool = False
-
-    @property
-    def verdict(self) -> StopReason | None:
-        if self.lost:
-            return "diverged"
-        stuck = self.epochs >= PATIENCE and self.first > 0 and self.least > STILL * self.first
-        return "no_progress" if stuck else None
-
-    def progress(self, seen: BatchErrors, epochs: float) -> dict[str, Any]:
-        """Return the fields that follow from a stretch with these errors and of so many epochs."""
-        if self.first < 0:  # none yet
-            return {"first": seen.mse, "least": math.inf, "epochs": epochs}
-        grown = not seen.mse <= LOST**2 * self.first
-        return {
-            "first": self.first,
-            "least": min(self.least, seen.mse),
-            "epochs": self.epochs + epochs,
-            "lost": grown and not seen.relative <= LOST,
-        }
+from ..._checks import as_count, as_positive, check_count_or_auto
+from ...operators import KernelOperator
+from ...preconditioners import EigenProFactor
+from ...preconditioners.eigenpro import BYTES_PER_PAIR, LARGE_SAMPLE, MANY_ROWS, SMALL_SAMPLE
+from ..cost import ProblemSize
+from ..minibatches import LARGEST_BATCH, LEAST_BATCH
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ BETA = 0.0
 ALPHA = (1 - BETA) / 2
 """Power of L in the probability of a block."""
 
-APART = 1 << 40
+PRECONDITIONER_NUMBERS = 1 << 40
 """Between the numbers of the iterations and those of the preconditioners."""
 
 
@@ -56,33 +56,33 @@ class FixedBlocks(BlockRule):
 
     def block(self, number: int) -> Block:
         """Return a block with its P, the same each time."""
-        B = self.blocks.build(self.partition[number], self.generator(number + APART))
+        B = self.blocks.build(
+            self.partition[number], self.generator(number + PRECONDITIONER_NUMBERS)
+        )
         return replace(B, curvature=B.alone)
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
         rng = self.generator(iteration)
         return self.block(int(torch.multinomial(smoothness.cpu() ** ALPHA, 1, generator=rng)))
 
-    def moved(
+    def momentum(
         self,
+        x: Float[Tensor, "n t"],
         w: Float[Tensor, "n t"],
         z: Float[Tensor, "n t"],
         B: Block,
         d: Float[Tensor, "b t"],
         smoothness: Float[Tensor, " B"],
         mu: float,
-        excess: float = 1.0,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the next x, w and z."""
-        at = B.index.to(d.device)
-        x = w.index_add(0, at, d, alpha=-1)
-        if not self.accelerated or min(mu, 1.0) * excess >= 1:
-            return x, x, x
+        excess: float,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the next w and z."""
         S, mu = float((smoothness**ALPHA).sum()), mu / len(smoothness)
         nu = excess * S**2
         tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))
         gamma = 1 / (tau * nu)
         p = B.L**ALPHA / S
+        at = B.index.to(d.device)
         z = (z + gamma * mu * w).index_add_(0, at, d, alpha=-gamma * B.L ** (1 - BETA) / p)
         z /= 1 + gamma * mu
-        return x, torch.lerp(x, z, tau), z
+        return torch.lerp(x, z, tau), z

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..operators import DenseBlock, KernelOperator, materialize
-from ..problems import NystromProblem
+from ...operators import DenseBlock, KernelOperator, materialize
+from ...problems import NystromProblem
 
 RIDGES = ("auto", "direct", "rows")
 
@@ -64,7 +64,7 @@ class Ridge:
         )
 
     @property
-    def kept(self) -> DenseBlock | None:
+    def dense(self) -> DenseBlock | None:
         """The matrix, if it is there."""
         return self.K_mm if isinstance(self.K_mm, DenseBlock) else None
 

@@ -10,17 +10,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .. import _linalg as la
-from .._checks import as_count
-from ..data import EPOCH_STRIDE, Shuffle
-from ..operators import KernelOperator, materialize
-from ..preconditioners import EigenProFactor, cholesky_with_jitter_
-from .eigenpro2 import Descent, EigenPro2
-from .streaming import BatchErrors
+from ... import _linalg as la
+from ..._checks import as_count, check_count_or_auto
+from ...data import EPOCH_STRIDE, Shuffle
+from ...operators import KernelOperator, materialize
+from ...preconditioners import EigenProFactor, cholesky_with_jitter_
+from ..eigenpro2 import Descent, EigenPro2
+from ..minibatches import BatchErrors
 
 PROJECTIONS = ("auto", "delayed", "inexact", "exact")
 
-MOST_EXACT = 10_000
+MOST_EXACT_CENTERS = 10_000
 """Centers up to which an automatic projection is exact, if their matrix fits."""
 
 
@@ -104,11 +104,27 @@ class InexactProjection(Projection):
         return theta
 
 
+def check_projection(kind: str, epochs: Any, tol: float | int) -> None:
+    """Raise ValueError if there is no such projection."""
+    if kind not in PROJECTIONS:
+        raise ValueError(f"projection must be one of {', '.join(PROJECTIONS)}, not {kind!r}")
+    check_count_or_auto(epochs, "projection_epochs")
+    if not 0 <= tol < 1:
+        raise ValueError(f"projection_tol must be at least 0 and below 1, not {tol!r}")
+
+
 def projection_for(given: str, p: int, memory_bytes: int) -> str:
     """Return the kind of projection that `given` means for p centers."""
     if given != "auto":
         return given
-    return "exact" if p <= MOST_EXACT and 8 * p * p <= memory_bytes // 4 else "delayed"
+    return "exact" if p <= MOST_EXACT_CENTERS and 8 * p * p <= memory_bytes // 4 else "delayed"
+
+
+def chosen_delay(given: Any, kind: str, p: int, m: int) -> int:
+    """Return T, the batches of m rows between two projections onto p centers."""
+    if given != "auto":
+        return int(given)
+    return max(1, p // m) if kind == "delayed" else 1
 
 
 def chosen_projection(

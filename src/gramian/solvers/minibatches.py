@@ -1,15 +1,14 @@
-"""What solvers that stream mini-batches share: where in an epoch they are, and what they saw."""
+"""What solvers with mini-batches share: parts of an epoch, errors of batches, centers, weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..data import EPOCH_STRIDE, ArrayRows, Batches, gathered
+from ..data import ArrayRows, gathered
 from ..operators import KernelOperator
 from ..problems import FullProblem, NystromProblem
 
@@ -19,7 +18,7 @@ LARGEST_BATCH = 4096
 
 
 @dataclass(frozen=True)
-class Stretch:
+class EpochPart:
     """The batches between two states.
 
     Attributes
@@ -30,7 +29,7 @@ class Stretch:
     done : float
         Epochs after it.
     length : float
-        Epochs that it is, of stretches of equal length.
+        Epochs that it is, of parts of equal length.
     """
 
     epoch: int
@@ -40,28 +39,16 @@ class Stretch:
     length: float
 
     @classmethod
-    def after(cls, iteration: int, batches: int, per_epoch: int) -> Stretch:
-        """Return the stretch that follows a state, with so many batches and states per epoch."""
+    def after(cls, iteration: int, batches: int, per_epoch: int) -> EpochPart:
+        """Return the part that follows a state, with so many batches and states per epoch."""
         parts = min(per_epoch, batches)
         epoch, part = divmod(iteration, parts)
         start, stop = (-(-k * batches // parts) for k in (part, part + 1))
         return cls(epoch, start, stop, (iteration + 1) / parts, 1 / parts)
 
-
-def drawn_batches(batches: Batches, part: Stretch) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield row numbers and rows of batches drawn independently, where rows can be drawn.
-
-    If they cannot, or if a batch is all rows: of those of a shuffled pass.
-    """
-    n, b = batches.rows.shape[0], batches.size
-    if b >= n or not batches.rows.random_access:
-        yield from batches.epoch(part.epoch, part.start, part.stop)
-        return
-    for number in range(part.start, part.stop):
-        batch = part.epoch * len(batches) + number
-        rng = torch.Generator().manual_seed(batches.seed + EPOCH_STRIDE * (batch + 1))
-        index = torch.randint(n, (b,), generator=rng).unique()
-        yield index, batches.rows.take(index)
+    def numbers(self, batches: int) -> range:
+        """Return the numbers of its batches among those of all epochs, of so many each."""
+        return range(self.epoch * batches + self.start, self.epoch * batches + self.stop)
 
 
 class BatchErrors:

@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .base import State
-from .stopping import StopReason
+from ..base import State
+from ..stopping import StopReason
 
 logger = logging.getLogger("gramian")
 
-CAUTIONS = 2
+MOST_RESTARTS = 2
 """Returns to the best coefficients: the first weakens the momentum, the second ends it."""
 
 
@@ -67,13 +67,13 @@ class ASkotchState(State):
         1 at first, :math:`\mu^{-1/2}` after one restart, infinite from the second one on: from
         :math:`\mu^{-1}` on, the largest value there can be, the step has no momentum.
         """
-        return (
-            math.inf if self.restarts >= CAUTIONS else min(mu, 1.0) ** (-self.restarts / CAUTIONS)
-        )
+        if self.restarts >= MOST_RESTARTS:
+            return math.inf
+        return float(min(mu, 1.0) ** (-self.restarts / MOST_RESTARTS))
 
     def back(self, residual: float) -> ASkotchState:
         """Return the state that starts again from the best coefficients, or gives up there."""
-        lost = self.restarts >= CAUTIONS
+        lost = self.restarts >= MOST_RESTARTS
         if lost:
             logger.warning(
                 "ASkotch: diverged at iteration %d, the residual has grown to %.1e without momentum"
@@ -88,7 +88,7 @@ class ASkotchState(State):
                 "coefficients, with %s momentum",
                 self.iteration,
                 residual,
-                "less" if self.restarts + 1 < CAUTIONS else "no",
+                "less" if self.restarts + 1 < MOST_RESTARTS else "no",
             )
         restarts = self.restarts + (not lost)
         return replace(

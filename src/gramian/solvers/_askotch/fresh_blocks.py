@@ -21,7 +21,7 @@ class FreshBlocks(BlockRule):
 
     with :math:`\beta = 1 - \sqrt{\mu / \nu}`, :math:`\gamma = 1 / \sqrt{\mu \nu}`, :math:`\alpha =
     1 / (1 + \gamma \nu)`, :math:`\nu = n / b`, and the strong convexity over :math:`\nu` for
-    :math:`\mu`. Without momentum W = V = Y.
+    :math:`\mu`. W, Y and V are the x, w and z of `ASkotch`.
 
     Notes
     -----
@@ -36,25 +36,21 @@ class FreshBlocks(BlockRule):
         rows = torch.randperm(self.blocks.n, generator=rng)[: self.blocks.b].sort().values
         return self.blocks.build(rows, rng)
 
-    def moved(
+    def momentum(
         self,
+        W: Float[Tensor, "n t"],
         Y: Float[Tensor, "n t"],
         V: Float[Tensor, "n t"],
         B: Block,
         d: Float[Tensor, "b t"],
         smoothness: Tensor,
         mu: float,
-        excess: float = 1.0,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the next W, Y and V."""
-        at = B.index.to(d.device)
-        W = Y.index_add(0, at, d, alpha=-1)
-        mu = min(mu, 1.0)
-        if not self.accelerated or mu * excess >= 1:
-            return W, W, W
-        share = self.blocks.b / self.blocks.n
+        excess: float,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the next Y and V."""
+        mu, share = min(mu, 1.0), self.blocks.b / self.blocks.n
         mu, nu = mu * share, excess / share
         beta, gamma = 1 - math.sqrt(mu / nu), 1 / math.sqrt(mu * nu)
         alpha = 1 / (1 + gamma * nu)
-        V = torch.lerp(Y, V, beta).index_add_(0, at, d, alpha=-gamma)
-        return W, torch.lerp(W, V, alpha), V
+        V = torch.lerp(Y, V, beta).index_add_(0, B.index.to(d.device), d, alpha=-gamma)
+        return torch.lerp(W, V, alpha), V

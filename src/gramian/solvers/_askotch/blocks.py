@@ -10,17 +10,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .. import _linalg as la
-from ..lowrank import POWER_SAFETY, largest_eigenvalue, randomized_nystrom
-from ..preconditioners import LowRankInverse
-from ..problems import FullProblem
+from ... import _linalg as la
+from ...lowrank import POWER_SAFETY, largest_eigenvalue, randomized_nystrom
+from ...preconditioners import LowRankInverse
+from ...problems import FullProblem
 
 BLOCK_SOLVERS = ("auto", "exact", "nystrom", "none")
 
 EXACT_ROWS = 4000
 """Rows of a block up to which "auto" solves it exactly."""
 
-PROBES = 32
+CURVATURE_PROBES = 32
 """Rows of a block by which its curvature is estimated."""
 
 
@@ -105,12 +105,10 @@ class BlockRule(ABC):
     blocks : Blocks
     seed : int
         With the number of the iteration it gives the block.
-    accelerated : bool
     """
 
     blocks: Blocks
     seed: int
-    accelerated: bool
 
     @abstractmethod
     def smoothness(self) -> Float[Tensor, " B"]:
@@ -121,8 +119,9 @@ class BlockRule(ABC):
         """Return the block of an iteration."""
 
     @abstractmethod
-    def moved(
+    def momentum(
         self,
+        x: Float[Tensor, "n t"],
         w: Float[Tensor, "n t"],
         z: Float[Tensor, "n t"],
         B: Block,
@@ -130,13 +129,13 @@ class BlockRule(ABC):
         smoothness: Float[Tensor, " B"],
         mu: float,
         excess: float,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        r"""Return the coefficients, where the next gradient is taken, and the momentum.
+    ) -> tuple[Tensor, Tensor]:
+        r"""Return where the next gradient is taken, and the momentum: the next w and z.
 
         Parameters
         ----------
-        w, z : Tensor of shape (n, t)
-            Where this gradient was taken, and the momentum.
+        x, w, z : Tensor of shape (n, t)
+            The next coefficients, where this gradient was taken, and the momentum.
         B : Block
         d : Tensor of shape (b, t)
             Its step.
@@ -144,7 +143,7 @@ class BlockRule(ABC):
         mu : float
             The strong convexity.
         excess : float
-            At least 1: see `ASkotchState.excess`. From 1 / mu on there is no momentum.
+            At least 1, below 1 / mu: see `ASkotchState.excess`.
         """
 
     def generator(self, number: int) -> torch.Generator:
@@ -179,7 +178,7 @@ def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Blo
     The mean of the steps of random blocks is that of H⁻¹, to which rows with a like one in the
     block give most. In fixed blocks such rows may never meet: the mean is that of what is left.
     """
-    some = torch.randperm(len(H), generator=rng)[:PROBES]
+    some = torch.randperm(len(H), generator=rng)[:CURVATURE_PROBES]
     units = H.new_zeros(len(H), len(some))
     units[some, torch.arange(len(some))] = 1.0
     A = la.by_columns(H)

@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .base import State
-from .stopping import StopReason
+from ..base import State
+from ..stopping import StopReason
 
 logger = logging.getLogger("gramian")
 
-WORSE = 4.0
+HALVING_GROWTH = 4.0
 """Growth of the squared residual over its least at which the step is halved."""
 
 MOST_HALVINGS = 40
@@ -35,7 +35,7 @@ class SagaState(State):
     size : Tensor of shape (t,)
         Norms of the right-hand side over n.
     least : float
-        The least mean squared residual of a stretch so far.
+        The least mean squared residual of a part of an epoch so far.
     halvings : int
         How often the step was halved.
     halved_last : bool
@@ -59,11 +59,11 @@ class SagaState(State):
         return "diverged" if self.halvings >= MOST_HALVINGS else None
 
     def diverged(self, mse: float, w: Float[Tensor, "m t"]) -> bool:
-        """Return whether the squared residual of a stretch, or where it ended, is too large."""
-        return not mse <= WORSE * self.least or not bool(w.isfinite().all())
+        """Return whether the squared residual of part of an epoch, or its end, is too large."""
+        return not mse <= HALVING_GROWTH * self.least or not bool(w.isfinite().all())
 
     def halved(self, epoch: float, mse: float) -> SagaState:
-        """Return the state from which that stretch began, with half the step from here on."""
+        """Return the state from which that part began, with half the step from here on."""
         logger.warning(
             "SketchySAGA: the squared residual grew from %.2e to %.2e; the step is halved",
             self.least,
@@ -84,7 +84,7 @@ class SagaState(State):
         table: Float[Tensor, "n t"],
         gradient: Float[Tensor, " t"],
     ) -> SagaState:
-        """Return the state after a stretch, at whose end the gradients have these norms."""
+        """Return the state after part of an epoch, at whose end gradients have these norms."""
         relative = gradient / torch.where(self.size > 0, self.size, 1.0)
         metrics = {
             "epoch": epoch,

@@ -7,7 +7,7 @@ from torch import Tensor
 from ..problems import FullProblem
 from .base import State
 
-BEYOND = 10.0
+TOLERATED_RATIO = 10.0
 """How far a residual may be above what was seen of it in the last batches or blocks.
 
 Measured, over dimensions 1 to 8, penalties 1e-2 to 1e-6 and both precisions: at most 2.6 times
@@ -31,8 +31,8 @@ def check_residual(problem: FullProblem, state: State) -> None:
 
 
 def refuse_beyond(what: str, said: float, found: float) -> None:
-    """Raise ValueError if what was found is more than `BEYOND` times what was said."""
-    if not found <= BEYOND * said + 1e-12:  # below, rounding has the word
+    """Raise ValueError if what was found is more than `TOLERATED_RATIO` times what was said."""
+    if not found <= TOLERATED_RATIO * said + 1e-12:  # below, rounding has the word
         raise ValueError(
             f"it reports {what} of {said:.1e}, and computed afresh that is {found:.1e}: it was "
             "changed, or is of other data. Delete it to start again"

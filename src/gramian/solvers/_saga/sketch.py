@@ -9,28 +9,28 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..data import as_rows
-from ..lowrank import POWER_SAFETY, RandomizedNystrom, largest_eigenvalue, randomized_nystrom
-from ..operators import DenseBlock, KernelOperator, materialize
-from ..preconditioners import LowRankInverse
+from ...data import as_rows
+from ...lowrank import POWER_SAFETY, RandomizedNystrom, largest_eigenvalue, randomized_nystrom
+from ...operators import DenseBlock, KernelOperator, materialize
+from ...preconditioners import LowRankInverse
 
 SKETCH_ROWS = 1000
 """Rows of the sketch at least; the paper's square root of n is fewer below a million."""
 
-GRID = 10
+MOST_DAMPINGS = 10
 """Dampings at most that are tried, a tenth apart, from the largest eigenvalue down."""
 
-SINGLE_GRID = 7
+MOST_DAMPINGS_FLOAT32 = 7
 """The same for float32 entries, whose rounding a smaller damping amplifies beyond a step."""
 
-GROWTH = 7.0
+SMOOTHNESS_GROWTH = 7.0
 """How much the smoothness may grow for a tenth of the damping."""
 
-WAIT = 2
+SMOOTHNESS_EPOCHS = 2
 """Epochs: the smoothness is at most the number of their steps."""
 
 ROWS_AT_ONCE = 256
-BATCHES = 3
+SMOOTHNESS_BATCHES = 3
 """Batches over which the smoothness is the largest."""
 
 
@@ -146,7 +146,7 @@ class Sketch:
         low = randomized_nystrom(
             first.product, m, rank, first.trace(rng), device=H.K.device, rng=rng
         )
-        batches = [H.sample(batch, rng) for _ in range(1 if batch >= n else BATCHES)]
+        batches = [H.sample(batch, rng) for _ in range(1 if batch >= n else SMOOTHNESS_BATCHES)]
         probe = H.sample(max(4 * batch, SKETCH_ROWS), rng)
         start = torch.randn(m, 1, dtype=torch.float64, generator=rng).to(H.K.device)
 
@@ -156,8 +156,9 @@ class Sketch:
         if damping != "auto":
             return at(float(damping))
         top = float(low.values[0]) or 1.0
-        steps = GRID if H.K.dtype == torch.float64 else SINGLE_GRID
-        return _smallest_worthwhile((at(top * 10.0**-j) for j in range(steps)), WAIT * n / batch)
+        steps = MOST_DAMPINGS if H.K.dtype == torch.float64 else MOST_DAMPINGS_FLOAT32
+        tried = (at(top * 10.0**-j) for j in range(steps))
+        return _smallest_worthwhile(tried, SMOOTHNESS_EPOCHS * n / batch)
 
     @classmethod
     def _at(
@@ -203,7 +204,8 @@ def _smallest_worthwhile(tried: Iterator[Sketch], steps: float) -> Sketch:
     """
     best = next(tried)
     for sketch in tried:
-        if sketch.smoothness > min(GROWTH * best.smoothness, max(steps, 2 * best.smoothness)):
+        least = best.smoothness
+        if sketch.smoothness > min(SMOOTHNESS_GROWTH * least, max(steps, 2 * least)):
             break
         best = sketch
     return best

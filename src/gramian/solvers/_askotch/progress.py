@@ -1,0 +1,136 @@
+"""Progress: what ASkotch sees of its residual, convexity and objective, and what follows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..base import State, starting_coef
+from .blocks import Block, BlockRule
+from .state import ASkotchState
+
+RESIDUAL_GROWTH = 4.0
+"""Growth of the residual over its least at which the objective is asked whether it has grown."""
+
+LOST_RESIDUAL = 1e4
+"""Relative residual of a block from which there is nothing to ask."""
+
+LEAST_WINDOW = 20
+"""Blocks over which the residual is averaged at least."""
+
+MOMENTUM_HORIZON = 6
+"""Passes of the horizon of the momentum at the start: it grows by one with each pass."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state before the first block and after each, made from the step and its residual.
+
+    Attributes
+    ----------
+    rule : BlockRule
+    """
+
+    rule: BlockRule
+
+    def start(self, state: State | None) -> ASkotchState:
+        """Return the state before the first step. Cost: n² kernel evaluations if there is one."""
+        problem = self.rule.blocks.problem
+        w = starting_coef(state, problem.rhs.double())
+        residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
+        metrics = {"rel_residual": self.relative(residual.double().square().mean(dim=0))}
+        return ASkotchState(
+            iteration=0 if state is None else state.iteration,
+            coef=w,
+            metrics=metrics,
+            ahead=w,
+            momentum=w,
+            recent=w.new_empty(0, w.shape[1]),
+            best=w if metrics["rel_residual"] <= 1 else torch.zeros_like(w),
+            seed=self.rule.seed,
+            smoothness=self.rule.smoothness(),
+        )
+
+    def relative(self, mean_square: Float[Tensor, " t"]) -> float:
+        """Return the root of mean squares over those of the right-hand side: the worst target."""
+        size = self.rule.blocks.problem.rhs.double().square().mean(dim=0)
+        return float((mean_square / torch.where(size > 0, size, 1.0)).sqrt().max())
+
+    def passes(self, iteration: int) -> float:
+        """Return how often all pairs have been looked at after an iteration."""
+        return iteration * self.rule.blocks.b / self.rule.blocks.n
+
+    def window(self) -> int:
+        """Return how many blocks make a pass, at least those that make a mean."""
+        return max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
+
+    def mean_curvature(self, s: ASkotchState, B: Block) -> float:
+        """Return the mean of the least curvatures of all blocks so far, this one included."""
+        share = 1 / (s.iteration + 1) if s.convexity else 1.0
+        return s.convexity + share * (B.curvature - s.convexity)
+
+    def convexity(self, mean: float, iteration: int) -> float:
+        """Return what is taken for the strong convexity, from the mean curvature of the blocks."""
+        return max(mean, (MOMENTUM_HORIZON / (MOMENTUM_HORIZON + self.passes(iteration))) ** 2)
+
+    def after(
+        self,
+        s: ASkotchState,
+        x: Float[Tensor, "n t"],
+        w: Float[Tensor, "n t"],
+        z: Float[Tensor, "n t"],
+        g: Float[Tensor, "b t"],
+        curvature: float,
+    ) -> ASkotchState:
+        """Return the state after a step to x, w and z, where its block had the residual g.
+
+        Or the one it goes back to, if residual and objective have grown. The residual alone may
+        grow while the error falls; the objective is the error. It costs two passes, whenever the
+        residual has grown fourfold.
+        """
+        s = self._next(s, x, w, z, g, curvature)
+        if not self.relative(s.recent[-1]) <= LOST_RESIDUAL:
+            return s.back(self.relative(s.recent[-1]))
+        mean = float(s.recent.mean())
+        if len(s.recent) < self.window() or mean <= RESIDUAL_GROWTH**2 * s.least:
+            return s
+        if self.objective(s.coef) <= self.objective(s.best):
+            return replace(s, best=s.coef, least=mean)
+        return s.back(self.relative(s.recent.mean(dim=0)))
+
+    def _next(
+        self, s: ASkotchState, x: Tensor, w: Tensor, z: Tensor, g: Tensor, curvature: float
+    ) -> ASkotchState:
+        recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-self.window() :]
+        mean = float(recent.mean())
+        better = len(recent) == self.window() and mean < s.least
+        return ASkotchState(
+            iteration=s.iteration + 1,
+            coef=x,
+            metrics={
+                "rel_residual": self.relative(recent.mean(dim=0)),
+                "passes": self.passes(s.iteration + 1),
+                "restarts": s.restarts,
+            },
+            ahead=w,
+            momentum=z,
+            recent=recent,
+            best=x if better else s.best,
+            least=mean if better else s.least,
+            convexity=curvature,
+            smoothness=s.smoothness,
+            restarts=s.restarts,
+            seed=s.seed,
+        )
+
+    def objective(self, w: Float[Tensor, "n t"]) -> float:
+        """Return w' (K + D) w / 2 - w' y, each target in units of its own."""
+        problem = self.rule.blocks.problem.double()
+        y = problem.rhs
+        size = y.square().sum(dim=0)
+        values = (w * (problem.apply(w) / 2 - y)).sum(dim=0)
+        return float((values / torch.where(size > 0, size, 1.0)).sum())

@@ -1,0 +1,1 @@
+"""What SketchySAGA is made of: the penalty, the sketch with its step, and the table."""

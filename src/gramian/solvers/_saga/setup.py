@@ -1,0 +1,132 @@
+"""Setup: what stays the same in the loop of SketchySAGA, its batches, and its start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...data import EPOCH_STRIDE, Batches, as_rows
+from ...operators import DenseBlock, KernelOperator, materialize
+from ...problems import NystromProblem
+from ..base import State
+from ..minibatches import EpochPart, held_centers, relative_weights
+from .ridge import Ridge
+from .sketch import Sketch
+from .state import SagaState
+
+AVERAGE_TOLERANCE = 1e-4
+"""Distance at which the average gradient of a state from a file is not that of its table.
+
+Rounding of float32 entries in hundreds of steps came to 2e-7 of the right-hand side.
+"""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the loop of `SketchySAGA` reads and never changes, in the symbols of its paper.
+
+    Attributes
+    ----------
+    problem : NystromProblem
+    K : KernelOperator of shape (n, m)
+        The landmarks in memory or in a file that is mapped.
+    ridge : Ridge
+    sketch : Sketch
+        P with its damping, and the step.
+    batches : Batches
+    omega : Tensor of shape (n,)
+        Observation weights relative to their mean.
+    """
+
+    problem: NystromProblem
+    K: KernelOperator
+    ridge: Ridge
+    sketch: Sketch
+    batches: Batches
+    omega: Float[Tensor, " n"]
+
+    def start(self, coef: Float[Tensor, "m t"], state: State | None) -> SagaState:
+        """Return the state before the first step: the table of all residuals, and its average."""
+        y, n = self.problem.targets.double(), self.K.shape[0]
+        rhs = self.K.normal(None, self.omega, y) / n  # of the opposite sign
+        table, average = -self.omega[:, None] * y, rhs
+        if coef.any():
+            r = self.ridge.added_(self.K @ coef, coef, torch.arange(n)) - y
+            table = self.omega[:, None] * r
+            average = self.K.T @ table / n
+        average = self.ridge.added_transpose_(average * n, table, torch.arange(n)) / n
+        settings = {
+            **self.sketch.settings(),
+            "batch": self.batches.size,
+            "ridge_in_rows": int(self.ridge.at is not None),
+        }
+        return SagaState(
+            iteration=0 if state is None else state.iteration,
+            coef=coef,
+            metrics={"halvings": 0},
+            table=table,
+            average=average,
+            size=rhs.norm(dim=0),
+            least=float((table / self.omega[:, None].clamp(min=1e-300)).square().mean()),
+            seed=self.batches.seed,
+            settings=settings,
+        )
+
+    def restart(self, s: SagaState) -> SagaState:
+        """Return the state that starts from zero with the step of another one.
+
+        The part of an epoch before the one that was given up may have ended where no step is short
+        enough.
+        """
+        first = self.start(torch.zeros_like(s.coef), s)
+        return replace(first, metrics=s.metrics, halvings=s.halvings)
+
+    def minibatches(self, part: EpochPart) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield row numbers and rows of batches drawn independently, where rows can be drawn.
+
+        If they cannot, or if a batch is all rows: of those of a shuffled pass.
+        """
+        batches = self.batches
+        n, b = batches.rows.shape[0], batches.size
+        if b >= n or not batches.rows.random_access:
+            yield from batches.epoch(part.epoch, part.start, part.stop)
+            return
+        for number in part.numbers(len(batches)):
+            rng = torch.Generator().manual_seed(batches.seed + EPOCH_STRIDE * (number + 1))
+            index = torch.randint(n, (b,), generator=rng).unique()
+            yield index, batches.rows.take(index)
+
+    def kernel_block(self, x: Tensor) -> KernelOperator | DenseBlock:
+        """Return the kernel of some rows with the landmarks, in memory if it fits into a half."""
+        return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
+
+
+def row_weights(problem: NystromProblem) -> Float[Tensor, " n"]:
+    """Return the weights of the rows relative to their mean: ones if there are none."""
+    omega = relative_weights(problem)
+    if omega is None:
+        return problem.targets.new_ones(problem.K.shape[0], dtype=torch.float64)
+    return omega
+
+
+def check_average(problem: NystromProblem, state: SagaState, ridge: str) -> None:
+    """Raise ValueError if the average gradient of a state is not that of its table.
+
+    The fixed point hangs on it; coefficients and table themselves may be any. Cost: n m kernel
+    evaluations.
+    """
+    K, omega = held_centers(problem.K), row_weights(problem)
+    term = Ridge.build(problem, K, omega, ridge)
+    every = torch.arange(K.shape[0])
+    average = term.added_transpose_(K.T @ state.table, state.table, every) / K.shape[0]
+    size = torch.where(state.size > 0, state.size, 1.0)
+    apart = float(((average - state.average).norm(dim=0) / size).max())
+    if not apart <= AVERAGE_TOLERANCE:
+        raise ValueError(
+            f"its average gradient is {apart:.1e} away from that of its table, relative to "
+            "the right-hand side: it was changed, or is of other data. Delete it to start again"
+        )
