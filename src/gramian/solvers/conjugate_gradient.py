@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -26,7 +26,7 @@ LANCZOS_STEPS = 100
 """Steps from which the condition number is estimated; the estimate has settled by then."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class CGState(State):
     """All that conjugate gradient needs to go on.
 
@@ -47,13 +47,13 @@ class CGState(State):
         That residual.
     """
 
-    residual: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
-    direction: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
-    energy: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
-    active: Bool[Tensor, " t"] = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))
-    checked: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
-    lanczos: Float[Tensor, "k 2"] = field(default_factory=lambda: torch.empty(0, 2))
-    best: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
+    residual: Float[Tensor, "m t"]
+    direction: Float[Tensor, "m t"]
+    energy: Float[Tensor, " t"]
+    active: Bool[Tensor, " t"]
+    checked: Float[Tensor, " t"]
+    lanczos: Float[Tensor, "k 2"]
+    best: Float[Tensor, "m t"]
     least: float = math.inf
 
     @property

@@ -143,7 +143,9 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
 
 def _start(problem: FullProblem, state: State | None, seed: int, system: Descent) -> EigenProState:
     coef = starting_coef(state, problem.rhs.double())
-    return EigenProState(0 if state is None else state.iteration, coef, {}, seed, system.settings())
+    return EigenProState(
+        0 if state is None else state.iteration, coef, seed=seed, settings=system.settings()
+    )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -35,7 +35,7 @@ RESIDUAL_PROBES = 8
 """Directions in which the residual of a state to go on from is compared."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FalkonState(State):
     r"""Coefficients, and the state of conjugate gradient in the coordinates beta.
 
@@ -51,10 +51,10 @@ class FalkonState(State):
         That of the landmarks in T, empty if they are in order.
     """
 
-    cg: CGState = field(default_factory=lambda: CGState(0, torch.empty(0, 0)))
+    cg: CGState
     penalty: float = 0.0
     wide: bool = False
-    order: Int[Tensor, " k"] = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    order: Int[Tensor, " k"]
 
     @property
     def verdict(self) -> StopReason | None:
@@ -224,7 +224,15 @@ class _System:
         ):
             metrics = {**cg.metrics, "wide": int(float64)}
             coef, penalty = self.B.to_coef(cg.coef), self.B.penalty
-            yield FalkonState(cg.iteration, coef, metrics, cg, penalty, float64, _order(self.B))
+            yield FalkonState(
+                cg.iteration,
+                coef,
+                metrics,
+                cg=cg,
+                penalty=penalty,
+                wide=float64,
+                order=_order(self.B),
+            )
 
 
 def _while_it_gains(

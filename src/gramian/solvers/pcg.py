@@ -31,7 +31,7 @@ MOST_RANK = 1000
 """Rank at most if it is chosen: r² memory and r³ work stay out of sight."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class PCGState(CGState):
     """A state of conjugate gradient, the seed of its preconditioner and the precision of products.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,7 +18,7 @@ MOST_RESTARTS = 2
 """Returns to the best coefficients: the first weakens the momentum, the second ends it."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ASkotchState(State):
     """All that the method needs to go on.
 
@@ -46,13 +45,13 @@ class ASkotchState(State):
         From which, with the number of the iteration, each block is drawn.
     """
 
-    ahead: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
-    momentum: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
-    recent: Float[Tensor, "k t"] = field(default_factory=lambda: torch.empty(0, 0))
-    best: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
+    ahead: Float[Tensor, "n t"]
+    momentum: Float[Tensor, "n t"]
+    recent: Float[Tensor, "k t"]
+    best: Float[Tensor, "n t"]
     least: float = math.inf
     convexity: float = 0.0
-    smoothness: Float[Tensor, " B"] = field(default_factory=lambda: torch.empty(0))
+    smoothness: Float[Tensor, " B"]
     restarts: int = 0
     lost: bool = False
     seed: int = 0

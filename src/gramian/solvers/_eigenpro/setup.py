@@ -65,7 +65,7 @@ class Setup:
         """Return the state before the first step, from these coefficients."""
         iteration = 0 if state is None else state.iteration
         return EigenPro3State(
-            iteration, coef, {}, self.batches.seed, self.settings, last=coef, count=0
+            iteration, coef, seed=self.batches.seed, settings=self.settings, last=coef, count=0
         )
 
     def minibatches(self, part: EpochPart) -> Iterator[Minibatch]:

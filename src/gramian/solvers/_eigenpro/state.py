@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -21,7 +20,7 @@ DIVERGED_ERROR = 100.0
 """Error of the batches, in units of their targets and of the first error, of a diverged run."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class EigenProState(State):
     """Coefficients, and what it takes to go on.
 
@@ -68,7 +67,7 @@ class EigenProState(State):
         }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class EigenPro3State(EigenProState):
     """The mean of the iterates as `coef`, and what it takes to go on.
 
@@ -80,5 +79,5 @@ class EigenPro3State(EigenProState):
         Iterates that are in the mean.
     """
 
-    last: Float[Tensor, "p t"] = field(default_factory=lambda: torch.empty(0, 0))
+    last: Float[Tensor, "p t"]
     count: int = 0

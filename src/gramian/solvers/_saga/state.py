@@ -22,7 +22,7 @@ MOST_HALVINGS = 40
 """Halvings after which there is nothing left of the step."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SagaState(State):
     """All that the method needs to go on.
 
@@ -45,9 +45,9 @@ class SagaState(State):
         What was chosen: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
     """
 
-    table: Float[Tensor, "n t"] = field(default_factory=lambda: torch.empty(0, 0))
-    average: Float[Tensor, "m t"] = field(default_factory=lambda: torch.empty(0, 0))
-    size: Float[Tensor, " t"] = field(default_factory=lambda: torch.empty(0))
+    table: Float[Tensor, "n t"]
+    average: Float[Tensor, "m t"]
+    size: Float[Tensor, " t"]
     least: float = math.inf
     halvings: int = 0
     halved_last: bool = False
