@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._checks import as_count
 from ..problems import Problem
 from ..solvers import State
+from ..solvers.metrics import PASSES
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -79,7 +80,7 @@ class ProgressBar:
     def __call__(self, problem: Problem, state: State) -> None:
         """Move the bar to the iteration of the state, or the pass where that is a part of one."""
         if self._progress is not None:
-            done = state.metrics.get("passes", state.iteration)
+            done = state.metrics.get(PASSES, state.iteration)
             self._progress.update(self._task, completed=done, metrics=_text(state.metrics))
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from ..model import KernelModel
 from ..operators import Engine
 from ..solvers import Result, Solver
+from ..solvers.metrics import BATCH_ERROR, RESIDUAL
 from ..solvers.stopping import Row, StopReason
 from .penalty_path import PathRow
 from .settings import FitSettings
@@ -94,7 +95,7 @@ class Fitted:
         """Return a warning if the solver could not go on although it was not at its end."""
         if self.reason != "no_progress":
             return None
-        if "batch_mse" in self.history[-1]:
+        if BATCH_ERROR in self.history[-1]:
             return (
                 f"stopped at iteration {self.iteration}: the error of the batches is no lower than "
                 "at the start. Where the fit began with zero, the model predicts no better than "
@@ -132,7 +133,7 @@ class Fitted:
 
     @property
     def _residual(self) -> float:
-        return float(self.history[-1].get("rel_residual", math.nan))
+        return float(self.history[-1].get(RESIDUAL, math.nan))
 
 
 def check_not_diverged(result: Result) -> None:

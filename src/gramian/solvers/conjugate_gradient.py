@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._linalg import condition_of_lanczos
 from .base import State, starting_coef
+from .metrics import RESIDUAL
 from .stopping import StopReason
 
 Linear = Callable[[Tensor], Tensor]
@@ -59,7 +60,7 @@ class CGState(State):
     @property
     def verdict(self) -> StopReason | None:
         """No progress, if no column can move though a residual is larger than rounding."""
-        left = self.metrics.get("rel_residual", 0.0) > torch.finfo(self.coef.dtype).eps
+        left = self.metrics.get(RESIDUAL, 0.0) > torch.finfo(self.coef.dtype).eps
         return "no_progress" if left and not bool(self.active.any()) else None
 
 
@@ -156,7 +157,7 @@ class _Setup:
     def metrics(self, residual: Tensor, lanczos: Tensor) -> dict[str, float]:
         relative = _norms(residual) / torch.where(self.norm > 0, self.norm, 1.0)
         condition = condition_of_lanczos(lanczos[:, 0], lanczos[:, 1])
-        return {"rel_residual": float(relative.max()), "condition": condition}
+        return {RESIDUAL: float(relative.max()), "condition": condition}
 
     def floor(self, dtype: torch.dtype) -> Tensor:
         return torch.finfo(dtype).eps * self.norm
@@ -179,7 +180,7 @@ def _start(setup: _Setup, rhs: Tensor, state: State | None) -> CGState:
         checked=_norms(residual),
         lanczos=torch.empty(0, 2, dtype=torch.float64, device=rhs.device),
         best=x,
-        least=metrics["rel_residual"],
+        least=metrics[RESIDUAL],
     )
 
 
@@ -200,7 +201,7 @@ def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
     if setup.exact_residual is not None:  # the recursive one may be wrong until it is replaced
         least += sizes(rhs) * s.checked / torch.where(setup.norm > 0, setup.norm, 1.0)
     if not bool((sizes(off) <= RESIDUAL_AGREEMENT * sizes(s.residual) + least).all()):
-        said, found = (setup.metrics(r, s.lanczos)["rel_residual"] for r in (s.residual, off))
+        said, found = (setup.metrics(r, s.lanczos)[RESIDUAL] for r in (s.residual, off))
         raise ValueError(
             f"the state to go on from reports a relative residual of {said:.1e}, and computed "
             f"afresh its residual is {found:.1e} away: it was changed, is of other data, or the "
@@ -223,7 +224,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     beta = torch.zeros_like(energy) if restarted else _ratio(energy, s.energy, active)
     lanczos = _extended(s.lanczos, alpha[setup.watched], beta[setup.watched])
     metrics = setup.metrics(residual, lanczos)
-    better = metrics["rel_residual"] < s.least
+    better = metrics[RESIDUAL] < s.least
     return replace(
         s,
         iteration=s.iteration + 1,
@@ -236,7 +237,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
         checked=_norms(residual) if restarted else s.checked,
         lanczos=lanczos,
         best=x if better else s.best,
-        least=metrics["rel_residual"] if better else s.least,
+        least=metrics[RESIDUAL] if better else s.least,
     )
 
 

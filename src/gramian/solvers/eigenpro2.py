@@ -18,6 +18,7 @@ from ._eigenpro.settings import EigenProSettings
 from ._eigenpro.state import EigenProState
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .cost import ProblemSize
+from .metrics import BATCH_ERROR, EPOCH, RESIDUAL
 from .minibatches import BatchErrors, EpochPart, relative_weights
 from .verification import check_residual
 
@@ -134,7 +135,7 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
         return EigenProState(
             iteration=s.iteration + 1,
             coef=coef,
-            metrics={"epoch": part.done, "batch_mse": seen.mse, "rel_residual": seen.relative},
+            metrics={EPOCH: part.done, BATCH_ERROR: seen.mse, RESIDUAL: seen.relative},
             seed=s.seed,
             settings=s.settings,
             **s.progress(seen, part.length),

@@ -18,6 +18,7 @@ from ._eigenpro.setup import Setup, change_of_rows
 from ._eigenpro.state import EigenPro3State
 from .base import Solver, State, drawn_seed, solvers, starting_coef
 from .cost import BLOCK_BYTES, ProblemSize
+from .metrics import BATCH_ERROR, EPOCH
 from .minibatches import BatchErrors, EpochPart, held_centers, relative_weights
 from .verification import refuse_beyond
 
@@ -139,7 +140,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         return EigenPro3State(
             iteration=s.iteration + 1,
             coef=mean if self.average else alpha,
-            metrics={"epoch": part.done, "batch_mse": seen.mse},
+            metrics={EPOCH: part.done, BATCH_ERROR: seen.mse},
             seed=s.seed,
             settings=s.settings,
             last=alpha,
@@ -204,7 +205,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         Not if batches are augmented, whose errors are those of other rows. Cost: 2 n p kernel
         evaluations.
         """
-        said = state.metrics.get("batch_mse")
+        said = state.metrics.get(BATCH_ERROR)
         if said is None or self.augment is not None:
             return
         for coef in (state.last, state.coef):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from .metrics import RESIDUAL
+
 StopReason = Literal[
     "converged", "max_iterations", "time_limit", "no_progress", "callback", "diverged"
 ]
@@ -15,7 +17,7 @@ Stop = Callable[[Sequence[Row]], StopReason | None]
 """Given the history up to now, returns the reason to stop, or None."""
 
 
-def tolerance(tol: int | float, metric: str = "rel_residual") -> Stop:
+def tolerance(tol: int | float, metric: str = RESIDUAL) -> Stop:
     """Stop as "converged" once a metric is at most `tol`; rows without it do not count."""
 
     def rule(history: Sequence[Row]) -> StopReason | None:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ..problems import FullProblem
 from .base import State
+from .metrics import RESIDUAL
 
 TOLERATED_RATIO = 10.0
 """How far a residual may be above what was seen of it in the last batches or blocks.
@@ -21,7 +22,7 @@ def check_residual(problem: FullProblem, state: State) -> None:
     Cost: n² kernel evaluations. For solvers whose residual is that of the last blocks or batches,
     each at the time it was drawn: the true one is mostly below it.
     """
-    said = state.metrics.get("rel_residual")
+    said = state.metrics.get(RESIDUAL)
     if said is None:
         return
     rhs = problem.rhs.double()

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..base import State, starting_coef
+from ..metrics import PASSES, RESIDUAL
 from .blocks import Block, BlockRule
 from .state import ASkotchState
 
@@ -42,7 +43,7 @@ class Progress:
         problem = self.rule.blocks.problem
         w = starting_coef(state, problem.rhs.double())
         residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
-        metrics = {"rel_residual": self.relative(residual.double().square().mean(dim=0))}
+        metrics = {RESIDUAL: self.relative(residual.double().square().mean(dim=0))}
         return ASkotchState(
             iteration=0 if state is None else state.iteration,
             coef=w,
@@ -50,7 +51,7 @@ class Progress:
             ahead=w,
             momentum=w,
             recent=w.new_empty(0, w.shape[1]),
-            best=w if metrics["rel_residual"] <= 1 else torch.zeros_like(w),
+            best=w if metrics[RESIDUAL] <= 1 else torch.zeros_like(w),
             seed=self.rule.seed,
             smoothness=self.rule.smoothness(),
         )
@@ -112,8 +113,8 @@ class Progress:
             iteration=s.iteration + 1,
             coef=x,
             metrics={
-                "rel_residual": self.relative(recent.mean(dim=0)),
-                "passes": self.passes(s.iteration + 1),
+                RESIDUAL: self.relative(recent.mean(dim=0)),
+                PASSES: self.passes(s.iteration + 1),
                 "restarts": s.restarts,
             },
             ahead=w,

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..base import State
+from ..metrics import BATCH_ERROR, EPOCH, RESIDUAL
 from ..stopping import StopReason
 
 logger = logging.getLogger("gramian")
@@ -70,7 +71,7 @@ class SagaState(State):
             mse,
         )
         halvings = self.halvings + 1
-        metrics = {**self.metrics, "epoch": epoch, "halvings": halvings}
+        metrics = {**self.metrics, EPOCH: epoch, "halvings": halvings}
         return replace(
             self, iteration=self.iteration + 1, metrics=metrics, halvings=halvings, halved_last=True
         )
@@ -87,9 +88,9 @@ class SagaState(State):
         """Return the state after part of an epoch, at whose end gradients have these norms."""
         relative = gradient / torch.where(self.size > 0, self.size, 1.0)
         metrics = {
-            "epoch": epoch,
-            "batch_mse": mse,
-            "rel_residual": float(relative.max()),
+            EPOCH: epoch,
+            BATCH_ERROR: mse,
+            RESIDUAL: float(relative.max()),
             "halvings": self.halvings,
         }
         return replace(

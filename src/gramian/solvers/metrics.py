@@ -1,0 +1,17 @@
+"""Names of the metrics that solvers add to a state: the columns of a history."""
+
+from __future__ import annotations
+
+from typing import Final
+
+RESIDUAL: Final = "rel_residual"
+"""Norm of the residual over that of the right-hand side, largest over the targets."""
+
+BATCH_ERROR: Final = "batch_mse"
+"""Mean squared error of the batches since the last state, before each was learned from."""
+
+PASSES: Final = "passes"
+"""Kernel entries evaluated, in units of all pairs of rows."""
+
+EPOCH: Final = "epoch"
+"""Passes over the rows, in parts where a state ends within one."""
