@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._sparse import is_sparse
 from ..data import Cast, RowSource, Subset, as_rows, gathered
-from ..engines import Engine, choose_engine, covering
+from ..engines import Engine, choose_engine, covering_within
 from ..kernels import Kernel
 from .budget import strip_rows
 from .streaming import CostMeter, Streaming, dense
@@ -80,9 +80,7 @@ class KernelOperator(Streaming):
     ) -> None:
         source = as_rows(rows)
         _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
-        chosen = self._engine_for(kernel, engine, derived=meter is not None)
-        if isinstance(engine, Engine) and chosen != engine:  # what limits the one limits the other
-            memory_bytes = min(memory_bytes, engine.device_bytes() or memory_bytes)
+        chosen, memory_bytes = self._engine_for(engine, memory_bytes, derived=meter is not None)
         _set(self, engine=chosen, memory_bytes=memory_bytes)
         _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
         _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes)
@@ -218,12 +216,16 @@ class KernelOperator(Streaming):
         small = points.numel() * points.itemsize <= self.memory_bytes
         return points if is_sparse(points) or not small else points.to(self.device)
 
-    def _engine_for(self, kernel: Kernel, engine: str | Engine, *, derived: bool) -> Engine:
-        sparse = self.rows.sparse or self.cols.sparse
+    def _engine_for(
+        self, engine: str | Engine, memory_bytes: int, *, derived: bool
+    ) -> tuple[Engine, int]:
+        """Return what computes, and the bytes for it."""
+        kernel, dtype, sparse = self.kernel, self.dtype, self.rows.sparse or self.cols.sparse
         if not derived or isinstance(engine, str):
-            return choose_engine(engine, dtype=self.dtype, kernel=kernel, sparse=sparse)
-        chosen = choose_engine(engine, dtype=self.dtype)
-        return covering(chosen, kernel, dtype=self.dtype, sparse=sparse)
+            chosen = choose_engine(engine, dtype=dtype, kernel=kernel, sparse=sparse)
+            return chosen, memory_bytes
+        given = choose_engine(engine, dtype=dtype)
+        return covering_within(given, kernel, memory_bytes, dtype=dtype, sparse=sparse)
 
     def _check_rows(self, name: str, vector: Tensor | None, rows: int) -> None:
         if vector is not None and vector.shape[0] != rows:

@@ -1,0 +1,51 @@
+"""Torch computes, on the same device and in as much memory, where an engine has no tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from gramian import KernelModel, kernels
+from gramian.callbacks import Validate
+from gramian.engines import TorchEngine
+from gramian.kernels import Kernel
+from gramian.operators import KernelOperator
+from gramian.problems import FullProblem
+from gramian.solvers import State
+
+LIMIT = 1 << 26
+
+
+@dataclass(frozen=True)
+class NoFloat64(TorchEngine):
+    """An engine for float32 rows, with some memory of its own, as that of a GPU."""
+
+    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
+        return dtype == torch.float32
+
+    def device_bytes(self) -> int:
+        return LIMIT
+
+
+def draw(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1 << 30), (torch.float64, LIMIT)])
+def test_validation_keeps_the_limit_of_an_engine(dtype, limit, monkeypatch):
+    seen = []
+
+    def predict(self, X, *, engine, memory_bytes):
+        seen.append((engine, memory_bytes))
+        return computed(self, X, engine=engine, memory_bytes=memory_bytes)
+
+    computed = KernelModel.predict
+    monkeypatch.setattr(KernelModel, "predict", predict)
+    x, y, coef = draw(40, 3), draw(40, 1), draw(40, 1)
+    problem = FullProblem(KernelOperator(kernels.Gaussian(1.0), x, x, NoFloat64()), y, 1e-3)
+    state = State(iteration=1, coef=coef, metrics={})
+    Validate(draw(7, 3).to(dtype), draw(7, 1))(problem, state)
+    assert seen == [(NoFloat64() if dtype == torch.float32 else TorchEngine(), limit)]
+    assert state.metrics["valid_rmse"] > 0
