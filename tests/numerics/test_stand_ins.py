@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
 
 from gramian import KernelModel, kernels
 from gramian.callbacks import Validate
+from gramian.data import as_rows
 from gramian.engines import TorchEngine
 from gramian.kernels import Kernel
 from gramian.operators import KernelOperator
@@ -49,3 +50,15 @@ def test_validation_keeps_the_limit_of_an_engine(dtype, limit, monkeypatch):
     Validate(draw(7, 3).to(dtype), draw(7, 1))(problem, state)
     assert seen == [(NoFloat64() if dtype == torch.float32 else TorchEngine(), limit)]
     assert state.metrics["valid_rmse"] > 0
+
+
+def test_only_an_inherited_engine_is_replaced():
+    x = draw(20, 3)
+    K = KernelOperator(kernels.Gaussian(1.0), x, x, NoFloat64())
+    wide = replace(K, rows=as_rows(x.double()))
+    assert (wide.engine, wide.meter) == (TorchEngine(), K.meter)
+    assert wide.T[:5].double().engine == TorchEngine()
+    with pytest.raises(ValueError, match="has no tiles for rows in float64"):
+        KernelOperator(K.kernel, x.double(), x, NoFloat64(), meter=K.meter)
+    with pytest.raises(ValueError, match="has no tiles for rows in float64"):
+        replace(wide, engine=NoFloat64())

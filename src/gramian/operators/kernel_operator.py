@@ -32,8 +32,8 @@ class KernelOperator(Streaming):
         n and m rows of d features. A product holds one side in memory and streams the other.
     engine : str or Engine, default="auto"
         See `choose_engine`: one without tiles for the kernel and these rows is refused. An operator
-        derived from another, whose meter it shares, has the engine of torch on the same device
-        then, as `double` may with `TritonEngine`.
+        derived from another has the engine of torch on the same device then, as `double` may with
+        `TritonEngine`.
     memory_bytes : int, default=2**30
         Budget for blocks and workspace; the vectors of a product are the caller's. On a device,
         that of the engine counts if it is less.
@@ -45,6 +45,9 @@ class KernelOperator(Streaming):
     device : str or torch.device, default="cpu"
         Where entries go that are returned, and where those who use this operator keep vectors.
         Products are where their vector is, wherever they are computed.
+    inherited : Engine, optional
+        That of the operator this one is derived from, which `dataclasses.replace` passes on: an
+        engine that is inherited was not asked for with these rows, and may be replaced.
 
     Attributes
     ----------
@@ -65,6 +68,7 @@ class KernelOperator(Streaming):
     meter: CostMeter = field(compare=False)
     host_bytes: int
     device: torch.device
+    inherited: Engine = field(compare=False, repr=False)
 
     # written out because the arguments may be more than the fields hold
     def __init__(
@@ -77,11 +81,14 @@ class KernelOperator(Streaming):
         meter: CostMeter | None = None,
         host_bytes: int | None = None,
         device: str | torch.device = "cpu",
+        *,
+        inherited: Engine | None = None,
     ) -> None:
         source = as_rows(rows)
         _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
-        chosen, memory_bytes = self._engine_for(engine, memory_bytes, derived=meter is not None)
-        _set(self, engine=chosen, memory_bytes=memory_bytes)
+        derived = inherited is not None and engine is inherited
+        chosen, memory_bytes = self._engine_for(engine, memory_bytes, derived=derived)
+        _set(self, engine=chosen, inherited=chosen, memory_bytes=memory_bytes)
         _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
         _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes)
         if self.rows.shape[1] != self.cols.shape[1]:
