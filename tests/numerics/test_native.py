@@ -46,7 +46,8 @@ ALWAYS = (
 COMPILED = [
     name
     for name in kernels.names()
-    if compiled_tiles() and NativeEngine().covers(kernels.make(name), dtype=torch.float32, sparse=False)
+    if compiled_tiles()
+    and NativeEngine().covers(kernels.make(name), dtype=torch.float32, sparse=False)
 ]
 
 
@@ -203,6 +204,19 @@ def test_which_kernels_have_compiled_tiles(dtype):
     for name in COMPILED:
         assert engine.covers(2.0 * (3.0 * kernels.make(name)), dtype=dtype, sparse=False)
         assert not engine.covers(kernels.make(name), dtype=dtype, sparse=True)
+
+
+def test_what_is_not_covered_is_refused_without_rows_too(dtype):
+    engine, kernel = NativeEngine(threads=1), Gaussian() + Linear()
+    x, v = torch.zeros(3, 2, dtype=dtype), torch.zeros(3, 1, dtype=dtype)
+    for call in (
+        lambda: engine.matvec(kernel, x[:0], x, v),
+        lambda: engine.normal(kernel, x[:0], x, v),
+        lambda: engine.symmetric(kernel, x[:0], v[:0]),
+        lambda: engine.block(kernel, x, x[:0]),
+    ):
+        with pytest.raises(ValueError, match="engine=NativeEngine has no tiles for"):
+            call()
 
 
 @pytest.mark.parametrize(
