@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 import torch
 
-from gramian import KernelModel, kernels
+from gramian import KernelModel, KernelRidge, kernels
 from gramian.callbacks import Validate
 from gramian.data import as_rows
-from gramian.engines import TorchEngine
+from gramian.engines import MultiDeviceEngine, TorchEngine
 from gramian.kernels import Kernel
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
@@ -62,3 +63,34 @@ def test_only_an_inherited_engine_is_replaced():
         KernelOperator(K.kernel, x.double(), x, NoFloat64(), meter=K.meter)
     with pytest.raises(ValueError, match="has no tiles for rows in float64"):
         replace(wide, engine=NoFloat64())
+
+
+def test_a_fit_in_float32_predicts_float64_rows():
+    x = draw(60, 3).numpy()
+    est = KernelRidge(landmarks=20, random_state=0, engine=NoFloat64()).fit(x, x[:, 0])
+    assert est.engine_ == NoFloat64()
+    np.testing.assert_allclose(est.predict(x.astype(float)), est.predict(x), atol=1e-4)
+
+
+@dataclass(frozen=True)
+class OnGpu(NoFloat64):
+    """The same, for rows that are dense, on a device that need not be there."""
+
+    device: str = "cuda:1"
+
+    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
+        return dtype == torch.float32 and not sparse
+
+
+def test_a_refusal_names_the_cure():
+    kernel = kernels.Gaussian(1.0)
+    for engine in (OnGpu(), MultiDeviceEngine((OnGpu(), OnGpu()))):
+        engine.require(kernel, dtype=torch.float32, sparse=False)
+        with pytest.raises(
+            ValueError, match=r"in float64; give rows in float32, .*='torch:cuda:1'"
+        ):
+            engine.require(kernel, dtype=torch.float64, sparse=False)
+        with pytest.raises(
+            ValueError, match=r"for sparse rows; use engine='auto'.*='torch:cuda:1'"
+        ):
+            engine.require(kernel, dtype=torch.float32, sparse=True)
