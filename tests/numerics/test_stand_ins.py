@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
-from gramian import KernelModel, KernelRidge, kernels
+from gramian import KernelModel, KernelPCA, KernelRidge, kernels
 from gramian.callbacks import Validate
 from gramian.data import as_rows
 from gramian.engines import MultiDeviceEngine, TorchEngine
@@ -63,6 +64,15 @@ def test_only_an_inherited_engine_is_replaced():
         KernelOperator(K.kernel, x.double(), x, NoFloat64(), meter=K.meter)
     with pytest.raises(ValueError, match="has no tiles for rows in float64"):
         replace(wide, engine=NoFloat64())
+
+
+def test_preimages_of_float32_rows_are_learned_with_codes_in_float64():
+    x = draw(40, 3).numpy()
+    pca = KernelPCA(4, landmarks=20, fit_inverse_transform=True, random_state=0)
+    expected = pca.fit(x).inverse_transform(pca.transform(x))
+    asked = clone(pca).set_params(engine=NoFloat64()).fit(x)
+    assert (asked.map_.engine, asked.preimage_.features.engine) == (NoFloat64(), TorchEngine())
+    np.testing.assert_allclose(asked.inverse_transform(asked.transform(x)), expected, atol=1e-4)
 
 
 def test_a_fit_in_float32_predicts_float64_rows():
