@@ -34,11 +34,14 @@ class TableFormat(ABC):
     text : bool
         True if the numbers are text, which is slow to parse in each pass: `as_rows` then asks for
         a conversion first.
+    folder : bool
+        True if a folder of such files is one table.
     """
 
     suffixes: ClassVar[tuple[str, ...]]
     named: ClassVar[bool] = True
     text: ClassVar[bool] = False
+    folder: ClassVar[bool] = False
 
     def opens(self, path: Path) -> bool:
         """Return whether a path, which need not exist, is a table of this format."""

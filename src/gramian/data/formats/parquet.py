@@ -22,6 +22,7 @@ class Parquet(WritableFormat):
     """A ``.parquet`` or ``.pq`` file, or any folder, of which the files of these names are read."""
 
     suffixes = SUFFIXES
+    folder = True
 
     def opens(self, path: Path) -> bool:
         """Return whether a path is a folder or has the name of such a file."""
