@@ -48,8 +48,9 @@ class TableFormat(ABC):
         return self.has_suffix(path.name) and not path.is_dir()
 
     def has_suffix(self, name: str) -> bool:
-        """Return whether a name ends like those of this format."""
-        return name.lower().endswith(self.suffixes)
+        """Return whether a name, of a file or a path, ends like those of this format."""
+        last = Path(name).name.lower()
+        return last.endswith(self.suffixes) and last not in self.suffixes
 
     def is_part(self, path: Path) -> bool:
         """Return whether a file of a folder that is one table belongs to that table."""
