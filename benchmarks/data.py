@@ -133,11 +133,22 @@ SOURCES = (
 
 
 def values_digest(table: pa.Table) -> str:
-    """Return SHA-256 of names, types and values: that of equal tables in whatever encoding."""
+    """Return SHA-256 of names, types and values: that of equal tables in whatever encoding.
+
+    Raises
+    ------
+    ValueError
+        If a value is missing, or a text has a line end: no set has either.
+    """
     digest = hashlib.sha256()
     for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count:
+            raise ValueError(f"column {name!r} has {column.null_count} missing values")
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            kind, content = "string", "\n".join(column.to_pylist()).encode()
+            texts = column.to_pylist()
+            if any("\n" in text for text in texts):
+                raise ValueError(f"column {name!r} has texts of several lines")
+            kind, content = "string", "\n".join(texts).encode()
         else:
             values = column.to_numpy()
             kind = values.dtype.name

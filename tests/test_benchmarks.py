@@ -55,6 +55,13 @@ def test_the_digest_is_of_values_and_not_of_the_file(data, tmp_path):
     assert digest() == digest("snappy") == digest(s=pa.array(["a", "b", "c"] * 3, "large_string"))
     others = {"split": np.zeros(9, np.uint8)}, {"s": ["a", "b", "d"] * 3}, {"x": -np.ones(9)}
     assert len({digest(), *(digest(**other) for other in others)}) == 4
+    for s in (["a", None, "c"] * 3, ["a\nb", "c", ""] * 3):
+        with pytest.raises(ValueError, match="column 's' has"):
+            digest(s=s)
+    with pytest.raises(ValueError, match="column 'x' has"):
+        digest(x=pa.array([None, *range(8)], "float64"))
+    path = written(tmp_path / "x.parquet", s=["a", None])
+    assert data.state(data.SOURCES[0], path).startswith("wrong: it cannot be read (column 's' has")
 
 
 def test_a_set_is_missing_then_made_then_damaged(data, tmp_path, capsys):

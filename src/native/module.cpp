@@ -1,4 +1,4 @@
-// The Python module gramian.operators._native: checks what it is given and hands it on.
+// The Python module gramian.engines._native: checks what it is given and hands it on.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -164,13 +164,13 @@ def test_every_kernel(fit, train, kernel):
     assert saved.kernel.to_dict()["lengthscale"] != "median"
 
 
-@pytest.mark.parametrize("kind", ["json", "csv"])
+@pytest.mark.parametrize("kind", ["json", "csv", "JSON"])
 def test_history_has_a_row_per_iteration(report, train, tmp_path, kind):
     history = tmp_path / f"history.{kind}"
     out = ("--out", tmp_path / "y.model", "--history", history)
     said = report("fit", train, "--target", "y", "--landmarks", 20, "--validation", 0.2, *out)
     text = history.read_text("utf-8")
-    rows = json.loads(text) if kind == "json" else list(csv.DictReader(text.splitlines()))
+    rows = json.loads(text) if kind.lower() == "json" else list(csv.DictReader(text.splitlines()))
     assert [int(row["iteration"]) for row in rows] == list(range(said["iterations"] + 1))
     assert float(rows[-1]["rel_residual"]) <= 1e-6
     assert float(rows[-1]["valid_rmse"]) == said["validation"]["rmse"]

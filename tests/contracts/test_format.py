@@ -54,6 +54,10 @@ def test_it_is_told_by_its_suffixes(name: str) -> None:
             assert type(format_of(file)) is formats[name]
             assert is_table_name(file)
         assert not is_table_name(suffix.removeprefix("."))
+        for bare in (suffix, f"some/folder/{suffix}"):  # a hidden file without a suffix
+            assert not is_table_name(bare)
+            with pytest.raises(ValueError, match="cannot tell what"):
+                format_of(bare)
 
 
 @pytest.mark.parametrize("name", tuple(formats))

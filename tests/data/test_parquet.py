@@ -44,6 +44,18 @@ def test_columns_in_the_order_asked_for(path: Path) -> None:
     assert next(iter(rows.blocks(1)))[1].tolist() == [[2, 0]]
 
 
+def test_a_folder_of_all_names_of_such_files(tmp_path: Path) -> None:
+    for i, name in enumerate(["x.parquet", "y.PARQUET", "z.pq", ".hidden.pq", "_log.pq", "w.csv"]):
+        pq.write_table(pa.table({"a": [3.0 * i, 1.0, 2.0]}), tmp_path / name)
+    rows = as_rows(tmp_path)
+    assert rows.shape == (9, 1)
+    assert rows.take(torch.arange(9))[::3, 0].tolist() == [0.0, 3.0, 6.0]
+    for kept in ("x.parquet", "y.PARQUET", "z.pq"):
+        (tmp_path / kept).unlink()
+    with pytest.raises(ValueError, match=r"holds no \*\.parquet or \*\.pq files"):
+        as_rows(tmp_path)
+
+
 def test_names_with_dots(tmp_path: Path) -> None:
     table = pa.table({"a.b": [1.0], "a": [2.0], "a.b.c": [3.0]})
     pq.write_table(table, tmp_path / "x.parquet")

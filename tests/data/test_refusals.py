@@ -78,7 +78,7 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "unknown file": (
         Path("data.xyz"),
         ValueError,
-        "cannot tell what data.xyz is: expected a name ending in",
+        "data.xyz is: expected a name ending in .npy, .parquet, or a folder of .parquet files",
     ),
     "missing npy": ("nowhere/x.npy", FileNotFoundError, "there is no file nowhere/x.npy"),
     "missing parquet": ("nowhere/x.parquet", FileNotFoundError, "there is no file"),

@@ -156,6 +156,14 @@ def test_predicted_labels(tmp_path: Path, kind: str) -> None:
     assert read_targets(tmp_path / f"out{kind}", "y").tolist() == ["Rome", "Bern"]
 
 
+def test_what_is_expected_is_what_would_do(tmp_path: Path) -> None:
+    known = r"a name ending in \.csv, \.npy, \.parquet"
+    with pytest.raises(ValueError, match=known + r", or a folder of \.parquet files$"):
+        table_schema(tmp_path / "x")
+    with pytest.raises(ValueError, match=known + "$"):
+        write_table(tmp_path / "x", {})
+
+
 def test_unknown_formats(tmp_path: Path) -> None:
     for act in (table_schema, lambda p: write_table(p, {}), lambda p: convert(p, "x.npy")):
         with pytest.raises(

@@ -99,6 +99,8 @@ def test_a_file_that_was_named_stays(tmp_path):
     assert torch.equal(first, torch.from_numpy(X[:M]))  # who maps the old file keeps it
     assert torch.equal(second, torch.from_numpy(np.load(path)))
     assert os.listdir(tmp_path) == ["centers.npy"]
+    third = stored(as_rows(X[:M]), tmp_path / "OTHER.NPY")
+    assert torch.equal(third, first)
     with pytest.raises(ValueError, match=r"stored in a \.npy file, not"):
         stored(as_rows(X), tmp_path / "centers.bin")
 

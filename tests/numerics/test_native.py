@@ -206,6 +206,19 @@ def test_which_kernels_have_compiled_tiles(dtype):
         assert not engine.covers(kernels.make(name), dtype=dtype, sparse=True)
 
 
+def test_what_is_not_covered_is_refused_without_rows_too(dtype):
+    engine, kernel = NativeEngine(threads=1), Gaussian() + Linear()
+    x, v = torch.zeros(3, 2, dtype=dtype), torch.zeros(3, 1, dtype=dtype)
+    for call in (
+        lambda: engine.matvec(kernel, x[:0], x, v),
+        lambda: engine.normal(kernel, x[:0], x, v),
+        lambda: engine.symmetric(kernel, x[:0], v[:0]),
+        lambda: engine.block(kernel, x, x[:0]),
+    ):
+        with pytest.raises(ValueError, match="engine=NativeEngine has no tiles for"):
+            call()
+
+
 @pytest.mark.parametrize(
     ("kernel", "sparse", "what"),
     [

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._checks import as_count
 from ..data import as_rows
-from ..engines import covering
+from ..engines import covering_within
 from ..problems import Problem
 from ..solvers import State
 
@@ -55,8 +55,10 @@ class Validate:
         K = problem.K
         model, rows = problem.model(state.coef), as_rows(self.X)
         dtype = torch.promote_types(rows.dtype, model.centers.dtype)
-        engine = covering(K.engine, model.kernel, dtype=dtype, sparse=rows.sparse)
-        predicted = model.predict(rows, engine=engine, memory_bytes=K.host_bytes).cpu()
+        engine, memory = covering_within(
+            K.engine, model.kernel, K.host_bytes, dtype=dtype, sparse=rows.sparse
+        )
+        predicted = model.predict(rows, engine=engine, memory_bytes=memory).cpu()
         y = torch.as_tensor(self.y, dtype=torch.float64)
         if y.numel() != predicted.numel():
             raise ValueError(

@@ -66,7 +66,7 @@ def _check_files(
     )
     if checkpoint is not None:
         check_is_checkpoint(checkpoint)
-    if history is not None and history.suffix not in (".json", ".csv"):
+    if history is not None and history.suffix.lower() not in (".json", ".csv"):
         raise ValueError(f"--history {history} must end in .json or .csv")
 
 
@@ -182,7 +182,7 @@ def _model(fitted: Fitted, training: Training, about: dict[str, Any]) -> KernelM
 def _write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:
     """Write one row per iteration; `named` says in which format."""
     with part.open("w", newline="", encoding="utf-8") as file:
-        if named.suffix == ".json":
+        if named.suffix.lower() == ".json":
             file.write(to_json(history) + "\n")
             return
         columns = list(dict.fromkeys(key for row in history for key in row))

@@ -121,7 +121,7 @@ def stored(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
         If it cannot be written.
     """
     path, dtype = Path(path), NUMPY_OF[rows.dtype]
-    if rows.sparse or path.suffix != ".npy":
+    if rows.sparse or path.suffix.lower() != ".npy":
         raise ValueError(f"dense rows are stored in a .npy file, not {rows!r} in {path}")
 
     def write(part: Path) -> None:

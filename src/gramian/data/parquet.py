@@ -36,7 +36,7 @@ class ParquetRows(RowSource):
     Parameters
     ----------
     path : str or Path
-        A file, or a directory whose ``*.parquet`` files, sorted by name, follow each other.
+        A file, or a directory whose ``*.parquet`` and ``*.pq`` files follow each other, by name.
     columns : sequence of str, optional
         The columns to use, in this order; all of them by default.
     read_ahead : bool

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 
 from .arrow import Columns
 
+SUFFIXES = (".parquet", ".pq")
+"""Ends of the names of Parquet files, in lower case; the usual one first."""
+
 _BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
 
 
@@ -111,7 +114,7 @@ def row_groups(file: pq.ParquetFile) -> tuple[int, ...]:
 
 
 def parquet_paths(path: str | Path) -> list[Path]:
-    """List the file itself, or the ``*.parquet`` files of a directory, sorted by name."""
+    """List the file itself, or the Parquet files of a directory by their names, sorted."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file or directory {path}")
@@ -119,13 +122,16 @@ def parquet_paths(path: str | Path) -> list[Path]:
         return [path]
     paths = sorted(filter(belongs, path.iterdir()))
     if not paths:
-        raise ValueError(f"the directory {path} holds no *.parquet files (subfolders not searched)")
+        raise ValueError(
+            f"the directory {path} holds no {' or '.join(f'*{end}' for end in SUFFIXES)} files "
+            "(subfolders not searched)"
+        )
     return paths
 
 
 def belongs(path: Path) -> bool:
     """Return whether a file of a folder that is one table belongs to that table."""
-    return path.suffix == ".parquet" and not path.name.startswith((".", "_"))
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith((".", "_"))
 
 
 def open_files(

@@ -71,7 +71,7 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
 
 
 def _file_rows(path: Path, columns: Sequence[str | int] | None) -> RowSource:
-    found = format_of(path)
+    found = format_of(path, text=False)
     if found.text:
         raise ValueError(
             f"{path} is text, which is slow to read again and again; convert it once: "

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from ._compiled import instructions as compiled_tiles
 from .base import LARGEST_BLOCK, Engine
-from .choose import choose_engine, covering
+from .choose import choose_engine, covering, covering_within
 from .device_rows import copied
 from .multi_device_engine import MultiDeviceEngine
 from .native_engine import NativeEngine
@@ -36,5 +36,6 @@ __all__ = [
     "compiled_tiles",
     "copied",
     "covering",
+    "covering_within",
     "torch_on",
 ]

@@ -1,4 +1,4 @@
-"""Largest error of an entry of a kernel matrix, which all engines promise alike."""
+"""The precision that engines promise of entries, and constants of what keeps that promise."""
 
 from __future__ import annotations
 

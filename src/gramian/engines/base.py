@@ -97,12 +97,13 @@ class Engine(ABC):
         """Raise ValueError, about the engine called `name`, if it does not cover this."""
         if self.covers(kernel, dtype=dtype, sparse=sparse):
             return
-        what = "sparse rows" if sparse else repr(kernel)
+        what, cure = "sparse rows" if sparse else repr(kernel), ""
         if not sparse and self.covers(kernel, dtype=torch.float32, sparse=False):
-            what = f"rows in {str(dtype).removeprefix('torch.')}"
+            what, cure = f"rows in {str(dtype).removeprefix('torch.')}", "give rows in float32, or "
+        torchs = "torch" if self.on_host else f"torch:{self.device}"
         raise ValueError(
-            f"engine={name or type(self).__name__} has no tiles for {what}; use engine='auto', "
-            "which takes the fastest engine that has, or engine='torch'"
+            f"engine={name or type(self).__name__} has no tiles for {what}; {cure}use "
+            f"engine='auto', which takes the fastest engine that has, or engine={torchs!r}"
         )
 
     @abstractmethod

@@ -82,6 +82,20 @@ def covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool
     return torch_on(engine.device)
 
 
+def covering_within(
+    engine: Engine, kernel: Kernel, memory_bytes: int, *, dtype: torch.dtype, sparse: bool
+) -> tuple[Engine, int]:
+    """Return what `covering` does, and the bytes that it may take.
+
+    What limits an engine limits the one that computes in its place: ``memory_bytes`` of a
+    `TritonEngine` is unknown to torch on that device.
+    """
+    found = covering(engine, kernel, dtype=dtype, sparse=sparse)
+    if found is engine:
+        return engine, memory_bytes
+    return found, min(memory_bytes, engine.device_bytes() or memory_bytes)
+
+
 def _best(kernel: Kernel | None, dtype: torch.dtype, sparse: bool) -> Engine:
     def covers(engine: Engine) -> bool:
         return kernel is None or engine.covers(kernel, dtype=dtype, sparse=sparse)

@@ -55,6 +55,12 @@ class MultiDeviceEngine(Engine):
     def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
         return all(engine.covers(kernel, dtype=dtype, sparse=sparse) for engine in self.engines)
 
+    def require(
+        self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool, name: str | None = None
+    ) -> None:
+        for engine in self.engines:
+            engine.require(kernel, dtype=dtype, sparse=sparse, name=name)
+
     @property
     def largest_block(self) -> int:
         return sum(engine.largest_block for engine in self.engines)

@@ -128,6 +128,7 @@ class NativeEngine(Engine):
         *,
         diagonal: int | None = None,
     ) -> Float[Tensor, "b t"]:
+        self._check_covered(kernel, x)
         if is_empty(x, z):
             return self._tiled.matvec(kernel, x, z, v)
         factor, tiles = self._compiled(kernel, x, z, diagonal)
@@ -151,6 +152,7 @@ class NativeEngine(Engine):
         targets: Float[Tensor, "b t"] | None = None,
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
+        self._check_covered(kernel, x)
         like = given(targets if v is None else v)
         if is_empty(x, z):
             return self._tiled.normal(kernel, x, z, v, targets=targets)
@@ -170,6 +172,7 @@ class NativeEngine(Engine):
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
     ) -> Float[Tensor, "n t"]:
+        self._check_covered(kernel, x)
         if is_empty(x, x):
             return self._tiled.symmetric(kernel, x, v)
         factor, tiles = self._compiled(kernel, x, x, 0)
@@ -187,6 +190,7 @@ class NativeEngine(Engine):
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
     ) -> Float[Tensor, "b m"]:
+        self._check_covered(kernel, x)
         if is_empty(x, z):
             return self._tiled.block(kernel, x, z)
         factor, tiles = self._compiled(kernel, x, z, diagonal)
@@ -219,7 +223,11 @@ class NativeEngine(Engine):
 
     @property
     def _tiled(self) -> Tiled:
-        """Torch engine whose workspace blocks must have room for, too."""
+        """Tiles of torch, for products without rows or columns.
+
+        Workspace has room for theirs, too: those who plan with this engine may be given rows that
+        it does not cover, and `covering` then has torch compute in the same budget.
+        """
         return Tiled(threads=self.threads)
 
     def _threads(self) -> int:
@@ -228,10 +236,12 @@ class NativeEngine(Engine):
     def _parts_per_thread(self, numbers: int) -> int:
         return PARTS_PER_THREAD if numbers * 8 <= PART_SUM_BYTES else 1
 
+    def _check_covered(self, kernel: Kernel, x: Tensor) -> None:
+        self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
+
     def _compiled(
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Compiled]:
-        self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
         factor, plain = unscaled(kernel)
         settings = TileSettings(self.instructions, self._threads(), self.precision)
         return factor, Compiled.build(plain, z, x.dtype, settings, diagonal)

@@ -184,13 +184,17 @@ class TritonEngine(Engine):
 
     @property
     def _tiled(self) -> Tiled:
-        """Engine for float64, with tiles of a size that suits the device."""
+        """Tiles of torch on the same device, for products without rows or columns.
+
+        They also compute, in float64, where float32 would lose digits, and, by `covering`, with
+        rows that this engine does not cover: workspace has room for theirs.
+        """
         return Tiled(self.device)
 
     def _fused(
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Fused | None]:
-        """Return the factor of a kernel and its tiles, None if they have to be in float64."""
+        """Return the factor of a kernel and its tiles, None if `_tiled` has to compute."""
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
         factor, plain = unscaled(kernel)
         if is_empty(x, z):

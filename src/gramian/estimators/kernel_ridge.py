@@ -17,6 +17,7 @@ from .. import fitting
 from .._checks import as_count
 from ..callbacks import Validate
 from ..data import RowSource, as_rows
+from ..engines import Engine, covering
 from ..fitting import FitSettings, Fitted, Generators, Plan, TrainingData
 from ..fitting.parameters import (
     Callbacks,
@@ -34,7 +35,6 @@ from ..fitting.parameters import (
     RandomState,
     SolverLike,
 )
-from ..operators import Engine
 from . import inputs
 from .arguments import RowsLike, TargetsLike
 from .rows_estimator import RowsEstimator, as_numpy, squeezed
@@ -176,13 +176,21 @@ class KernelRidgeBase(RowsEstimator):
         return values.numpy()
 
     def _engine_of_prediction(self, rows: RowSource) -> str | Engine:
-        """Return the engine of the fit, or "auto" if that chose it and these rows need another."""
+        """Return the engine of the fit, or another if it has no tiles for these rows.
+
+        That is "auto" if "auto" chose it. If it was asked for, torch takes its place for rows of
+        another dtype, on the same device; for sparse rows nothing does, and it is refused.
+        """
         engine: str | Engine = self.engine_
-        if self.engine != "auto" or isinstance(engine, str):
+        if isinstance(engine, str):
             return engine
+        kernel, sparse = self.kernel_, rows.sparse
         dtype = torch.promote_types(rows.dtype, self.model_.centers.dtype)
-        covered = engine.covers(self.kernel_, dtype=dtype, sparse=rows.sparse)
-        return engine if covered else "auto"
+        if self.engine == "auto":
+            return engine if engine.covers(kernel, dtype=dtype, sparse=sparse) else "auto"
+        if not engine.covers(kernel, dtype=torch.float32, sparse=sparse):
+            return engine
+        return covering(engine, kernel, dtype=dtype, sparse=sparse)
 
 
 def solver_streams(estimator: KernelRidgeBase) -> bool:

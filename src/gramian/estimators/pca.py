@@ -14,6 +14,7 @@ from .. import _linalg as la
 from .._checks import as_count, as_positive
 from ..approximations import Moments, NystromMap, largest_first
 from ..data import RowSource, as_rows
+from ..engines import choose_engine, covering
 from ..fitting import resolve
 from ..fitting.parameters import (
     EngineLike,
@@ -189,7 +190,9 @@ class KernelPCA(NystromEstimator):
     def _learn_inverse(self, rows: RowSource, penalty: float, rng: torch.Generator) -> None:
         codes = self._codes(as_rows(self.map_.points.double()))
         kernel = resolve.kernel_for(resolve.kernel("gaussian", "median"), as_rows(codes), rng)
-        centers = NystromMap.build(kernel, codes, engine=self.engine)
+        asked = choose_engine(self.engine, dtype=codes.dtype)  # for rows, which may be narrower
+        engine = covering(asked, kernel, dtype=codes.dtype, sparse=False)
+        centers = NystromMap.build(kernel, codes, engine=engine)
         more = 16 * centers.width * rows.shape[1]
         memory = self._passes(self.map_, centers, more=more)
         blocks = ((self._project(F), x) for _, x, F in self.map_.strips(rows, memory_bytes=memory))

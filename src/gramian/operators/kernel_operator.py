@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._sparse import is_sparse
 from ..data import Cast, RowSource, Subset, as_rows, gathered
-from ..engines import Engine, choose_engine, covering
+from ..engines import Engine, choose_engine, covering_within
 from ..kernels import Kernel
 from .budget import strip_rows
 from .streaming import CostMeter, Streaming, dense
@@ -32,8 +32,8 @@ class KernelOperator(Streaming):
         n and m rows of d features. A product holds one side in memory and streams the other.
     engine : str or Engine, default="auto"
         See `choose_engine`: one without tiles for the kernel and these rows is refused. An operator
-        derived from another, whose meter it shares, has the engine of torch on the same device
-        then, as `double` may with `TritonEngine`.
+        derived from another has the engine of torch on the same device then, as `double` may with
+        `TritonEngine`.
     memory_bytes : int, default=2**30
         Budget for blocks and workspace; the vectors of a product are the caller's. On a device,
         that of the engine counts if it is less.
@@ -45,6 +45,9 @@ class KernelOperator(Streaming):
     device : str or torch.device, default="cpu"
         Where entries go that are returned, and where those who use this operator keep vectors.
         Products are where their vector is, wherever they are computed.
+    inherited : Engine, optional
+        That of the operator this one is derived from, which `dataclasses.replace` passes on: an
+        engine that is inherited was not asked for with these rows, and may be replaced.
 
     Attributes
     ----------
@@ -65,6 +68,7 @@ class KernelOperator(Streaming):
     meter: CostMeter = field(compare=False)
     host_bytes: int
     device: torch.device
+    inherited: Engine = field(compare=False, repr=False)
 
     # written out because the arguments may be more than the fields hold
     def __init__(
@@ -77,13 +81,14 @@ class KernelOperator(Streaming):
         meter: CostMeter | None = None,
         host_bytes: int | None = None,
         device: str | torch.device = "cpu",
+        *,
+        inherited: Engine | None = None,
     ) -> None:
         source = as_rows(rows)
         _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
-        chosen = self._engine_for(kernel, engine, derived=meter is not None)
-        if isinstance(engine, Engine) and chosen != engine:  # what limits the one limits the other
-            memory_bytes = min(memory_bytes, engine.device_bytes() or memory_bytes)
-        _set(self, engine=chosen, memory_bytes=memory_bytes)
+        derived = inherited is not None and engine is inherited
+        chosen, memory_bytes = self._engine_for(engine, memory_bytes, derived=derived)
+        _set(self, engine=chosen, inherited=chosen, memory_bytes=memory_bytes)
         _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
         _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes)
         if self.rows.shape[1] != self.cols.shape[1]:
@@ -218,12 +223,16 @@ class KernelOperator(Streaming):
         small = points.numel() * points.itemsize <= self.memory_bytes
         return points if is_sparse(points) or not small else points.to(self.device)
 
-    def _engine_for(self, kernel: Kernel, engine: str | Engine, *, derived: bool) -> Engine:
-        sparse = self.rows.sparse or self.cols.sparse
+    def _engine_for(
+        self, engine: str | Engine, memory_bytes: int, *, derived: bool
+    ) -> tuple[Engine, int]:
+        """Return what computes, and the bytes for it."""
+        kernel, dtype, sparse = self.kernel, self.dtype, self.rows.sparse or self.cols.sparse
         if not derived or isinstance(engine, str):
-            return choose_engine(engine, dtype=self.dtype, kernel=kernel, sparse=sparse)
-        chosen = choose_engine(engine, dtype=self.dtype)
-        return covering(chosen, kernel, dtype=self.dtype, sparse=sparse)
+            chosen = choose_engine(engine, dtype=dtype, kernel=kernel, sparse=sparse)
+            return chosen, memory_bytes
+        given = choose_engine(engine, dtype=dtype)
+        return covering_within(given, kernel, memory_bytes, dtype=dtype, sparse=sparse)
 
     def _check_rows(self, name: str, vector: Tensor | None, rows: int) -> None:
         if vector is not None and vector.shape[0] != rows:

@@ -34,19 +34,23 @@ class TableFormat(ABC):
     text : bool
         True if the numbers are text, which is slow to parse in each pass: `as_rows` then asks for
         a conversion first.
+    folder : bool
+        True if a folder of such files is one table.
     """
 
     suffixes: ClassVar[tuple[str, ...]]
     named: ClassVar[bool] = True
     text: ClassVar[bool] = False
+    folder: ClassVar[bool] = False
 
     def opens(self, path: Path) -> bool:
         """Return whether a path, which need not exist, is a table of this format."""
         return self.has_suffix(path.name) and not path.is_dir()
 
     def has_suffix(self, name: str) -> bool:
-        """Return whether a name ends like those of this format."""
-        return name.lower().endswith(self.suffixes)
+        """Return whether a name, of a file or a path, ends like those of this format."""
+        last = Path(name).name.lower()
+        return last.endswith(self.suffixes) and last not in self.suffixes
 
     def is_part(self, path: Path) -> bool:
         """Return whether a file of a folder that is one table belongs to that table."""

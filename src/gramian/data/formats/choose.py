@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .base import TableFormat, WritableFormat, formats
 
 
-def format_of(path: str | Path) -> TableFormat:
+def format_of(path: str | Path, *, text: bool = True) -> TableFormat:
     """Return the format of a table; of several that open it, one whose suffix it has.
+
+    Parameters
+    ----------
+    path : str or Path
+    text : bool, default=True
+        Whether formats of text are among those that an error says are expected.
 
     Raises
     ------
     ValueError
         If no format opens such a path.
     """
-    path = Path(path)
-    found = [known for known in _all() if known.opens(path)]
-    if not found:
-        endings = ", ".join(known.suffixes[0] for known in _all())
-        raise ValueError(f"cannot tell what {path} is: expected a name ending in {endings}")
-    return max(found, key=lambda known: known.has_suffix(path.name))
+    known = [one for one in _all() if text or not one.text]
+    folders = [f", or a folder of {one.suffixes[0]} files" for one in known if one.folder]
+    return _opening(Path(path), _usual(known) + "".join(folders))
 
 
 def format_to_write(path: str | Path) -> WritableFormat:
@@ -32,14 +35,26 @@ def format_to_write(path: str | Path) -> WritableFormat:
     ValueError
         If no format opens such a path, or the one that does is only read.
     """
-    found = format_of(path)
+    usual = _usual(one for one in _all() if isinstance(one, WritableFormat))
+    found = _opening(Path(path), usual)
     if not isinstance(found, WritableFormat):
-        known = (one.suffixes[0] for one in _all() if isinstance(one, WritableFormat))
         raise ValueError(
             f"{path} cannot be written, as tables of that format are only read; give a name "
-            f"ending in {', '.join(known)}"
+            f"ending in {usual}"
         )
     return found
+
+
+def _opening(path: Path, expected: str) -> TableFormat:
+    found = [known for known in _all() if known.opens(path)]
+    if not found:
+        raise ValueError(f"cannot tell what {path} is: expected a name ending in {expected}")
+    return max(found, key=lambda known: known.has_suffix(path.name))
+
+
+def _usual(known: Iterable[TableFormat]) -> str:
+    """Return the usual suffixes of formats, as a list in words."""
+    return ", ".join(one.suffixes[0] for one in known)
 
 
 def is_table_name(name: str) -> bool:

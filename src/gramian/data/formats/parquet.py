@@ -13,15 +13,16 @@ import pyarrow.parquet as pq
 from ..base import RowSource
 from ..columns import collected
 from ..parquet import ParquetRows
-from ..parquet_files import ParquetFile, belongs, opened, parquet_paths, row_groups
+from ..parquet_files import SUFFIXES, ParquetFile, belongs, opened, parquet_paths, row_groups
 from .base import BatchWriter, WritableFormat, formats
 
 
 @formats.register("parquet")
 class Parquet(WritableFormat):
-    """A ``.parquet`` file, or any folder, of which the ``*.parquet`` files are read."""
+    """A ``.parquet`` or ``.pq`` file, or any folder, of which the files of these names are read."""
 
-    suffixes = (".parquet", ".pq")
+    suffixes = SUFFIXES
+    folder = True
 
     def opens(self, path: Path) -> bool:
         """Return whether a path is a folder or has the name of such a file."""

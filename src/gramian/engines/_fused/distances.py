@@ -1,4 +1,4 @@
-"""Distances in fused tiles, computed so that float32 keeps the digits of an entry."""
+"""The choice, for fused tiles, of a way to compute distances that keeps the digits of an entry."""
 
 from __future__ import annotations
 
