@@ -46,7 +46,8 @@ ALWAYS = (
 COMPILED = [
     name
     for name in kernels.names()
-    if compiled_tiles() and NativeEngine().covers(kernels.make(name), dtype=torch.float32, sparse=False)
+    if compiled_tiles()
+    and NativeEngine().covers(kernels.make(name), dtype=torch.float32, sparse=False)
 ]
 
 
