@@ -16,18 +16,13 @@ import torch
 # Read when triton is imported: without a GPU, its programs are interpreted.
 os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
 
-LAST_TEST = pytest.StashKey[str]()
-
 # gramian is imported after this file, and its functions are decorated then
 jaxtyping.jaxtyped = first_calls.sparing(jaxtyping.jaxtyped)
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check the first calls again when another test begins."""
-    name = item.nodeid.partition("[")[0]
-    if name != item.config.stash.get(LAST_TEST, ""):
-        item.config.stash[LAST_TEST] = name
-        first_calls.seen.clear()
+def pytest_runtest_setup() -> None:
+    """Check the first calls again in each case of each test, in whichever process it runs."""
+    first_calls.seen.clear()
 
 
 def pytest_configure() -> None:

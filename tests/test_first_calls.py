@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import first_calls
 import jaxtyping
@@ -33,6 +34,34 @@ def test_first_calls_are_checked_and_others_are_not():
             width(WRONG)
     assert width(WRONG) == 3
     assert checked()(WRONG) == 3  # made anew, but the same function
+
+
+@pytest.mark.parametrize("case", range(3))
+def test_each_case_checks_first_calls_again(case):
+    width = checked()
+    for _ in range(first_calls.FIRST):
+        with pytest.raises(TypeCheckError, match="width"):
+            width(WRONG)
+
+
+@jaxtyping.jaxtyped(typechecker=beartype)
+@dataclass
+class One:
+    x: Float[Tensor, "n d"]
+
+
+@jaxtyping.jaxtyped(typechecker=beartype)
+@dataclass
+class Other:
+    x: Float[Tensor, "n d"]
+
+
+def test_dataclasses_that_read_alike_are_counted_apart():
+    for kind in (One, Other):
+        for _ in range(first_calls.FIRST):
+            with pytest.raises(TypeCheckError, match=kind.__name__):
+                kind(WRONG)
+        kind(WRONG)
 
 
 def test_what_is_in_the_package_is_checked():

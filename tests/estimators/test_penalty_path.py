@@ -54,9 +54,8 @@ def column(est: Any, name: str) -> list[Any]:
 
 @pytest.mark.usefixtures("unchecked")
 class TestTheChoice:
-    @pytest.mark.slow
     @both
-    @pytest.mark.parametrize("cv", [None, 3])
+    @pytest.mark.parametrize("cv", [None, pytest.param(3, marks=pytest.mark.slow)])
     def test_is_the_level_of_the_smallest_error(self, kind, y, cv):
         est = auto(kind, cv=cv).fit(X, y)
         errors = column(est, "error")

@@ -63,10 +63,19 @@ def test_all_distinct_rows_weigh_what_they_stand_for(name, m):
         assert chosen.coverage == pytest.approx(1)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("name", WEIGHTED)
-@pytest.mark.parametrize("settings", [{"m": 9}, {"penalty": 0.1}], ids=["m", "penalty"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "recursive_rls" else pytest.param(name, marks=pytest.mark.slow)
+        for name in WEIGHTED
+    ],
+)
+@pytest.mark.parametrize(
+    "settings",
+    [{"m": 9}, pytest.param({"penalty": 0.1}, marks=pytest.mark.slow)],
+    ids=["m", "penalty"],
+)
 def test_weights_are_unbiased(name, settings):
     X = repeated(90, 25)
     K = operator(X)

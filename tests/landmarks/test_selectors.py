@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +19,11 @@ from gramian.operators import KernelOperator
 
 SCORED = ["bless", "bless_r", "exact_rls", "recursive_rls", "squeak", "two_pass"]
 GAUSSIAN = kernels.Gaussian(1.0)
+
+
+def slow_but(cheap: str, names: list[str]) -> list[Any]:
+    """Return cases of which all are slow but one, which `make test` runs, too."""
+    return [name if name == cheap else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def points(n: int, d: int = 2) -> Tensor:
@@ -62,9 +68,12 @@ class TestWeights:
             counts.append((1 / J.copies).sum())
         return torch.stack(squares), torch.stack(counts), float(product @ product), len(X)
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("name", ["uniform", *SCORED])
-    @pytest.mark.parametrize("settings", [{"m": 12}, {"penalty": 0.05}], ids=["m", "penalty"])
+    @pytest.mark.parametrize("name", slow_but("two_pass", ["uniform", *SCORED]))
+    @pytest.mark.parametrize(
+        "settings",
+        [{"m": 12}, pytest.param({"penalty": 0.05}, marks=pytest.mark.slow)],
+        ids=["m", "penalty"],
+    )
     def test_unbiased(self, name, settings):
         squares, counts, expected, n = self.draws(name, **settings)
         assert mean_is(squares, expected)
@@ -86,8 +95,7 @@ class TestWeights:
         assert mean_is(squares, expected)
         assert mean_is(counts, n)
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("name", ["bless", "bless_r"])
+    @pytest.mark.parametrize("name", slow_but("bless", ["bless", "bless_r"]))
     def test_unbiased_while_candidates_are_few(self, name):
         X = points(2000)
         K, norm = operator(X), X.square().sum(dim=1)

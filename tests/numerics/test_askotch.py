@@ -79,9 +79,8 @@ def assert_fixed_point(solver, kernel, weighted):
     assert error(result.state.coef, p) < 1e-8
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("solver", [ASkotch, Skotch])
-@pytest.mark.parametrize("blocks", ["fresh", "fixed"])
+@pytest.mark.parametrize("solver", [ASkotch, pytest.param(Skotch, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("blocks", ["fresh", pytest.param("fixed", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
 def test_fixed_point(solver, blocks, block_solver):
     solver = solver(block=60, rank=30, blocks=blocks, block_solver=block_solver)

@@ -27,8 +27,6 @@ from gramian.operators import KernelOperator, TorchEngine
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import Falkon, Solver, State, max_iterations, solve
 
-pytestmark = pytest.mark.slow  # the pretended device
-
 REAL = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if REAL else "meta")
 """The GPU, or the one device whose tensors torch makes without a driver."""
@@ -150,6 +148,7 @@ def pretending(monkeypatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_the_device_refuses_what_a_gpu_refuses():
     there = torch.ones(3).to(DEVICE)
     for wrong in (lambda: there + torch.ones(3), lambda: torch.ones(3)[there > 0]):
@@ -164,7 +163,12 @@ def test_the_device_refuses_what_a_gpu_refuses():
 
 N, M = 90, 12
 CASES = [
-    pytest.param(name, kind, id=f"{name}-{kind.__name__}")
+    pytest.param(
+        name,
+        kind,
+        id=f"{name}-{kind.__name__}",
+        marks=() if name in ("direct", "falkon") else pytest.mark.slow,
+    )
     for name in solvers.names()
     for kind in solvers.make(name).problem_types
 ]
@@ -203,7 +207,7 @@ def solved(solver: Solver[Any, Any], kind: type, where: str, resume: bool = Fals
     return result.state.coef.cpu()
 
 
-@pytest.mark.parametrize("where", ["resident", "streamed"])
+@pytest.mark.parametrize("where", ["resident", pytest.param("streamed", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_each_solver_keeps_its_vectors_there(name, kind, where):
     solver = solvers.make(name)
@@ -211,6 +215,7 @@ def test_each_solver_keeps_its_vectors_there(name, kind, where):
     assert (found - expected).norm() <= 1e-3 * expected.norm()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_variants(name):
     solver = VARIANTS[name]
@@ -219,6 +224,7 @@ def test_variants(name):
     assert (found - expected).norm() <= 1e-3 * expected.norm()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["resident", "streamed"])
 @pytest.mark.parametrize("name", landmarks.names())
 def test_each_selector_works_with_matrices_there(name, where):
@@ -266,6 +272,7 @@ FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:stopped after", "ignore:the smallest penalty")
 class TestEstimators:
     @pytest.mark.parametrize(
@@ -343,6 +350,7 @@ class TestEstimators:
         assert (host.device, host.device_bytes) == ("cpu", 0)
 
 
+@pytest.mark.slow
 class TestPlacement:
     def test_what_fits_where(self):
         size = FitSize(n=1_000_000, d=100, t=1, m=1000, itemsize=4, full=False)
