@@ -170,7 +170,7 @@ def test_data_that_had_to_move_are_not_held(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(PlacedData, "place", elsewhere)
     monkeypatch.setattr(PlacedData, "with_landmarks", back)
-    fitted(settings(callbacks=[look]))
+    fitted(settings(callbacks=[look], max_iter=2))
     assert held
     assert not any(held)
 

@@ -38,10 +38,10 @@ def check(options: FitOptions) -> None:
     """Refuse what cannot be right whatever the data are: before the first pass over them."""
     _check_name("kernel", options.kernel, kernels.names())
     _check_name("solver", options.solver, ("auto", *solvers.names()))
-    settings_of(options)
-    choose_engine(options.engine, dtype=torch.float32)
     if options.memory_limit is not None:
         as_bytes(options.memory_limit, "--memory-limit")
+    settings_of(options)
+    choose_engine(options.engine, dtype=torch.float32)
 
 
 def _check_name(option: str, given: str, known: Sequence[str]) -> None:

@@ -176,19 +176,20 @@ class KernelRidgeBase(RowsEstimator):
         return values.numpy()
 
     def _engine_of_prediction(self, rows: RowSource) -> str | Engine:
-        """Return the engine of the fit, or another if it has no tiles for these rows.
+        """Return the engine of the fit, or another if it has no tiles for these rows and centers.
 
-        That is "auto" if "auto" chose it. If it was asked for, torch takes its place for rows of
-        another dtype, on the same device; for sparse rows nothing does, and it is refused.
+        That is "auto" if "auto" chose it. If it was asked for, torch takes its place on the same
+        device for rows of another dtype and for sparse centers, as in the fit; for sparse rows
+        nothing does, and it is refused.
         """
         engine: str | Engine = self.engine_
         if isinstance(engine, str):
             return engine
-        kernel, sparse = self.kernel_, rows.sparse
+        kernel, sparse = self.kernel_, rows.sparse or self.model_.centers.sparse
         dtype = torch.promote_types(rows.dtype, self.model_.centers.dtype)
         if self.engine == "auto":
             return engine if engine.covers(kernel, dtype=dtype, sparse=sparse) else "auto"
-        if not engine.covers(kernel, dtype=torch.float32, sparse=sparse):
+        if not engine.covers(kernel, dtype=torch.float32, sparse=rows.sparse):
             return engine
         return covering(engine, kernel, dtype=dtype, sparse=sparse)
 
