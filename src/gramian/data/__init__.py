@@ -1,4 +1,4 @@
-"""Where the rows live.
+"""Row sources, tables and what is done to rows.
 
 Everything that gramian learns from is a `RowSource`: n rows of d features that may be in memory, in
 a file that is mapped, or in a directory of files larger than memory. Two verbs hide the difference:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path("/")
-"""Where /proc and /sys are; tests have others."""
+"""Folder of /proc and /sys; tests have others."""
 
 
 def machine_memory() -> int:

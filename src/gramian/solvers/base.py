@@ -215,7 +215,7 @@ solvers: Registry[Solver[Any, Any]] = Registry("solver")
 
 @dataclass(frozen=True)
 class Result:
-    """Where a run ended and why.
+    """Outcome of a run: its last state, the reason for which it ended, and its history.
 
     Attributes
     ----------

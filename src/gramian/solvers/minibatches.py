@@ -1,4 +1,4 @@
-"""What solvers with mini-batches share: parts of an epoch, errors of batches, centers, weights."""
+"""Tools of solvers with mini-batches: parts of an epoch, errors of batches, centers, weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a state from a file agrees with the problem: what it says of itself, computed afresh."""
+"""Verification of a state from a file: the residual it states is compared with a fresh one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .base import State
 from .metrics import RESIDUAL
 
 TOLERATED_RATIO = 10.0
-"""How far a residual may be above what was seen of it in the last batches or blocks.
+"""Largest ratio of a residual to what was seen of it in the last batches or blocks.
 
 Measured, over dimensions 1 to 8, penalties 1e-2 to 1e-6 and both precisions: at most 2.6 times
 for blocks, 1.7 for batches.

@@ -1,1 +1,1 @@
-"""What ASkotch is made of: blocks and their inverses, the momentum, and when it goes back."""
+"""Parts of ASkotch: blocks and their inverses, the momentum, and returns to the best state."""

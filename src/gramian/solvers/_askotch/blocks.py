@@ -53,7 +53,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Blocks:
-    """How a solver sees the problem: blocks with their inverses, and gradients on them.
+    """Blocks of a problem, with their inverses, and gradients on them.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class BlockRule(ABC):
-    """How blocks are chosen and what carries the momentum.
+    """Rule by which blocks are drawn and momentum is carried.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""What EigenPro 1, 2 and 3 are made of: settings and states, projections, temporary centers."""
+"""Parts of EigenPro 1, 2 and 3: settings and states, projections, temporary centers."""

@@ -25,7 +25,7 @@ Minibatch = tuple[int, Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Setup:
-    """What the loop of `EigenPro3` reads and never changes, in the symbols of its paper.
+    """Constants of the loop of `EigenPro3`, in the symbols of its paper.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""What SketchySAGA is made of: the penalty, the sketch with its step, and the table."""
+"""Parts of SketchySAGA: the penalty, the sketch with its step, and the table."""

@@ -27,7 +27,7 @@ Rounding of float32 entries in hundreds of steps came to 2e-7 of the right-hand 
 
 @dataclass(frozen=True)
 class Setup:
-    """What the loop of `SketchySAGA` reads and never changes, in the symbols of its paper.
+    """Constants of the loop of `SketchySAGA`, in the symbols of its paper.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ MOST_DAMPINGS_FLOAT32 = 7
 """The same for float32 entries, whose rounding a smaller damping amplifies beyond a step."""
 
 SMOOTHNESS_GROWTH = 7.0
-"""How much the smoothness may grow for a tenth of the damping."""
+"""Largest growth of the smoothness for a tenth of the damping."""
 
 SMOOTHNESS_EPOCHS = 2
 """Epochs: the smoothness is at most the number of their steps."""
