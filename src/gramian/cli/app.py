@@ -29,9 +29,24 @@ Engine = Annotated[
 OUTPUT = "What comes out"
 
 
+def _version(asked: bool) -> bool:
+    if asked:
+        from .. import __version__
+
+        typer.echo(f"gramian {__version__}")
+        raise typer.Exit
+    return asked
+
+
 @app.callback()
 def gramian(
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Say which version this is.", callback=_version, is_eager=True
+        ),
+    ] = False,
 ) -> None:
     """Kernel ridge regression at any size, from tables in Parquet, CSV and other files."""
 
@@ -136,3 +151,16 @@ def convert(
     from .convert import convert as run
 
     show(run(source, target, dtype), as_json)
+
+
+@app.command()
+def sample(
+    name: Annotated[str, typer.Argument(help="california_housing or energy.")],
+    out: Annotated[Path, typer.Argument(help=f"New file, {TABLE}")],
+    part: Annotated[str, typer.Option(help="Rows: all, train or test.")] = "all",
+    as_json: Json = False,
+) -> None:
+    """Write a data set that ships with gramian, to try things on."""
+    from .sample import sample as run
+
+    show(run(name, out, part), as_json)
