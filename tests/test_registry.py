@@ -75,3 +75,9 @@ def test_an_unknown_name_says_what_there_is_and_what_may_be_meant():
 
 def test_registries_are_separate():
     assert "hammer" not in Registry("other")
+
+
+def test_names_that_other_libraries_have_are_answered():
+    registry = Registry[Tool]("tool", {"mallet": "hammer"})
+    with pytest.raises(ValueError, match=r"unknown tool 'Mallet'; known: ; did you mean hammer\?"):
+        registry["Mallet"]

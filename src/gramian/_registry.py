@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from ._checks import did_you_mean
@@ -17,10 +17,13 @@ class Registry(Generic[T]):
     ----------
     kind : str
         What the registered classes are, for error messages.
+    elsewhere : mapping of str to str, optional
+        Names that other libraries have for some of them, for error messages.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, elsewhere: Mapping[str, str] | None = None) -> None:
         self.kind = kind
+        self._elsewhere = {} if elsewhere is None else dict(elsewhere)
         self._classes: dict[str, type[T]] = {}
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
@@ -35,9 +38,14 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> type[T]:
         """Return the class called `name`; ValueError with the nearest names if there is none."""
         if name not in self._classes:
-            known, hint = ", ".join(sorted(self._classes)), did_you_mean(name, self._classes)
-            raise ValueError(f"unknown {self.kind} {name!r}; known: {known}{hint}")
+            known = ", ".join(sorted(self._classes))
+            raise ValueError(f"unknown {self.kind} {name!r}; known: {known}{self.hint(name)}")
         return self._classes[name]
+
+    def hint(self, name: object) -> str:
+        """Return the end of an error: the class that is called so elsewhere, or a near name."""
+        here = self._elsewhere.get(str(name).lower())
+        return did_you_mean(name, self._classes) if here is None else f"; did you mean {here}?"
 
     def make(self, name: str, **parameters: Any) -> T:
         """Return ``cls(**parameters)`` of the class called `name`."""

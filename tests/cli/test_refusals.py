@@ -43,6 +43,7 @@ OPTIONS = {
     "--lengthscale 1,-2,3": "--lengthscale must be positive and finite, not 1,-2,3",
     "--lengthscale long": "--lengthscale is a number,.*or median, not long",
     "--lengthscale 1,2": "2 lengthscales, but X has 3 features",
+    "--kernel rbf": "unknown --kernel 'rbf'; known: .*; did you mean gaussian?",
     "--kernel gausian": "unknown --kernel 'gausian'; known: .*; did you mean gaussian?",
     "--kernel sum": "unknown --kernel 'sum'",
     "--solver falcon": "unknown --solver 'falcon'; known: auto, .*; did you mean falkon?",

@@ -191,6 +191,7 @@ class TestApproximation:
             ({"penalty": 0.0}, "penalty must be positive and finite, not 0.0"),
             ({"X": np.array([[1.0], [np.nan]])}, "NaN"),
             ({"kernel": "gausian"}, "unknown kernel 'gausian'"),
+            ({"kernel": "rbf"}, "did you mean gaussian"),
             ({"method": landmarks.KMeans(2)}, "need landmarks that are rows"),
         ],
     )

@@ -36,15 +36,15 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
 
 def check(options: FitOptions) -> None:
     """Refuse what cannot be right whatever the data are: before the first pass over them."""
-    _check_name("kernel", options.kernel, kernels.names())
-    _check_name("solver", options.solver, ("auto", *solvers.names()))
+    _check_name("kernel", options.kernel, kernels.names(), kernels.hint(options.kernel))
+    names = ("auto", *solvers.names())
+    _check_name("solver", options.solver, names, did_you_mean(options.solver, names))
     if options.memory_limit is not None:
         as_bytes(options.memory_limit, "--memory-limit")
     settings_of(options)
     choose_engine(options.engine, dtype=torch.float32)
 
 
-def _check_name(option: str, given: str, known: Sequence[str]) -> None:
+def _check_name(option: str, given: str, known: Sequence[str], hint: str) -> None:
     if given not in known:
-        hint = did_you_mean(given, known)
         raise ValueError(f"unknown --{option} {given!r}; known: {', '.join(known)}{hint}")

@@ -47,6 +47,7 @@ def kernel(given: KernelLike, lengthscale: Lengthscale) -> Kernel:
     if given not in kernels.names():
         raise ValueError(
             f"unknown kernel {given!r}; known: {', '.join(kernels.names())}, or a kernel object"
+            f"{kernels.hint(given)}"
         )
     return kernels.make(given, lengthscale=lengthscale)
 

@@ -66,6 +66,11 @@ def make(name: str, **parameters: Any) -> Kernel:
     return kernels.make(name, **parameters)
 
 
+def hint(name: object) -> str:
+    """Return the end of an error about an unknown name: "; did you mean gaussian?" for "rbf"."""
+    return kernels.hint(name)
+
+
 def names() -> tuple[str, ...]:
     """Return the names of the elementary kernels."""
     return tuple(name for name in kernels if name not in COMPOSITE)
@@ -87,6 +92,7 @@ __all__ = [
     "Scaled",
     "Sum",
     "from_dict",
+    "hint",
     "make",
     "names",
 ]

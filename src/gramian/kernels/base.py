@@ -174,7 +174,17 @@ class Kernel(ABC):
         }
 
 
-kernels: Registry[Kernel] = Registry("kernel")
+kernels: Registry[Kernel] = Registry(
+    "kernel",
+    {
+        "rbf": "gaussian",
+        "squared_exponential": "gaussian",
+        "exponential": "laplacian",
+        "matern": "matern12, matern32 or matern52",
+        "poly": "polynomial",
+        "rq": "rational_quadratic",
+    },
+)
 
 
 def from_dict(description: Mapping[str, Any]) -> Kernel:
