@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +23,21 @@ def machine_memory() -> int:
 
 
 def _group_limits(root: Path) -> Iterator[int]:
-    """Yield the limit of each control group around this process, versions 2 and 1.
+    """Yield the limit of each control group around this process, versions 2 and 1."""
+    for path in _limit_files(root):
+        with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
+            yield int(path.read_text())
+
+
+@functools.cache
+def _limit_files(root: Path) -> tuple[Path, ...]:
+    """Return the files with limits of the control groups around this process.
 
     In a namespace of its own, as in most containers, a process sees its group as the top one.
     Outside of one, /proc/self/cgroup names the group, and the limits of all above it hold too.
+    Groups are looked up once: that takes as long as a fit of a hundred rows.
     """
+    files: dict[Path, None] = {}
     groups = dict(_groups(root))
     for version, top, mount in _mounts(root):
         group = Path(groups.get(version, "/"))
@@ -37,8 +48,8 @@ def _group_limits(root: Path) -> Iterator[int]:
         folder = root / mount.lstrip("/")
         for part in (".", *below.parts):
             folder /= part
-            with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
-                yield int((folder / name).read_text())
+            files[folder / name] = None
+    return tuple(files)
 
 
 def _groups(root: Path) -> Iterator[tuple[int, str]]:
