@@ -1,1 +1,1 @@
-"""What the benchmarks share: clocks, memory, results, data sets, problems and plots."""
+"""Tools of all benchmarks: clocks, memory, results, data sets, problems and plots."""

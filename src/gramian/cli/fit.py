@@ -124,7 +124,7 @@ def _fitted(training: Training, options: FitOptions, checkpoint: Checkpoint | No
 def _about(
     training: Training, options: FitOptions, fitted: Fitted, seconds: float
 ) -> dict[str, Any]:
-    """Return what is reported, and kept in the model."""
+    """Return the facts that are reported, and kept in the model."""
     n, d = training.train.rows.shape
     return {
         "version": __version__,

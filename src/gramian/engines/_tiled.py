@@ -171,7 +171,7 @@ def _residual(K: Tensor, v: Tensor | None, targets: Tensor | None, rows: slice) 
 
 
 def given(vector: Tensor | None) -> Tensor:
-    """Return what a normal product was given; ValueError if that is neither v nor targets."""
+    """Return v or the targets of a normal product; ValueError if neither is given."""
     if vector is None:
         raise ValueError("normal needs v, targets, or both: without either there is nothing to do")
     return vector

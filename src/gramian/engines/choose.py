@@ -85,7 +85,7 @@ def covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool
 def covering_within(
     engine: Engine, kernel: Kernel, memory_bytes: int, *, dtype: torch.dtype, sparse: bool
 ) -> tuple[Engine, int]:
-    """Return what `covering` does, and the bytes that it may take.
+    """Return the engine of `covering`, and the bytes that it may take.
 
     What limits an engine limits the one that computes in its place: ``memory_bytes`` of a
     `TritonEngine` is unknown to torch on that device.

@@ -58,10 +58,8 @@ def go_on(
         found = chosen(placed.K, settings.landmarks, rng.landmarks)
         landmarks = kept_in_file(found, settings.centers_file)
         problem = problem_of(placed.K, placed.data, landmarks, penalty)
-        centers, index = (
-            centers_on_host(landmarks, data.rows),
-            None if found is None else found.index,
-        )
+        centers = centers_on_host(landmarks, data.rows)
+        index = None if found is None else found.index
         state, earlier = None, []
     else:
         problem = _with_centers(before, placed, penalty)

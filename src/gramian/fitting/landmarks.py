@@ -20,7 +20,7 @@ from .parameters import FileLike, LandmarksLike
 
 
 def chosen(K: KernelOperator, given: LandmarksLike, rng: torch.Generator) -> Landmarks | None:
-    """Return what ``landmarks`` asks for among the rows of K; None if all rows are centers."""
+    """Return the landmarks asked for among the rows of K; None if all rows are centers."""
     selector = resolve.selector(given, K.shape[0], not K.rows.random_access)
     if isinstance(selector, RowSource):
         return given_points(selector, K)

@@ -126,7 +126,7 @@ def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) ->
 
 
 def resident_bytes(rows: RowSource) -> int:
-    """Return what rows take on a device, 0 if they are elsewhere."""
+    """Return the bytes of rows on a device, 0 if they are elsewhere."""
     if not isinstance(rows, ArrayRows) or next(rows.blocks(1))[1].device.type == "cpu":
         return 0
     return rows.shape[0] * rows.shape[1] * rows.dtype.itemsize

@@ -79,7 +79,7 @@ def evaluations(solver: Solver[Any, Any], size: FitSize, iterations: int) -> int
 
 
 def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
-    """Return what a fit to these rows will need.
+    """Return the plan of a fit to these rows.
 
     Parameters
     ----------

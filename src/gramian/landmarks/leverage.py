@@ -66,7 +66,7 @@ class Dictionary:
         return len(self.index)
 
     def weights(self, n: int) -> Float[Tensor, " k"]:
-        """Return what each row stands for as a landmark of n rows, see `Landmarks.weight`."""
+        """Return the weight of each row as a landmark of n rows, see `Landmarks.weight`."""
         return len(self) / (n * self.copies)
 
 

@@ -226,7 +226,7 @@ class KernelOperator(Streaming):
     def _engine_for(
         self, engine: str | Engine, memory_bytes: int, *, derived: bool
     ) -> tuple[Engine, int]:
-        """Return what computes, and the bytes for it."""
+        """Return the engine of this operator, and the bytes for it."""
         kernel, dtype, sparse = self.kernel, self.dtype, self.rows.sparse or self.cols.sparse
         if not derived or isinstance(engine, str):
             chosen = choose_engine(engine, dtype=dtype, kernel=kernel, sparse=sparse)

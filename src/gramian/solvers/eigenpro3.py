@@ -149,7 +149,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         )
 
     def setup(self, problem: NystromProblem, seed: int) -> Setup:
-        """Return what algorithm 2 has before its loop, the step and the projection."""
+        """Return the setup of algorithm 2: its first lines, the step and the projection."""
         K, rng = held_centers(problem.K), torch.Generator().manual_seed(seed)
         (n, p), lam = K.shape, problem.penalty
         omega = relative_weights(problem)

@@ -153,7 +153,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         return s.after(part.done, seen.mse, w, x, Psi, (x + S.ridge.gradient(w)).norm(dim=0))
 
     def setup(self, problem: NystromProblem, seed: int) -> Setup:
-        """Return what algorithm 5 has before its loop: P <- Nystrom, L_P <- get_L, eta."""
+        """Return the setup of algorithm 5: P <- Nystrom, L_P <- get_L, eta."""
         K, omega = held_centers(problem.K), row_weights(problem)
         n, m = K.shape
         ridge = Ridge.build(problem, K, omega, self.ridge)

@@ -75,7 +75,7 @@ class Progress:
         return s.convexity + share * (B.curvature - s.convexity)
 
     def convexity(self, mean: float, iteration: int) -> float:
-        """Return what is taken for the strong convexity, from the mean curvature of the blocks."""
+        """Return the estimate of the strong convexity from the mean curvature of the blocks."""
         return max(mean, (MOMENTUM_HORIZON / (MOMENTUM_HORIZON + self.passes(iteration))) ** 2)
 
     def after(

@@ -92,7 +92,7 @@ class Setup:
 def change_of_rows(
     augment: Augmentation | None, t: int, rng: torch.Generator
 ) -> Callable[[Tensor], Tensor] | None:
-    """Return what augmentation does to rows alone, beside t targets; None if there is none."""
+    """Return the augmentation of rows alone, without t targets; None if there is none."""
     if augment is None:
         return None
     return lambda x: augment(x, x.new_zeros(len(x), t), rng)[0]
