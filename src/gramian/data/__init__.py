@@ -47,13 +47,14 @@ from .check import check_copies, check_finite, check_magnitude
 from .complement import Complement
 from .convert import convert
 from .mapped import gathered, scratch, stored
+from .named import feature_columns, open_rows, table_schema, write_table
 from .parquet import ParquetRows
 from .parts import Select, Subset
 from .rows import as_rows
 from .samples import sample_path
 from .sparse import SparseRows
 from .standardizer import Standardizer
-from .tables import feature_columns, open_rows, table_schema, write_table
+from .tables import MemoryTable, Table, as_table, is_table
 from .targets import read_targets
 from .transform import Cast, Standardized
 
@@ -64,6 +65,7 @@ __all__ = [
     "Batches",
     "Cast",
     "Complement",
+    "MemoryTable",
     "ParquetRows",
     "RowSource",
     "Select",
@@ -72,8 +74,10 @@ __all__ = [
     "Standardized",
     "Standardizer",
     "Subset",
+    "Table",
     "TableRows",
     "as_rows",
+    "as_table",
     "check_copies",
     "check_finite",
     "check_magnitude",
@@ -81,6 +85,7 @@ __all__ = [
     "crop_flip",
     "feature_columns",
     "gathered",
+    "is_table",
     "mixup",
     "noise",
     "open_rows",
