@@ -117,6 +117,12 @@ def evaluate(
     target: Annotated[
         str | None, typer.Option(help="Column with the truth; that of the training by default.")
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this one: rmse, mae, r2; error, accuracy, balanced_accuracy, macro_f1, auc."
+        ),
+    ] = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
@@ -124,7 +130,7 @@ def evaluate(
     """Compare predictions with the truth, and with what a constant would have reached."""
     from .evaluate import evaluate as run
 
-    show(run(model, data, target, memory_limit, engine), as_json)
+    show(run(model, data, target, memory_limit, engine, metric), as_json)
 
 
 @app.command()

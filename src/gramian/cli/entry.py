@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     command = typer.main.get_command(app)
-    with messages_on_stderr(), stoppable() as came:
+    with messages_on_stderr("--json" not in arguments), stoppable() as came:
         try:
             code = command.main(arguments, prog_name="gramian", standalone_mode=False)
         except (KeyboardInterrupt, typer.Abort):

@@ -20,14 +20,15 @@ from ..callbacks.state_file import check_is_checkpoint
 from ..data import check_finite, open_rows
 from ..fitting import Fitted, Generators
 from ..model import KernelModel
-from . import parsing
-from .messages import message
+from . import metrics, parsing, task
+from .held_out import held_out_errors
+from .messages import message, remark
 from .options import FitOptions
 from .outputs import check_outputs
 from .report import Report, to_json
 from .settings import check, settings_of
 from .signals import reason
-from .training import Training, open_training
+from .training import Examples, Training, open_training
 
 
 def fit(
@@ -45,6 +46,8 @@ def fit(
     saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
     with _resumable(checkpoint):
         training = open_training(data, options)
+        remark(task.reason(training.train.y, options))
+        _check_metric(training, options)
         fitting.check_memory(settings_of(options), training.train.rows, training.targets)
         training = _ready(training.holding(), data, options)
         fitted = _fitted(training, options, saved)
@@ -139,7 +142,7 @@ def _about(
         "stop_reason": fitted.reason,
         "seconds": seconds,
         "baseline": _baseline(training),
-        "validation": _validation(training, fitted.history[-1]),
+        "validation": _validation(training, fitted, options.metric),
     }
 
 
@@ -153,11 +156,24 @@ def _baseline(training: Training) -> Any:
     return float(training.train.y.mean(dtype=np.float64))
 
 
-def _validation(training: Training, last: dict[str, Any]) -> dict[str, Any] | None:
+def _check_metric(training: Training, options: FitOptions) -> None:
+    """Refuse a metric of another task, or one without rows to measure it on."""
+    if options.metric is None:
+        return
+    metrics.check(options.metric, "classification" if training.classification else "regression")
+    if training.held_out is None:
+        raise ValueError(
+            "--metric is measured on held-out rows: give --validation, a fraction or a file"
+        )
+
+
+def _validation(training: Training, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
     """Return the error on the held-out rows, beside that of the best constant."""
     if training.held_out is None:
         return None
-    y, n = training.held_out.y, len(training.held_out.y)
+    if metric is not None:
+        return _measured(training, training.held_out, fitted, metric)
+    y, n, last = training.held_out.y, len(training.held_out.y), fitted.history[-1]
     if training.classification:
         wrong = float((y != _baseline(training)).mean())
         return {"rows": n, "error": last["valid_error"], "error_of_majority": wrong}
@@ -166,6 +182,16 @@ def _validation(training: Training, last: dict[str, Any]) -> dict[str, Any] | No
         scale, mean = float(training.target.scale), 0.0
     constant = scale * float(np.sqrt(np.mean(np.square(y - mean, dtype=np.float64))))
     return {"rows": n, "rmse": last["valid_rmse"], "rmse_of_mean": constant}
+
+
+def _measured(training: Training, held: Examples, fitted: Fitted, metric: str) -> dict[str, Any]:
+    """Predict the held-out rows, which are standardised as the model expects them."""
+    y, values = held.y, fitted.model.predict(held.rows, engine=fitted.engine).numpy()
+    if training.target is not None:
+        scale, mean = float(training.target.scale), float(training.target.mean)
+        y, values = scale * y.astype(np.float64) + mean, scale * values + mean
+    classes = fitted.model.classes
+    return held_out_errors(y, values, classes, _baseline(training), metric)
 
 
 def _model(fitted: Fitted, training: Training, about: dict[str, Any]) -> KernelModel:

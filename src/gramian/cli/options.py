@@ -43,6 +43,13 @@ class FitOptions:
         str | None,
         _option(DATA, "Rows held out to measure the error: a fraction of DATA, or another file."),
     ] = None
+    metric: Annotated[
+        str | None,
+        _option(
+            DATA,
+            "What is measured on them, as mae, r2, balanced_accuracy or auc.",
+        ),
+    ] = None
     kernel: Annotated[str, _option(MODEL, "Name of a kernel; `gramian info` lists them.")] = (
         "gaussian"
     )

@@ -33,8 +33,8 @@ from ..fitting.targets import (
     target_tensor,
     training_targets,
 )
-from . import parsing
-from .options import FitOptions, Task
+from . import parsing, task
+from .options import FitOptions
 
 HELD_BYTES = 64 << 20
 """Up to this size, held-out rows of a sequential source are kept in memory."""
@@ -151,7 +151,7 @@ def open_training(data: Path, options: FitOptions) -> Training:
     ignored = () if options.ignore is None else parsing.names(options.ignore)
     columns = feature_columns(data, [options.target, *ignored], options.features)
     whole = _open(data, options.target, columns)
-    classification = _is_classification(whole.y, options)
+    classification = task.is_classification(whole.y, options)
     if not classification:  # a standardised target is in range: say it of that of the file
         y = torch.from_numpy(whole.y[:, None].astype(np.float64))
         check_magnitude(y, torch.float64, f"the target {options.target!r}")
@@ -167,16 +167,6 @@ def _open(path: Path, target: str, columns: Sequence[str]) -> Examples:
     if not columns:
         raise ValueError(f"{path} has no columns to learn from beside the target {target!r}")
     return Examples(open_rows(path, columns), read_targets(path, target))
-
-
-def _is_classification(y: np.ndarray, options: FitOptions) -> bool:
-    words = y.dtype.kind in "Ub"
-    if options.task is Task.REGRESSION and y.dtype.kind == "U":
-        raise ValueError(
-            f"the target {options.target!r} is text, such as {str(y[0])!r}, and a regression "
-            "predicts numbers: leave --task out, or choose another --target"
-        )
-    return words if options.task is Task.AUTO else options.task is Task.CLASSIFICATION
 
 
 def _split(whole: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
