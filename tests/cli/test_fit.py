@@ -206,7 +206,7 @@ def test_too_few_iterations(gramian, train, tmp_path):
     done = gramian("fit", train, "--target", "y", "--landmarks", 20, "--max-iter", 1, *out)
     assert done.code == 0
     assert json.loads(done.out)["stop_reason"] == "max_iterations"
-    assert done.err.startswith("gramian: warning: stopped after max_iter=1")
+    assert done.err.startswith("gramian: warning: stopped after --max-iter 1")
     assert done.err.count("\n") == 1
 
 

@@ -18,7 +18,7 @@ from .._atomic import write_atomically
 from ..callbacks import Checkpoint, ProgressBar, Validate
 from ..callbacks.state_file import check_is_checkpoint
 from ..data import check_finite, open_rows
-from ..fitting import Fitted, Generators
+from ..fitting import Fitted, Generators, TrainingData
 from ..model import KernelModel
 from . import metrics, parsing, task
 from .held_out import held_out_errors
@@ -46,11 +46,13 @@ def fit(
     saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
     with _resumable(checkpoint):
         training = open_training(data, options)
-        remark(task.reason(training.train.y, options))
+        why = task.reason(training.train.y, options)
         _check_metric(training, options)
         fitting.check_memory(settings_of(options), training.train.rows, training.targets)
         training = _ready(training.holding(), data, options)
-        fitted = _fitted(training, options, saved)
+        rows = training.data()
+        remark(why)  # of the task, once nothing is to be refused
+        fitted = _fitted(training, rows, options, saved)
     about = _about(training, options, fitted, time.perf_counter() - start)
     model = _model(fitted, training, about)
     model.save(out)
@@ -104,8 +106,10 @@ def _ready(training: Training, data: Path, options: FitOptions) -> Training:
     return training
 
 
-def _fitted(training: Training, options: FitOptions, checkpoint: Checkpoint | None) -> Fitted:
-    data, held_out = training.data(), training.held_out
+def _fitted(
+    training: Training, data: TrainingData, options: FitOptions, checkpoint: Checkpoint | None
+) -> Fitted:
+    held_out = training.held_out
     callbacks: list[Callable[..., Any]] = []
     if held_out is not None:
         scale = 1.0 if training.target is None else float(training.target.scale)

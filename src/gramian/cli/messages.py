@@ -9,10 +9,15 @@ from contextlib import contextmanager
 
 import typer
 
+from .words import in_options
+
 
 def message(kind: str, text: object) -> None:
-    """Write one line to stderr, such as ``gramian: warning: ...``; no kind for a remark."""
-    words = " ".join(str(text).split())
+    """Write one line to stderr, such as ``gramian: warning: ...``; no kind for a remark.
+
+    What it says of parameters is said of options.
+    """
+    words = in_options(" ".join(str(text).split()))
     typer.echo(f"gramian: {kind}: {words}" if kind else f"gramian: {words}", err=True)
 
 
