@@ -77,6 +77,17 @@ OPTIONS = {
     "--ignore z": "has no column z",
     "--history h.txt": "--history h.txt must end in .json or .csv",
     "--task guess": "'guess' is not one of",
+    "--kernel poly": "unknown --kernel 'poly'; known: .*; did you mean polynomial?",
+    "--kernel cosine": "did you mean linear, of rows divided by their norms?",
+    "--gamma 0.5": r"No such option: --gamma; here it is --lengthscale: .* = \(2 \* gamma\)",
+    "--alpha 1": "No such option: --alpha; here it is --penalty: penalty = alpha / n",
+    "--length-scale 1": "No such option: --length-scale; here it is --lengthscale: a number",
+    "--n-components 9": "No such option: --n-components; here it is --landmarks: the number of",
+    "--random-state 0": "No such option: --random-state; here it is --seed. Try",
+    "--C 1": r"No such option: --C; here it is --penalty: penalty = 1 / \(2 \* n \* C\)",
+    "--max_iter 5": "No such option: --max_iter; here it is --max-iter. Try",
+    "--penality 5": r"No such option: --penality; did you mean --penalty\?",
+    "--drop a": "No such option: --drop; here it is --ignore. Try",
     "--frobnicate 1": "No such option: --frobnicate.*fit --help",
 }
 
@@ -140,7 +151,9 @@ def test_predictions_overwrite_neither_model_nor_data(error, model, fresh, tmp_p
 
 
 def test_no_command_of_that_name(error):
-    assert "No such command 'train'" in error("train")
+    assert "No such command 'train'; did you mean fit?" in error("train")
+    assert "No such command 'predcit'; did you mean predict?" in error("predcit")
+    assert "No such command 'frobnicate'. Try `gramian --help`" in error("frobnicate")
 
 
 def test_missing_option(error, train):

@@ -10,6 +10,7 @@ import typer
 
 from .app import app
 from .messages import message, messages_on_stderr
+from .misspelt import misspelt
 from .signals import stoppable
 
 BAD_INPUT, INTERRUPTED, BUG = 2, 130, 1
@@ -68,4 +69,6 @@ def _usage(error: Exception) -> str | None:
         return None
     context = getattr(error, "ctx", None)
     said = str(error.format_message()).rstrip(".")
-    return said if context is None else f"{said}. Try `{context.command_path} --help`"
+    if context is None:
+        return said
+    return f"{misspelt(error, context) or said}. Try `{context.command_path} --help`"
