@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -67,10 +69,11 @@ def test_programs_get_the_task_in_the_report_only(report, save, tmp_path):
 
 @pytest.mark.parametrize("more", [(), ("--no-standardize",)])
 @pytest.mark.parametrize("metric", ["rmse", "mae", "r2"])
-def test_a_metric_on_held_out_rows(report, train, fresh, tmp_path, metric, more):
+def test_a_metric_on_held_out_rows(gramian, report, train, fresh, tmp_path, metric, more):
     out = tmp_path / "y.model"
-    options = ("--target", "y", "--landmarks", 20, "--out", out, *more)
-    said = report("fit", train, "--validation", fresh, "--metric", metric, *options)["validation"]
+    options = ("--target", "y", "--landmarks", 20, "--out", out, "--json", *more)
+    done = gramian("fit", train, "--validation", fresh, "--metric", metric, *options)
+    said = json.loads(done.out)["validation"]
     found = report("evaluate", out, fresh)
     assert said["rows"] == 17
     assert said[metric] == pytest.approx(found[metric], rel=1e-9)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from .. import __version__, fitting, solvers
 from .._atomic import write_atomically
-from ..callbacks import Checkpoint, ProgressBar, Validate
+from ..callbacks import Checkpoint, Validate
 from ..callbacks.state_file import check_is_checkpoint
 from ..data import check_finite, open_rows
 from ..fitting import Fitted, Generators, TrainingData
@@ -25,6 +24,7 @@ from .held_out import held_out_errors
 from .messages import message, remark
 from .options import FitOptions
 from .outputs import check_outputs
+from .progress import progress
 from .report import Report, to_json
 from .settings import check, settings_of
 from .signals import reason
@@ -44,7 +44,7 @@ def fit(
     check(options)
     _check_files(data, options, out, checkpoint, history)
     saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
-    with _resumable(checkpoint):
+    with _resumable(checkpoint), progress(options.max_iter) as shown:
         training = open_training(data, options)
         why = task.reason(training.train.y, options)
         _check_metric(training, options)
@@ -52,7 +52,7 @@ def fit(
         training = _ready(training.holding(), data, options)
         rows = training.data()
         remark(why)  # of the task, once nothing is to be refused
-        fitted = _fitted(training, rows, options, saved)
+        fitted = _fitted(training, rows, options, saved, shown)
     about = _about(training, options, fitted, time.perf_counter() - start)
     model = _model(fitted, training, about)
     model.save(out)
@@ -107,7 +107,11 @@ def _ready(training: Training, data: Path, options: FitOptions) -> Training:
 
 
 def _fitted(
-    training: Training, data: TrainingData, options: FitOptions, checkpoint: Checkpoint | None
+    training: Training,
+    data: TrainingData,
+    options: FitOptions,
+    checkpoint: Checkpoint | None,
+    shown: Sequence[Callable[..., Any]],
 ) -> Fitted:
     held_out = training.held_out
     callbacks: list[Callable[..., Any]] = []
@@ -118,10 +122,8 @@ def _fitted(
     if checkpoint is not None:
         callbacks.append(checkpoint)
     rng = Generators.seeded(np.random.RandomState(options.seed))
-    with contextlib.ExitStack() as stack:
-        if sys.stderr.isatty():
-            callbacks.append(stack.enter_context(ProgressBar(options.max_iter)))
-        fitted = fitting.fit(settings_of(options, callbacks), data, rng=rng)
+    callbacks.extend(shown)
+    fitted = fitting.fit(settings_of(options, callbacks), data, rng=rng)
     for shortfall in (fitted.end_of_path(), fitted.stalled() or fitted.unfinished()):
         if shortfall is not None:
             message("warning", shortfall)

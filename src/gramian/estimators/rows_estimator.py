@@ -31,7 +31,8 @@ class RowsEstimator(BaseEstimator):
     def __new__(cls, *_args: Any, **given: Any) -> Self:
         """Refuse parameters that there are not, before `__init__` does, with the name of ours."""
         _check_names(cls, given, TypeError)
-        return super().__new__(cls)
+        made: Self = super().__new__(cls)
+        return made
 
     def __sklearn_tags__(self) -> Any:
         """Say that sparse rows are accepted."""

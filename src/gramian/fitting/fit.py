@@ -6,16 +6,18 @@ import logging
 import numbers
 from typing import Any
 
-from ..callbacks import Checkpoint
+from ..callbacks import Checkpoint, announce, stages
 from ..landmarks import Selector
 from ..model import KernelModel
 from ..problems import Problem
 from ..solvers import Solver, State, solve
 from . import resolve
 from .data import TrainingData
+from .diagnosis import diagnosed
 from .fitted import Fitted, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
+from .long_fits import long_fit
 from .parameters import Callbacks, LandmarksLike
 from .placed import PlacedData
 from .settings import FitSettings
@@ -51,10 +53,12 @@ def fit(
     """
     data = data.without_zero_weights()
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
+    _warn(long_fit(settings, data.rows, solver, size))
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
     warm = before is not None and _starts_warm(settings, data, before)
+    announce(settings.callbacks, stages.CHOOSING)
     # nobody else may hold the data as first placed: they may have to leave the device
     begin = start(
         settings,
@@ -65,6 +69,7 @@ def fit(
     K = begin.placed.K
     landmarks = kept_in_file(begin.landmarks, settings.centers_file)
     problem = problem_of(K, begin.placed.data, landmarks, begin.penalty)
+    announce(settings.callbacks, stages.PREPARING)
     result = solve(
         problem,
         begin.solver,
@@ -74,6 +79,7 @@ def fit(
         rng=rng.solver,
     )
     check_not_diverged(result)
+    _warn(diagnosed(problem, result, settings.callbacks, data.coded))
     model = KernelModel(
         K.kernel,
         centers_on_host(landmarks, data.rows),
@@ -92,6 +98,12 @@ def fit(
         path=begin.path,
         path_ended_at_best=begin.ended_at_best,
     )
+
+
+def _warn(text: str | None) -> None:
+    """Log a warning, if there is one: not through `warnings`, as what it says may be as meant."""
+    if text is not None:
+        logger.warning("%s", text)
 
 
 def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> bool:
