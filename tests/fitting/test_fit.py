@@ -32,6 +32,8 @@ def settings(**changes: Any) -> FitSettings:
         "lengthscale": 2.0,
         "penalty": 1e-4,
         "landmarks": 20,
+        "standardize": True,
+        "standardize_target": None,
         "cv": None,
         "solver": "auto",
         "max_iter": 100,
@@ -239,6 +241,7 @@ class TestWhatAFitFellShortOf:
             kernel=Polynomial(0.05, degree=3),
             lengthscale="median",
             landmarks=None,
+            standardize=False,
             penalty=0.2,
             solver="pcg",
         )
