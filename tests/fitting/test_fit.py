@@ -75,6 +75,7 @@ def fitted(given: FitSettings, on: TrainingData | None = None, **more: Any) -> F
     ],
     ids=["falkon", "full", "median", "path", "epochs"],
 )
+@pytest.mark.filterwarnings("ignore:the smallest penalty tried:UserWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_fit_is_that_of_the_estimator(changes: dict[str, Any], dtype: type) -> None:
     est = KernelRidge(
