@@ -85,6 +85,8 @@ def fit(
         result.state.coef.cpu(),
         feature_names=data.feature_names,
         classes=data.classes,
+        encoding=data.encoding,
+        target=data.target,
     )
     return Fitted.of(
         result,

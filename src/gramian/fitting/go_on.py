@@ -78,6 +78,8 @@ def go_on(
         result.state.coef.cpu(),
         feature_names=data.feature_names,
         classes=data.classes,
+        encoding=data.encoding,
+        target=data.target,
     )
     if before is not None:
         asked = replace(asked, landmarks=before.settings.landmarks)

@@ -35,7 +35,8 @@ class Scaling:
     -----
     Means and deviations are weighted: a weight that is a whole number is a repeated row. A feature
     or a target that does not vary becomes zero, so that a constant target is predicted exactly.
-    Sparse rows stay as they are, as counts and shares of words should.
+    Sparse rows stay as they are, as counts and shares of words should, and so do those of an
+    encoding, which has scaled them.
     """
 
     features: Standardizer | None = None
@@ -63,7 +64,7 @@ class Scaling:
             features, targets = before.standardizer, _of_targets(before)
             if len(before.coef.T) == data.targets.shape[1]:
                 return cls(features, targets)
-        elif settings.standardize and not data.rows.sparse:
+        elif settings.standardize and data.encoding is None and not data.rows.sparse:
             features = Standardizer.fit(data.rows, weights=data.weights)
         else:
             features = None

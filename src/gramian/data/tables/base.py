@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from ..base import RowSource
+
 
 class Table(ABC):
     """Named columns of n values each, read as often as one likes.
@@ -65,6 +67,12 @@ class Table(ABC):
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(self.schema.names)
+
+    def rows(self, columns: Sequence[str]) -> RowSource:
+        """Return columns of numbers as rows."""
+        from ..number_rows import NumberRows
+
+        return NumberRows(self, columns)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column, in memory."""
