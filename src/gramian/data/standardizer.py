@@ -87,7 +87,7 @@ class Standardizer:
                 moments.add(block.cpu(), None if weights is None else weights[part])
         check.finish()
         mean, scale, constant = moments.finish(torch.finfo(rows.dtype).eps)
-        _check_range(scale, rows.feature_names)
+        check_range(scale, rows.feature_names)
         columns = tuple(torch.nonzero(constant).ravel().tolist())
         return cls(mean, torch.where(constant, 1.0, scale), columns)
 
@@ -171,7 +171,8 @@ class _Moments:
         return mean, scale, scale <= eps * mean.abs()
 
 
-def _check_range(scale: Tensor, names: tuple[str, ...] | None) -> None:
+def check_range(scale: Tensor, names: tuple[str, ...] | None) -> None:
+    """Refuse columns whose scale overflowed: ValueError, by name."""
     bad = torch.nonzero(~torch.isfinite(scale)).ravel()
     if len(bad):
         column = int(bad[0])
