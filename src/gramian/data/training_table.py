@@ -105,7 +105,7 @@ def _features(
 
 
 def check_no_copy(table: Table, columns: Sequence[str], y: np.ndarray) -> None:
-    """Refuse a column that equals a target in every row; reads no further than to the row that tells.
+    """Refuse a column that equals a target in every row; reads on only while one does.
 
     Parameters
     ----------
@@ -130,8 +130,8 @@ def check_no_copy(table: Table, columns: Sequence[str], y: np.ndarray) -> None:
         start = stop
     if pairs:
         raise ValueError(
-            f"{table.where}: column '{pairs[0][0]}' equals the target in every row, so that a model "
-            "would learn to copy it; leave it out (columns=[...], on the command line --drop)"
+            f"{table.where}: column '{pairs[0][0]}' equals the target in every row, so that a "
+            "model would learn to copy it; leave it out (columns=[...], on the command line --drop)"
         )
 
 
@@ -142,7 +142,7 @@ def _equal(column: pa.Array, y: np.ndarray) -> bool:
     if column.null_count or text != (y.dtype.kind in "UO"):
         return False
     if text:
-        return column.cast(pa.large_string()).to_pylist() == y.tolist()
+        return bool(column.cast(pa.large_string()).to_pylist() == y.tolist())
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         return False
     column = column.cast(pa.uint8()) if pa.types.is_boolean(kind) else column.cast(kind)

@@ -80,9 +80,7 @@ def table_data(
     return data, replace(settings, memory_limit=max(1, settings.limit - held))
 
 
-def _kept(
-    keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None
-) -> Tensor | None:
+def _kept(keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None) -> Tensor | None:
     """Return the numbers of the rows that count, increasing; None if all do."""
     counts = keep
     if weights is not None:

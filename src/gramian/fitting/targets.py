@@ -62,6 +62,13 @@ def coded_data(
     return TrainingData(rows, codes, weights, labels_of(classes), feature_names)
 
 
+def as_labels(y: np.ndarray) -> np.ndarray:
+    """Return texts that NumPy holds as objects as its own texts; else the same."""
+    if y.dtype.kind == "O" and all(isinstance(v, str) for v in y.flat):
+        return y.astype(str)
+    return y
+
+
 def labels_of(classes: np.ndarray) -> tuple[Label, ...]:
     """Return the labels of classes as Python's texts, numbers or booleans."""
     return tuple(label.item() for label in classes)
