@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._checks import as_bytes
-from ..data import read_targets
+from ..data import as_table, target_column
+from ..data.columns import check_columns
 from ..model import KernelModel
 from .open_for_model import open_for_model
 from .report import Report
@@ -20,9 +21,11 @@ def evaluate(model: Path, data: Path, target: str | None, memory_limit: str, eng
     name = target or loaded.info.get("target")
     if name is None:
         raise ValueError(f"{model} does not say what it predicts: give --target")
-    y = read_targets(data, name)
+    table = as_table(data)
+    check_columns(table.where, table.names, [name])
+    y = target_column(table, [name])
     _check_kind(y, name, loaded)
-    rows = open_for_model(loaded, data, name)
+    rows = open_for_model(loaded, table, name)
     settings: dict[str, Any] = {
         "engine": engine,
         "memory_bytes": as_bytes(memory_limit, "--memory-limit"),

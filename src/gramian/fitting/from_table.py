@@ -9,12 +9,20 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ..data import Encoding, FittedEncoding, RowSource, Subset, TrainingTable, as_rows
+from ..data import (
+    Encoding,
+    FittedEncoding,
+    RowSource,
+    Subset,
+    TrainingTable,
+    as_rows,
+    check_magnitude,
+)
 from .data import TrainingData
 from .generators import Generators
 from .machine import machine_memory
 from .settings import FitSettings
-from .targets import class_codes, labels_of, training_targets
+from .targets import class_codes, labels_of, target_tensor
 
 MEMORY_SHARE = 8
 """Rows of a table are held in memory if they take no more than one in so many bytes of it."""
@@ -66,12 +74,15 @@ def table_data(
         rows = Subset(rows, index)
     rows, held = _in_memory(rows, settings.limit)
     labels = None if classes is None else labels_of(classes)
+    targets = _targets(y, classes, rows.dtype)
+    if classes is None:
+        check_magnitude(targets, torch.float64 if settings.scales_targets else rows.dtype)
     data = TrainingData(
         rows,
-        _targets(y, classes, rows.dtype),
+        targets,
         weights if index is None else kept,
         labels,
-        rows.feature_names,
+        rows.feature_names if given.table.named else None,
         encoding=None if found.encoding.plain else found.encoding,
         target=given.target,
     )
@@ -102,7 +113,7 @@ def _encoding(
         keep[index.numpy()] = True
     if classes is not None:  # rows that do not count may have labels that are no class
         y = np.where(keep, y, classes[0])
-    targets = _targets(y, classes, torch.float64).double()
+    targets = _targets(y, classes, torch.float64)
     return Encoding.fit(
         given.table,
         given.columns,
@@ -114,7 +125,7 @@ def _encoding(
 
 
 def _targets(y: np.ndarray, classes: np.ndarray | None, dtype: torch.dtype) -> Tensor:
-    return training_targets(y, dtype) if classes is None else class_codes(y, classes, dtype)
+    return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
 
 
 def _rows(given: TrainingTable, found: FittedEncoding) -> RowSource:

@@ -22,6 +22,8 @@ class Table(ABC):
         Names, which differ from each other, and Arrow types, which every value has.
     num_rows : int
         n, at least one.
+    named : bool
+        False if columns have numbers only, as in a matrix.
     random_access : bool
         False if `take` costs a pass over the table.
     """
@@ -29,6 +31,7 @@ class Table(ABC):
     where: str
     schema: pa.Schema
     num_rows: int
+    named: bool = True
     random_access: bool = True
 
     @abstractmethod
