@@ -131,7 +131,7 @@ class _Moments:
     """
 
     def __init__(self, d: int) -> None:
-        self.n: float = 0
+        self.n: float | Tensor = 0
         self.origin = torch.zeros(d, dtype=torch.float64)
         self.mean = torch.zeros(d, dtype=torch.float64)
         self.squares = torch.zeros(d, dtype=torch.float64)
@@ -148,10 +148,10 @@ class _Moments:
     def _merge(self, x: Tensor, weights: Tensor | None) -> None:
         """Merge moments: eq. (2.1) of the source, with a weight for the number of rows."""
         if weights is None:
-            b: float = len(x)
+            b: float | Tensor = len(x)
             mean = x.mean(dim=0)
         else:
-            b = float(weights.sum())
+            b = weights.sum(dim=0)
             mean = (x * weights).sum(dim=0) / b
         delta = mean - self.mean
         squares = x.sub_(mean).square_()

@@ -188,7 +188,7 @@ def _watched(
                 start += 1
         n += len(matrix)
         if columns:
-            moments.add(torch.from_numpy(matrix))
+            moments.add_with_gaps(torch.from_numpy(matrix))
             here = np.flatnonzero(np.isin(seen.part.rows, drawn, assume_unique=True))
             sample[taken : taken + len(here)] = matrix[here]
             taken += len(here)

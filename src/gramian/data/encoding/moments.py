@@ -46,33 +46,31 @@ class Moments(_Moments):
     Where nothing is NaN all steps are those of `Standardizer.fit`, to the last bit.
     """
 
-    def __init__(self, d: int) -> None:
-        super().__init__(d)
-        self.seen = torch.zeros(d, dtype=torch.float64)
+    @property
+    def seen(self) -> Tensor:
+        """Numbers of each column that are not NaN."""
+        return torch.as_tensor(self.n, dtype=torch.float64).expand(len(self.mean))
 
-    def add(self, block: Float[Tensor, "b d"]) -> None:
+    def add_with_gaps(self, block: Float[Tensor, "b d"]) -> None:
         """Merge a block of finite numbers and NaN."""
         fresh = self.seen == 0
         if bool(fresh.any()):
             self.origin = torch.where(fresh, _first(block), self.origin)
         for strip in block.split(max(1, _STRIP_NUMBERS // block.shape[1])):
-            self._merge(strip - self.origin)
+            self._merge_with_gaps(strip - self.origin)
 
-    def _merge(self, x: Tensor) -> None:
-        gaps = x.isnan()
-        if bool(gaps.any()):
-            b = (~gaps).sum(dim=0).double()
-            mean = x.nansum(dim=0) / b.clamp(min=1)
-            x = torch.where(gaps, mean, x)
-        else:
-            b = torch.full_like(self.seen, len(x))
-            mean = x.mean(dim=0)
-        delta = mean - self.mean
-        self.squares += x.sub_(mean).square_().sum(dim=0)
-        total = (self.seen + b).clamp(min=1)
-        self.squares += delta**2 * (self.seen * b / total)
-        self.seen += b
-        self.mean += delta * (b / total)
+    def _merge_with_gaps(self, x: Tensor) -> None:
+        there = ~x.isnan()
+        if not isinstance(self.n, Tensor) and bool(there.all()):
+            self._merge(x, None)
+            return
+        mean, squares = self.mean.clone(), self.squares.clone()
+        weights = there.double()
+        self.n = self.seen.clone()
+        self._merge(x.nan_to_num(nan=0.0), weights)
+        some = there.any(dim=0)  # the others have met 0 / 0
+        self.mean = torch.where(some, self.mean, mean)
+        self.squares = torch.where(some, self.squares, squares)
 
     def filled(self, fill: Tensor, n: int) -> tuple[Tensor, Tensor]:
         """Return mean and scale of n rows, those without a value being `fill`."""
