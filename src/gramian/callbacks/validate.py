@@ -31,8 +31,8 @@ class Validate:
     coded : bool, default=False
         Whether `y` holds class codes: the fraction of rows whose largest value (for one target:
         whose sign) is at the wrong place is then added as ``valid_error``.
-    scale : float, default=1
-        Unit of the targets, where they are standardised: ``valid_rmse`` is multiplied by it.
+    scale : float or Tensor of shape (t,), default=1
+        Units of the targets, where they are standardised: errors are multiplied by them.
 
     Notes
     -----
@@ -43,7 +43,7 @@ class Validate:
     y: Any
     every: int = 1
     coded: bool = False
-    scale: int | float = 1.0
+    scale: Any = 1.0
 
     def __post_init__(self) -> None:
         as_count(self.every, "every")
@@ -66,7 +66,8 @@ class Validate:
                 f"but y of shape {tuple(y.shape)}"
             )
         y = y.reshape(predicted.shape)
-        state.metrics["valid_rmse"] = self.scale * float((predicted - y).square().mean().sqrt())
+        error = (predicted - y) * self.scale
+        state.metrics["valid_rmse"] = float(error.square().mean().sqrt())
         if self.coded:
             state.metrics["valid_error"] = _error(predicted, y)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from .._checks import as_bytes
-from ..data import read_targets
+from ..data import as_table, target_column
+from ..data.columns import check_columns
 from ..model import KernelModel
 from . import metrics
 from .confusion import confusion
@@ -32,9 +33,11 @@ def evaluate(
     name = target or loaded.info.get("target")
     if name is None:
         raise ValueError(f"{model} does not say what it predicts: give --target")
-    y = read_targets(data, name)
+    table = as_table(data)
+    check_columns(table.where, table.names, [name])
+    y = target_column(table, [name])
     _check_kind(y, name, loaded)
-    rows = open_for_model(loaded, data, name)
+    rows = open_for_model(loaded, table, name)
     memory = as_bytes(memory_limit, "--memory-limit")
     values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()
     if not classification and values.shape[1] > 1:
@@ -47,8 +50,8 @@ def evaluate(
     remark = {"remark": "; ".join(metrics.remarks(answers)) or None}
     if metric is not None:
         return {**about, **metrics.measured(answers, constant, [metric]), **remark}
-    table = {"confusion": confusion(answers)} if classification else {}
-    return {**about, **metrics.measured(answers, constant), **remark, **table}
+    mistakes = {"confusion": confusion(answers)} if classification else {}
+    return {**about, **metrics.measured(answers, constant), **remark, **mistakes}
 
 
 def _check_kind(y: np.ndarray, name: str, model: KernelModel) -> None:

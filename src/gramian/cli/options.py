@@ -35,7 +35,9 @@ class FitOptions:
     features: Annotated[
         str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
     ] = None
-    ignore: Annotated[str | None, _option(DATA, "Columns to leave out, as a,b,c.")] = None
+    drop: Annotated[
+        str | None, _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore")
+    ] = None
     task: Annotated[
         Task, _option(DATA, "auto: classification if the target is text or boolean.")
     ] = Task.AUTO
@@ -87,8 +89,8 @@ class FitOptions:
     seed: Annotated[int, _option(WORK, "For random landmarks and held-out rows.")] = 0
 
     def __post_init__(self) -> None:
-        if self.features is not None and self.ignore is not None:
-            raise ValueError("--features and --ignore are two ways to say the same: give one")
+        if self.features is not None and self.drop is not None:
+            raise ValueError("--features and --drop are two ways to say the same: give one")
         parsing.penalty(self.penalty)
         if self.max_iter < 1:
             raise ValueError(f"--max-iter must be at least 1, not {self.max_iter}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from .._checks import as_bytes
-from ..data import write_table
+from ..data import as_table, write_table
 from ..data.formats import format_to_write
 from ..model import KernelModel
 from .open_for_model import open_for_model
@@ -22,7 +22,7 @@ def predict(model: Path, data: Path, out: Path, memory_limit: str, engine: str) 
     check_outputs({"out": out}, [model, data])
     format_to_write(out)  # refuses a name that says no such format, before any work
     loaded = KernelModel.load(model)
-    rows = open_for_model(loaded, data)
+    rows = open_for_model(loaded, as_table(data))
     memory = as_bytes(memory_limit, "--memory-limit")
     if loaded.classes is None:
         values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()

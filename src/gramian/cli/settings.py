@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import kernels, solvers
 from .._checks import as_bytes, did_you_mean
-from ..fitting import FitSettings
+from ..fitting import FitSettings, Generators
 from ..operators import choose_engine
 from . import parsing
 from .options import FitOptions
@@ -22,6 +23,8 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         lengthscale="median",
         penalty=parsing.penalty(options.penalty),
         landmarks=parsing.landmarks(options.landmarks),
+        standardize=options.standardize,
+        standardize_target=None,
         cv=None,
         solver=options.solver,
         max_iter=options.max_iter,
@@ -32,6 +35,11 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         warm_start=False,
         centers_file=None,
     )
+
+
+def generators(options: FitOptions) -> Generators:
+    """Return the generators of a fit, as those of an estimator with this ``random_state``."""
+    return Generators.seeded(np.random.RandomState(options.seed))
 
 
 def check(options: FitOptions) -> None:

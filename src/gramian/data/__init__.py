@@ -46,8 +46,10 @@ from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
 from .complement import Complement
 from .convert import convert
+from .encoding import EncodedRows, Encoding, FittedEncoding
 from .mapped import gathered, scratch, stored
 from .named import feature_columns, open_rows, table_schema, write_table
+from .number_rows import NumberRows
 from .parquet import ParquetRows
 from .parts import Select, Subset
 from .rows import as_rows
@@ -55,7 +57,8 @@ from .samples import sample_path
 from .sparse import SparseRows
 from .standardizer import Standardizer
 from .tables import MemoryTable, Table, as_table, is_table
-from .targets import read_targets
+from .targets import read_targets, target_column
+from .training_table import TrainingTable
 from .transform import Cast, Standardized
 
 __all__ = [
@@ -65,7 +68,11 @@ __all__ = [
     "Batches",
     "Cast",
     "Complement",
+    "EncodedRows",
+    "Encoding",
+    "FittedEncoding",
     "MemoryTable",
+    "NumberRows",
     "ParquetRows",
     "RowSource",
     "Select",
@@ -76,6 +83,7 @@ __all__ = [
     "Subset",
     "Table",
     "TableRows",
+    "TrainingTable",
     "as_rows",
     "as_table",
     "check_copies",
@@ -94,5 +102,6 @@ __all__ = [
     "scratch",
     "stored",
     "table_schema",
+    "target_column",
     "write_table",
 ]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .columns import check_columns
+from .columns import check_columns, collected
 from .formats import format_of
+from .tables import Table
 
 
 def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
@@ -45,6 +46,32 @@ def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
     text = [n for n, part in zip(names, parts, strict=True) if part.dtype.kind == "U"]
     if text and len(parts) > 1:
         raise TypeError(f"{path}: with several targets all must be numbers, not {', '.join(text)}")
+    return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
+
+
+def target_column(table: Table, names: Sequence[str]) -> np.ndarray:
+    """Return the values of columns that are to be predicted; see `read_targets`.
+
+    Parameters
+    ----------
+    table : Table of n rows
+    names : sequence of str
+        Columns that the table has.
+
+    Returns
+    -------
+    ndarray of shape (n,), or (n, t) for t > 1 columns
+    """
+    where = Path(table.where)
+    parts = [
+        _checked(collected(table.column(name).chunks, where, name, len(table)), where, name)
+        for name in names
+    ]
+    text = [n for n, part in zip(names, parts, strict=True) if part.dtype.kind == "U"]
+    if text and len(parts) > 1:
+        raise TypeError(
+            f"{table.where}: with several targets all must be numbers, not {', '.join(text)}"
+        )
     return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
 
 

@@ -7,12 +7,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..fitting import TrainingData
+from ..fitting import TrainingData, table_data
 from ..fitting.targets import target_tensor, training_targets
-from . import inputs
-from .arguments import RowsLike, TargetsLike, Weights
+from . import inputs, tables
+from .arguments import Columns, RowsLike, TargetsLike, Weights
 from .kernel_ridge import KernelRidgeBase, solver_streams, warn_of
 
 
@@ -124,17 +125,27 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     True
     """
 
-    def fit(self, X: RowsLike, y: TargetsLike, sample_weight: Weights = None) -> KernelRidge:
+    def fit(
+        self,
+        X: RowsLike,
+        y: TargetsLike,
+        sample_weight: Weights = None,
+        *,
+        columns: Columns = None,
+    ) -> KernelRidge:
         """Fit the model.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
-            n rows of d features. A path: a ``.npy`` file, or a Parquet file or directory with
-            numeric columns, streamed and never loaded whole.
-        y : array-like of shape (n,) or (n, t)
+            n rows of d features; or a table: a path, or a frame of pandas, polars, Arrow, DuckDB.
+            Columns of a table that are no numbers, or have gaps, are encoded, see `TableEncoder`.
+        y : str, tuple of str, or array-like of shape (n,) or (n, t)
+            The name of a column of X, names of t columns, or values.
         sample_weight : array-like of shape (n,), optional
             A weight that is a whole number is a repeated row.
+        columns : sequence of str, optional
+            Columns of a table to learn from; all but the target by default.
 
         Returns
         -------
@@ -149,21 +160,44 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
             number of a target, unless it is 0, is not between 1e-140 and 1e140 in size (1e-25 and
             1e25 with float32 rows).
         """
-        settings = self._settings()
+        settings, rng = self._settings(), self._generators()
         with self._all_or_nothing():
-            rows, y = inputs.training_rows(self, X, y, y_numeric=True)
-            weights = inputs.weight_tensor(sample_weight, len(rows))
+            self._by_name = tables.is_by_name(X, y, columns)
+            if self._by_name:
+                table = tables.opened(self, X, y, columns)
+                tables.check_numbers(table)
+                weights, y = inputs.weight_tensor(sample_weight, len(table.y)), table.y
+                data, settings = table_data(table, settings, rng, weights=weights)
+            else:
+                rows, y = inputs.training_rows(self, X, y, y_numeric=True)
+                weights = inputs.weight_tensor(sample_weight, len(rows))
+                targets = training_targets(y, rows.dtype)
+                data = TrainingData(rows, targets, weights, feature_names=self._names())
 
             def encode(values: ArrayLike) -> Tensor:
-                return target_tensor(values, rows.dtype)
+                return target_tensor(values, data.rows.dtype)
 
-            targets = training_targets(y, rows.dtype)
-            data = TrainingData(rows, targets, weights, feature_names=self._names())
-            fitted = self._fit(settings, data, encode)
+            fitted = self._fit(settings, data, encode, rng)
             self._one_dimensional = np.ndim(y) == 1
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
         return self
+
+    def score(
+        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
+    ) -> float:
+        """Return R2 of the predictions.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : as in `fit`, optional
+            By default the column of X that was the target.
+        sample_weight : array-like of shape (n,), optional
+        """
+        check_is_fitted(self)
+        X, y = tables.with_truth(self.model_, X, y)
+        return float(super().score(X, y, sample_weight))
 
     @available_if(solver_streams)  # type: ignore[untyped-decorator]
     def partial_fit(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from .data import TrainingData
 from .fit import fit
 from .fitted import Fitted
+from .from_table import table_data
 from .generators import Generators
 from .go_on import can_go_on, go_on
 from .machine import machine_memory
@@ -28,4 +29,5 @@ __all__ = [
     "go_on",
     "machine_memory",
     "plan",
+    "table_data",
 ]

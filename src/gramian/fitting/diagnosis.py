@@ -63,7 +63,7 @@ def diagnosed(problem: Problem, result: Result, callbacks: Callbacks, coded: boo
         y = torch.as_tensor(held[0].y, dtype=torch.float64)
         seen = [row["valid_rmse"] for row in result.history if "valid_rmse" in row]
         mean = problem.targets.mean(dim=0, dtype=torch.float64).cpu()
-        spread = held[0].scale * float((y.reshape(-1, len(mean)) - mean).square().mean().sqrt())
+        spread = float(((y.reshape(-1, len(mean)) - mean) * held[0].scale).square().mean().sqrt())
         r2 = 1 - (seen[-1] / spread) ** 2 if seen and spread > 0 else math.nan
         return weak_fit(r2, f"{len(y):,} held-out rows")
     if not problem.K.rows.random_access:

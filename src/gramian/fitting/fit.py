@@ -20,6 +20,7 @@ from .landmarks import centers_on_host, kept_in_file, problem_of
 from .long_fits import long_fit
 from .parameters import Callbacks, LandmarksLike
 from .placed import PlacedData
+from .scaling import Scaling
 from .settings import FitSettings
 from .start import start, stopping
 
@@ -51,13 +52,17 @@ def fit(
     FloatingPointError
         If the solver diverged.
     """
-    data = data.without_zero_weights()
+    asked, data = settings, data.without_zero_weights()
+    settings = resolve.automatic(settings, len(data.rows))
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
     _warn(long_fit(settings, data.rows, solver, size))
+    warm = before is not None and _starts_warm(asked, data, before)
+    scaling = Scaling.of(settings, data, before.model if before and warm else None)
+    settings = scaling.settings(settings, data.rows)
+    data = scaling.apply(data)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
-    warm = before is not None and _starts_warm(settings, data, before)
     announce(settings.callbacks, stages.CHOOSING)
     # nobody else may hold the data as first placed: they may have to leave the device
     begin = start(
@@ -86,16 +91,18 @@ def fit(
         result.state.coef.cpu(),
         feature_names=data.feature_names,
         classes=data.classes,
+        encoding=data.encoding,
+        target=data.target,
     )
     return Fitted.of(
         result,
-        model,
-        settings,
+        scaling.model(model),
+        asked,
         solver,
         K.engine,
         penalty=begin.penalty,
         index=None if begin.landmarks is None else begin.landmarks.index,
-        path=begin.path,
+        path=scaling.path(begin.path),
         path_ended_at_best=begin.ended_at_best,
     )
 
@@ -112,6 +119,8 @@ def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> b
         bool(settings.warm_start)
         and before.model.centers.shape[1] == data.rows.shape[1]
         and _same_choice(settings.landmarks, before.settings.landmarks)
+        and settings.standardize == before.settings.standardize
+        and settings.scales_targets == before.settings.scales_targets
     )
 
 

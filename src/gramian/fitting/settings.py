@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
+import numpy as np
+
 from .._checks import as_bytes, as_count
 from ..landmarks import PathSelector
 from ..landmarks.base import selectors
@@ -24,6 +26,7 @@ from .parameters import (
     Lengthscale,
     MemoryLimit,
     Number,
+    OptionalFlag,
     Penalty,
     SolverLike,
 )
@@ -48,6 +51,8 @@ class FitSettings:
     lengthscale: Lengthscale
     penalty: Penalty
     landmarks: LandmarksLike
+    standardize: Flag
+    standardize_target: OptionalFlag
     cv: Folds
     solver: SolverLike
     max_iter: Count
@@ -62,6 +67,9 @@ class FitSettings:
         as_count(self.max_iter, "max_iter")
         if not (_is_number(self.tol) and 0 <= self.tol < math.inf):
             raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
+        _check_flag("standardize", self.standardize)
+        if self.standardize_target is not None:
+            _check_flag("standardize_target", self.standardize_target)
         _check_callbacks(self.callbacks)
         if self.memory_limit is not None:
             as_bytes(self.memory_limit)
@@ -79,7 +87,8 @@ class FitSettings:
             raise ValueError(f"cv must be None or a number of folds from 2 on, not {self.cv!r}")
         given = self.landmarks
         kind = selectors[given] if isinstance(given, str) and given in selectors else type(given)
-        if not issubclass(kind, PathSelector):
+        automatic = isinstance(given, str) and given == "auto"
+        if not (automatic or issubclass(kind, PathSelector)):
             raise ValueError(
                 f"penalty='auto' chooses from the path of penalties of BlessR or Bless, and "
                 f"landmarks={given!r} has none; give landmarks='bless_r', "
@@ -102,9 +111,20 @@ class FitSettings:
         return isinstance(self.penalty, str)
 
     @property
+    def scales_targets(self) -> bool:
+        """Whether targets that are numbers are standardised: as the features, unless said."""
+        given = self.standardize_target
+        return bool(self.standardize if given is None else given)
+
+    @property
     def limit(self) -> int | None:
         """``memory_limit`` in bytes, None if it is the machine's."""
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+def _check_flag(name: str, given: object) -> None:
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, not {given!r}")
 
 
 def _check_callbacks(given: object) -> None:

@@ -41,7 +41,10 @@ def as_table(x: Any) -> Table:
         from ..formats import format_of
 
         path = Path(x)
-        return MemoryTable(format_of(path).load(path), str(path))
+        found = format_of(path)
+        table = MemoryTable(found.load(path), str(path))
+        table.named = found.named
+        return table
     if isinstance(x, pa.RecordBatch):
         return MemoryTable(pa.Table.from_batches([x]))
     if isinstance(x, pa.Table):
