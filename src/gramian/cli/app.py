@@ -150,7 +150,7 @@ def convert(
     target: Annotated[Path, typer.Argument(help=f"New file, {TABLE}")],
     dtype: Annotated[
         str, typer.Option(help="For floating-point columns: float32, float64 or keep.")
-    ] = "float32",
+    ] = "keep",
     as_json: Json = False,
 ) -> None:
     """Rewrite a table in another format, a little at a time."""

@@ -22,13 +22,13 @@ def check_columns(path: str | Path, names: Sequence[str], wanted: Sequence[str])
         raise ValueError(f"{path} has several columns named {listed(twice)}: rename them")
 
 
-def collected(parts: Iterable[pa.Array], path: Path, name: str, length: int) -> np.ndarray:
+def collected(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
     """Put the parts of a column together: numbers, booleans or text, none of them missing.
 
     Parameters
     ----------
     parts : iterable of pyarrow.Array
-    path : Path
+    where : str
         The table, for error messages.
     name : str
         The column, likewise.
@@ -40,10 +40,10 @@ def collected(parts: Iterable[pa.Array], path: Path, name: str, length: int) -> 
     -------
     ndarray of shape (length,)
     """
-    chunks = (_values(part, path, name) for part in parts if len(part))
+    chunks = (_values(part, where, name) for part in parts if len(part))
     first = next(chunks, None)
     if first is None:
-        raise ValueError(f"{path} has 0 rows, but at least one is needed")
+        raise ValueError(f"{where} has 0 rows, but at least one is needed")
     if first.dtype.kind == "U":
         return np.concatenate([first, *chunks])
     out = np.empty(length, first.dtype)
@@ -54,14 +54,14 @@ def collected(parts: Iterable[pa.Array], path: Path, name: str, length: int) -> 
     return out
 
 
-def _values(column: pa.Array, path: Path, name: str) -> np.ndarray:
+def _values(column: pa.Array, where: str, name: str) -> np.ndarray:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     values = np.asarray(column.to_pylist(), dtype=str) if text else None
     # what is missing from a text column of a CSV file is no null but an empty text
     if column.null_count or (values is not None and (values == "").any()):
         raise ValueError(
-            f"{path}: the target '{name}' is missing in some rows (empty or null); drop these rows"
+            f"{where}: the target '{name}' is missing in some rows (empty or null); drop these rows"
         )
     if values is not None:
         return values
@@ -69,5 +69,5 @@ def _values(column: pa.Array, path: Path, name: str) -> np.ndarray:
         return to_numpy(column).astype(bool)
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not any(test(kind) for test in tests):
-        raise TypeError(f"{path}: the target '{name}' holds neither numbers nor text, but {kind}")
+        raise TypeError(f"{where}: the target '{name}' holds neither numbers nor text, but {kind}")
     return to_numpy(column)

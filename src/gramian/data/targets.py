@@ -62,7 +62,7 @@ def target_column(table: Table, names: Sequence[str]) -> np.ndarray:
     -------
     ndarray of shape (n,), or (n, t) for t > 1 columns
     """
-    where = Path(table.where)
+    where = table.where
     parts = [
         _checked(collected(table.column(name).chunks, where, name, len(table)), where, name)
         for name in names

@@ -15,14 +15,18 @@ from ..._registry import Registry
 from ..arrow import TableRows
 from ..base import RowSource
 from ..columns import check_columns, collected
+from ..tables.base import Table
+from ..tables.memory import MemoryTable
+
+Column = np.ndarray | pa.Array | pa.ChunkedArray
 
 
 class TableFormat(ABC):
     """Tables in files of one kind, told by the end of their names.
 
     A subclass sets `suffixes` and implements `schema` and `batches`. That is enough for fits,
-    targets, landmarks, `convert` and `predict`: `rows` and `column` load what they need. A format
-    overrides these two where it can map or stream instead. One that can be written is a
+    targets, landmarks, `convert` and `predict`: `table`, `rows` and `column` load what they need. A
+    format overrides these where it can map or stream instead. One that can be written is a
     `WritableFormat`.
 
     Attributes
@@ -53,7 +57,7 @@ class TableFormat(ABC):
         return last.endswith(self.suffixes) and last not in self.suffixes
 
     def is_part(self, path: Path) -> bool:
-        """Return whether a file of a folder that is one table belongs to that table."""
+        """Return whether a file of a folder that is one table, named from there, belongs to it."""
         return False
 
     @abstractmethod
@@ -82,16 +86,18 @@ class TableFormat(ABC):
         ------
         pyarrow.RecordBatch
             With exactly this schema.
-
-        Raises
-        ------
-        pyarrow.ArrowInvalid
-            If `schema` had to guess a type, and a value does not have it: see `widened`.
         """
 
-    def widened(self, path: Path, schema: pa.Schema) -> pa.Schema:
-        """Return types for the same columns that every value has: these, if they are no guess."""
-        return schema
+    def table(self, path: Path, where: str | None = None) -> Table:
+        """Open all columns as a table.
+
+        Parameters
+        ----------
+        path : Path
+        where : str, optional
+            Subject of error messages; the path by default.
+        """
+        return MemoryTable(self.load(path), str(path) if where is None else where)
 
     def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         """Read columns, which are there, into memory; all of them by default."""
@@ -109,7 +115,7 @@ class TableFormat(ABC):
     def column(self, path: Path, name: str) -> np.ndarray:
         """Return the values of one column, which is there; see `collected`."""
         (column,) = self.load(path, [name]).columns
-        return collected(column.chunks, path, name, len(column))
+        return collected(column.chunks, str(path), name, len(column))
 
 
 @runtime_checkable
@@ -143,7 +149,7 @@ class WritableFormat(TableFormat):
             holds them all.
         """
 
-    def write(self, path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    def write(self, path: Path, columns: Mapping[str, Column]) -> None:
         """Write columns of shape (n,) to a new file."""
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
         with closing(self.writer(path, table.schema)) as writer:
