@@ -170,3 +170,13 @@ def sample(
     from .sample import sample as run
 
     show(run(name, out, part), as_json)
+
+
+@app.command()
+def completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh, fish, powershell or pwsh.")],
+) -> None:
+    """Print a script that lets a shell complete: eval "$(gramian completion bash)"."""
+    from .completion import show as run
+
+    run(shell)

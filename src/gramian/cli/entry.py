@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from .app import app
+from .completion import answer_shell
 from .messages import message, messages_on_stderr
 from .misspelt import misspelt
 from .signals import stoppable
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: see `gramian.cli`.
     """
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    answer_shell()
     command = typer.main.get_command(app)
     with messages_on_stderr("--json" not in arguments), stoppable() as came:
         try:
