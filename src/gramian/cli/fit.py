@@ -18,8 +18,9 @@ from .._atomic import write_atomically
 from ..callbacks import Checkpoint, ProgressBar, Validate
 from ..callbacks.state_file import check_is_checkpoint
 from ..data import check_finite, open_rows
-from ..fitting import Fitted, Generators
+from ..fitting import Fitted, Generators, InterruptedFit
 from ..model import KernelModel
+from ..solvers.metrics import VALID_ERROR, VALID_RMSE
 from . import parsing
 from .messages import message
 from .options import FitOptions
@@ -47,13 +48,42 @@ def fit(
         training = open_training(data, options)
         fitting.check_memory(settings_of(options), training.train.rows, training.targets)
         training = _ready(training.holding(), data, options)
-        fitted = _fitted(training, options, saved)
+        try:
+            fitted = _fitted(training, options, saved)
+        except InterruptedFit as error:
+            error.add_note(_saved_anyway(error.fitted, training, options, out, history, start))
+            raise
+    return _saved(fitted, training, options, out, history, start)
+
+
+def _saved(
+    fitted: Fitted,
+    training: Training,
+    options: FitOptions,
+    out: Path,
+    history: Path | None,
+    start: float,
+) -> Report:
+    """Write the model and the history, and report how the fit went."""
+    training = training if fitted.held_out is None else training.without(fitted.held_out)
     about = _about(training, options, fitted, time.perf_counter() - start)
     model = _model(fitted, training, about)
     model.save(out)
     if history is not None:
         write_atomically(history, lambda part: _write_history(part, history, fitted.history))
     return {"model": str(out), **about, "kernel": model.kernel.to_dict()}
+
+
+def _saved_anyway(
+    fitted: Fitted, training: Training, options: FitOptions, out: Path, *more: Any
+) -> str:
+    """Write what an interrupted fit has come to, and return what there is to say about it."""
+    kept = fitted.iteration if fitted.best_iteration is None else fitted.best_iteration
+    try:
+        _saved(fitted, training, options, out, *more)
+    except OSError as error:
+        return f"{out} could not be written: {error.strerror or error}"
+    return f"{out} holds the model of iteration {kept}"
 
 
 def _check_files(
@@ -78,10 +108,11 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
     except KeyboardInterrupt as error:
         why = reason(error)
         with contextlib.suppress(OSError):  # the terminal may be gone
+            kept = "; ".join(getattr(error, "__notes__", []))
+            why = f"{why}; {kept}" if kept else why
             if checkpoint is None:
-                message(
-                    "", f"{why}; nothing is saved. With --checkpoint FILE, a fit can be resumed"
-                )
+                saved = "" if kept else "; nothing is saved"
+                message("", f"{why}{saved}. With --checkpoint FILE, a fit can be resumed")
             elif checkpoint.exists():
                 message("", f"{why}; to go on from {checkpoint}, run the same command again")
             else:
@@ -110,7 +141,7 @@ def _fitted(training: Training, options: FitOptions, checkpoint: Checkpoint | No
         callbacks.append(Validate(held_out.rows, y, coded=data.coded, scale=scale))
     if checkpoint is not None:
         callbacks.append(checkpoint)
-    rng = Generators.seeded(np.random.RandomState(options.seed))
+    rng = Generators.seeded(np.random.RandomState(options.seed), held_out=options.early_stopping)
     with contextlib.ExitStack() as stack:
         if sys.stderr.isatty():
             callbacks.append(stack.enter_context(ProgressBar(options.max_iter)))
@@ -139,7 +170,8 @@ def _about(
         "stop_reason": fitted.reason,
         "seconds": seconds,
         "baseline": _baseline(training),
-        "validation": _validation(training, fitted.history[-1]),
+        "best_iteration": fitted.best_iteration,
+        "validation": _validation(training, fitted),
     }
 
 
@@ -153,19 +185,21 @@ def _baseline(training: Training) -> Any:
     return float(training.train.y.mean(dtype=np.float64))
 
 
-def _validation(training: Training, last: dict[str, Any]) -> dict[str, Any] | None:
+def _validation(training: Training, fitted: Fitted) -> dict[str, Any] | None:
     """Return the error on the held-out rows, beside that of the best constant."""
-    if training.held_out is None:
+    found = fitted.metrics
+    if training.held_out is None or VALID_RMSE not in found:  # interrupted before it was known
         return None
     y, n = training.held_out.y, len(training.held_out.y)
     if training.classification:
         wrong = float((y != _baseline(training)).mean())
-        return {"rows": n, "error": last["valid_error"], "error_of_majority": wrong}
+        return {"rows": n, "error": found[VALID_ERROR], "error_of_majority": wrong}
     scale, mean = 1.0, _baseline(training)
     if training.target is not None:
         scale, mean = float(training.target.scale), 0.0
     constant = scale * float(np.sqrt(np.mean(np.square(y - mean, dtype=np.float64))))
-    return {"rows": n, "rmse": last["valid_rmse"], "rmse_of_mean": constant}
+    unit = 1.0 if fitted.held_out is None else scale  # the fit itself knows standardised targets
+    return {"rows": n, "rmse": unit * found[VALID_RMSE], "rmse_of_mean": constant}
 
 
 def _model(fitted: Fitted, training: Training, about: dict[str, Any]) -> KernelModel:

@@ -22,7 +22,7 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         lengthscale="median",
         penalty=parsing.penalty(options.penalty),
         landmarks=parsing.landmarks(options.landmarks),
-        cv=None,
+        cv=options.cv,
         solver=options.solver,
         max_iter=options.max_iter,
         tol=options.tol,
@@ -31,6 +31,10 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         callbacks=callbacks,
         warm_start=False,
         centers_file=None,
+        early_stopping=options.early_stopping,
+        validation_fraction=0.1,
+        patience=options.patience,
+        time_limit=None if options.time_limit is None else parsing.seconds(options.time_limit),
     )
 
 

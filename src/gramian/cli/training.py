@@ -112,6 +112,11 @@ class Training:
             return self
         return replace(self, held_out=Examples(_in_memory(held.rows), held.y))
 
+    def without(self, index: Tensor) -> Training:
+        """Return the same with some rows held out, by their numbers."""
+        train, held_out = _divided(self.train, index)
+        return replace(self, train=train, held_out=held_out)
+
     def check(self) -> None:
         """Refuse missing values, and a copy of the target. Costs a pass over all rows."""
         check_finite(self.train.rows, targets=self.train.y)
@@ -187,8 +192,12 @@ def _split(whole: Examples, share: float, seed: int) -> tuple[Examples, Examples
             f"--validation {share:g} of {n} rows leaves {n - count} to learn from and {count} to "
             "measure the error"
         )
-    index = spread_rows(n, count, rng=torch.Generator().manual_seed(seed))
-    stays = np.ones(n, dtype=bool)
+    return _divided(whole, spread_rows(n, count, rng=torch.Generator().manual_seed(seed)))
+
+
+def _divided(whole: Examples, index: Tensor) -> tuple[Examples, Examples]:
+    """Return the other rows, and those with these numbers."""
+    stays = np.ones(len(whole.y), dtype=bool)
     stays[index.numpy()] = False
     return (
         Examples(Complement(whole.rows, index), whole.y[stays]),

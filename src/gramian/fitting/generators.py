@@ -18,15 +18,23 @@ class Generators:
         For the sample of the median heuristic, the selector and the solver.
     folds : torch.Generator or None
         For the folds of a path of penalties; None where there is none, as in `go_on`.
+    held_out : torch.Generator or None
+        For the rows that are held out to stop early; None where none are.
     """
 
     kernel: torch.Generator
     landmarks: torch.Generator
     solver: torch.Generator
     folds: torch.Generator | None = None
+    held_out: torch.Generator | None = None
 
     @classmethod
-    def seeded(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
-        """Return generators with seeds that NumPy's draws, as scikit-learn's users give it."""
-        seeds = state.randint(2**31 - 1, size=4 if folds else 3)
+    def seeded(
+        cls, state: np.random.RandomState, *, folds: bool = True, held_out: bool = False
+    ) -> Generators:
+        """Return generators with seeds that NumPy's draws, as scikit-learn's users give it.
+
+        Those of `held_out` are drawn last, after those of `folds`: the others stay what they are.
+        """
+        seeds = state.randint(2**31 - 1, size=5 if held_out else 4 if folds else 3)
         return cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
