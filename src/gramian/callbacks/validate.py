@@ -33,8 +33,8 @@ class Validate:
     coded : bool, default=False
         Whether `y` holds class codes: the fraction of rows whose largest value (for one target:
         whose sign) is at the wrong place is then added as ``valid_error``.
-    scale : float, default=1
-        Unit of the targets, where they are standardised: ``valid_rmse`` is multiplied by it.
+    scale : float or Tensor of shape (t,), default=1
+        Units of the targets, where they are standardised: errors are multiplied by them.
     weights : Tensor of shape (n,), optional
         Weights of the rows, in the mean of the squares and in the share of wrong classes.
 
@@ -47,7 +47,7 @@ class Validate:
     y: Any
     every: int = 1
     coded: bool = False
-    scale: int | float = 1.0
+    scale: Any = 1.0
     weights: Float[Tensor, " _"] | None = None
 
     def __post_init__(self) -> None:
@@ -71,8 +71,8 @@ class Validate:
                 f"but y of shape {tuple(y.shape)}"
             )
         y = y.reshape(predicted.shape)
-        squared = (predicted - y).square().mean(dim=1)
-        state.metrics[VALID_RMSE] = self.scale * math.sqrt(self._mean(squared))
+        squared = ((predicted - y) * self.scale).square().mean(dim=1)
+        state.metrics[VALID_RMSE] = math.sqrt(self._mean(squared))
         if self.coded:
             state.metrics[VALID_ERROR] = self._mean(_wrong(predicted, y).double())
 

@@ -28,6 +28,7 @@ from ..fitting.parameters import (  # noqa: F401  the types of inherited fields 
     Lengthscale,
     MemoryLimit,
     Number,
+    OptionalFlag,
     OptionalNumber,
     Penalty,
     RandomState,

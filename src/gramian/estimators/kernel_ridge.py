@@ -31,6 +31,7 @@ from ..fitting.parameters import (
     Lengthscale,
     MemoryLimit,
     Number,
+    OptionalFlag,
     OptionalNumber,
     Penalty,
     RandomState,
@@ -49,7 +50,9 @@ class KernelRidgeBase(RowsEstimator):
     _: KW_ONLY
     lengthscale: Lengthscale = "median"
     penalty: Penalty = 1e-6
-    landmarks: LandmarksLike = None
+    landmarks: LandmarksLike = "auto"
+    standardize: Flag = True
+    standardize_target: OptionalFlag = None
     cv: Folds = None
     solver: SolverLike = "auto"
     max_iter: Count = 100

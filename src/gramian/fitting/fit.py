@@ -21,9 +21,10 @@ from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
 from .parameters import Callbacks, LandmarksLike
 from .placed import PlacedData
+from .scaling import Scaling
 from .settings import FitSettings
 from .start import start, stopping
-from .watch import Watch
+from .watch import Watch, looking_at
 
 logger = logging.getLogger("gramian")
 
@@ -57,13 +58,18 @@ def fit(
         holds the model until then.
     """
     ends = math.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
-    parts = divide(settings, data, rng)
-    data = parts.train
+    asked, parts = settings, divide(settings, data, rng)
+    data, n = parts.train, len(parts.train.rows)
+    settings = resolve.automatic(settings, n)
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
+    settings = looking_at(settings, parts.held_out, solver, n)
+    warm = before is not None and _starts_warm(asked, data, before)
+    scaling = Scaling.of(settings, data, before.model if before and warm else None)
+    settings = scaling.settings(settings, data.rows)
+    data = scaling.apply(data)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
-    warm = before is not None and _starts_warm(settings, data, before)
     # nobody else may hold the data as first placed: they may have to leave the device
     begin = start(
         settings,
@@ -76,9 +82,8 @@ def fit(
     K = begin.placed.K
     landmarks = kept_in_file(begin.landmarks, settings.centers_file)
     problem = problem_of(K, begin.placed.data, landmarks, begin.penalty)
-    n = len(data.targets)
     state = _saved(settings.callbacks, problem, solver) or _of_shape(begin.state, problem)
-    watch = Watch.of(settings, parts.held_out, begin.solver, n)
+    watch = Watch.of(settings)
 
     def fitted(result: Result) -> Fitted:
         best = watch.kept(problem, result)
@@ -91,13 +96,13 @@ def fit(
         )
         return Fitted.of(
             result,
-            model,
-            settings,
+            scaling.model(model),
+            asked,
             solver,
             K.engine,
             penalty=begin.penalty,
             index=None if begin.landmarks is None else begin.landmarks.index,
-            path=begin.path,
+            path=scaling.path(begin.path),
             path_ended_at_best=begin.ended_at_best,
             best=best,
             held_out=None if parts.held_out is None else parts.held_out.index,
@@ -124,6 +129,8 @@ def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> b
         bool(settings.warm_start)
         and before.model.centers.shape[1] == data.rows.shape[1]
         and _same_choice(settings.landmarks, before.settings.landmarks)
+        and settings.standardize == before.settings.standardize
+        and settings.scales_targets == before.settings.scales_targets
     )
 
 

@@ -19,6 +19,7 @@ from .generators import Generators
 from .landmarks import centers_on_host, chosen, kept_in_file, problem_of
 from .parameters import SolverLike
 from .placed import PlacedData
+from .scaling import Scaling
 from .settings import FitSettings
 
 
@@ -50,7 +51,11 @@ def go_on(
             "partial_fit passes once over the rows and does not stop early; give "
             "early_stopping=False"
         )
-    data = data.without_zero_weights()
+    asked, data = settings, data.without_zero_weights()
+    settings = resolve.automatic(settings, len(data.rows))
+    scaling = Scaling.of(settings, data, None if before is None else before.model)
+    settings = scaling.settings(settings, data.rows)
+    data = scaling.apply(data)
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
     penalty = float(settings.penalty)
     if before is None:
@@ -80,8 +85,17 @@ def go_on(
         feature_names=data.feature_names,
         classes=data.classes,
     )
-    asked = settings if before is None else replace(settings, landmarks=before.settings.landmarks)
-    return Fitted.of(result, model, asked, solver, placed.K.engine, penalty=penalty, index=index)
+    if before is not None:
+        asked = replace(asked, landmarks=before.settings.landmarks)
+    return Fitted.of(
+        result,
+        scaling.model(model),
+        asked,
+        solver,
+        placed.K.engine,
+        penalty=penalty,
+        index=index,
+    )
 
 
 def can_go_on(given: SolverLike) -> bool:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     Count: TypeAlias = int
     Number: TypeAlias = float
     Flag: TypeAlias = bool
+    OptionalFlag: TypeAlias = bool | None
     EngineLike: TypeAlias = str | Engine
     MemoryLimit: TypeAlias = float | str | None
     Callbacks: TypeAlias = Sequence[Callable[..., Any]]
@@ -55,4 +56,4 @@ else:
     KernelLike = Lengthscale = Penalty = LandmarksLike = Folds = SolverLike = Any
     Count = Number = Flag = EngineLike = MemoryLimit = Callbacks = FileLike = Any
     OptionalCount = OptionalKernel = OptionalLengthscale = OptionalNumber = Any
-    RandomState = Starts = Any
+    RandomState = Starts = OptionalFlag = Any

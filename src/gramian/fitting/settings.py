@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
+import numpy as np
+
 from .._checks import as_bytes, as_count, as_positive
 from ..landmarks import PathSelector
 from ..landmarks.base import selectors
@@ -26,6 +28,7 @@ from .parameters import (
     Lengthscale,
     MemoryLimit,
     Number,
+    OptionalFlag,
     OptionalNumber,
     Penalty,
     SolverLike,
@@ -51,6 +54,8 @@ class FitSettings:
     lengthscale: Lengthscale
     penalty: Penalty
     landmarks: LandmarksLike
+    standardize: Flag
+    standardize_target: OptionalFlag
     cv: Folds
     solver: SolverLike
     max_iter: Count
@@ -69,6 +74,9 @@ class FitSettings:
         as_count(self.max_iter, "max_iter")
         if not (_is_number(self.tol) and 0 <= self.tol < math.inf):
             raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
+        _check_flag("standardize", self.standardize)
+        if self.standardize_target is not None:
+            _check_flag("standardize_target", self.standardize_target)
         _check_callbacks(self.callbacks)
         if self.memory_limit is not None:
             as_bytes(self.memory_limit)
@@ -82,8 +90,7 @@ class FitSettings:
             )
 
     def _check_stopping(self) -> None:
-        if self.early_stopping not in (True, False):
-            raise ValueError(f"early_stopping must be True or False, not {self.early_stopping!r}")
+        _check_flag("early_stopping", self.early_stopping)
         share = self.validation_fraction
         if not (_is_number(share) and 0 < share < 1):
             raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
@@ -102,7 +109,8 @@ class FitSettings:
             )
         given = self.landmarks
         kind = selectors[given] if isinstance(given, str) and given in selectors else type(given)
-        if not issubclass(kind, PathSelector):
+        automatic = isinstance(given, str) and given == "auto"
+        if not (automatic or issubclass(kind, PathSelector)):
             raise ValueError(
                 f"penalty='auto' chooses from the path of penalties of BlessR or Bless, and "
                 f"landmarks={given!r} has none; give landmarks='bless_r', "
@@ -130,9 +138,20 @@ class FitSettings:
         return splits.is_splitter(self.cv) or splits.is_pairs(self.cv)
 
     @property
+    def scales_targets(self) -> bool:
+        """Whether targets that are numbers are standardised: as the features, unless said."""
+        given = self.standardize_target
+        return bool(self.standardize if given is None else given)
+
+    @property
     def limit(self) -> int | None:
         """``memory_limit`` in bytes, None if it is the machine's."""
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+def _check_flag(name: str, given: object) -> None:
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, not {given!r}")
 
 
 def _check_callbacks(given: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,32 +35,20 @@ class Watch:
     keep: KeepBest | None = None
 
     @classmethod
-    def of(
-        cls,
-        settings: FitSettings,
-        held: HeldOut | None,
-        solver: Solver[Any, Any],
-        n: int,
-        scale: float = 1.0,
-    ) -> Watch:
-        """Return what the settings ask for in a fit to n rows.
+    def of(cls, settings: FitSettings) -> Watch:
+        """Return what the settings ask for.
 
-        Rows that the fit holds out are looked at after each iteration; of a solver with many
-        iterations in a pass over all pairs, after each pass. To be called once the checkpoints
-        have been read, of which one may have a best state. `scale` is the unit of the targets.
+        To be called once the checkpoints have been read, of which one may have a best state.
         """
         given = list(settings.callbacks)
         if not settings.early_stopping:
             return cls(given)
         looks = [callback for callback in given if isinstance(callback, Validate)]
-        if held is not None:
-            looks = [_look_at(held, max(1, round(solver.iterations_per_pass(n))), scale)]
-        last = looks[-1]
         checkpoints = [callback for callback in given if isinstance(callback, Checkpoint)]
-        keep = KeepBest(settings.patience, last.every, checkpoints)
-        others: list[Callable[..., Any]] = [each for each in given if each not in looks]
+        keep = KeepBest(settings.patience, looks[-1].every, checkpoints)
+        others = [callback for callback in given if not isinstance(callback, Validate)]
         # what the looks find is there when the others are called, and in the checkpoints
-        return cls([*looks, keep, *others], [keep.rule], last, keep)
+        return cls([*looks, keep, *others], [keep.rule], looks[-1], keep)
 
     def kept(self, problem: Problem, result: Result) -> State | None:
         """Return the best state; None if the fit does not stop early.
@@ -78,6 +66,15 @@ class Watch:
         return self.keep.best
 
 
-def _look_at(held: HeldOut, every: int, scale: float) -> Validate:
-    data = held.data
-    return Validate(data.rows, data.targets, every, data.coded, scale, data.weights)
+def looking_at(
+    settings: FitSettings, held: HeldOut | None, solver: Solver[Any, Any], n: int
+) -> FitSettings:
+    """Return settings with a look at the rows that a fit to n rows has held out, if it has.
+
+    After each iteration; of a solver with many in a pass over all pairs, after each pass.
+    """
+    if held is None:
+        return settings
+    data, every = held.data, max(1, round(solver.iterations_per_pass(n)))
+    look = Validate(data.rows, data.targets, every, data.coded, weights=data.weights)
+    return replace(settings, callbacks=[look, *settings.callbacks])

@@ -176,9 +176,13 @@ class Solver(ABC, Generic[P, S]):
         goes on. Here nothing is compared.
         """
 
+    def takes(self, kind: type) -> bool:
+        """Return whether this solver solves problems of a class."""
+        return issubclass(kind, self.problem_types)
+
     def check_type(self, kind: type) -> None:
         """Raise ValueError if this solver does not solve problems of a class."""
-        if not issubclass(kind, self.problem_types):
+        if not self.takes(kind):
             wanted = " or ".join(known.__name__ for known in self.problem_types)
             raise ValueError(
                 f"{type(self).__name__} solves {wanted}, not {kind.__name__}; give landmarks for "
