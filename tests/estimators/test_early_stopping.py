@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import time
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ class TestTheBestState:
         y = np.sin(2 * x[:, 0]) * x[:, 1] + 0.7 * np.random.default_rng(1).standard_normal(2000)
         est = early(solver="askotch", landmarks=None, penalty=1e-10, max_iter=30).fit(x, y)
         looked = [row["iteration"] for row in est.history_ if "valid_rmse" in row]
-        steps = {b - a for a, b in zip(looked, looked[1:], strict=False)}
+        steps = {b - a for a, b in itertools.pairwise(looked)}
         (step,) = steps
         assert step > 1
         assert est.n_iter_ == est.best_iteration_ + 5 * step
@@ -233,8 +234,9 @@ class TestClasses:
     def test_are_held_out_by_their_shares_and_counted(self):
         est = early(KernelRidgeClassifier, **FALKON).fit(X, LABELS)
         rows = held(est)
-        share = [np.mean(LABELS[rows] == c) for c in "abc"]
-        np.testing.assert_allclose(share, [np.mean(LABELS == c) for c in "abc"], atol=1 / 60)
+        counts = np.unique(LABELS[rows], return_counts=True)[1]
+        expected = np.unique(LABELS, return_counts=True)[1] / 5
+        np.testing.assert_allclose(counts, expected, atol=1)
         wrong = float(np.mean(est.predict(X[rows]) != LABELS[rows]))
         assert est.validation_error_ == pytest.approx(wrong)
         pairs = list(zip(errors(est, "valid_error"), errors(est), strict=True))
@@ -341,7 +343,7 @@ class TestWithOtherSettings:
 
     def test_parts_of_the_rows_are_refused(self):
         est = early(solver="eigenpro3", landmarks=20, penalty=0)
-        with pytest.raises(ValueError, match="partial_fit passes once .* early_stopping=False"):
+        with pytest.raises(ValueError, match=r"partial_fit passes once .* early_stopping=False"):
             est.partial_fit(X, Y)
 
     @pytest.mark.parametrize(

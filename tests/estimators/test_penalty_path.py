@@ -18,6 +18,7 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian import landmarks as selectors
 from gramian.callbacks import Checkpoint, Validate
 from gramian.fitting import calibration, held_out, penalty_path
+from gramian.fitting.held_out import Fold
 from gramian.kernels import Gaussian
 from gramian.landmarks import Bless, BlessR, RPCholesky, Uniform
 from gramian.landmarks.base import SizeOrPenalty
@@ -194,15 +195,18 @@ class TestTheSearch:
         start, end = (sum(row["iterations"] for row in one) for one in (rows, cold_rows))
         assert start < end
 
-    def test_errors_are_those_of_the_dense_algebra(self):
+    @pytest.mark.parametrize("apart", [False, True])
+    def test_errors_are_those_of_the_dense_algebra(self, apart):
         search, levels = task(3)
+        if apart:  # as in a series: later rows are tested, some are in neither part
+            fold = Fold(torch.arange(60, N), torch.arange(90, 140))
+            search = replace(search, folds=[fold, *search.folds])
         _, rows = penalty_path.search(search, levels)
         level, row = levels[-1], rows[-1]
         K = Gaussian(1.0)(torch.from_numpy(X), torch.from_numpy(X)).numpy()
         y, j = np.stack([Y, TRUTH], axis=1), level.dictionary.index.numpy()
         for fold, error in zip(search.folds, row["fold_errors"], strict=True):
-            held = fold.left_out
-            train = np.setdiff1d(np.arange(N), held.numpy())
+            held, train = fold.scored, np.setdiff1d(np.arange(N), fold.left_out.numpy())
             A, ridge = K[np.ix_(train, j)], len(train) * level.penalty * K[np.ix_(j, j)]
             coef = np.linalg.lstsq(A.T @ A + ridge, A.T @ y[train], rcond=None)[0]
             difference = K[np.ix_(held.numpy(), j)] @ coef - y[held.numpy()]

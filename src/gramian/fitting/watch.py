@@ -53,12 +53,13 @@ class Watch:
     def kept(self, problem: Problem, result: Result) -> State | None:
         """Return the best state; None if the fit does not stop early.
 
-        The last state is looked at, whether or not it was its turn.
+        The last state is looked at, whether or not it was its turn; not after an interruption,
+        when somebody waits for the end.
         """
         if self.keep is None or self.look is None:
             return None
         state = result.state
-        if VALID_RMSE not in state.metrics and bool(state.coef.isfinite().all()):
+        if VALID_RMSE not in state.metrics and result.reason != "interrupted":
             replace(self.look, every=1)(problem, state)
             self.keep(problem, state)
             self.keep.finish()
