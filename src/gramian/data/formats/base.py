@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from ..columns import check_columns, collected
 from ..tables.base import Table
 from ..tables.memory import MemoryTable
 
-Column = np.ndarray | pa.Array | pa.ChunkedArray
+Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
 
 
 class TableFormat(ABC):

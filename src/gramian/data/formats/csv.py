@@ -27,7 +27,7 @@ class Csv(WritableFormat):
         Of a file that is written, in Arrow's words.
     """
 
-    suffixes = (".csv", ".txt")
+    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".txt")
     text = True
     separator: ClassVar[str] = ","
     compression: ClassVar[str | None] = None
