@@ -47,7 +47,15 @@ from .check import check_copies, check_finite, check_magnitude
 from .complement import Complement
 from .convert import convert
 from .mapped import gathered, scratch, stored
-from .named import feature_columns, open_rows, table_schema, write_table
+from .named import (
+    check_kept,
+    feature_columns,
+    open_rows,
+    split_names,
+    table_schema,
+    write_beside,
+    write_table,
+)
 from .parquet import ParquetRows
 from .parts import Select, Subset
 from .rows import as_rows
@@ -55,7 +63,7 @@ from .samples import sample_path
 from .sparse import SparseRows
 from .standardizer import Standardizer
 from .tables import MemoryTable, Table, as_table, is_table
-from .targets import read_targets
+from .targets import read_targets, target_column
 from .transform import Cast, Standardized
 
 __all__ = [
@@ -80,6 +88,7 @@ __all__ = [
     "as_table",
     "check_copies",
     "check_finite",
+    "check_kept",
     "check_magnitude",
     "convert",
     "crop_flip",
@@ -92,7 +101,10 @@ __all__ = [
     "read_targets",
     "sample_path",
     "scratch",
+    "split_names",
     "stored",
     "table_schema",
+    "target_column",
+    "write_beside",
     "write_table",
 ]

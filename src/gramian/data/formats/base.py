@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..._registry import Registry
 from ..arrow import TableRows
 from ..base import RowSource
-from ..columns import check_columns, collected
+from ..columns import check_columns
 from ..tables.base import Table
 from ..tables.memory import MemoryTable
 
@@ -25,8 +25,8 @@ class TableFormat(ABC):
     """Tables in files of one kind, told by the end of their names.
 
     A subclass sets `suffixes` and implements `schema` and `batches`. That is enough for fits,
-    targets, landmarks, `convert` and `predict`: `table`, `rows` and `column` load what they need. A
-    format overrides these where it can map or stream instead. One that can be written is a
+    targets, landmarks, `convert` and `predict`: `table` and `rows` load what they need. A format
+    overrides these where it can map or stream instead. One that can be written is a
     `WritableFormat`.
 
     Attributes
@@ -111,11 +111,6 @@ class TableFormat(ABC):
         if columns is not None:
             check_columns(path, self.schema(path).names, columns)
         return TableRows(self.load(path, columns), columns)
-
-    def column(self, path: Path, name: str) -> np.ndarray:
-        """Return the values of one column, which is there; see `collected`."""
-        (column,) = self.load(path, [name]).columns
-        return collected(column.chunks, str(path), name, len(column))
 
 
 @runtime_checkable
