@@ -268,10 +268,9 @@ def test_tables_without_columns(refused, error, tmp_path):
     assert "0 columns" in error("convert", tmp_path / "x.parquet", tmp_path / "y.csv")
 
 
-@pytest.mark.parametrize("text", ["\xe9,y\n1,2\n", "a,y\xe9\n1,2\n", "a,y\n\xe9,2\n"])
-def test_texts_in_latin_1(refused, tmp_path, text):
-    (tmp_path / "x.csv").write_text(text, encoding="latin-1")
-    assert_says(refused(data=tmp_path / "x.csv"), r"x\.csv cannot be read as CSV .*UTF-8")
+def test_a_text_that_is_none(refused, tmp_path):
+    (tmp_path / "x.csv").write_bytes(b"PK\3\4 and so\0on")
+    assert_says(refused(data=tmp_path / "x.csv"), r"x\.csv is no text: byte 11 is zero")
 
 
 def test_a_target_that_is_there_twice(refused, tmp_path):
