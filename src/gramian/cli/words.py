@@ -22,6 +22,9 @@ OPTIONS = {
     "memory_limit": "--memory-limit",
     "random_state": "--seed",
     "every_seconds": "--checkpoint-every",
+    "cv": "--cv",
+    "patience": "--patience",
+    "time_limit": "--time-limit",
 }
 """Options by the parameters that they set."""
 
@@ -41,6 +44,12 @@ PHRASES = (
     ),
     (r"Start again, or from State\(0, state\.coef\)", "Start again, with another --checkpoint"),
     (r"\braise max_iter, penalty or tol\b", "raise --max-iter, --penalty or --tol"),
+    (r"\braise max_iter$", "raise --max-iter"),
+    (r"\bearly_stopping=True holds", "--early-stopping holds"),
+    (
+        r"give a Validate callback with others, or early_stopping=False",
+        "give a file as --validation, or leave --early-stopping out",
+    ),
     (
         r"landmarks='bless_r', landmarks=BlessR\(m=1000\), or a penalty",
         "--landmarks bless_r, --landmarks bless_r:1000, or a number for --penalty",
