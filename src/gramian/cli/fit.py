@@ -156,7 +156,7 @@ def _fitted(
 
 def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float) -> dict[str, Any]:
     """Return the facts that are reported, and kept in the model."""
-    n, d = ready.data.rows.shape
+    n, d = len(ready.training.y), ready.data.rows.shape[1]
     return {
         "version": __version__,
         "task": "classification" if ready.training.classification else "regression",
