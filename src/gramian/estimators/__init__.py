@@ -18,6 +18,7 @@ from .leverage import effective_dimension, leverage_scores
 from .nystrom import NystromTransformer
 from .pca import KernelPCA
 from .regressor import KernelRidge
+from .table_encoder import TableEncoder
 
 __all__ = [
     "KernelCCA",
@@ -28,6 +29,7 @@ __all__ = [
     "NystromTransformer",
     "Plan",
     "RandomFourierFeatures",
+    "TableEncoder",
     "effective_dimension",
     "leverage_scores",
     "nystrom_error",
