@@ -10,7 +10,16 @@ A new kind of column is one file with a `ColumnEncoding` and an `Observer` that 
 in `observers` and one in `file`.
 """
 
+from .arrays import array_table
 from .encoding import Encoding, FittedEncoding
 from .rows import EncodedRows
+from .saving import load_encoding, save_encoding
 
-__all__ = ["EncodedRows", "Encoding", "FittedEncoding"]
+__all__ = [
+    "EncodedRows",
+    "Encoding",
+    "FittedEncoding",
+    "array_table",
+    "load_encoding",
+    "save_encoding",
+]
