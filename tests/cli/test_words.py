@@ -17,7 +17,8 @@ ELSEWHERE = ("cli", "estimators")  # speaks of options; is not used by the comma
 SOURCES = [
     path for path in sorted(HOME.rglob("*.py")) if path.relative_to(HOME).parts[0] not in ELSEWHERE
 ]
-PARAMETERS = [*OPTIONS, "cv", "callbacks", "warm_start", "centers_file", "resume", "state"]
+OTHERS = ["columns", "cv", "callbacks", "warm_start", "centers_file", "resume", "state"]
+PARAMETERS = [*OPTIONS, *OTHERS]
 PYTHON = re.compile(
     rf"(?<![\w-])({'|'.join(PARAMETERS)})=|(?<![\w-])(max_iter|memory_limit|random_state|every_seconds"
     r"|warm_start|centers_file)\b(?! \()|\best\.|\bState\(|\bsolve\(|\bBlessR\("

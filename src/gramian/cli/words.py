@@ -40,6 +40,14 @@ PHRASES = (
         "Give another --checkpoint, or delete it to start again",
     ),
     (r"Start again, or from State\(0, state\.coef\)", "Start again, with another --checkpoint"),
+    (
+        r"leave it out \(columns=\[\.\.\.\], on the command line --drop\)",
+        "leave it out with --drop",
+    ),
+    (r"leave it out \((--drop [^;]*); in Python columns=\[\.\.\.\]\)", r"leave it out with \1"),
+    (r"\(columns=\[\.\.\.\][^()]*, on the command line --(drop|ignore)\)", "with --drop"),
+    (r"is named twice in columns=.*", "is named twice in --features"),
+    (r"found 0 columns \(columns=\[\]\)", "found 0 columns in --features"),
     (r"\braise max_iter, penalty or tol\b", "raise --max-iter, --penalty or --tol"),
     (
         r"landmarks='bless_r', landmarks=BlessR\(m=1000\), or a penalty",

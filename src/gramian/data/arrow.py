@@ -56,7 +56,7 @@ class Columns:
         names = _names(schema) if wanted is None else _found(schema, wanted, where)
         twice = sorted({name for name in names if schema.names.count(name) > 1})
         if twice:
-            raise ValueError(f"{where} has several columns named {', '.join(twice)}: rename them")
+            raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
         types = [schema.field(name).type for name in names]
         floats = [float_of(t) for t in types]
         bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]
