@@ -268,6 +268,11 @@ def test_tables_without_columns(refused, error, tmp_path):
     assert "0 columns" in error("convert", tmp_path / "x.parquet", tmp_path / "y.csv")
 
 
+def test_a_text_that_is_none(refused, tmp_path):
+    (tmp_path / "x.csv").write_bytes(b"PK\3\4 and so\0on")
+    assert_says(refused(data=tmp_path / "x.csv"), r"x\.csv is no text: byte 11 is zero")
+
+
 def test_a_target_that_is_there_twice(refused, tmp_path):
     (tmp_path / "x.csv").write_text("a,y,y\n1,2,3\n")
     assert "x.csv has several columns named y" in refused(data=tmp_path / "x.csv")

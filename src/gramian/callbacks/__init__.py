@@ -5,13 +5,15 @@ column of the history, which the stopping rules see; returning True asks to stop
 method ``finish()`` is told when the run has ended, whatever ended it; one that has a method
 ``stage(name)``, what a fit does before it iterates. Its time is not counted as the solver's.
 
-`Validate` adds the error on held-out rows, `Checkpoint` saves the state to a file and resumes from
-it, `ProgressBar`, `ProgressLines` and `LogProgress` tell a person how far it is.
+`Validate` adds the error on held-out rows, `KeepBest` keeps the state where that was smallest,
+`Checkpoint` saves the state to a file and resumes from it, `ProgressBar`, `ProgressLines` and
+`LogProgress` tell a person how far it is.
 """
 
 from __future__ import annotations
 
 from .checkpoint import Checkpoint
+from .keep_best import KeepBest
 from .lines import ProgressLines
 from .progress import LogProgress, ProgressBar
 from .stages import announce
@@ -20,6 +22,7 @@ from .validate import Validate
 
 __all__ = [
     "Checkpoint",
+    "KeepBest",
     "LogProgress",
     "ProgressBar",
     "ProgressLines",

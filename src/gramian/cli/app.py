@@ -100,6 +100,9 @@ def predict(
     model: Model,
     data: Data,
     out: Annotated[Path, typer.Option(help=f"File for predictions, {TABLE}")],
+    keep: Annotated[
+        str | None, typer.Option(help="Columns of DATA to write beside predictions, as id,date.")
+    ] = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
@@ -107,7 +110,7 @@ def predict(
     """Predict the rows of a table. Columns are found by name, others are ignored."""
     from .predict import predict as run
 
-    show(run(model, data, out, memory_limit, engine), as_json)
+    show(run(model, data, out, keep, memory_limit, engine), as_json)
 
 
 @app.command()

@@ -16,7 +16,8 @@ from .. import __version__, fitting, solvers
 from .._atomic import write_atomically
 from ..callbacks import Checkpoint, Validate
 from ..callbacks.state_file import check_is_checkpoint
-from ..fitting import Fitted
+from ..fitting import Fitted, InterruptedFit
+from ..solvers.metrics import VALID_ERROR, VALID_RMSE
 from . import metrics, parsing, task
 from .held_out import held_out_errors
 from .messages import message, remark
@@ -48,7 +49,24 @@ def fit(
         ready = training.prepared(settings_of(options), generators(options))
         fitting.check_memory(ready.settings, ready.data.rows, ready.training.targets)
         remark(task.reason(training.y, options))  # once nothing is to be refused
-        fitted = _fitted(ready, options, saved, shown)
+        try:
+            fitted = _fitted(ready, options, saved, shown)
+        except InterruptedFit as error:
+            error.add_note(_saved_anyway(error.fitted, ready, options, out, history, start))
+            raise
+    return _saved(fitted, ready, options, out, history, start)
+
+
+def _saved(
+    fitted: Fitted,
+    ready: Prepared,
+    options: FitOptions,
+    out: Path,
+    history: Path | None,
+    start: float,
+) -> Report:
+    """Write the model and the history, and report how the fit went."""
+    ready = ready if fitted.held_out is None else ready.without(fitted.held_out)
     about = _about(ready, options, fitted, time.perf_counter() - start)
     given = ready.training.given
     model = replace(fitted.model, info={**about, "columns": list(given.columns)})
@@ -57,6 +75,18 @@ def fit(
         write_atomically(history, lambda part: _write_history(part, history, fitted.history))
     report = {"model": str(out), **about, "kernel": model.kernel.to_dict()}
     return report if ready.columns is None else {**report, "columns": ready.columns}
+
+
+def _saved_anyway(
+    fitted: Fitted, ready: Prepared, options: FitOptions, out: Path, *more: Any
+) -> str:
+    """Write what an interrupted fit has come to, and return what there is to say about it."""
+    kept = fitted.iteration if fitted.best_iteration is None else fitted.best_iteration
+    try:
+        _saved(fitted, ready, options, out, *more)
+    except OSError as error:
+        return f"{out} could not be written: {error.strerror or error}"
+    return f"{out} holds the model of iteration {kept}"
 
 
 def _check_files(
@@ -81,10 +111,11 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
     except KeyboardInterrupt as error:
         why = reason(error)
         with contextlib.suppress(OSError):  # the terminal may be gone
+            kept = "; ".join(getattr(error, "__notes__", []))
+            why = f"{why}; {kept}" if kept else why
             if checkpoint is None:
-                message(
-                    "", f"{why}; nothing is saved. With --checkpoint FILE, a fit can be resumed"
-                )
+                saved = "" if kept else "; nothing is saved"
+                message("", f"{why}{saved}. With --checkpoint FILE, a fit can be resumed")
             elif checkpoint.exists():
                 message("", f"{why}; to go on from {checkpoint}, run the same command again")
             else:
@@ -97,7 +128,7 @@ def _check_metric(training: Training, options: FitOptions) -> None:
     if options.metric is None:
         return
     metrics.check(options.metric, "classification" if training.classification else "regression")
-    if options.validation is None:
+    if options.validation is None and not options.early_stopping:
         raise ValueError(
             "--metric is measured on held-out rows: give --validation, a fraction or a file"
         )
@@ -125,7 +156,7 @@ def _fitted(
 
 def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float) -> dict[str, Any]:
     """Return the facts that are reported, and kept in the model."""
-    n, d = ready.data.rows.shape
+    n, d = len(ready.training.y), ready.data.rows.shape[1]
     return {
         "version": __version__,
         "task": "classification" if ready.training.classification else "regression",
@@ -139,6 +170,7 @@ def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float)
         "stop_reason": fitted.reason,
         "seconds": seconds,
         "baseline": _baseline(ready.training),
+        "best_iteration": fitted.best_iteration,
         "validation": _validation(ready, fitted, options.metric),
     }
 
@@ -150,18 +182,18 @@ def _baseline(training: Training) -> Any:
 
 def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
     """Return the error on the held-out rows, beside that of the best constant."""
-    training, y, last = ready.training, ready.training.held_out_y, fitted.history[-1]
-    if y is None or ready.held_out is None:
-        return None
+    training, y, found = ready.training, ready.training.held_out_y, fitted.metrics
+    if y is None or ready.held_out is None or VALID_RMSE not in found:
+        return None  # the last: interrupted before it was known
     constant = _baseline(training)
     if metric is not None:
         values = fitted.model.predict(ready.held_out, engine=fitted.engine).numpy()
         return held_out_errors(y, values, fitted.model.classes, constant, metric)
     if training.classification:
         wrong = float((y != constant).mean())
-        return {"rows": len(y), "error": last["valid_error"], "error_of_majority": wrong}
+        return {"rows": len(y), "error": found[VALID_ERROR], "error_of_majority": wrong}
     error = float(np.sqrt(np.mean(np.square(y - constant, dtype=np.float64))))
-    return {"rows": len(y), "rmse": last["valid_rmse"], "rmse_of_mean": error}
+    return {"rows": len(y), "rmse": found[VALID_RMSE], "rmse_of_mean": error}
 
 
 def _write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:

@@ -65,6 +65,10 @@ class FitOptions:
             MODEL, "Ridge per row, scikit-learn's alpha / n; auto: chosen with --landmarks bless_r."
         ),
     ] = "1e-6"
+    cv: Annotated[
+        int | None,
+        _option(MODEL, "Folds that --penalty auto tries penalties on, instead of a fifth."),
+    ] = None
     landmarks: Annotated[
         str,
         _option(
@@ -80,6 +84,20 @@ class FitOptions:
     solver: Annotated[str, _option(WORK, "auto, or a name; `gramian info` lists them.")] = "auto"
     max_iter: Annotated[int, _option(WORK, "Iterations after which to stop.")] = 100
     tol: Annotated[float, _option(WORK, "Relative residual at which to stop.")] = 1e-6
+    early_stopping: Annotated[
+        bool,
+        _option(
+            WORK,
+            "Stop when the error on held-out rows no longer falls, and keep the best iteration. "
+            "The rows of --validation, else a random tenth.",
+        ),
+    ] = False
+    patience: Annotated[
+        int, _option(WORK, "Looks at these rows without a new minimum before that.")
+    ] = 5
+    time_limit: Annotated[
+        str | None, _option(WORK, "Time after which to stop: seconds, or 10min, 1.5h.")
+    ] = None
     memory_limit: Annotated[
         str | None, _option(WORK, "Memory for the fit beside data and libraries, as 500MB.")
     ] = None
@@ -94,6 +112,12 @@ class FitOptions:
         parsing.penalty(self.penalty)
         if self.max_iter < 1:
             raise ValueError(f"--max-iter must be at least 1, not {self.max_iter}")
+        if self.cv is not None and self.cv < 2:
+            raise ValueError(f"--cv must be at least 2, not {self.cv}")
+        if self.patience < 1:
+            raise ValueError(f"--patience must be at least 1, not {self.patience}")
+        if self.time_limit is not None:
+            parsing.seconds(self.time_limit)
         if not self.tol >= 0:
             raise ValueError(f"--tol must be at least 0, not {self.tol:g}")
         if not 0 <= self.seed < 2**32:

@@ -25,7 +25,7 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         landmarks=parsing.landmarks(options.landmarks),
         standardize=options.standardize,
         standardize_target=None,
-        cv=None,
+        cv=options.cv,
         solver=options.solver,
         max_iter=options.max_iter,
         tol=options.tol,
@@ -34,6 +34,10 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         callbacks=callbacks,
         warm_start=False,
         centers_file=None,
+        early_stopping=options.early_stopping,
+        validation_fraction=0.1,
+        patience=options.patience,
+        time_limit=None if options.time_limit is None else parsing.seconds(options.time_limit),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +75,13 @@ class Training:
             return self.other.y
         return None if self.keep is None else self.given.y[~self.keep]
 
+    def without(self, index: np.ndarray) -> Training:
+        """Return the same with some of the rows held out that were learned from."""
+        learned = np.arange(len(self.given.y)) if self.keep is None else np.flatnonzero(self.keep)
+        keep = np.ones(len(self.given.y), dtype=bool) if self.keep is None else self.keep.copy()
+        keep[learned[index]] = False
+        return replace(self, keep=keep)
+
     def prepared(self, settings: FitSettings, rng: Generators) -> Prepared:
         """Encode the table. Costs a pass over it, which finds what cannot be used."""
         data, left = fitting.table_data(
@@ -127,6 +134,11 @@ class Prepared:
     def columns(self) -> dict[str, str] | None:
         """What became of each column; None if all are numbers as they are."""
         return None if self.data.encoding is None else self.data.encoding.describe()
+
+    def without(self, index: Tensor) -> Prepared:
+        """Return the same with some of the training rows held out, by their numbers."""
+        training = self.training.without(index.numpy())
+        return replace(self, training=training, held_out=Subset(self.data.rows, index))
 
 
 def open_training(data: Path, options: FitOptions) -> Training:

@@ -48,7 +48,15 @@ from .complement import Complement
 from .convert import convert
 from .encoding import EncodedRows, Encoding, FittedEncoding
 from .mapped import gathered, scratch, stored
-from .named import feature_columns, open_rows, table_schema, write_table
+from .named import (
+    check_kept,
+    feature_columns,
+    open_rows,
+    split_names,
+    table_schema,
+    write_beside,
+    write_table,
+)
 from .number_rows import NumberRows
 from .parquet import ParquetRows
 from .parts import Select, Subset
@@ -88,6 +96,7 @@ __all__ = [
     "as_table",
     "check_copies",
     "check_finite",
+    "check_kept",
     "check_magnitude",
     "convert",
     "crop_flip",
@@ -100,8 +109,10 @@ __all__ = [
     "read_targets",
     "sample_path",
     "scratch",
+    "split_names",
     "stored",
     "table_schema",
     "target_column",
+    "write_beside",
     "write_table",
 ]

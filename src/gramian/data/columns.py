@@ -12,14 +12,14 @@ from .._checks import it_has, listed
 from .arrow import to_numpy
 
 
-def check_columns(path: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse names that the table does not have, or has twice, and say which it has."""
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise ValueError(f"{path} has no column {listed(missing)}; {it_has(names, missing[0])}")
+        raise ValueError(f"{where} has no column {listed(missing)}; {it_has(names, missing[0])}")
     twice = sorted({name for name in wanted if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{path} has several columns named {listed(twice)}: rename them")
+        raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
 
 
 def collected(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
@@ -41,9 +41,7 @@ def collected(parts: Iterable[pa.Array], where: str, name: str, length: int) -> 
     ndarray of shape (length,)
     """
     chunks = (_values(part, where, name) for part in parts if len(part))
-    first = next(chunks, None)
-    if first is None:
-        raise ValueError(f"{where} has 0 rows, but at least one is needed")
+    first = next(chunks)
     if first.dtype.kind == "U":
         return np.concatenate([first, *chunks])
     out = np.empty(length, first.dtype)
@@ -67,6 +65,11 @@ def _values(column: pa.Array, where: str, name: str) -> np.ndarray:
         return values
     if pa.types.is_boolean(kind):
         return to_numpy(column).astype(bool)
+    if pa.types.is_temporal(kind):
+        raise TypeError(
+            f"{where}: the target '{name}' holds dates or times ({kind}), not numbers or text; "
+            "give the time since some day as a number"
+        )
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not any(test(kind) for test in tests):
         raise TypeError(f"{where}: the target '{name}' holds neither numbers nor text, but {kind}")

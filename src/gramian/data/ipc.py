@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.feather
+import pyarrow.compute as pc
 import pyarrow.ipc
 
 from .pieces import Pieces
@@ -69,7 +69,10 @@ def _reader(path: Path, fields: Sequence[int] | None = None) -> Iterator[Any]:
 
 
 class IpcWriter:
-    """Writes record batches, compressed; categories become what they stand for.
+    """Writes record batches, compressed.
+
+    Such a file has one list of categories for each column, which may only grow: those of a batch
+    are put behind those before.
 
     Parameters
     ----------
@@ -79,12 +82,27 @@ class IpcWriter:
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._schema = schema
-        options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=False)
+        self._known: dict[str, pa.Array] = {}
+        options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=True)
         self._file = pa.ipc.new_file(str(path), schema, options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of a batch."""
-        self._file.write_batch(batch)
+        pairs = zip(self._schema, batch.columns, strict=True)
+        columns = [
+            self._grown(field.name, column) if pa.types.is_dictionary(field.type) else column
+            for field, column in pairs
+        ]
+        self._file.write_batch(pa.record_batch(columns, schema=self._schema))
+
+    def _grown(self, name: str, column: pa.Array) -> pa.Array:
+        known = self._known.get(name, column.dictionary)
+        new = column.dictionary.filter(pc.invert(pc.is_in(column.dictionary, value_set=known)))
+        known = self._known[name] = pa.concat_arrays([known, new])
+        places = pc.index_in(column.dictionary, value_set=known)
+        kind = self._schema.field(name).type
+        indices = places.take(column.indices).cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, known, ordered=kind.ordered)
 
     def close(self) -> None:
         """Complete the file."""

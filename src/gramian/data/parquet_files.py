@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Protocol
 
 import pyarrow as pa
@@ -144,7 +144,7 @@ def parquet_paths(path: str | Path) -> list[Path]:
     return paths
 
 
-def belongs(path: Path) -> bool:
+def belongs(path: PurePath) -> bool:
     """Return whether a file of a folder that is one table, named from there, belongs to it."""
     hidden = any(part.startswith((".", "_")) for part in path.parts)
     return path.suffix.lower() in SUFFIXES and not hidden

@@ -28,7 +28,7 @@ class ParquetPieces(Pieces):
     schemas: tuple[pa.Schema, ...]
 
     @property
-    def schema(self) -> pa.Schema:  # type: ignore[override]
+    def schema(self) -> pa.Schema:
         """Columns of the first file."""
         return self.schemas[0]
 

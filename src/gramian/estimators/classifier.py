@@ -30,6 +30,7 @@ from ..fitting.parameters import (  # noqa: F401  the types of inherited fields 
     MemoryLimit,
     Number,
     OptionalFlag,
+    OptionalNumber,
     Penalty,
     RandomState,
     SolverLike,
@@ -56,6 +57,10 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         where that is the same by the squared error of the codes.
     callbacks, warm_start, centers_file, random_state
         As in `KernelRidge`. A `Validate` callback takes labels.
+    early_stopping, validation_fraction, patience, time_limit
+        As in `KernelRidge`. The rows held out have the same share of each class, to one row.
+        Iterations are compared by the share of rows in a wrong class, and where that is the same by
+        the squared error of the codes.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
         of its rows.
@@ -65,7 +70,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
     classes_ : ndarray of shape (k,)
     model_, dual_coef_, landmark_index_, n_iter_, stop_reason_, history_, solver_, engine_, kernel_
         As in `KernelRidge`.
-    penalty_, path_
+    penalty_, path_, best_iteration_, validation_error_
         As in `KernelRidge`.
 
     See Also

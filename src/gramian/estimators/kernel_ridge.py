@@ -33,6 +33,7 @@ from ..fitting.parameters import (
     MemoryLimit,
     Number,
     OptionalFlag,
+    OptionalNumber,
     Penalty,
     RandomState,
     SolverLike,
@@ -63,6 +64,10 @@ class KernelRidgeBase(RowsEstimator):
     callbacks: Callbacks = ()
     warm_start: Flag = False
     centers_file: FileLike = None
+    early_stopping: Flag = False
+    validation_fraction: Number = 0.1
+    patience: Count = 5
+    time_limit: OptionalNumber = None
     random_state: RandomState = None
 
     # --- planning ------------------------------------------------------------------------------
@@ -189,10 +194,12 @@ class KernelRidgeBase(RowsEstimator):
         """Set what each call that fits leaves behind."""
         self._fitted = fitted
         self.model_, self.dual_coef_ = fitted.model, squeezed(fitted.model.coef)
-        self.landmark_index_ = as_numpy(fitted.index)
+        self.landmark_index_ = as_numpy(fitted.landmark_rows)
         self.penalty_, self.path_ = fitted.penalty, fitted.path
         self.n_iter_ = max(fitted.iteration, 1)
         self.stop_reason_, self.history_ = fitted.reason, fitted.history
+        self.best_iteration_ = fitted.best_iteration
+        self.validation_error_ = fitted.validation_error
         self.solver_, self.solver_settings_ = fitted.solver, fitted.solver_settings
         self.engine_, self.kernel_ = fitted.engine, fitted.model.kernel
         return fitted

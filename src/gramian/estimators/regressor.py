@@ -41,9 +41,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         ``"auto"``: as many, chosen by the accelerated recursion of `RecursiveRLS`, or at random
         where rows can only be read in order. More than there are rows: a warning, then all. A path:
         the points in a ``.npy`` or Parquet file.
-    cv : None or int, default=None
+    cv : None, int, splitter or iterable of pairs, default=None
         For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
-        out to compare penalties. A number: so many shuffled folds, each held out once.
+        out to compare penalties. A number: so many shuffled folds, each held out once. A splitter
+        of scikit-learn, such as ``TimeSeriesSplit(5)``, or pairs of row numbers to train and to
+        test on: folds may overlap, and need not have all rows. One that needs groups is given as
+        ``list(splitter.split(X, y, groups))``.
     solver : str or Solver, default="auto"
         One of `gramian.solvers.names`: ``"direct"``, ``"pcg"``, ``"askotch"``, ``"eigenpro2"`` (all
         rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object.
@@ -67,8 +70,20 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         they are in memory; or, if they take more than the memory for blocks (half of what is left
         beside factors, at most 1 GiB), in a temporary file that goes with the model, in the folder
         that ``TMPDIR`` names.
+    early_stopping : bool, default=False
+        Whether rows are held out to stop when the error on them no longer falls; see the notes.
+    validation_fraction : float, default=0.1
+        Share of the rows that early stopping holds out. Without effect if there is a `Validate`
+        among the callbacks: its rows are looked at then, and none are held out.
+    patience : int, default=5
+        Looks in a row without a new minimum of the error after which early stopping ends the fit.
+    time_limit : float or None, default=None
+        Seconds after which a fit ends, with a warning: all counts from when the rows have been
+        checked, choosing landmarks and building preconditioners too. Looked at between two
+        iterations, and between two levels of a path of penalties; without effect on a closed form
+        and on ``partial_fit``.
     random_state : int, RandomState or None, default=None
-        For random landmarks, the median heuristic and random solvers.
+        For random landmarks, the median heuristic, held-out rows and random solvers.
 
     Attributes
     ----------
@@ -88,9 +103,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         ``seconds``. None if the penalty was given.
     n_iter_ : int
     stop_reason_ : str
-        One of `gramian.solvers.StopReason`: "converged", "max_iterations", "no_progress", ...
+        One of `gramian.solvers.StopReason`: "converged", "max_iterations", "early_stopping", ...
     history_ : list of dict
         A row per iteration; ``pandas.DataFrame(est.history_)`` makes a table.
+    best_iteration_ : int or None
+        With early stopping, the iteration whose coefficients were kept; `n_iter_` is the last.
+    validation_error_ : float or None
+        With early stopping, their error on the held-out rows, weighted by ``sample_weight``: the
+        root mean squared error, as ``valid_rmse`` in `history_`; of a classifier the share of wrong
+        labels, ``valid_error``.
     solver_, engine_, kernel_ : object
         What was chosen; the kernel with its lengthscale.
     n_features_in_ : int
@@ -114,6 +135,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     With `m` landmarks they go on beyond the end of the path, each penalty a quarter of the last.
     Preconditioners are built once for each penalty. Landmarks are chosen among all rows: they do
     not look at targets. If the last penalty of all is the best, there is a warning.
+
+    ``early_stopping=True``: the error on held-out rows is measured after each iteration, of askotch
+    after each pass, and after the last. The coefficients of its minimum are kept, whatever ended
+    the fit, and there is no further fit to all rows. A solver with a closed form has one state;
+    its error is measured. A `Checkpoint` keeps the best state, too. With ``warm_start`` give a
+    ``random_state``: otherwise rows that the last fit has learned from are held out.
+    ``penalty="auto"`` divides what is not held out.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .data import TrainingData
 from .fit import fit
-from .fitted import Fitted
+from .fitted import Fitted, InterruptedFit
 from .from_table import table_data
 from .generators import Generators
 from .go_on import can_go_on, go_on
@@ -21,6 +21,7 @@ __all__ = [
     "FitSettings",
     "Fitted",
     "Generators",
+    "InterruptedFit",
     "Plan",
     "TrainingData",
     "can_go_on",

@@ -113,11 +113,12 @@ def _encoding(
         keep[index.numpy()] = True
     if classes is not None:  # rows that do not count may have labels that are no class
         y = np.where(keep, y, classes[0])
-    targets = _targets(y, classes, torch.float64)
+    if rng.encoding is None:
+        raise ValueError("a table needs a generator for the folds of its encoding")
     return Encoding.fit(
         given.table,
         given.columns,
-        targets,
+        _targets(y, classes, torch.float64),
         rng=rng.encoding,
         numbers="standard" if settings.standardize else "raw",
         keep=keep,

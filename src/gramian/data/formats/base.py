@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -14,19 +14,19 @@ import pyarrow as pa
 from ..._registry import Registry
 from ..arrow import TableRows
 from ..base import RowSource
-from ..columns import check_columns, collected
+from ..columns import check_columns
 from ..tables.base import Table
 from ..tables.memory import MemoryTable
 
-Column = np.ndarray | pa.Array | pa.ChunkedArray
+Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
 
 
 class TableFormat(ABC):
     """Tables in files of one kind, told by the end of their names.
 
     A subclass sets `suffixes` and implements `schema` and `batches`. That is enough for fits,
-    targets, landmarks, `convert` and `predict`: `table`, `rows` and `column` load what they need. A
-    format overrides these where it can map or stream instead. One that can be written is a
+    targets, landmarks, `convert` and `predict`: `table` and `rows` load what they need. A format
+    overrides these where it can map or stream instead. One that can be written is a
     `WritableFormat`.
 
     Attributes
@@ -111,11 +111,6 @@ class TableFormat(ABC):
         if columns is not None:
             check_columns(path, self.schema(path).names, columns)
         return TableRows(self.load(path, columns), columns)
-
-    def column(self, path: Path, name: str) -> np.ndarray:
-        """Return the values of one column, which is there; see `collected`."""
-        (column,) = self.load(path, [name]).columns
-        return collected(column.chunks, str(path), name, len(column))
 
 
 @runtime_checkable

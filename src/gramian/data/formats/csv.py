@@ -27,7 +27,7 @@ class Csv(WritableFormat):
         Of a file that is written, in Arrow's words.
     """
 
-    suffixes = (".csv", ".txt")
+    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".txt")
     text = True
     separator: ClassVar[str] = ","
     compression: ClassVar[str | None] = None
@@ -112,19 +112,29 @@ class TextWriter:
     def __init__(
         self, path: Path, schema: pa.Schema, separator: str, compression: str | None
     ) -> None:
+        self._schema = pa.schema([(field.name, _written(field)) for field in schema])
         self._stream = pa.output_stream(str(path), compression=compression)
         options = pyarrow.csv.WriteOptions(delimiter=separator)
-        try:
-            self._file = pyarrow.csv.CSVWriter(self._stream, schema, write_options=options)
-        except BaseException:
-            self._stream.close()
-            raise
+        self._file = pyarrow.csv.CSVWriter(self._stream, self._schema, write_options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of a batch."""
-        self._file.write(batch)
+        pairs = zip(batch.columns, self._schema.types, strict=True)
+        columns = [one if one.type.equals(kind) else one.cast(kind) for one, kind in pairs]
+        self._file.write(pa.record_batch(columns, schema=self._schema))
 
     def close(self) -> None:
         """Complete the file."""
         self._file.close()
         self._stream.close()
+
+
+def _written(field: pa.Field) -> pa.DataType:
+    """Return the type whose values are written for those of a column."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_nested(kind):
+        raise TypeError(
+            f"column '{field.name}' holds {kind}, which cannot be written as text; leave it out, "
+            "or write .parquet or .feather"
+        )
+    return kind

@@ -50,12 +50,6 @@ class Npy(WritableFormat):
         rows = ArrayRows(open_npy(path))
         return rows if columns is None else Select(rows, columns)
 
-    def column(self, path: Path, name: str) -> np.ndarray:
-        """Copy one column in its type; see `TableFormat.column`."""
-        array = open_columns(path)
-        (number,) = column_numbers([name], None, array.shape[1])
-        return array[:, number].astype(native(array.dtype))
-
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
     ) -> MatrixWriter:

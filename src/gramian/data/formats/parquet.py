@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..base import RowSource
-from ..columns import collected
 from ..parquet import ParquetRows
 from ..parquet_files import SUFFIXES, belongs
 from ..parquet_pieces import ParquetPieces
@@ -79,12 +78,6 @@ class Parquet(WritableFormat):
     def rows(self, path: Path, columns: Sequence[str] | None = None) -> RowSource:
         """Stream the files; see `TableFormat.rows`."""
         return ParquetRows(path, columns)
-
-    def column(self, path: Path, name: str) -> np.ndarray:
-        """Stream one column into an array; see `TableFormat.column`."""
-        pieces = ParquetPieces.at(path)
-        batches = pieces.read([name], 1 << 16)
-        return collected((b.column(0) for b in batches), str(path), name, sum(pieces.counts))
 
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none",
-           "NONE", "?", "-")  # fmt: skip
+MISSING = (
+    *("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "?", "-"),
+    *("null", "Null", "NULL", "none", "None", "NONE"),
+)
 """Texts that stand for a missing value in a column of numbers, dates or booleans. In a column of
 text only the empty one does: there "?" or "None" may be a level, or "-" a class."""
 
@@ -52,7 +54,7 @@ class Reading:
             return False
 
     def read(self, texts: pa.Array) -> pa.Array:
-        """Return the values of texts as they are in the file; pyarrow.ArrowInvalid if one is none."""
+        """Return the values of texts as they are in the file; see `parse`."""
         try:
             return self.parse(texts)
         except pa.ArrowInvalid:
