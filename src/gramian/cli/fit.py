@@ -128,7 +128,7 @@ def _check_metric(training: Training, options: FitOptions) -> None:
     if options.metric is None:
         return
     metrics.check(options.metric, "classification" if training.classification else "regression")
-    if options.validation is None:
+    if options.validation is None and not options.early_stopping:
         raise ValueError(
             "--metric is measured on held-out rows: give --validation, a fraction or a file"
         )
