@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         RandomFourierFeatures,
         effective_dimension,
         leverage_scores,
+        load,
         nystrom_error,
     )
     from .model import KernelModel
@@ -50,6 +51,7 @@ __all__ = [
     "kernels",
     "landmarks",
     "leverage_scores",
+    "load",
     "nystrom_error",
     "operators",
     "problems",
@@ -68,6 +70,7 @@ _HOME = {
     "RandomFourierFeatures": "estimators",
     "effective_dimension": "estimators",
     "leverage_scores": "estimators",
+    "load": "estimators",
     "nystrom_error": "estimators",
     "solve": "solvers",
 }

@@ -206,7 +206,16 @@ def test_too_few_iterations(gramian, train, tmp_path):
     done = gramian("fit", train, "--target", "y", "--landmarks", 20, "--max-iter", 1, *out)
     assert done.code == 0
     assert json.loads(done.out)["stop_reason"] == "max_iterations"
-    assert done.err.startswith("gramian: warning: stopped after max_iter=1")
+    assert done.err.startswith("gramian: warning: stopped after --max-iter 1")
+    assert done.err.count("\n") == 1
+
+
+def test_a_fit_that_explains_little_is_said(gramian, train, tmp_path):
+    options = ("--target", "y", "--landmarks", 20, "--validation", 0.3, "--penalty", 100)
+    done = gramian("fit", train, *options, "--out", tmp_path / "y.model")
+    assert done.code == 0
+    assert done.err.startswith("gramian: warning: R2 is ")
+    assert "on 18 held-out rows, although the solver converged: the lengthscale or" in done.err
     assert done.err.count("\n") == 1
 
 

@@ -36,18 +36,18 @@ OPTIONS = {
     "--penalty -1": "--penalty must be finite and at least 0, not -1",
     "--penalty nan": "--penalty must be finite and at least 0, not nan",
     "--penalty much": "--penalty is a number or auto, not much",
-    "--penalty auto": "penalty='auto' chooses from the path of .*give landmarks='bless_r'",
-    "--penalty auto --landmarks rpcholesky:9": "penalty='auto' chooses from the path of",
-    "--penalty auto --landmarks bless:9 --solver direct": "goes along its path with .*'falkon'",
+    "--penalty auto": "--penalty auto chooses from the path of .*give --landmarks bless_r, ",
+    "--penalty auto --landmarks rpcholesky:9": "--landmarks rpcholesky:9 has none; give --land",
+    "--penalty auto --landmarks bless:9 --solver direct": "along its path with --solver falkon",
     "--lengthscale 0": "--lengthscale must be positive and finite, not 0",
     "--lengthscale 1,-2,3": "--lengthscale must be positive and finite, not 1,-2,3",
     "--lengthscale long": "--lengthscale is a number,.*or median, not long",
-    "--lengthscale 1,2": "2 lengthscales, but X has 3 features",
+    "--lengthscale 1,2": "2 lengthscales, but the table has 3 features",
     "--kernel rbf": "unknown --kernel 'rbf'; known: .*; did you mean gaussian?",
     "--kernel gausian": "unknown --kernel 'gausian'; known: .*; did you mean gaussian?",
     "--kernel sum": "unknown --kernel 'sum'",
     "--solver falcon": "unknown --solver 'falcon'; known: auto, .*; did you mean falkon?",
-    "--solver pcg --landmarks 5": "PCG solves FullProblem.*give landmarks for 'falkon'",
+    "--solver pcg --landmarks 5": "PCG solves FullProblem.*give --landmarks for --solver falkon",
     "--landmarks 0": "--landmarks is a whole number above 0, auto, or none, not 0",
     "--landmarks bles": "unknown --landmarks 'bles'; known: .*; did you mean bless?",
     "--landmarks bless:": "--landmarks bless:NUMBER takes a whole number above 0, not ''",
@@ -61,9 +61,12 @@ OPTIONS = {
     f"--seed {10**30}": "--seed must be at least 0 and below",
     f"--max-iter {10**400}": "a number is too large to be used",
     f"--memory-limit {10**400}": "--memory-limit=.* is not a size",
-    "--engine cuda": "unknown engine 'cuda'; known: auto, torch",
+    "--engine cuda": "unknown engine 'cuda'; known: auto, torch.*did you mean torch:cuda or triton",
+    "--engine nativ": "unknown engine 'nativ'; known: .*; did you mean native?",
+    "--engine torch:cuda:9": "--engine torch:cuda:9 needs a CUDA device.*Use --engine auto to",
+    "--checkpoint c --checkpoint-every 0": "--checkpoint-every must be positive and finite, not 0",
     "--memory-limit lots": "--memory-limit='lots' is not a size",
-    "--memory-limit 20MB": "61 landmarks need .* memory_limit is 20 MB",
+    "--memory-limit 20MB": "61 landmarks need .* --memory-limit is 20 MB",
     "--validation 1.5": "--validation is a fraction between 0 and 1, or a file, not 1.5",
     "--validation 0.001": "--validation 0.001 of 61 rows leaves 61 to learn from and 0 to measure",
     "--validation none.parquet": "there is no file or directory none.parquet",
@@ -74,6 +77,17 @@ OPTIONS = {
     "--ignore z": "has no column z",
     "--history h.txt": "--history h.txt must end in .json or .csv",
     "--task guess": "'guess' is not one of",
+    "--kernel poly": "unknown --kernel 'poly'; known: .*; did you mean polynomial?",
+    "--kernel cosine": "did you mean linear, of rows divided by their norms?",
+    "--gamma 0.5": r"No such option: --gamma; here it is --lengthscale: .* = \(2 \* gamma\)",
+    "--alpha 1": "No such option: --alpha; here it is --penalty: penalty = alpha / n",
+    "--length-scale 1": "No such option: --length-scale; here it is --lengthscale: a number",
+    "--n-components 9": "No such option: --n-components; here it is --landmarks: the number of",
+    "--random-state 0": "No such option: --random-state; here it is --seed. Try",
+    "--C 1": r"No such option: --C; here it is --penalty: penalty = 1 / \(2 \* n \* C\)",
+    "--max_iter 5": "No such option: --max_iter; here it is --max-iter. Try",
+    "--penality 5": r"No such option: --penality; did you mean --penalty\?",
+    "--drop a": "No such option: --drop; here it is --ignore. Try",
     "--frobnicate 1": "No such option: --frobnicate.*fit --help",
 }
 
@@ -99,6 +113,14 @@ def test_what_cannot_fit_is_refused_before_a_pass(refused, monkeypatch, options,
 def assert_says(said: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         raise ValueError(said)
+
+
+def test_a_table_that_speaks_of_checkpoints_is_none(refused, tmp_path):
+    other = tmp_path / "notes.csv"
+    other.write_text('key,value\n"gramian_state",1\n')
+    said = refused("--checkpoint", other)
+    assert "notes.csv is not a checkpoint of gramian, and is left as it is" in said
+    assert "elete" not in said
 
 
 def test_where_nothing_can_be_written(refused, train, tmp_path):
@@ -129,7 +151,9 @@ def test_predictions_overwrite_neither_model_nor_data(error, model, fresh, tmp_p
 
 
 def test_no_command_of_that_name(error):
-    assert "No such command 'train'" in error("train")
+    assert "No such command 'train'; did you mean fit?" in error("train")
+    assert "No such command 'predcit'; did you mean predict?" in error("predcit")
+    assert "No such command 'frobnicate'. Try `gramian --help`" in error("frobnicate")
 
 
 def test_missing_option(error, train):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,10 +46,18 @@ class TestFields:
         assert KernelRidge(landmarks=20).plan(X).iterations == 20  # as in the paper
 
     def test_all_rows_are_too_many_to_factorise(self):
-        assert KernelRidge().plan(np.zeros((10_001, 1), np.float32)).solver == "pcg"
-        assert KernelRidge().plan(np.zeros((400_001, 1), np.float32)).solver == "askotch"
-        tight = KernelRidge(memory_limit="150MB").plan(np.zeros((200_000, 1), np.float32))
+        est = KernelRidge(landmarks=None)
+        assert est.plan(np.zeros((10_001, 1), np.float32)).solver == "pcg"
+        assert est.plan(np.zeros((400_001, 1), np.float32)).solver == "askotch"
+        est.set_params(memory_limit="150MB")
+        tight = est.plan(np.zeros((200_000, 1), np.float32))
         assert tight.solver == "askotch"  # no room for 100 columns
+
+    def test_automatic_landmarks_are_all_rows_up_to_ten_thousand(self):
+        small, large = (KernelRidge().plan(np.zeros((n, 1), np.float32)) for n in (10_000, 10_001))
+        assert (small.solver, small.landmarks) == ("direct", None)
+        some = math.ceil(10_001**0.5 * math.log(10_001))
+        assert (large.solver, large.landmarks) == ("falkon", some)
 
     def test_the_estimate_of_rounding_is_counted(self):
         est = KernelRidge(landmarks=20, lengthscale=0.1, max_iter=2, tol=0.0, random_state=0)

@@ -247,6 +247,8 @@ class TestTargets:
     def test_features_whose_squares_overflow(self):
         for settings in ({}, {"landmarks": 5}, {"landmarks": 5, "solver": "direct"}):
             with pytest.raises(ValueError, match=r"not finite: the features are so large.*rescale"):
+                KernelRidge("linear", standardize=False, **settings).fit(1e200 * X, Y)
+            with pytest.raises(ValueError, match=r"column 0 has numbers so large that their squ"):
                 KernelRidge("linear", **settings).fit(1e200 * X, Y)
 
 
@@ -343,6 +345,8 @@ class TestOddButUsable:
     def test_nothing_but_constant_features(self, settings, name):
         x = np.full((40, 3), 2.0)
         est = KernelRidge(name, **settings).fit(x, Y)
+        np.testing.assert_allclose(est.predict(x[:2]), Y.mean(), rtol=1e-12)
+        est.set_params(standardize=False).fit(x, Y)
         # all rows are one: the answer is the mean, shrunk by the penalty over k(x, x)
         k = 12.0 if name == "linear" else 1.0
         expected = Y.mean() * k / (k + est.penalty)
@@ -350,7 +354,7 @@ class TestOddButUsable:
 
     def test_features_that_are_all_zero(self):
         for settings in ({}, {"landmarks": 5}, {"landmarks": 5, "solver": "direct"}):
-            est = KernelRidge("linear", **settings).fit(np.zeros((40, 3)), Y)
+            est = KernelRidge("linear", standardize=False, **settings).fit(np.zeros((40, 3)), Y)
             np.testing.assert_array_equal(est.predict(X), np.zeros(40))
 
     @pytest.mark.parametrize("landmarks", [None, 15])
@@ -366,6 +370,8 @@ class TestOddButUsable:
     @pytest.mark.parametrize("settings", [{}, {"landmarks": 1}, {"solver": "pcg"}])
     def test_one_row(self, settings):
         est = KernelRidge(penalty=0.5, **settings).fit(X[:1], [3.0])
+        assert est.predict(X[1:3]).tolist() == [3.0, 3.0]
+        est.set_params(standardize=False).fit(X[:1], [3.0])
         assert est.predict(X[:1]) == pytest.approx(3 / 1.5)
 
     def test_one_row_of_many_features(self):

@@ -42,6 +42,11 @@ def gaussian(x: np.ndarray, z: np.ndarray, lengthscale: float) -> np.ndarray:
     return np.exp(-cdist(x, z, "sqeuclidean") / (2 * lengthscale**2))
 
 
+def raw(**settings: Any) -> KernelRidge:
+    """The function of scikit-learn's KernelRidge: nothing is centered or scaled."""
+    return KernelRidge(**settings, standardize=False)
+
+
 class TestAgainstScikitLearn:
     @pytest.mark.parametrize(
         ("ours", "theirs"),
@@ -55,7 +60,7 @@ class TestAgainstScikitLearn:
     @pytest.mark.parametrize("solver", ["direct", "pcg"])
     def test_all_rows(self, ours, theirs, solver):
         penalty = 1e-2
-        est = KernelRidge(**ours, penalty=penalty, solver=solver, tol=1e-11, max_iter=500)
+        est = raw(**ours, penalty=penalty, solver=solver, tol=1e-11, max_iter=500)
         other = sklearn.kernel_ridge.KernelRidge(alpha=N * penalty, **theirs)
         expected = other.fit(X, Y).predict(NEW)
         np.testing.assert_allclose(est.fit(X, Y).predict(NEW), expected, rtol=1e-7, atol=1e-7)
@@ -63,7 +68,7 @@ class TestAgainstScikitLearn:
     @pytest.mark.parametrize("solver", ["direct", "pcg"])
     def test_sample_weight(self, solver):
         weight = np.random.default_rng(2).uniform(0.5, 3, N)
-        est = KernelRidge(lengthscale=1.5, penalty=1e-2, solver=solver, tol=1e-11, max_iter=500)
+        est = raw(lengthscale=1.5, penalty=1e-2, solver=solver, tol=1e-11, max_iter=500)
         other = sklearn.kernel_ridge.KernelRidge(
             alpha=1e-2 * weight.sum(), kernel="rbf", gamma=1 / 4.5
         )
@@ -76,7 +81,7 @@ class TestAgainstScikitLearn:
         features = Nystroem("rbf", gamma=1 / 4.5, n_components=25, random_state=0).fit(X)
         ridge = Ridge(alpha=N * 1e-3, fit_intercept=False).fit(features.transform(X), Y)
         expected = ridge.predict(features.transform(NEW))
-        est = KernelRidge(
+        est = raw(
             lengthscale=1.5, penalty=1e-3, landmarks=features.components_, solver=solver, tol=1e-12
         )
         actual = est.fit(X, Y).predict(NEW)
@@ -172,7 +177,7 @@ INPUTS: dict[str, Callable[[np.ndarray, Path], Any]] = {
 @pytest.mark.parametrize("kind", INPUTS)
 @pytest.mark.parametrize("landmarks", [None, 20])
 def test_it_does_not_matter_what_holds_the_rows(kind, landmarks, tmp_path):
-    est = KernelRidge(landmarks=landmarks, random_state=0, tol=1e-11)
+    est = raw(landmarks=landmarks, random_state=0, tol=1e-11)  # sparse rows are not standardised
     expected = est.fit(X, Y).predict(NEW)
     (tmp_path / "train").mkdir()
     est.fit(INPUTS[kind](X, tmp_path / "train"), Y)
@@ -209,20 +214,20 @@ class TestFeatureNames:
 
 class TestKernels:
     def test_the_median_lengthscale(self):
-        est = KernelRidge().fit(X, Y)
+        est = raw().fit(X, Y)
         distances = np.sort(pdist(X))
         # of an even number of distances, the lower one of the two in the middle
         assert est.kernel_.lengthscale == pytest.approx(distances[(len(distances) - 1) // 2])
 
     @pytest.mark.parametrize("lengthscale", [[1.0, 2.0, 3.0], (1, 2, 3), np.array([1.0, 2.0, 3.0])])
     def test_one_lengthscale_per_feature(self, lengthscale):
-        each = KernelRidge(lengthscale=lengthscale).fit(X, Y).predict(NEW)
-        scaled = KernelRidge(lengthscale=1.0).fit(X / [1, 2, 3], Y).predict(NEW / [1, 2, 3])
+        each = raw(lengthscale=lengthscale).fit(X, Y).predict(NEW)
+        scaled = raw(lengthscale=1.0).fit(X / [1, 2, 3], Y).predict(NEW / [1, 2, 3])
         np.testing.assert_allclose(each, scaled, rtol=1e-7)
 
     def test_a_kernel_object(self):
         kernel = kernels.Gaussian(1.5) + 0.1 * kernels.Linear()
-        est = KernelRidge(kernel, penalty=1e-2).fit(X, Y)
+        est = raw(kernel=kernel, penalty=1e-2).fit(X, Y)
 
         def K(x: np.ndarray, z: np.ndarray) -> np.ndarray:
             return gaussian(x, z, 1.5) + 0.1 * x @ z.T
@@ -245,8 +250,8 @@ class TestIterations:
     def test_where_rounding_leaves_no_direction_it_says_so_and_is_no_worse_than_zero(self, dtype):
         rng = np.random.default_rng(0)
         X = (rng.standard_normal((9, 3)) + 1e3).astype(dtype)  # entries of 1e24, a penalty of 2
-        model = KernelRidge(
-            kernels.Polynomial(0.05, degree=3), penalty=0.2, solver="pcg", max_iter=200
+        model = raw(
+            kernel=kernels.Polynomial(0.05, degree=3), penalty=0.2, solver="pcg", max_iter=200
         )
         with pytest.warns(ConvergenceWarning, match=r"relative residual of .*rounding leaves no"):
             model.fit(X, rng.standard_normal(9))
@@ -263,7 +268,7 @@ class TestIterations:
 class TestLandmarks:
     @pytest.mark.parametrize("landmarks", [7, np.int32(7), Uniform(7)])
     def test_a_number_of_rows(self, landmarks):
-        est = KernelRidge(landmarks=landmarks, random_state=0).fit(X, Y)
+        est = raw(landmarks=landmarks, random_state=0).fit(X, Y)
         assert len(set(est.landmark_index_)) == 7
         centers = est.model_.centers.take(torch.arange(7)).numpy()
         np.testing.assert_array_equal(centers, X[est.landmark_index_])
@@ -277,14 +282,15 @@ class TestLandmarks:
     def test_a_name(self, landmarks):
         n = 400
         Xn, Yn = data(n)
-        est = KernelRidge(landmarks=landmarks, random_state=0, max_iter=400).fit(Xn, Yn)
+        est = KernelRidge(landmarks=landmarks, solver="falkon", random_state=0, max_iter=400)
+        est.fit(Xn, Yn)
         assert len(est.landmark_index_) == int(np.ceil(np.sqrt(n) * np.log(n)))
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_auto_is_the_recursion_where_rows_have_random_access(self, tmp_path):
         Xn, Yn = data(400)
         m = int(np.ceil(np.sqrt(400) * np.log(400)))
-        settings = {"random_state": 0, "max_iter": 2, "tol": 1.0}
+        settings = {"random_state": 0, "max_iter": 2, "tol": 1.0, "solver": "falkon"}
         auto = KernelRidge(landmarks="auto", **settings).fit(Xn, Yn)
         named = KernelRidge(landmarks=RecursiveRLS(m, accelerated=True), **settings).fit(Xn, Yn)
         np.testing.assert_array_equal(auto.landmark_index_, named.landmark_index_)
@@ -307,7 +313,7 @@ class TestLandmarks:
     )
     def test_points(self, as_input):
         Z = data(12, seed=5)[0].astype(np.float32).astype(float)
-        est = KernelRidge(landmarks=as_input(Z), lengthscale=1.5, penalty=1e-2, tol=1e-12).fit(X, Y)
+        est = raw(landmarks=as_input(Z), lengthscale=1.5, penalty=1e-2, tol=1e-12).fit(X, Y)
         K, K_mm = gaussian(X, Z, 1.5), gaussian(Z, Z, 1.5)
         coef = np.linalg.solve(K.T @ K + 0.01 * N * K_mm, K.T @ Y)
         np.testing.assert_allclose(est.predict(NEW), gaussian(NEW, Z, 1.5) @ coef, rtol=1e-6)
@@ -355,7 +361,8 @@ class TestSolvers:
         [
             ({}, Direct),
             ({"landmarks": 10}, Falkon),
-            ({"landmarks": "auto"}, Falkon),
+            ({"landmarks": "auto"}, Direct),
+            ({"landmarks": "auto", "solver": "falkon"}, Falkon),
             ({"landmarks": X[:5]}, Falkon),
             ({"solver": "pcg", "penalty": 1.0}, PCG),
             ({"solver": "direct", "landmarks": 10}, Direct),
@@ -376,7 +383,7 @@ class TestSolvers:
 
     def test_solvers_that_do_not_go_with_the_landmarks(self):
         with pytest.raises(ValueError, match=r"Falkon solves NystromProblem.*give landmarks"):
-            KernelRidge(solver="falkon").fit(X, Y)
+            KernelRidge(solver="falkon", landmarks=None).fit(X, Y)
         with pytest.raises(ValueError, match="PCG solves FullProblem"):
             KernelRidge(solver="pcg", landmarks=10).fit(X, Y)
 
@@ -445,7 +452,7 @@ class TestFailedFits:
         [
             ({"penalty": -1.0}, (X[:, :2], Y)),
             ({"kernel": "nonsense"}, (X[:, :2], Y)),
-            ({"solver": "falkon"}, (X[:, :2], Y)),
+            ({"solver": "falkon", "landmarks": None}, (X[:, :2], Y)),
             ({"memory_limit": 1000}, (X[:, :2], Y)),
             ({}, (X[:, :2], Y[:-1])),
             ({}, (np.full((4, 2), np.nan), np.zeros(4))),

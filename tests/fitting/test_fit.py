@@ -32,6 +32,8 @@ def settings(**changes: Any) -> FitSettings:
         "lengthscale": 2.0,
         "penalty": 1e-4,
         "landmarks": 20,
+        "standardize": True,
+        "standardize_target": None,
         "cv": None,
         "solver": "auto",
         "max_iter": 100,
@@ -41,6 +43,10 @@ def settings(**changes: Any) -> FitSettings:
         "callbacks": (),
         "warm_start": False,
         "centers_file": None,
+        "early_stopping": False,
+        "validation_fraction": 0.1,
+        "patience": 5,
+        "time_limit": None,
     }
     return FitSettings(**(given | changes))
 
@@ -73,6 +79,7 @@ def fitted(given: FitSettings, on: TrainingData | None = None, **more: Any) -> F
     ],
     ids=["falkon", "full", "median", "path", "epochs"],
 )
+@pytest.mark.filterwarnings("ignore:the smallest penalty tried:UserWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_fit_is_that_of_the_estimator(changes: dict[str, Any], dtype: type) -> None:
     est = KernelRidge(
@@ -239,6 +246,7 @@ class TestWhatAFitFellShortOf:
             kernel=Polynomial(0.05, degree=3),
             lengthscale="median",
             landmarks=None,
+            standardize=False,
             penalty=0.2,
             solver="pcg",
         )

@@ -120,6 +120,12 @@ def evaluate(
     target: Annotated[
         str | None, typer.Option(help="Column with the truth; that of the training by default.")
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this one: rmse, mae, r2; error, accuracy, balanced_accuracy, macro_f1, auc."
+        ),
+    ] = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
@@ -127,7 +133,7 @@ def evaluate(
     """Compare predictions with the truth, and with what a constant would have reached."""
     from .evaluate import evaluate as run
 
-    show(run(model, data, target, memory_limit, engine), as_json)
+    show(run(model, data, target, memory_limit, engine, metric), as_json)
 
 
 @app.command()
@@ -167,3 +173,13 @@ def sample(
     from .sample import sample as run
 
     show(run(name, out, part), as_json)
+
+
+@app.command()
+def completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh, fish, powershell or pwsh.")],
+) -> None:
+    """Print a script that lets a shell complete: eval "$(gramian completion bash)"."""
+    from .completion import show as run
+
+    run(shell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +11,8 @@ from .._checks import did_you_mean
 
 if TYPE_CHECKING:
     from ..landmarks import Selector
+
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -42,6 +45,15 @@ def penalty(text: str) -> float | Literal["auto"]:
         raise ValueError(f"--penalty is a number or auto, not {text}") from None
     if not 0 <= value < math.inf:
         raise ValueError(f"--penalty must be finite and at least 0, not {text}")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Read ``--time-limit``: seconds, or a number with s, min, h or d."""
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|h|d)?\s*", text)
+    value = 0.0 if found is None else float(found[1]) * SECONDS[found[2] or "s"]
+    if not value > 0:
+        raise ValueError(f"--time-limit is a positive number of seconds, or as 10min, not {text}")
     return value
 
 

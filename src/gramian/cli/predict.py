@@ -25,16 +25,16 @@ def predict(
     format_to_write(out)  # refuses a name that says no such format, before any work
     loaded = KernelModel.load(model)
     kept = [] if keep is None else split_names(keep)
-    table = as_table(data) if kept else None
-    if table is not None:
+    table = as_table(data)
+    if kept:
         check_kept(out, table, kept, list(named(np.empty((1, loaded.coef.shape[1])))))
-    rows = open_for_model(loaded, data)
+    rows = open_for_model(loaded, table)
     memory = as_bytes(memory_limit, "--memory-limit")
     if loaded.classes is None:
         values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()
     else:
         values = np.asarray(loaded.predict_labels(rows, engine=engine, memory_bytes=memory))
-    if table is None:
+    if not kept:
         write_table(out, named(values))
     else:
         write_beside(out, table, kept, named(values))

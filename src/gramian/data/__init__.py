@@ -46,6 +46,7 @@ from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
 from .complement import Complement
 from .convert import convert
+from .encoding import EncodedRows, Encoding, FittedEncoding
 from .mapped import gathered, scratch, stored
 from .named import (
     check_kept,
@@ -56,6 +57,7 @@ from .named import (
     write_beside,
     write_table,
 )
+from .number_rows import NumberRows
 from .parquet import ParquetRows
 from .parts import Select, Subset
 from .rows import as_rows
@@ -64,6 +66,7 @@ from .sparse import SparseRows
 from .standardizer import Standardizer
 from .tables import MemoryTable, Table, as_table, is_table
 from .targets import read_targets, target_column
+from .training_table import TrainingTable
 from .transform import Cast, Standardized
 
 __all__ = [
@@ -73,7 +76,11 @@ __all__ = [
     "Batches",
     "Cast",
     "Complement",
+    "EncodedRows",
+    "Encoding",
+    "FittedEncoding",
     "MemoryTable",
+    "NumberRows",
     "ParquetRows",
     "RowSource",
     "Select",
@@ -84,6 +91,7 @@ __all__ = [
     "Subset",
     "Table",
     "TableRows",
+    "TrainingTable",
     "as_rows",
     "as_table",
     "check_copies",

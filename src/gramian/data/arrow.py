@@ -58,7 +58,7 @@ class Columns:
         if twice:
             raise ValueError(f"{where} has several columns named {', '.join(twice)}: rename them")
         types = [schema.field(name).type for name in names]
-        floats = [_float_of(t) for t in types]
+        floats = [float_of(t) for t in types]
         bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]
         if bad:
             raise TypeError(
@@ -84,9 +84,10 @@ def _found(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
     return list(wanted)
 
 
-def _float_of(kind: pa.DataType) -> torch.dtype | None:
+def float_of(kind: pa.DataType) -> torch.dtype | None:
+    """Return the type in which numbers of a column are delivered; None if it has no numbers."""
     if pa.types.is_dictionary(kind):
-        return _float_of(kind.value_type)
+        return float_of(kind.value_type)
     if pa.types.is_decimal(kind):
         return torch.float64
     if pa.types.is_null(kind):

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .base import RowSource, comfortable_size
+from .base import RowSource, comfortable_size, slices
 from .check import FiniteCheck
 from .transform import Standardized
 
@@ -38,7 +38,12 @@ class Standardizer:
 
     @classmethod
     def fit(
-        cls, rows: RowSource, size: int | None = None, *, targets: np.ndarray | None = None
+        cls,
+        rows: RowSource,
+        size: int | None = None,
+        *,
+        targets: np.ndarray | None = None,
+        weights: Float[Tensor, " n"] | None = None,
     ) -> Standardizer:
         """Estimate mean and standard deviation (over n, not n - 1), refusing NaN and infinity.
 
@@ -51,6 +56,8 @@ class Standardizer:
             Rows per block; about a million numbers unless given.
         targets : ndarray of shape (n,), optional
             Refused among the columns, as by `check_finite`.
+        weights : Tensor of shape (n,), optional
+            Weights of the rows, above zero; a whole number is a repeated row. Not for sparse rows.
 
         Returns
         -------
@@ -71,13 +78,16 @@ class Standardizer:
         """
         moments = _Moments(rows.shape[1])
         check = FiniteCheck.of(rows, targets)
-        add = moments.add_sparse if rows.sparse else moments.add
         for part, block in rows.blocks(size or comfortable_size(rows)):
-            if check.add(part.start, block):
-                add(block.cpu())
+            if not check.add(part.start, block):
+                continue
+            if rows.sparse:
+                moments.add_sparse(block.cpu())
+            else:
+                moments.add(block.cpu(), None if weights is None else weights[part])
         check.finish()
         mean, scale, constant = moments.finish(torch.finfo(rows.dtype).eps)
-        _check_range(scale, rows.feature_names)
+        check_range(scale, rows.feature_names)
         columns = tuple(torch.nonzero(constant).ravel().tolist())
         return cls(mean, torch.where(constant, 1.0, scale), columns)
 
@@ -93,6 +103,10 @@ class Standardizer:
         RowSource of shape (n, d)
         """
         return Standardized(rows, self.mean, self.scale)
+
+    def scaled(self, numbers: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Return numbers that are in memory, mapped in float64 and then in their own type."""
+        return ((numbers.double() - self.mean) / self.scale).to(numbers.dtype)
 
     def to_dict(self) -> dict[str, list[float] | list[int]]:
         """Give plain lists, which JSON keeps without loss."""
@@ -117,24 +131,31 @@ class _Moments:
     """
 
     def __init__(self, d: int) -> None:
-        self.n = 0
+        self.n: float | Tensor = 0
         self.origin = torch.zeros(d, dtype=torch.float64)
         self.mean = torch.zeros(d, dtype=torch.float64)
         self.squares = torch.zeros(d, dtype=torch.float64)
 
-    def add(self, block: Tensor) -> None:
+    def add(self, block: Tensor, weights: Tensor | None = None) -> None:
         """Merge a dense block, in strips that stay in cache over all steps."""
         if self.n == 0:
             self.origin = block[0].double()
-        for strip in block.split(max(1, _STRIP_NUMBERS // block.shape[1])):
-            self._merge(strip - self.origin)
+        size = max(1, _STRIP_NUMBERS // block.shape[1])
+        for part in slices(len(block), size):
+            strip = block[part] - self.origin
+            self._merge(strip, None if weights is None else weights[part, None].double())
 
-    def _merge(self, x: Tensor) -> None:
-        """Merge moments: eq. (2.1) of the source."""
-        b = len(x)
-        mean = x.mean(dim=0)
+    def _merge(self, x: Tensor, weights: Tensor | None) -> None:
+        """Merge moments: eq. (2.1) of the source, with a weight for the number of rows."""
+        if weights is None:
+            b: float | Tensor = len(x)
+            mean = x.mean(dim=0)
+        else:
+            b = weights.sum(dim=0)
+            mean = (x * weights).sum(dim=0) / b
         delta = mean - self.mean
-        self.squares += x.sub_(mean).square_().sum(dim=0)
+        squares = x.sub_(mean).square_()
+        self.squares += (squares if weights is None else squares.mul_(weights)).sum(dim=0)
         self.squares += delta**2 * (self.n * b / (self.n + b))
         self.n += b
         self.mean += delta * (b / self.n)
@@ -150,7 +171,8 @@ class _Moments:
         return mean, scale, scale <= eps * mean.abs()
 
 
-def _check_range(scale: Tensor, names: tuple[str, ...] | None) -> None:
+def check_range(scale: Tensor, names: tuple[str, ...] | None) -> None:
+    """Refuse columns whose scale overflowed: ValueError, by name."""
     bad = torch.nonzero(~torch.isfinite(scale)).ravel()
     if len(bad):
         column = int(bad[0])

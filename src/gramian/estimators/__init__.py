@@ -15,6 +15,7 @@ from .error import nystrom_error
 from .fourier import RandomFourierFeatures
 from .kmeans import KernelKMeans
 from .leverage import effective_dimension, leverage_scores
+from .loading import load
 from .nystrom import NystromTransformer
 from .pca import KernelPCA
 from .regressor import KernelRidge
@@ -30,5 +31,6 @@ __all__ = [
     "RandomFourierFeatures",
     "effective_dimension",
     "leverage_scores",
+    "load",
     "nystrom_error",
 ]

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from ..data import RowSource, Standardized, as_rows, check_copies, check_finite
+from ..data import RowSource, Standardized, as_rows, check_copies, check_finite, is_table
 from ..fitting.parameters import RandomState
 from .arguments import RowsLike, Weights
 
@@ -98,6 +98,9 @@ def _source(estimator: Any, X: RowsLike, targets: np.ndarray | None = None) -> R
 
 def new_rows(estimator: Any, X: RowsLike) -> RowSource:
     """Return rows to predict, with the features of training."""
+    if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
+        rows: RowSource = estimator.model_.rows(X)
+        return rows
     if not is_source(X):
         X = validate_data(estimator, X, dtype="numeric", accept_sparse="csr", reset=False)
         return as_rows(X)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from .data import TrainingData
 from .fit import fit
-from .fitted import Fitted
+from .fitted import Fitted, InterruptedFit
+from .from_table import table_data
 from .generators import Generators
 from .go_on import can_go_on, go_on
 from .machine import machine_memory
@@ -20,6 +21,7 @@ __all__ = [
     "FitSettings",
     "Fitted",
     "Generators",
+    "InterruptedFit",
     "Plan",
     "TrainingData",
     "can_go_on",
@@ -28,4 +30,5 @@ __all__ = [
     "go_on",
     "machine_memory",
     "plan",
+    "table_data",
 ]

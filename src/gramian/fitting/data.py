@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float
 from torch import Tensor
 
-from ..data import RowSource, Subset
+from ..data import Encoding, RowSource, Subset
 from ..model import Label
 
 
@@ -25,6 +25,10 @@ class TrainingData:
     classes : tuple of k labels, or None
         The labels whose codes the targets are; None if targets are numbers.
     feature_names : tuple of d str, or None
+    encoding : Encoding or None
+        What made rows of a table, and scaled them; None if they are as they were given.
+    target : tuple of str, or None
+        Names of the columns that are predicted.
 
     Raises
     ------
@@ -37,6 +41,8 @@ class TrainingData:
     weights: Float[Tensor, " _"] | None = None
     classes: tuple[Label, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    encoding: Encoding | None = None
+    target: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.rows)

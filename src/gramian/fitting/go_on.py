@@ -19,6 +19,7 @@ from .generators import Generators
 from .landmarks import centers_on_host, chosen, kept_in_file, problem_of
 from .parameters import SolverLike
 from .placed import PlacedData
+from .scaling import Scaling
 from .settings import FitSettings
 
 
@@ -40,11 +41,21 @@ def go_on(
     Raises
     ------
     ValueError
-        If the penalty is "auto", or there are not as many targets as in the first call.
+        If the penalty is "auto", the settings ask for early stopping, or there are not as many
+        targets as in the first call.
     """
     if settings.searches_penalty:
         raise ValueError("partial_fit needs a penalty that is a number, not 'auto'")
-    data = data.without_zero_weights()
+    if settings.early_stopping:
+        raise ValueError(
+            "partial_fit passes once over the rows and does not stop early; give "
+            "early_stopping=False"
+        )
+    asked, data = settings, data.without_zero_weights()
+    settings = resolve.automatic(settings, len(data.rows))
+    scaling = Scaling.of(settings, data, None if before is None else before.model)
+    settings = scaling.settings(settings, data.rows)
+    data = scaling.apply(data)
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
     penalty = float(settings.penalty)
     if before is None:
@@ -73,9 +84,20 @@ def go_on(
         result.state.coef.cpu(),
         feature_names=data.feature_names,
         classes=data.classes,
+        encoding=data.encoding,
+        target=data.target,
     )
-    asked = settings if before is None else replace(settings, landmarks=before.settings.landmarks)
-    return Fitted.of(result, model, asked, solver, placed.K.engine, penalty=penalty, index=index)
+    if before is not None:
+        asked = replace(asked, landmarks=before.settings.landmarks)
+    return Fitted.of(
+        result,
+        scaling.model(model),
+        asked,
+        solver,
+        placed.K.engine,
+        penalty=penalty,
+        index=index,
+    )
 
 
 def can_go_on(given: SolverLike) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
-    from typing import Literal, TypeAlias
+    from typing import Literal, Protocol, TypeAlias
 
     import numpy as np
     from numpy.typing import ArrayLike
@@ -23,15 +23,25 @@ if TYPE_CHECKING:
     from ..operators import Engine
     from ..solvers import Solver
 
+    class Splitter(Protocol):
+        """What scikit-learn's splitters have."""
+
+        def split(self, X: Any, y: Any = None) -> Any:
+            """Yield pairs of row numbers."""
+
+        def get_n_splits(self, X: Any = None) -> Any:
+            """Return how many."""
+
     KernelLike: TypeAlias = str | Kernel
     Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | Literal["median"]
     Penalty: TypeAlias = float | Literal["auto"]
     LandmarksLike: TypeAlias = int | str | Path | ArrayLike | Tensor | RowSource | Selector | None
-    Folds: TypeAlias = int | None
+    Folds: TypeAlias = int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None
     SolverLike: TypeAlias = str | Solver[Any, Any]
     Count: TypeAlias = int
     Number: TypeAlias = float
     Flag: TypeAlias = bool
+    OptionalFlag: TypeAlias = bool | None
     EngineLike: TypeAlias = str | Engine
     MemoryLimit: TypeAlias = float | str | None
     Callbacks: TypeAlias = Sequence[Callable[..., Any]]
@@ -46,4 +56,4 @@ else:
     KernelLike = Lengthscale = Penalty = LandmarksLike = Folds = SolverLike = Any
     Count = Number = Flag = EngineLike = MemoryLimit = Callbacks = FileLike = Any
     OptionalCount = OptionalKernel = OptionalLengthscale = OptionalNumber = Any
-    RandomState = Starts = Any
+    RandomState = Starts = OptionalFlag = Any

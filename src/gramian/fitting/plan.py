@@ -94,6 +94,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
         If it does not fit in memory, or the number of landmarks is not known before they are
         selected.
     """
+    settings = resolve.automatic(settings, rows.shape[0])
     resolve.require_count(settings.landmarks, rows.shape[0])
     solver, size = resolve.solver_and_size(settings, rows, targets)
     count = min(settings.max_iter, ASSUMED_ITERATIONS)
@@ -121,5 +122,6 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
 
 def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> None:
     """Raise ValueError if a fit does not fit in memory, without reading or measuring anything."""
+    settings = resolve.automatic(settings, rows.shape[0])
     engine = resolve.engine_for(settings, rows)
     Placement.of(engine, *resolve.solver_and_size(settings, rows, targets), settings.limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,10 +18,14 @@ from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform
 from ..operators import Engine, choose_engine
 from ..problems import FullProblem, NystromProblem
 from ..solvers import Falkon, Solver
-from . import held_out
+from . import splits
+from .held_out import HELD_OUT
 from .memory import FitSize, dense_bytes, least_blocks
 from .parameters import KernelLike, LandmarksLike, Lengthscale, SolverLike
 from .settings import FitSettings, is_integer
+
+ALL_ROWS = 10_000
+"""Rows up to which landmarks="auto" takes all rows as centers."""
 
 DIRECT_ROWS = 10_000
 """Rows up to which solver="auto" factorises the full kernel matrix."""
@@ -66,6 +71,28 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str 
     return kernel.resolve(sample.to_dense() if rows.sparse else sample)
 
 
+def automatic(settings: FitSettings, n: int) -> FitSettings:
+    """Return settings in which landmarks="auto" has become all rows, where it means that.
+
+    All rows up to 10,000, if the solver takes them: landmarks save little there, and cost accuracy.
+    Along a path of penalties: those of `BlessR`.
+    """
+    if not (isinstance(settings.landmarks, str) and settings.landmarks == "auto"):
+        return settings
+    if settings.searches_penalty:
+        return replace(settings, landmarks="bless_r")
+    return replace(settings, landmarks=None) if n <= ALL_ROWS and _takes_all(settings) else settings
+
+
+def _takes_all(settings: FitSettings) -> bool:
+    """Return whether the solver can have all rows as centers."""
+    given = settings.solver
+    if isinstance(given, str) and given == "auto":
+        return settings.centers_file is None
+    found = given if isinstance(given, Solver) else solvers.make(str(given))
+    return found.takes(FullProblem)
+
+
 def engine_for(settings: FitSettings, rows: RowSource, found: Kernel | None = None) -> Engine:
     """Return the engine that computes with these rows; `found` is the kernel, if it is known."""
     found = kernel(settings.kernel, settings.lengthscale) if found is None else found
@@ -95,7 +122,7 @@ def solver_and_size(
         full=found is None,
         pairs_once=rows.random_access and not rows.sparse,
         dense=not rows.sparse,
-        fits=held_out.fits_per_level(settings.cv) if settings.searches_penalty else 0.0,
+        fits=fits_per_level(settings, n) if settings.searches_penalty else 0.0,
         selector=found if isinstance(found, Selector) else None,
     )
     chosen = solver(settings.solver, size, settings.limit)
@@ -103,6 +130,13 @@ def solver_and_size(
     if not settings.searches_penalty:
         chosen.check_penalty(float(settings.penalty))
     return chosen, size
+
+
+def fits_per_level(settings: FitSettings, n: int) -> float:
+    """Return the fits of one level of a path, in units of one fit to all rows."""
+    if settings.names_folds:
+        return splits.count_of(settings.cv, n)
+    return 1 - 1 / HELD_OUT if settings.cv is None else float(cast("int", settings.cv)) - 1.0
 
 
 def solver(given: SolverLike, size: FitSize, limit: int | None) -> Solver[Any, Any]:
@@ -154,7 +188,14 @@ def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector
         return Uniform(m) if sequential else RecursiveRLS(m, accelerated=True)
     if is_integer(given):
         return Uniform(int(given))
-    return _points(given)
+    return points(given)
+
+
+def are_points(given: LandmarksLike) -> bool:
+    """Return whether landmarks are given as points, in memory or in a file."""
+    if isinstance(given, str):
+        return is_table_name(given)
+    return not (given is None or isinstance(given, Selector) or is_integer(given))
 
 
 def path_selector(given: LandmarksLike, n: int) -> PathSelector:
@@ -196,7 +237,15 @@ def automatic_landmarks(n: int) -> int:
     return min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
 
 
-def _points(given: Any) -> RowSource:
+def points(given: Any, d: int | None = None) -> RowSource:
+    """Return the points that were given as landmarks, of d features if that is known."""
+    found = _point_rows(given)
+    if d is not None and found.shape[1] != d:
+        raise ValueError(f"the landmarks have {found.shape[1]} features, but X has {d}")
+    return found
+
+
+def _point_rows(given: Any) -> RowSource:
     if isinstance(given, str | Path | RowSource):
         return as_rows(given)
     if isinstance(given, bool | float) or np.ndim(given) != 2:

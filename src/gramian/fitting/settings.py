@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from .._checks import as_bytes, as_count
+import numpy as np
+
+from .._checks import as_bytes, as_count, as_positive
 from ..landmarks import PathSelector
 from ..landmarks.base import selectors
 from ..solvers import Falkon
+from . import splits
 from .parameters import (
     Callbacks,
     Count,
@@ -24,6 +28,8 @@ from .parameters import (
     Lengthscale,
     MemoryLimit,
     Number,
+    OptionalFlag,
+    OptionalNumber,
     Penalty,
     SolverLike,
 )
@@ -40,14 +46,16 @@ class FitSettings:
     Raises
     ------
     ValueError
-        If a number or ``memory_limit`` cannot be used, or ``penalty="auto"`` goes with landmarks,
-        a solver or a warm start that have no path of penalties.
+        If a number, ``memory_limit`` or ``cv`` cannot be used, or ``penalty="auto"`` goes with
+        landmarks, a solver or a warm start that have no path of penalties.
     """
 
     kernel: KernelLike
     lengthscale: Lengthscale
     penalty: Penalty
     landmarks: LandmarksLike
+    standardize: Flag
+    standardize_target: OptionalFlag
     cv: Folds
     solver: SolverLike
     max_iter: Count
@@ -57,14 +65,22 @@ class FitSettings:
     callbacks: Callbacks
     warm_start: Flag
     centers_file: FileLike
+    early_stopping: Flag
+    validation_fraction: Number
+    patience: Count
+    time_limit: OptionalNumber
 
     def __post_init__(self) -> None:
         as_count(self.max_iter, "max_iter")
         if not (_is_number(self.tol) and 0 <= self.tol < math.inf):
             raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
+        _check_flag("standardize", self.standardize)
+        if self.standardize_target is not None:
+            _check_flag("standardize_target", self.standardize_target)
         _check_callbacks(self.callbacks)
         if self.memory_limit is not None:
             as_bytes(self.memory_limit)
+        self._check_stopping()
         if isinstance(self.penalty, str) and self.penalty == "auto":
             self._check_path()
         elif not (_is_number(self.penalty) and 0 <= float(self.penalty) < math.inf):
@@ -73,13 +89,28 @@ class FitSettings:
                 "sample, scikit-learn's alpha / n, or 'auto'"
             )
 
+    def _check_stopping(self) -> None:
+        _check_flag("early_stopping", self.early_stopping)
+        share = self.validation_fraction
+        if not (_is_number(share) and 0 < share < 1):
+            raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
+        as_count(self.patience, "patience")
+        if self.time_limit is not None:
+            as_positive(self.time_limit, "time_limit")
+
     def _check_path(self) -> None:
         """Raise ValueError for settings with which there is no path of penalties."""
-        if self.cv is not None and not (is_integer(self.cv) and self.cv >= 2):
-            raise ValueError(f"cv must be None or a number of folds from 2 on, not {self.cv!r}")
+        if isinstance(self.cv, Iterator):  # it can be read once only
+            object.__setattr__(self, "cv", tuple(self.cv))
+        if not (self.cv is None or self.names_folds or (is_integer(self.cv) and self.cv >= 2)):
+            raise ValueError(
+                "cv must be None or a number of folds from 2 on, a splitter such as KFold(5), or a "
+                f"list of pairs (rows to train on, rows to test on), not {reprlib.repr(self.cv)}"
+            )
         given = self.landmarks
         kind = selectors[given] if isinstance(given, str) and given in selectors else type(given)
-        if not issubclass(kind, PathSelector):
+        automatic = isinstance(given, str) and given == "auto"
+        if not (automatic or issubclass(kind, PathSelector)):
             raise ValueError(
                 f"penalty='auto' chooses from the path of penalties of BlessR or Bless, and "
                 f"landmarks={given!r} has none; give landmarks='bless_r', "
@@ -102,9 +133,25 @@ class FitSettings:
         return isinstance(self.penalty, str)
 
     @property
+    def names_folds(self) -> bool:
+        """Whether ``cv`` is a splitter or pairs, and says itself which rows are in which fold."""
+        return splits.is_splitter(self.cv) or splits.is_pairs(self.cv)
+
+    @property
+    def scales_targets(self) -> bool:
+        """Whether targets that are numbers are standardised: as the features, unless said."""
+        given = self.standardize_target
+        return bool(self.standardize if given is None else given)
+
+    @property
     def limit(self) -> int | None:
         """``memory_limit`` in bytes, None if it is the machine's."""
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+def _check_flag(name: str, given: object) -> None:
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, not {given!r}")
 
 
 def _check_callbacks(given: object) -> None:

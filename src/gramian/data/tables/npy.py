@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..base import slices
-from ..npy import native, open_columns
-from ..parts import column_numbers
+from ..array import ArrayRows
+from ..base import RowSource, slices
+from ..npy import native, open_columns, open_npy
+from ..parts import Select, column_numbers
 from .base import Table
 
 
@@ -25,7 +26,10 @@ class NpyTable(Table):
         Subject of error messages.
     """
 
+    named = False
+
     def __init__(self, path: Path, where: str) -> None:
+        self._path = path
         self._array = open_columns(path)
         n, d = self._array.shape
         if n == 0:
@@ -37,6 +41,11 @@ class NpyTable(Table):
         one = pa.string() if text else pa.from_numpy_dtype(self._type)
         self.where, self.num_rows = where, n
         self.schema = pa.schema([(str(j), one) for j in range(d)])
+
+    def rows(self, columns: Sequence[str]) -> RowSource:
+        """Map the file; see `Table.rows`."""
+        rows = ArrayRows(open_npy(self._path))
+        return rows if tuple(columns) == self.names else Select(rows, columns)
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Copy rows of the file; see `Table.batches`."""

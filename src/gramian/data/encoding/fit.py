@@ -1,0 +1,200 @@
+"""One pass over a table, from which the encoding of each column is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from ..arrow import float_of
+from ..dtypes import common_float
+from ..standardizer import check_range
+from ..tables.base import Table
+from .category import CategoryObserver
+from .column import ColumnEncoding, Observer, Part, Seen
+from .kinds import Kind, kinds_of
+from .moments import Moments, Summary, summaries
+from .observers import observer
+from .settings import Settings
+from .tally import FOLDS
+
+BATCH_NUMBERS = 1 << 20
+"""Values of a batch, as in `Standardizer.fit`."""
+
+SAMPLE_ROWS = 100_000
+"""Rows, at most, of which medians and quantiles are taken."""
+
+SAMPLE_NUMBERS = 1 << 24
+"""Numbers, at most, of a sample: 128 MiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Rows that an encoding is learned from.
+
+    Attributes
+    ----------
+    table : Table
+    targets : ndarray of float64 of shape (n, t)
+        Of all rows.
+    keep : ndarray of bool of shape (n,)
+        Rows that count.
+    folds : ndarray of int8 of shape (n,)
+        -1 for rows that do not count.
+    """
+
+    table: Table
+    targets: np.ndarray
+    keep: np.ndarray
+    folds: np.ndarray
+
+    @classmethod
+    def of(
+        cls, table: Table, targets: np.ndarray, keep: np.ndarray | None, rng: torch.Generator
+    ) -> Training:
+        """Draw folds, of equal size but for one row.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many targets as rows, or no row counts.
+        """
+        n = table.num_rows
+        kept = np.ones(n, bool) if keep is None else np.asarray(keep, bool)
+        if len(targets) != n or kept.shape != (n,):
+            raise ValueError(
+                f"{table.where} has {n:,} rows, but there are {len(targets):,} targets and "
+                f"{kept.size:,} marks of rows to keep"
+            )
+        rows = np.flatnonzero(kept)
+        if len(rows) == 0:
+            raise ValueError(f"{table.where} has no row to learn an encoding from")
+        folds = np.full(n, -1, np.int8)
+        folds[rows] = (torch.randperm(len(rows), generator=rng) % FOLDS).numpy()
+        return cls(table, targets, kept, folds)
+
+    def sample(self, rng: torch.Generator, columns: int) -> np.ndarray:
+        """Return numbers, increasing, of rows drawn at random from those that count."""
+        rows = np.flatnonzero(self.keep)
+        most = min(SAMPLE_ROWS, max(1, SAMPLE_NUMBERS // max(1, columns)))
+        if len(rows) <= most:
+            return rows
+        drawn = torch.randperm(len(rows), generator=rng)[:most].sort().values
+        chosen: np.ndarray = rows[drawn.numpy()]
+        return chosen
+
+    def batches(self, names: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Seen]]:
+        """Walk over the rows that count."""
+        start = 0
+        for batch in self.table.batches(names, max(1, BATCH_NUMBERS // len(names))):
+            rows = np.arange(start, start + batch.num_rows)
+            start += batch.num_rows
+            kept = self.keep[rows]
+            if not kept.all():
+                rows, batch = rows[kept], batch.filter(pa.array(kept))
+            if len(rows):
+                part = Part(self.table.where, rows)
+                yield batch, Seen(part, self.targets[rows], self.folds[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Result of the pass.
+
+    Attributes
+    ----------
+    columns : tuple of ColumnEncoding
+    dtype : torch.dtype
+        float64 if a column of numbers needs it, else float32.
+    without : dict of str to ndarray
+        Means without each fold, by column.
+    """
+
+    columns: tuple[ColumnEncoding, ...]
+    dtype: torch.dtype
+    without: dict[str, np.ndarray]
+
+
+def learn(
+    training: Training, names: Sequence[str], settings: Settings, rng: torch.Generator
+) -> Learned:
+    """Learn the encodings of some columns in one pass.
+
+    Parameters
+    ----------
+    training : Training
+    names : sequence of str
+        At least one.
+    settings : Settings
+    rng : torch.Generator
+        Draws the sample for medians and quantiles.
+    """
+    table = training.table
+    kinds = kinds_of(table.schema, names, table.where)
+    fields = [table.schema.field(name) for name in names]
+    dtype = common_float(
+        float_of(field.type) or torch.float64
+        for field, kind in zip(fields, kinds, strict=True)
+        if kind == "number"
+    )
+    watching = [
+        observer(field, kind, table.where, settings)
+        for field, kind in zip(fields, kinds, strict=True)
+    ]
+    known = _watched(training, names, watching, rng, _roundings(kinds, watching, dtype))
+    found, start = [], 0
+    for one in watching:
+        found.append(one.finish(known[start : start + one.measured]))
+        start += one.measured
+    without = {
+        one.name: one.without
+        for one in watching
+        if isinstance(one, CategoryObserver) and one.without is not None
+    }
+    return Learned(tuple(found), dtype, without)
+
+
+def _roundings(
+    kinds: Sequence[Kind], watching: Sequence[Observer], dtype: torch.dtype
+) -> torch.Tensor:
+    """Return the rounding error of each measured column: times and ranks are exact."""
+    of = {True: torch.finfo(dtype).eps, False: torch.finfo(torch.float64).eps}
+    pairs = zip(kinds, watching, strict=True)
+    every = [of[kind == "number"] for kind, one in pairs for _ in range(one.measured)]
+    return torch.tensor(every, dtype=torch.float64)
+
+
+def _watched(
+    training: Training,
+    names: Sequence[str],
+    watching: Sequence[Observer],
+    rng: torch.Generator,
+    eps: torch.Tensor,
+) -> list[Summary]:
+    """Let all observers look at all rows, and summarise what they measured."""
+    columns = len(eps)
+    drawn = training.sample(rng, columns)
+    sample = np.empty((len(drawn), columns))
+    moments, n, taken = Moments(columns), 0, 0
+    for batch, seen in training.batches(names):
+        matrix = np.empty((len(seen.folds), columns))
+        start = 0
+        for one, column in zip(watching, batch.columns, strict=True):
+            for values in one.see(column, seen):
+                matrix[:, start] = values
+                start += 1
+        n += len(matrix)
+        if columns:
+            moments.add_with_gaps(torch.from_numpy(matrix))
+            here = np.flatnonzero(np.isin(seen.part.rows, drawn, assume_unique=True))
+            sample[taken : taken + len(here)] = matrix[here]
+            taken += len(here)
+    if columns == 0:
+        return []
+    known = summaries(moments, sample, n, eps)
+    measured = [one.name for one in watching for _ in range(one.measured)]
+    check_range(torch.tensor([one.scale for one in known]), tuple(measured))
+    return known

@@ -1,0 +1,64 @@
+"""Means of the targets in each level, smoothed, with and without each fold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+SMOOTHING = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedMeans:
+    """Smoothed means of L levels of a category, and one row for unknown levels.
+
+    Attributes
+    ----------
+    means : ndarray of shape (L + 1, t)
+        Of all training rows.
+    without : ndarray of shape (L + 1, 5, t)
+        Of those that are not in a fold, for the rows in it.
+    """
+
+    means: np.ndarray
+    without: np.ndarray
+
+    @classmethod
+    def of(cls, counts: np.ndarray, sums: np.ndarray, smoothing: float) -> FoldedMeans:
+        """Smooth towards the mean of all levels, as if it had `smoothing` rows of it more.
+
+        Parameters
+        ----------
+        counts : ndarray of int64 of shape (L, f)
+        sums : ndarray of float64 of shape (L, f, t)
+        smoothing : float
+        """
+        totals = np.concatenate([sums.sum(axis=0), sums.sum(axis=(0, 1))[None]])  # (f + 1, t)
+        rows = np.append(counts.sum(axis=0), counts.sum())
+        level_rows = counts.sum(axis=1)
+        level_sums = sums.sum(axis=1)
+        overall = totals[-1] / rows[-1]
+        means = _smoothed(level_rows, level_sums, overall, smoothing)
+        without = [
+            _smoothed(
+                level_rows - counts[:, fold],
+                level_sums - sums[:, fold],
+                # a single row has no others to take a mean of
+                _mean(totals[-1] - totals[fold], rows[-1] - rows[fold], overall),
+                smoothing,
+            )
+            for fold in range(counts.shape[1])
+        ]
+        return cls(means, np.stack(without, axis=1))
+
+
+def _mean(total: np.ndarray, rows: int, otherwise: np.ndarray) -> np.ndarray:
+    return total / rows if rows else otherwise
+
+
+def _smoothed(
+    rows: np.ndarray, sums: np.ndarray, overall: np.ndarray, smoothing: float
+) -> np.ndarray:
+    means: np.ndarray = (sums + smoothing * overall) / (rows[:, None] + smoothing)
+    return np.concatenate([means, overall[None]])

@@ -1,0 +1,90 @@
+"""Kinds of columns: what can be made of a type of Arrow, whatever its width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from ..._checks import listed
+
+Kind = Literal[
+    "number", "boolean", "category", "ordered", "date", "zoned date", "time", "duration", "nothing"
+]
+
+WORDS: dict[Kind, str] = {
+    "number": "numbers",
+    "boolean": "booleans",
+    "category": "text or categories",
+    "ordered": "ordered categories",
+    "date": "dates without a time zone",
+    "zoned date": "times with a time zone",
+    "time": "times of day",
+    "duration": "durations",
+    "nothing": "nothing",
+}
+
+REMEDY = "leave it out (--drop {name}; in Python columns=[...])"
+"""What to do about a column that cannot be used."""
+
+
+def kind_of(type_: pa.DataType) -> Kind | None:
+    """Return the kind of a type; None if nothing is known to be made of it."""
+    if pa.types.is_dictionary(type_):
+        usable = kind_of(type_.value_type) in ("category", "number", "boolean", "date")
+        return ("ordered" if type_.ordered else "category") if usable else None
+    if is_text(type_):
+        return "category"
+    if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
+        return "number"
+    return _rarer(type_)
+
+
+def _rarer(type_: pa.DataType) -> Kind | None:
+    if pa.types.is_timestamp(type_):
+        return "date" if type_.tz is None else "zoned date"
+    tests: dict[Kind, bool] = {
+        "boolean": pa.types.is_boolean(type_),
+        "date": pa.types.is_date(type_),
+        "time": pa.types.is_time(type_),
+        "duration": pa.types.is_duration(type_),
+        "nothing": pa.types.is_null(type_),
+    }
+    return next((kind for kind, true in tests.items() if true), None)
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Return whether values are texts."""
+    return bool(
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+    )
+
+
+def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
+    """Return the kinds of columns; TypeError if one of them is of none.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    names : sequence of str
+    where : str
+        Subject of the error.
+    """
+    kinds = [kind_of(schema.field(name).type) for name in names]
+    bad = [name for name, kind in zip(names, kinds, strict=True) if kind is None]
+    if bad:
+        types = [f"{name} ({schema.field(name).type})" for name in bad]
+        raise TypeError(
+            f"{where} has columns of which no numbers can be made: {listed(types)}; expected "
+            "numbers, booleans, text, categories, dates or times; " + REMEDY.format(name=bad[0])
+        )
+    return [kind for kind in kinds if kind is not None]
+
+
+def fits(trained: Kind, now: Kind | None) -> bool:
+    """Return whether a column of kind `now` can stand where `trained` was learned from."""
+    texts = ("category", "ordered")
+    return now in (trained, "nothing") or (trained in texts and now in texts)

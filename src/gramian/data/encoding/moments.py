@@ -1,0 +1,119 @@
+"""Mean, scale and median of columns with gaps, in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+# the one algorithm of moments: a table of numbers without gaps has those of `Standardizer.fit`
+from ..standardizer import _STRIP_NUMBERS, _Moments
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What is known of one column of measured values after the pass.
+
+    Attributes
+    ----------
+    seen, gaps : int
+        Rows with a value, and without.
+    mean, scale : float
+        Of all rows, the gaps filled; the scale is 1 if the column does not vary.
+    constant : bool
+        Whether the values do not vary beyond rounding.
+    fill : float
+        The median, of the sample if there are more rows; where the sample has no value, the mean.
+    sample : ndarray of shape (s,)
+        Values of rows drawn at random, without gaps.
+    """
+
+    seen: int
+    gaps: int
+    mean: float
+    scale: float
+    constant: bool
+    fill: float
+    sample: np.ndarray
+
+
+class Moments(_Moments):
+    """Number, mean and centered sum of squares of each column, NaN left out.
+
+    Where nothing is NaN all steps are those of `Standardizer.fit`, to the last bit.
+    """
+
+    @property
+    def seen(self) -> Tensor:
+        """Numbers of each column that are not NaN."""
+        return torch.as_tensor(self.n, dtype=torch.float64).expand(len(self.mean))
+
+    def add_with_gaps(self, block: Float[Tensor, "b d"]) -> None:
+        """Merge a block of finite numbers and NaN."""
+        fresh = self.seen == 0
+        if bool(fresh.any()):
+            self.origin = torch.where(fresh, _first(block), self.origin)
+        for strip in block.split(max(1, _STRIP_NUMBERS // block.shape[1])):
+            self._merge_with_gaps(strip - self.origin)
+
+    def _merge_with_gaps(self, x: Tensor) -> None:
+        there = ~x.isnan()
+        if not isinstance(self.n, Tensor) and bool(there.all()):
+            self._merge(x, None)
+            return
+        mean, squares = self.mean.clone(), self.squares.clone()
+        weights = there.double()
+        self.n = self.seen.clone()
+        self._merge(x.nan_to_num(nan=0.0), weights)
+        some = there.any(dim=0)  # the others have met 0 / 0
+        self.mean = torch.where(some, self.mean, mean)
+        self.squares = torch.where(some, self.squares, squares)
+
+    def filled(self, fill: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        """Return mean and scale of n rows, those without a value being `fill`."""
+        gaps = n - self.seen
+        delta = torch.where(gaps > 0, fill - self.origin - self.mean, 0.0)
+        mean = self.origin + (self.mean + delta * (gaps / n))
+        squares = self.squares + delta**2 * (self.seen * gaps / n)
+        return mean, torch.sqrt(squares / n)
+
+
+def _first(block: Tensor) -> Tensor:
+    """Return the first number of each column; 0 where there is none."""
+    there = ~block.isnan()
+    first = block.gather(0, there.int().argmax(dim=0, keepdim=True))[0].double()
+    return torch.where(there.any(dim=0), first, 0.0)
+
+
+def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list[Summary]:
+    """Return what is known of each column.
+
+    Parameters
+    ----------
+    moments : Moments of d columns
+    sample : ndarray of shape (s, d)
+        NaN for gaps.
+    n : int
+        Rows, with and without values.
+    eps : Tensor of shape (d,)
+        Rounding error of the numbers: what varies less is constant.
+    """
+    seen = moments.seen.long().tolist()
+    middle = (moments.origin + moments.mean).tolist()
+    columns = [_values(sample[:, j], gaps=count < n) for j, count in enumerate(seen)]
+    fill = [
+        float(np.median(values)) if count < n and len(values) else middle[j]
+        for j, (count, values) in enumerate(zip(seen, columns, strict=True))
+    ]
+    mean, scale = moments.filled(torch.tensor(fill, dtype=torch.float64), n)
+    constant = scale <= eps * mean.abs()
+    scale = torch.where(constant, 1.0, scale)
+    known = (mean.tolist(), scale.tolist(), constant.tolist(), fill, columns)
+    return [Summary(count, n - count, *rest) for count, *rest in zip(seen, *known, strict=True)]
+
+
+def _values(column: np.ndarray, gaps: bool) -> np.ndarray:
+    return column[~np.isnan(column)] if gaps else column

@@ -1,0 +1,40 @@
+"""Choice of what learns from a column, by its kind."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from .boolean import BooleanObserver
+from .category import CategoryObserver
+from .column import Observer
+from .date import DateObserver
+from .kinds import Kind
+from .left_out import NothingObserver
+from .number import NumberObserver
+from .ordered import OrderedObserver
+from .settings import Settings
+
+
+def observer(field: pa.Field, kind: Kind, where: str, settings: Settings) -> Observer:
+    """Return what learns from a column.
+
+    Parameters
+    ----------
+    field : pyarrow.Field
+    kind : str
+    where : str
+        The table, for error messages.
+    settings : Settings
+    """
+    name = field.name
+    if kind == "number":
+        return NumberObserver(name, settings.numbers)
+    if kind == "category":
+        return CategoryObserver(name, where, settings.max_levels, settings.smoothing)
+    if kind == "boolean":
+        return BooleanObserver(name)
+    if kind == "ordered":
+        return OrderedObserver(name, where)
+    if kind == "nothing":
+        return NothingObserver(name)
+    return DateObserver(name, kind, getattr(field.type, "tz", None) or "")

@@ -1,0 +1,39 @@
+"""Numbers made normal by their quantiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+MOST_QUANTILES = 1000
+FARTHEST = 3.0
+"""Normal scores end here: beyond the outermost quantiles nothing is known."""
+
+
+def quantiles_of(values: np.ndarray) -> np.ndarray:
+    """Return up to 1,000 quantiles of numbers, from the least to the largest."""
+    levels = np.linspace(0, 1, min(MOST_QUANTILES, len(values)))
+    # interpolation may step back by a rounding error
+    return np.maximum.accumulate(np.quantile(values, levels))
+
+
+def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
+    """Return the normal scores of numbers.
+
+    Parameters
+    ----------
+    x : ndarray of shape (b,)
+    quantiles : ndarray of shape (q,)
+        Not decreasing; equal ones are met from both sides, so that their score is in the middle.
+
+    Returns
+    -------
+    ndarray of shape (b,)
+        Between -3 and 3.
+    """
+    levels = np.linspace(0, 1, len(quantiles)) if len(quantiles) > 1 else np.array([0.5])
+    above = np.interp(x, quantiles, levels)
+    below = np.interp(-x, -quantiles[::-1], 1 - levels[::-1])
+    share = torch.from_numpy((above + (1 - below)) / 2)
+    scores: np.ndarray = torch.special.ndtri(share).clamp_(-FARTHEST, FARTHEST).numpy()
+    return scores

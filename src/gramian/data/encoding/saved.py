@@ -1,0 +1,119 @@
+"""What is read back from a file is looked at before it is believed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+Text = TypeVar("Text", bound=str)
+LARGEST = sys.float_info.max
+
+
+class Saved:
+    """Fields and tensors of one encoding, each of which is asked for once.
+
+    Parameters
+    ----------
+    fields : mapping of str to object
+    tensors : mapping of str to Tensor
+
+    Raises
+    ------
+    ValueError
+        By each method, if a field is not there or is not what it should be.
+    """
+
+    def __init__(self, fields: Any, tensors: Mapping[str, Tensor]) -> None:
+        if not isinstance(fields, dict):
+            raise ValueError(f"an encoding must be an object, not {fields!r:.40}")
+        self._fields, self._tensors = dict(fields), dict(tensors)
+
+    def _pop(self, key: str) -> Any:
+        if key not in self._fields:
+            raise ValueError(f"an encoding lacks {key}")
+        return self._fields.pop(key)
+
+    def text(self, key: str) -> str:
+        """Return a text."""
+        value = self._pop(key)
+        if not isinstance(value, str):
+            raise ValueError(f"{key} of an encoding must be a text, not {value!r:.40}")
+        return value
+
+    def one_of(self, key: str, known: Sequence[Text]) -> Text:
+        """Return one of some texts."""
+        value = self.text(key)
+        for text in known:
+            if text == value:
+                return text
+        raise ValueError(f"{key} of an encoding must be one of {', '.join(known)}, not {value:.40}")
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return texts that differ from each other."""
+        value = self._pop(key)
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise ValueError(f"{key} of an encoding must be a list of texts, not {value!r:.40}")
+        if len(set(value)) < len(value):
+            raise ValueError(f"{key} of an encoding has a text twice")
+        return tuple(value)
+
+    def flag(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._pop(key)
+        if not isinstance(value, bool):
+            raise ValueError(f"{key} of an encoding must be true or false, not {value!r:.40}")
+        return value
+
+    def count(self, key: str) -> int:
+        """Return a whole number that is not negative."""
+        value = self._pop(key)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise ValueError(f"{key} of an encoding must be a whole number, not {value!r:.40}")
+        return value
+
+    def number(self, key: str, *, positive: bool = False) -> float:
+        """Return a finite number."""
+        return _finite(key, self._pop(key), positive)
+
+    def numbers(self, key: str, *, positive: bool = False) -> tuple[float, ...]:
+        """Return finite numbers."""
+        value = self._pop(key)
+        if not isinstance(value, list):
+            raise ValueError(f"{key} of an encoding must be a list of numbers, not {value!r:.40}")
+        return tuple(_finite(key, one, positive) for one in value)
+
+    def tensor(self, key: str, dtype: torch.dtype, shape: tuple[int | None, ...]) -> Tensor:
+        """Return a tensor of finite numbers; None in its shape stands for any length."""
+        if key not in self._tensors:
+            raise ValueError(f"an encoding lacks the tensor {key}")
+        value = self._tensors.pop(key)
+        same = len(value.shape) == len(shape) and all(
+            want in (None, have) for want, have in zip(shape, value.shape, strict=True)
+        )
+        if value.dtype != dtype or not same:
+            raise ValueError(
+                f"the tensor {key} of an encoding must be {dtype} of shape {shape}, not "
+                f"{value.dtype} of {tuple(value.shape)}"
+            )
+        if not bool(value.isfinite().all()):
+            raise ValueError(f"the tensor {key} of an encoding holds numbers that are not finite")
+        return value.cpu()
+
+    def finish(self) -> None:
+        """Raise a ValueError if there is more than was asked for."""
+        more = [*self._fields, *self._tensors]
+        if more:
+            raise ValueError(f"an encoding has the unknown parts {', '.join(map(str, more))}")
+
+
+def _finite(key: str, value: Any, positive: bool) -> float:
+    # a whole number of JSON may be too large for a float
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not abs(value) <= LARGEST or (positive and value <= 0):
+        word = "positive numbers" if positive else "finite numbers"
+        raise ValueError(f"{key} of an encoding must be {word}, not {value!r:.40}")
+    return float(value)

@@ -1,0 +1,45 @@
+"""Choices that a user may make about an encoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..._checks import as_count, did_you_mean
+from .folded_means import SMOOTHING
+from .number import NUMBERS, Numbers
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is done to numbers and to levels.
+
+    Attributes
+    ----------
+    numbers : str
+        ``"standard"``, ``"quantile"`` or ``"raw"``.
+    max_levels : int
+        Categories of more levels are encoded by means.
+    smoothing : float
+        Rows of the overall mean that are added to each level.
+
+    Raises
+    ------
+    ValueError
+        If one of them is none.
+    """
+
+    numbers: Numbers = "standard"
+    max_levels: int = 20
+    smoothing: float = SMOOTHING
+
+    def __post_init__(self) -> None:
+        if self.numbers not in NUMBERS:
+            raise ValueError(
+                f"numbers must be one of {', '.join(NUMBERS)}, not {self.numbers!r}"
+                + did_you_mean(self.numbers, NUMBERS)
+            )
+        as_count(self.max_levels, "max_levels")
+        if not 0 <= self.smoothing < float("inf"):
+            raise ValueError(
+                f"smoothing must be a finite number that is not negative, not {self.smoothing!r}"
+            )

@@ -1,0 +1,77 @@
+"""Counts of levels, and sums of the targets in each, fold by fold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+FOLDS = 5
+MOST_LEVELS = 1_000_000
+MOST_BYTES = 1 << 26
+
+
+class TooMany(ValueError):
+    """More levels, or longer ones, than are kept in memory."""
+
+
+class Tally:
+    """What is known of the levels of a column so far.
+
+    Attributes
+    ----------
+    codes : dict of str to int
+        Rows of the arrays, in the order of appearance; row 0 is that of missing values.
+    counts : ndarray of int64 of shape (capacity, 5)
+    sums : ndarray of float64 of shape (capacity, 5, t)
+    """
+
+    def __init__(self) -> None:
+        self.codes: dict[str | None, int] = {None: 0}
+        self.counts = np.zeros((0, FOLDS), np.int64)
+        self.sums = np.zeros((0, FOLDS, 0))
+        self._bytes = 0
+
+    def add(
+        self, texts: list[str | None], index: np.ndarray, targets: np.ndarray, folds: np.ndarray
+    ) -> None:
+        """Count some rows.
+
+        Parameters
+        ----------
+        texts : list of str or None
+            Levels, some of which no row may have.
+        index : ndarray of int64 of shape (b,)
+            Places in `texts`, -1 for missing ones.
+        targets : ndarray of float64 of shape (b, t)
+        folds : ndarray of int8 of shape (b,)
+
+        Raises
+        ------
+        TooMany
+        """
+        there = np.unique(index)
+        places = np.zeros(len(texts) + 1, np.int64)  # the last one, -1, is missing: row 0
+        for place in there[there >= 0].tolist():
+            places[place] = self._code(texts[place])
+        self._grow(targets.shape[1])
+        cells = places[index] * FOLDS + folds
+        size = self.counts.size
+        self.counts += np.bincount(cells, minlength=size).reshape(-1, FOLDS)
+        for j in range(targets.shape[1]):
+            part = np.bincount(cells, targets[:, j], minlength=size)
+            self.sums[:, :, j] += part.reshape(-1, FOLDS)
+
+    def _code(self, text: str | None) -> int:
+        code = self.codes.setdefault(text, len(self.codes))
+        if code == len(self.codes) - 1 and text is not None:
+            self._bytes += len(text)
+        if len(self.codes) > MOST_LEVELS or self._bytes > MOST_BYTES:
+            raise TooMany
+        return code
+
+    def _grow(self, targets: int) -> None:
+        have, need = len(self.counts), len(self.codes)
+        if have < need:
+            more = max(need, 2 * have) - have
+            self.counts = np.concatenate([self.counts, np.zeros((more, FOLDS), np.int64)])
+            old = self.sums.reshape(have, FOLDS, -1) if have else np.zeros((0, FOLDS, targets))
+            self.sums = np.concatenate([old, np.zeros((more, FOLDS, targets))])

@@ -1,0 +1,88 @@
+"""Columns of Arrow as arrays: texts as codes, moments as microseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from .kinds import is_text
+
+_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
+_DAY = 86_400 * 10**6
+
+
+def missing(column: pa.Array) -> np.ndarray:
+    """Return which values are null."""
+    if column.null_count == 0:
+        return np.zeros(len(column), bool)
+    mask: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def coded(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
+    """Return the distinct texts of a column, and which of them each value is.
+
+    Parameters
+    ----------
+    column : pyarrow.Array of length b
+        Text of any width, a dictionary of it or of other values, or nulls.
+
+    Returns
+    -------
+    texts : list of str or None
+        Some may be there twice, or be nowhere in the column.
+    index : ndarray of int64 of shape (b,)
+        Places in `texts`; -1 where the value is missing.
+    """
+    if pa.types.is_null(column.type):
+        return [], np.full(len(column), -1, np.int64)
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.large_string()).dictionary_encode()
+    elif len(column.dictionary) > len(column):
+        column = column.dictionary_decode()
+        return coded(_as_text(column))
+    index = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+    return _as_text(column.dictionary).to_pylist(), index
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    if is_text(values.type):
+        return values.cast(pa.large_string())
+    if pa.types.is_floating(values.type):  # 0 and -0 are one level
+        numbers = values.to_numpy(zero_copy_only=False) + values.type.to_pandas_dtype()(0)
+        values = pa.array(numbers, values.type, mask=missing(values))
+    return values.cast(pa.large_string())
+
+
+def microseconds(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return dates, times or durations as whole microseconds.
+
+    Parameters
+    ----------
+    column : pyarrow.Array of length b
+        Dates count from 1970, in UTC if they have a time zone; times of day from midnight.
+
+    Returns
+    -------
+    values : ndarray of int64 of shape (b,)
+        0 where nothing is.
+    gaps : ndarray of bool of shape (b,)
+
+    Raises
+    ------
+    OverflowError
+        If a value is farther than 290,000 years from 1970.
+    """
+    gaps, type_ = missing(column), column.type
+    if pa.types.is_null(type_):
+        return np.zeros(len(column), np.int64), gaps
+    narrow = type_.bit_width == 32
+    raw = column.cast(pa.int32() if narrow else pa.int64()).fill_null(0).to_numpy()
+    values = raw.astype(np.int64)
+    unit = "ms" if pa.types.is_date64(type_) else getattr(type_, "unit", "day")
+    if unit == "ns":
+        return values // 1000, gaps
+    factor = _DAY if unit == "day" else _MICROSECONDS[unit]
+    if np.abs(values.astype(np.float64)).max(initial=0) * factor >= 2.0**63:
+        raise OverflowError
+    return values * factor, gaps

@@ -1,0 +1,148 @@
+"""Training data from a table: its columns encoded, its target as numbers or codes of classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ..data import (
+    Encoding,
+    FittedEncoding,
+    RowSource,
+    Subset,
+    TrainingTable,
+    as_rows,
+    check_magnitude,
+)
+from .data import TrainingData
+from .generators import Generators
+from .machine import machine_memory
+from .settings import FitSettings
+from .targets import class_codes, labels_of, target_tensor
+
+MEMORY_SHARE = 8
+"""Rows of a table are held in memory if they take no more than one in so many bytes of it."""
+
+
+def table_data(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    *,
+    classes: np.ndarray | None = None,
+    weights: Float[Tensor, " n"] | None = None,
+    keep: Bool[Tensor, " n"] | None = None,
+) -> tuple[TrainingData, FitSettings]:
+    """Return training data of a table, and the settings that are left for a fit to them.
+
+    Parameters
+    ----------
+    given : TrainingTable of n rows
+    settings : FitSettings
+    rng : Generators
+    classes : ndarray of labels, optional
+        Of a classification, sorted. None: the target is numbers.
+    weights : Tensor of shape (n,), optional
+        Rows of weight zero are not looked at.
+    keep : Tensor of bool of shape (n,), optional
+        The rows to learn from, all by default: others have no say in the encoding either.
+
+    Returns
+    -------
+    data : TrainingData
+        Held in memory if that takes no more than an eighth of it, and else read in each pass: what
+        a small table is stored in then makes no difference to the fit.
+    settings : FitSettings
+        With what is held taken off the memory limit.
+
+    Notes
+    -----
+    A table of numbers without gaps is not encoded, so that its model predicts arrays, too.
+
+    Cost: a pass over the table, and one more if it is held.
+    """
+    index = _kept(keep, weights)
+    y = given.y if index is None else given.y[index.numpy()]
+    kept = None if weights is None or index is None else weights[index]
+    found = _encoding(given, settings, rng, classes, index)
+    rows = _rows(given, found)
+    if index is not None:
+        rows = Subset(rows, index)
+    rows, held = _in_memory(rows, settings.limit)
+    labels = None if classes is None else labels_of(classes)
+    targets = _targets(y, classes, rows.dtype)
+    if classes is None:
+        check_magnitude(targets, torch.float64 if settings.scales_targets else rows.dtype)
+    data = TrainingData(
+        rows,
+        targets,
+        weights if index is None else kept,
+        labels,
+        rows.feature_names if given.table.named else None,
+        encoding=None if found.encoding.plain else found.encoding,
+        target=given.target,
+    )
+    if settings.limit is None:
+        return data, settings
+    return data, replace(settings, memory_limit=max(1, settings.limit - held))
+
+
+def _kept(keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None) -> Tensor | None:
+    """Return the numbers of the rows that count, increasing; None if all do."""
+    counts = keep
+    if weights is not None:
+        counts = weights > 0 if keep is None else keep & (weights > 0)
+    return None if counts is None or bool(counts.all()) else counts.nonzero()[:, 0]
+
+
+def _encoding(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    classes: np.ndarray | None,
+    index: Tensor | None,
+) -> FittedEncoding:
+    y = given.y
+    keep = np.ones(len(y), dtype=bool)
+    if index is not None:
+        keep = np.zeros(len(y), dtype=bool)
+        keep[index.numpy()] = True
+    if classes is not None:  # rows that do not count may have labels that are no class
+        y = np.where(keep, y, classes[0])
+    if rng.encoding is None:
+        raise ValueError("a table needs a generator for the folds of its encoding")
+    return Encoding.fit(
+        given.table,
+        given.columns,
+        _targets(y, classes, torch.float64),
+        rng=rng.encoding,
+        numbers="standard" if settings.standardize else "raw",
+        keep=keep,
+    )
+
+
+def _targets(y: np.ndarray, classes: np.ndarray | None, dtype: torch.dtype) -> Tensor:
+    return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
+
+
+def _rows(given: TrainingTable, found: FittedEncoding) -> RowSource:
+    if found.encoding.plain:
+        return given.table.rows(given.columns)
+    return found.training_rows(given.table)
+
+
+def _in_memory(rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
+    """Return rows, in memory if they are few, and the bytes that they take there."""
+    need = len(rows) * rows.shape[1] * rows.dtype.itemsize
+    if MEMORY_SHARE * need > (machine_memory() if limit is None else limit):
+        return rows, 0
+    out = torch.empty(rows.shape, dtype=rows.dtype)
+    for part, block in rows.blocks(max(1, (1 << 20) // rows.shape[1])):
+        out[part] = block
+    held = as_rows(out)
+    held.feature_names = rows.feature_names
+    return held, need
