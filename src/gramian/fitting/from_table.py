@@ -18,8 +18,8 @@ from ..data import (
     as_rows,
     check_finite,
     check_magnitude,
+    columns_are_numbers,
 )
-from ..data.arrow import float_of
 from .data import HeldOut, TrainingData
 from .divide import drawn, in_memory_if_few
 from .generators import Generators
@@ -150,8 +150,7 @@ def _check_numbers_fit(
     given: TrainingTable, settings: FitSettings, classes: np.ndarray | None
 ) -> None:
     """Refuse what cannot fit in memory before a pass over a table of numbers; others are read."""
-    schema = given.table.schema
-    if all(float_of(schema.field(name).type) is not None for name in given.columns):
+    if columns_are_numbers(given.table, given.columns):
         t = given.y.size // len(given.y) if classes is None or len(classes) == 2 else len(classes)
         check_memory(settings, given.table.rows(given.columns), t)
 

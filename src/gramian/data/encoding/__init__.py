@@ -12,6 +12,7 @@ in `observers` and one in `file`.
 
 from .arrays import array_table
 from .encoding import Encoding, FittedEncoding
+from .needed import columns_are_numbers, needs_encoding
 from .rows import EncodedRows
 from .saving import load_encoding, save_encoding
 
