@@ -21,6 +21,8 @@ __all__ = [
     "Encoding",
     "FittedEncoding",
     "array_table",
+    "columns_are_numbers",
     "load_encoding",
+    "needs_encoding",
     "save_encoding",
 ]
