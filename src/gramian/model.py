@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._checks import as_bytes
+from ._checks import as_bytes, listed
 from ._model_file import ENCODING, center_tensors, check_parts, read_model, write_model
 from .data import Encoding, RowSource, Standardizer, as_rows, as_table, is_table
 from .kernels import Kernel
@@ -157,7 +157,7 @@ class KernelModel:
             if isinstance(X, RowSource):
                 return X
             if not is_table(X):
-                names = ", ".join(self.encoding.names[:20])
+                names = listed(self.encoding.names)
                 raise TypeError(
                     f"this model was fitted to a table with the columns {names}; give a path or a "
                     f"table with these, not {type(X).__name__}"
@@ -177,7 +177,7 @@ class KernelModel:
             wrong = next((a, b) for a, b in zip(names, self.feature_names, strict=True) if a != b)
             raise ValueError(
                 f"X has feature {wrong[0]!r} where the model expects {wrong[1]!r}; give the "
-                f"columns in the order of training: {', '.join(self.feature_names)}"
+                f"columns in the order of training: {listed(self.feature_names)}"
             )
         return rows if self.standardizer is None else self.standardizer.apply(rows)
 

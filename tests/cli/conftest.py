@@ -17,8 +17,8 @@ import pytest
 from gramian.cli import main
 
 PYTHON = re.compile(
-    r"(?<![\w-])(max_iter|memory_limit|random_state|cv|tol|penalty|landmarks|solver|engine)="
-    r"|(?<![\w-])(max_iter|memory_limit|random_state)\b"
+    r"(?<![\w-])(max_iter|memory_limit|random_state|early_stopping|cv|tol|penalty|landmarks|solver|engine)="
+    r"|(?<![\w-])(max_iter|memory_limit|random_state|early_stopping)\b"
 )
 """Parameters as Python spells them: the command line has options."""
 

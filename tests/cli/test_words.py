@@ -17,10 +17,21 @@ ELSEWHERE = ("cli", "estimators")  # speaks of options; is not used by the comma
 SOURCES = [
     path for path in sorted(HOME.rglob("*.py")) if path.relative_to(HOME).parts[0] not in ELSEWHERE
 ]
-PARAMETERS = [*OPTIONS, "cv", "callbacks", "warm_start", "centers_file", "resume", "state"]
+FLAGS = ["early_stopping", "validation_fraction", "warm_start"]
+OTHERS = ["columns", "callbacks", "centers_file", "resume", "state"]
+BARE = [
+    "tol",
+    "max_iter",
+    "memory_limit",
+    "random_state",
+    "every_seconds",
+    "centers_file",
+    "time_limit",
+]
 PYTHON = re.compile(
-    rf"(?<![\w-])({'|'.join(PARAMETERS)})=|(?<![\w-])(max_iter|memory_limit|random_state|every_seconds"
-    r"|warm_start|centers_file)\b(?! \()|\best\.|\bState\(|\bsolve\(|\bBlessR\("
+    rf"(?<![\w-])({'|'.join([*OPTIONS, *FLAGS, *OTHERS])})="
+    rf"|(?<![\w-])({'|'.join([*BARE, *FLAGS])})\b(?! \()"
+    r"|\best\.|\bState\(|\bsolve\(|\bBlessR\("
 )
 
 UNREACHABLE = (
@@ -29,7 +40,10 @@ UNREACHABLE = (
     "centers_file",
     "penalty='auto' chooses new landmarks, and warm_start=True",
     "callbacks must be a list",
-    "cv must be None or a number of folds",
+    "cv={} has no splits",
+    "validation_fraction must be between 0 and 1",
+    "early_stopping=False",  # of partial_fit
+    "early_stopping must be",
     # a kernel has its lengthscale from --lengthscale
     "has no effect on a kernel object",
     # sparse rows, points as landmarks, selectors with a penalty: from no file
@@ -55,7 +69,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
             continue
         whole = [part.value if isinstance(part, ast.Constant) else "{}" for part in parts]
         text = "".join(map(str, whole))
-        if " " in text:
+        if text.count(" ") > 1:
             yield node.lineno, text
 
 

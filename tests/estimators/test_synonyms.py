@@ -6,10 +6,13 @@ import copy
 import inspect
 import pickle
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
 from gramian import KernelKMeans, KernelPCA, KernelRidge, KernelRidgeClassifier
+from gramian.data import as_rows
 
 GAMMA = (
     r"KernelRidge has no parameter 'gamma'; here it is lengthscale: lengthscale = \(2 \* gamma\)"
@@ -62,3 +65,13 @@ def test_signature_copies_and_pickles_are_as_they_were():
     ]
     for other in (clone(est), copy.deepcopy(est), pickle.loads(pickle.dumps(est))):
         assert other.get_params() == est.get_params()
+
+
+def test_lists_of_features_are_cut():
+    names = [f"pixel{i}" for i in range(50)]
+    columns = np.random.default_rng(0).standard_normal((50, 30))
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    est = KernelRidge(lengthscale=1.0, landmarks=5).fit(as_rows(table), columns[0] ** 2)
+    for predict in (est.predict, est.model_.predict):
+        with pytest.raises(ValueError, match=r"pixel19 and 30 more"):
+            predict(as_rows(table.select(names[::-1])))

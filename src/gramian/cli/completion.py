@@ -22,7 +22,7 @@ HOW = {
 
 def script(shell: str) -> str:
     """Return the script of a shell, with a comment on where it goes."""
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     if shell not in SHELLS:
         from .._checks import did_you_mean
@@ -40,7 +40,7 @@ def script(shell: str) -> str:
 def answer_shell() -> None:
     """Let typer know the shells, if one is asking."""
     if VARIABLE in os.environ:
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
 

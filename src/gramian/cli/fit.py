@@ -128,7 +128,7 @@ def _check_metric(training: Training, options: FitOptions) -> None:
     if options.metric is None:
         return
     metrics.check(options.metric, "classification" if training.classification else "regression")
-    if options.validation is None:
+    if options.validation is None and not options.early_stopping:
         raise ValueError(
             "--metric is measured on held-out rows: give --validation, a fraction or a file"
         )
@@ -156,7 +156,7 @@ def _fitted(
 
 def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float) -> dict[str, Any]:
     """Return the facts that are reported, and kept in the model."""
-    n, d = ready.data.rows.shape
+    n, d = len(ready.training.y), ready.data.rows.shape[1]
     return {
         "version": __version__,
         "task": "classification" if ready.training.classification else "regression",

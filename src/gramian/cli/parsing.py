@@ -16,8 +16,12 @@ SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Return the names in a text with commas."""
-    return tuple(name for part in text.split(",") if (name := part.strip()))
+    """Return the names in a text with commas; ValueError if one is there twice."""
+    found = tuple(name for part in text.split(",") if (name := part.strip()))
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the column {twice} is named twice in {text}")
+    return found
 
 
 def lengthscale(text: str) -> str | float | tuple[float, ...]:

@@ -22,6 +22,9 @@ OPTIONS = {
     "memory_limit": "--memory-limit",
     "random_state": "--seed",
     "every_seconds": "--checkpoint-every",
+    "cv": "--cv",
+    "patience": "--patience",
+    "time_limit": "--time-limit",
 }
 """Options by the parameters that they set."""
 
@@ -40,7 +43,22 @@ PHRASES = (
         "Give another --checkpoint, or delete it to start again",
     ),
     (r"Start again, or from State\(0, state\.coef\)", "Start again, with another --checkpoint"),
+    (
+        r"leave it out \(columns=\[\.\.\.\], on the command line --drop\)",
+        "leave it out with --drop",
+    ),
+    (r"leave it out \((--drop [^;]*); in Python columns=\[\.\.\.\]\)", r"leave it out with \1"),
+    (r"\(columns=\[\.\.\.\][^()]*, on the command line --(drop|ignore)\)", "with --drop"),
+    (r"is named twice in columns=.*", "is named twice in --features"),
+    (r"found 0 columns \(columns=\[\]\)", "found 0 columns in --features"),
     (r"\braise max_iter, penalty or tol\b", "raise --max-iter, --penalty or --tol"),
+    (r"\braise penalty or tol\b", "raise --penalty or --tol"),
+    (r"\braise max_iter\b", "raise --max-iter"),
+    (
+        r"give a Validate callback with others, or early_stopping=False",
+        "give others by --validation FILE, or leave --early-stopping out",
+    ),
+    (r"\bearly_stopping=True\b", "--early-stopping"),
     (
         r"landmarks='bless_r', landmarks=BlessR\(m=1000\), or a penalty",
         "--landmarks bless_r, --landmarks bless_r:1000, or a number for --penalty",

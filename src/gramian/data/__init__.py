@@ -46,7 +46,13 @@ from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
 from .complement import Complement
 from .convert import convert
-from .encoding import EncodedRows, Encoding, FittedEncoding
+from .encoding import (
+    EncodedRows,
+    Encoding,
+    FittedEncoding,
+    columns_are_numbers,
+    needs_encoding,
+)
 from .mapped import gathered, scratch, stored
 from .named import (
     check_kept,
@@ -98,12 +104,14 @@ __all__ = [
     "check_finite",
     "check_kept",
     "check_magnitude",
+    "columns_are_numbers",
     "convert",
     "crop_flip",
     "feature_columns",
     "gathered",
     "is_table",
     "mixup",
+    "needs_encoding",
     "noise",
     "open_rows",
     "read_targets",

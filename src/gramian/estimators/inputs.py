@@ -11,6 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
+from .._checks import listed
 from ..data import RowSource, Standardized, as_rows, check_copies, check_finite, is_table
 from ..fitting.parameters import RandomState
 from .arguments import RowsLike, Weights
@@ -113,9 +114,9 @@ def new_rows(estimator: Any, X: RowsLike) -> RowSource:
         )
     names = getattr(estimator, "feature_names_in_", None)
     if rows.feature_names is not None and names is not None and tuple(names) != rows.feature_names:
+        there, known = listed(rows.feature_names), listed(list(names))
         raise ValueError(
-            f"X has the features {', '.join(rows.feature_names)}, but {', '.join(names)} were "
-            "there in training, in this order"
+            f"X has the features {there}, but {known} were there in training, in this order"
         )
     check_finite(rows)
     return rows
