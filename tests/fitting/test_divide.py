@@ -66,8 +66,8 @@ def data(**changes: Any) -> TrainingData:
     return replace(TrainingData(as_rows(X), torch.from_numpy(Y)[:, None]), **changes)
 
 
-def generators(seed: int = 0, held_out: bool = True) -> Generators:
-    return Generators.seeded(np.random.RandomState(seed), held_out=held_out)
+def generators(seed: int = 0, folds: bool = True) -> Generators:
+    return Generators.seeded(np.random.RandomState(seed), folds=folds)
 
 
 def rng(seed: int = 0) -> torch.Generator:
@@ -132,10 +132,11 @@ class TestHeldOut:
         assert counts.tolist() == [2, 2, 4]
 
     def test_the_draws_of_others_are_what_they_were(self):
-        one, two = generators(3, held_out=False), generators(3, held_out=True)
-        for name in ("kernel", "landmarks", "solver", "folds"):
+        one, two = generators(3, folds=False), generators(3)
+        for name in ("kernel", "landmarks", "solver"):
             assert getattr(one, name).initial_seed() == getattr(two, name).initial_seed()
         assert one.held_out is None
+        assert one.encoding is None
 
     def test_small_parts_of_a_file_are_kept_in_memory(self, tmp_path, monkeypatch):
         import pyarrow as pa

@@ -62,7 +62,8 @@ class FitOptions:
     penalty: Annotated[
         str,
         _option(
-            MODEL, "Ridge per row, scikit-learn's alpha / n; auto: chosen with --landmarks bless_r."
+            MODEL,
+            "Ridge per row, scikit-learn's alpha / n; auto: chosen on a path of penalties.",
         ),
     ] = "1e-6"
     cv: Annotated[
@@ -73,14 +74,17 @@ class FitOptions:
         str,
         _option(
             MODEL,
-            "Number of centers; auto: sqrt(n) log(n); none: all rows; or how to choose them: "
-            "bless_r, or bless_r:1000 for so many. `gramian info` lists the ways.",
+            "Number of centers; none: all rows; auto: all up to 10,000, then sqrt(n) log(n); or "
+            "how to choose them: bless_r, or bless_r:1000 for so many. `gramian info` lists them.",
         ),
     ] = "auto"
     standardize: Annotated[
         bool,
         _option(MODEL, "Give features, and the target of a regression, mean 0 and deviation 1."),
     ] = True
+    standardize_target: Annotated[
+        bool | None, _option(MODEL, "Do so with the target alone, or not; by default as above.")
+    ] = None
     solver: Annotated[str, _option(WORK, "auto, or a name; `gramian info` lists them.")] = "auto"
     max_iter: Annotated[int, _option(WORK, "Iterations after which to stop.")] = 100
     tol: Annotated[float, _option(WORK, "Relative residual at which to stop.")] = 1e-6

@@ -18,9 +18,11 @@ from ..data import (
     as_rows,
     check_magnitude,
 )
+from ..data.arrow import float_of
 from .data import TrainingData
 from .generators import Generators
 from .machine import machine_memory
+from .plan import check_memory
 from .settings import FitSettings
 from .targets import class_codes, labels_of, target_tensor
 
@@ -65,6 +67,7 @@ def table_data(
 
     Cost: a pass over the table, and one more if it is held.
     """
+    _check_numbers_fit(given, settings, classes)
     index = _kept(keep, weights)
     y = given.y if index is None else given.y[index.numpy()]
     kept = None if weights is None or index is None else weights[index]
@@ -89,6 +92,16 @@ def table_data(
     if settings.limit is None:
         return data, settings
     return data, replace(settings, memory_limit=max(1, settings.limit - held))
+
+
+def _check_numbers_fit(
+    given: TrainingTable, settings: FitSettings, classes: np.ndarray | None
+) -> None:
+    """Refuse what cannot fit in memory before a pass over a table of numbers; others are read."""
+    schema = given.table.schema
+    if all(float_of(schema.field(name).type) is not None for name in given.columns):
+        t = given.y.size // len(given.y) if classes is None or len(classes) == 2 else len(classes)
+        check_memory(settings, given.table.rows(given.columns), t)
 
 
 def _kept(keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None) -> Tensor | None:
