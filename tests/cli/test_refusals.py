@@ -75,7 +75,7 @@ OPTIONS = {
     "--features ,": "(no columns to learn from|found 0 columns in --features)",
     "--features a,y": "column y cannot be a feature and the target at once",
     "--features a --ignore b": "--features and --drop are two ways to say the same",
-    "--drop a,b,c": "no columns to learn from beside the target 'y'",
+    "--drop a,b,c": "no columns to learn from beside the target y",
     "--ignore z": "has no column z",
     "--history h.txt": "--history h.txt must end in .json or .csv",
     "--task guess": "'guess' is not one of",

@@ -1,11 +1,18 @@
-"""scikit-learn's own checks of the estimators on Nystrom and Fourier features: none may fail."""
+"""scikit-learn's own checks of the transformers: none may fail."""
 
 from __future__ import annotations
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian import KernelCCA, KernelKMeans, KernelPCA, NystromTransformer, RandomFourierFeatures
+from gramian import (
+    KernelCCA,
+    KernelKMeans,
+    KernelPCA,
+    NystromTransformer,
+    RandomFourierFeatures,
+    TableEncoder,
+)
 
 ESTIMATORS = (
     NystromTransformer(random_state=0),
@@ -15,6 +22,8 @@ ESTIMATORS = (
     KernelPCA(2, random_state=0, landmarks=15, fit_inverse_transform=True),
     KernelKMeans(3, random_state=0),
     KernelCCA(1, random_state=0),
+    TableEncoder(random_state=0),
+    TableEncoder("quantile", random_state=0),
 )
 
 # Some checks fit fewer than 15 rows. What happens then is documented and tested elsewhere.

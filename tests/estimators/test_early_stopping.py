@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, KFold, TimeSeriesSplit
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.callbacks import Checkpoint, Validate
-from gramian.data import as_rows
+from gramian.data import as_rows, as_table
 from gramian.landmarks import Bless, BlessR, Uniform
 
 RNG = np.random.default_rng(0)
@@ -223,6 +224,37 @@ class TestWhatIsHeldOut:
         assert two.best_iteration_ == one.best_iteration_
         assert two.validation_error_ == pytest.approx(one.validation_error_, rel=1e-6)
         np.testing.assert_array_equal(one.landmark_index_, two.landmark_index_)
+
+    @pytest.mark.parametrize("kind", [KernelRidge, KernelRidgeClassifier])
+    def test_a_frame_is_divided_like_an_array(self, kind):
+        y = Y if kind is KernelRidge else LABELS
+        frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y})
+        one, two = early(kind, **FALKON).fit(X, y), early(kind, **FALKON).fit(frame, "y")
+        np.testing.assert_array_equal(held(one), held(two))
+        np.testing.assert_array_equal(one.landmark_index_, two.landmark_index_)
+        assert two.best_iteration_ == one.best_iteration_
+        np.testing.assert_allclose(two.dual_coef_, one.dual_coef_, rtol=1e-4, atol=1e-6)
+
+    @pytest.mark.parametrize("weight", [None, WEIGHT])
+    def test_an_encoding_has_not_seen_their_targets(self, weight):
+        rng = np.random.default_rng(3)
+        levels = np.array([f"level {k}" for k in rng.integers(0, 40, N)])
+        frame = pd.DataFrame({"a": X[:, 0], "of": levels, "y": Y})
+        if weight is not None:
+            weight = weight.copy()
+            weight[:40] = 0
+        est = early(**FALKON).fit(frame, "y", sample_weight=weight)
+        counts = np.arange(N) if weight is None else np.flatnonzero(weight)
+        rows = counts[held(est)]
+        found = rmse(est, frame.iloc[rows], Y[rows], None if weight is None else weight[rows])
+        assert est.validation_error_ == pytest.approx(found, rel=1e-6)
+        others = np.setdiff1d(counts, rows)
+        alone = clone(est).set_params(early_stopping=False, max_iter=1, tol=1e-9)
+        with pytest.warns(ConvergenceWarning):
+            alone.fit(frame.iloc[others], "y", None if weight is None else weight[others])
+        same, seen = (e.model_.encoding.rows(as_table(frame)) for e in (alone, est))
+        index = torch.arange(N)
+        np.testing.assert_allclose(same.take(index), seen.take(index), rtol=1e-6, atol=1e-6)
 
     def test_others_draw_what_they_drew(self):
         one = KernelRidge(landmarks=20, random_state=3, validation_fraction=0.3).fit(X, Y)

@@ -137,6 +137,8 @@ class TestHeldOut:
             assert getattr(one, name).initial_seed() == getattr(two, name).initial_seed()
         assert one.held_out is None
         assert one.encoding is None
+        with pytest.raises(ValueError, match="early stopping needs a generator"):
+            divide(settings(), data(), one)
 
     def test_small_parts_of_a_file_are_kept_in_memory(self, tmp_path, monkeypatch):
         import pyarrow as pa
@@ -196,7 +198,15 @@ class TestSplitters:
         assert folds is not None
         assert [f.scored.tolist() for f in folds] == [test.tolist() for _, test in pairs]
 
-    def test_numbers_are_those_of_all_rows(self):
+    def test_a_splitter_splits_what_is_there(self):
+        weights = torch.ones(N).double()
+        weights[:10] = 0
+        given = path(KFold(3), early_stopping=True, validation_fraction=0.2)
+        folds = divide(given, data(weights=weights), generators()).folds
+        assert folds is not None
+        assert torch.cat([fold.scored for fold in folds]).tolist() == list(range(24))
+
+    def test_numbers_of_pairs_are_those_of_all_rows(self):
         weights = torch.ones(N)
         weights[:10] = 0
         pairs = [(list(range(25)), list(range(25, 40))), (list(range(20, 40)), list(range(20)))]
@@ -271,7 +281,9 @@ class TestSplitters:
         weights[:10] = 0
         pair = (list(range(10)), list(range(10, 40)))
         cv = [pair if part == "train" else pair[::-1]]
-        with pytest.raises(ValueError, match=f"has no row to {part} on: all have weight zero"):
+        with pytest.raises(
+            ValueError, match=f"split 0 of cv has no row to {part} on: all have weight zero"
+        ):
             divide(path(cv), data(weights=weights), generators())
 
     @pytest.mark.parametrize("cv", [0, 1, 2.5, True, "five", [1, 2], [], [(1, 2, 3)], iter(())])

@@ -90,6 +90,7 @@ class Training:
             rng,
             classes=self.classes,
             keep=None if self.keep is None else torch.from_numpy(self.keep),
+            hold_out=fitting.holds_out(settings) and self.held_out_y is None,
         )
         return Prepared(self, data, left, self._held_out(data.encoding))
 
@@ -136,9 +137,10 @@ class Prepared:
         return None if self.data.encoding is None else self.data.encoding.describe()
 
     def without(self, index: Tensor) -> Prepared:
-        """Return the same with some of the training rows held out, by their numbers."""
+        """Return the same with the rows that the fit has held out, by their numbers."""
         training = self.training.without(index.numpy())
-        return replace(self, training=training, held_out=Subset(self.data.rows, index))
+        held = self.data.held_out
+        return replace(self, training=training, held_out=None if held is None else held.data.rows)
 
 
 def open_training(data: Path, options: FitOptions) -> Training:

@@ -54,11 +54,11 @@ PHRASES = (
     (r"\braise max_iter, penalty or tol\b", "raise --max-iter, --penalty or --tol"),
     (r"\braise penalty or tol\b", "raise --penalty or --tol"),
     (r"\braise max_iter\b", "raise --max-iter"),
-    (r"\bearly_stopping=True holds", "--early-stopping holds"),
     (
         r"give a Validate callback with others, or early_stopping=False",
-        "give a file as --validation, or leave --early-stopping out",
+        "give others by --validation FILE, or leave --early-stopping out",
     ),
+    (r"\bearly_stopping=True\b", "--early-stopping"),
     (
         r"landmarks='bless_r', landmarks=BlessR\(m=1000\), or a penalty",
         "--landmarks bless_r, --landmarks bless_r:1000, or a number for --penalty",

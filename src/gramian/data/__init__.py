@@ -16,11 +16,14 @@ tensor([20., 25.], dtype=torch.float64)
 tensor([[8., 9.],
         [0., 1.]], dtype=torch.float64)
 
-`as_rows` is the only entrance. It takes NumPy arrays of any layout, torch tensors, pandas and Arrow
-tables, SciPy sparse matrices (which stay sparse), and paths of the `formats` that there are: a
-``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back in every pass
-(`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. What cannot be a
-matrix of numbers is refused here, in words, and nowhere else.
+`as_rows` is the only entrance of numbers. It takes NumPy arrays of any layout, torch tensors, frames
+and tables, SciPy sparse matrices (which stay sparse), and paths of the `formats` that there
+are: a ``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back in
+every pass (`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. What
+cannot be a matrix of numbers is refused here, in words, and nowhere else.
+
+`as_table` is the only entrance of columns of any type: of frames, of files of all formats, text
+among them, and of addresses on object stores. A `Table` is read like rows, a little at a time.
 
 Blocks are tensors of float32 or float64: float32 stays float32; small integers and booleans become
 float32, which holds them exactly; everything wider becomes float64. A block may be a view of your
@@ -46,7 +49,13 @@ from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
 from .complement import Complement
 from .convert import convert
-from .encoding import EncodedRows, Encoding, FittedEncoding
+from .encoding import (
+    EncodedRows,
+    Encoding,
+    FittedEncoding,
+    columns_are_numbers,
+    needs_encoding,
+)
 from .mapped import gathered, scratch, stored
 from .named import (
     check_kept,
@@ -98,12 +107,14 @@ __all__ = [
     "check_finite",
     "check_kept",
     "check_magnitude",
+    "columns_are_numbers",
     "convert",
     "crop_flip",
     "feature_columns",
     "gathered",
     "is_table",
     "mixup",
+    "needs_encoding",
     "noise",
     "open_rows",
     "read_targets",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,8 @@ class Columns:
         Columns
         """
         names = _names(schema) if wanted is None else _found(schema, wanted, where)
-        twice = sorted({name for name in names if schema.names.count(name) > 1})
+        counts = Counter(schema.names)
+        twice = sorted({name for name in names if counts[name] > 1})
         if twice:
             raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
         types = [schema.field(name).type for name in names]
@@ -75,7 +77,8 @@ def _names(schema: pa.Schema) -> list[str]:
 
 
 def _found(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
-    missing = [str(name) for name in wanted if name not in schema.names]
+    there = set(schema.names)
+    missing = [str(name) for name in wanted if name not in there]
     if missing:
         known = it_has(schema.names, missing[0])
         raise ValueError(f"{where} has no column {listed(missing)}; {known}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -14,10 +15,11 @@ from .arrow import to_numpy
 
 def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse names that the table does not have, or has twice, and say which it has."""
-    missing = [name for name in wanted if name not in names]
+    counts = Counter(names)
+    missing = [name for name in wanted if not counts[name]]
     if missing:
         raise ValueError(f"{where} has no column {listed(missing)}; {it_has(names, missing[0])}")
-    twice = sorted({name for name in wanted if names.count(name) > 1})
+    twice = sorted({name for name in wanted if counts[name] > 1})
     if twice:
         raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
 

@@ -151,7 +151,7 @@ def check_kept(
             "predictions; give a name ending in .csv or .parquet"
         )
     check_columns(table.where, table.names, keep)
-    twice = [name for name in keep if name in new or keep.count(name) > 1]
+    twice = [name for name in dict.fromkeys(keep) if name in new or keep.count(name) > 1]
     if twice:
         raise ValueError(
             f"{path} would have two columns named {listed(twice)}; name each column once, and "

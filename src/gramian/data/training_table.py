@@ -99,7 +99,7 @@ def _features(
         raise ValueError(f"column {listed(both)} cannot be a feature and the target at once")
     if not chosen:
         raise ValueError(
-            f"{table.where} has no columns to learn from beside the target {listed(target)!r}"
+            f"{table.where} has no columns to learn from beside the target {listed(target)}"
         )
     return chosen
 

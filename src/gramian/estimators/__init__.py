@@ -19,6 +19,7 @@ from .loading import load
 from .nystrom import NystromTransformer
 from .pca import KernelPCA
 from .regressor import KernelRidge
+from .table_encoder import TableEncoder
 
 __all__ = [
     "KernelCCA",
@@ -29,6 +30,7 @@ __all__ = [
     "NystromTransformer",
     "Plan",
     "RandomFourierFeatures",
+    "TableEncoder",
     "effective_dimension",
     "leverage_scores",
     "load",

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ..data import RowSource
-from ..fitting import TrainingData, table_data
+from ..fitting import TrainingData, holds_out, table_data
 from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
     Callbacks,
     Count,
@@ -132,7 +132,14 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
                 table = tables.opened(self, X, y, columns)
                 labels = _column(table.y)
                 weights, classes = self._weights_and_classes(labels, sample_weight)
-                data, settings = table_data(table, settings, rng, classes=classes, weights=weights)
+                data, settings = table_data(
+                    table,
+                    settings,
+                    rng,
+                    classes=classes,
+                    weights=weights,
+                    hold_out=holds_out(settings),
+                )
             else:
                 rows, y = inputs.training_rows(self, X, y)
                 data, classes = self._coded(rows, _column(y), sample_weight)

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..fitting import TrainingData, table_data
+from ..fitting import TrainingData, holds_out, table_data
 from ..fitting.targets import target_tensor, training_targets
 from . import inputs, tables
 from .arguments import Columns, RowsLike, TargetsLike, Weights
@@ -195,7 +195,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
                 table = tables.opened(self, X, y, columns)
                 tables.check_numbers(table)
                 weights, y = inputs.weight_tensor(sample_weight, len(table.y)), table.y
-                data, settings = table_data(table, settings, rng, weights=weights)
+                data, settings = table_data(
+                    table, settings, rng, weights=weights, hold_out=holds_out(settings)
+                )
             else:
                 rows, y = inputs.training_rows(self, X, y, y_numeric=True)
                 weights = inputs.weight_tensor(sample_weight, len(rows))

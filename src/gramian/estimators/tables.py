@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
 from sklearn.utils import check_array
 
 from .._checks import listed
-from ..data import TrainingTable, as_table, is_table, target_column
-from ..data.arrow import float_of
-from ..data.formats import format_of
-from ..data.frame import is_frame
+from ..data import TrainingTable, as_table, is_table, needs_encoding, target_column
 from ..fitting.targets import as_labels
 from ..model import KernelModel
 from .arguments import Columns, RowsLike, TargetsLike
@@ -27,7 +22,7 @@ def is_by_name(X: object, y: object, columns: object) -> bool:
     Frames of numbers with values of y beside them follow scikit-learn's rules instead.
     """
     if columns is None and not _are_names(y):
-        return is_table(X) and _needs_encoding(X)
+        return is_table(X) and needs_encoding(X)
     if not is_table(X):
         raise TypeError(
             f"columns are named, but an object of type {type(X).__name__} has none; give a path or "
@@ -40,26 +35,6 @@ def _are_names(y: object) -> bool:
     return isinstance(y, str) or (
         isinstance(y, tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
     )
-
-
-def _needs_encoding(X: Any) -> bool:
-    """Return whether a table has columns that are no numbers, gaps in memory, or is text."""
-    if isinstance(X, str | Path):
-        found = format_of(X)
-        return found.text or (found.named and not _are_numbers(found.schema(Path(X))))
-    if is_frame(X):
-        kinds = {getattr(kind, "kind", "O") for kind in X.dtypes}
-        return not kinds <= set("biuf") or bool(X.isna().to_numpy().any())
-    if isinstance(X, pa.Table | pa.RecordBatch):
-        gaps = any(column.null_count for column in X.columns)
-        return gaps or not _are_numbers(X.schema)
-    table = as_table(X)
-    return not _are_numbers(table.schema)
-
-
-def _are_numbers(schema: pa.Schema) -> bool:
-    names = [name for name in schema.names if not name.startswith("__index_level_")]
-    return all(float_of(schema.field(name).type) is not None for name in names)
 
 
 def opened(

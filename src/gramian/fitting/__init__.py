@@ -8,6 +8,7 @@ estimators and the command line check what users give, turn it into `FitSettings
 from __future__ import annotations
 
 from .data import TrainingData
+from .divide import holds_out
 from .fit import fit
 from .fitted import Fitted, InterruptedFit
 from .from_table import table_data
@@ -28,6 +29,7 @@ __all__ = [
     "check_memory",
     "fit",
     "go_on",
+    "holds_out",
     "machine_memory",
     "plan",
     "table_data",

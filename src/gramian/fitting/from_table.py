@@ -16,11 +16,14 @@ from ..data import (
     Subset,
     TrainingTable,
     as_rows,
+    check_finite,
     check_magnitude,
+    columns_are_numbers,
 )
-from ..data.arrow import float_of
-from .data import TrainingData
+from .data import HeldOut, TrainingData
+from .divide import drawn, in_memory_if_few
 from .generators import Generators
+from .held_out import other_rows
 from .machine import machine_memory
 from .plan import check_memory
 from .settings import FitSettings
@@ -38,6 +41,7 @@ def table_data(
     classes: np.ndarray | None = None,
     weights: Float[Tensor, " n"] | None = None,
     keep: Bool[Tensor, " n"] | None = None,
+    hold_out: bool = False,
 ) -> tuple[TrainingData, FitSettings]:
     """Return training data of a table, and the settings that are left for a fit to them.
 
@@ -52,6 +56,8 @@ def table_data(
         Rows of weight zero are not looked at.
     keep : Tensor of bool of shape (n,), optional
         The rows to learn from, all by default: others have no say in the encoding either.
+    hold_out : bool, default=False
+        Whether rows are to be held out of these to stop early; see `holds_out`.
 
     Returns
     -------
@@ -68,14 +74,15 @@ def table_data(
     Cost: a pass over the table, and one more if it is held.
     """
     _check_numbers_fit(given, settings, classes)
-    index = _kept(keep, weights)
+    index, held = _kept(keep, weights), None
+    if hold_out:
+        index, held, others = _divided(given, settings, rng, classes, index)
     y = given.y if index is None else given.y[index.numpy()]
-    kept = None if weights is None or index is None else weights[index]
     found = _encoding(given, settings, rng, classes, index)
     rows = _rows(given, found)
     if index is not None:
         rows = Subset(rows, index)
-    rows, held = _in_memory(rows, settings.limit)
+    rows, taken = _in_memory(rows, settings.limit)
     labels = None if classes is None else labels_of(classes)
     targets = _targets(y, classes, rows.dtype)
     if classes is None:
@@ -83,23 +90,67 @@ def table_data(
     data = TrainingData(
         rows,
         targets,
-        weights if index is None else kept,
+        _at(weights, index),
         labels,
         rows.feature_names if given.table.named else None,
         encoding=None if found.encoding.plain else found.encoding,
         target=given.target,
+        numbers=index,
+        given=len(given.y),
     )
+    if held is not None:
+        data = replace(
+            data, held_out=HeldOut(held, _encoded(given, data, weights, others, classes))
+        )
     if settings.limit is None:
         return data, settings
-    return data, replace(settings, memory_limit=max(1, settings.limit - held))
+    return data, replace(settings, memory_limit=max(1, settings.limit - taken))
+
+
+def _divided(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    classes: np.ndarray | None,
+    index: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows to learn from, the numbers of the others among those of `index`, and these.
+
+    The rows held out are those that `divide` would hold out of an array.
+    """
+    index = torch.arange(len(given.y)) if index is None else index
+    labels = None
+    if classes is not None:
+        labels = torch.from_numpy(np.searchsorted(classes, given.y[index.numpy()]))
+    held = drawn(settings, len(index), labels, rng)
+    return index[other_rows(len(index), held)], held, index[held]
+
+
+def _encoded(
+    given: TrainingTable,
+    like: TrainingData,
+    weights: Tensor | None,
+    index: Tensor,
+    classes: np.ndarray | None,
+) -> TrainingData:
+    """Return rows that had no say in the encoding, encoded as those of a new table are."""
+    encoded = like.encoding
+    source = given.table.rows(given.columns) if encoded is None else encoded.rows(given.table)
+    rows = in_memory_if_few(Subset(source, index), None)
+    check_finite(rows, f"the held-out rows of {given.table.where}")
+    targets = _targets(given.y[index.numpy()], classes, rows.dtype)
+    return TrainingData(rows, targets, _at(weights, index), like.classes, like.feature_names)
+
+
+def _at(weights: Tensor | None, index: Tensor | None) -> Tensor | None:
+    return weights if weights is None or index is None else weights[index]
 
 
 def _check_numbers_fit(
     given: TrainingTable, settings: FitSettings, classes: np.ndarray | None
 ) -> None:
     """Refuse what cannot fit in memory before a pass over a table of numbers; others are read."""
-    schema = given.table.schema
-    if all(float_of(schema.field(name).type) is not None for name in given.columns):
+    if columns_are_numbers(given.table, given.columns):
         t = given.y.size // len(given.y) if classes is None or len(classes) == 2 else len(classes)
         check_memory(settings, given.table.rows(given.columns), t)
 

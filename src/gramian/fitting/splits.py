@@ -48,7 +48,9 @@ def count_of(cv: Any, n: int) -> float:
 def folds_of(cv: Any, data: TrainingData) -> list[Fold]:
     """Return the folds of a splitter or of pairs.
 
-    A splitter is given numbers in place of the rows, and the targets: classes as 0, 1, ...
+    A splitter splits the rows that are there: it is given numbers in place of them, and the
+    targets, classes as 0, 1, ... Pairs are numbers of the rows that were given, of which some may
+    have weight zero, or be held out for early stopping.
 
     Raises
     ------
@@ -57,36 +59,32 @@ def folds_of(cv: Any, data: TrainingData) -> list[Fold]:
         that are those of no row.
     """
     n = len(data.rows)
-    pairs = cv
     if is_splitter(cv):
         with _in_words(cv):
-            pairs = list(cv.split(_placeholder(n), _targets(data)))
-    folds = [
-        Fold(other_rows(n, _numbers(train, n, k, "train")), _numbers(test, n, k, "test"))
-        for k, (train, test) in enumerate(pairs)
-    ]
-    if not folds:
-        raise ValueError(f"cv={_short(cv)} has no splits")
+            cv, given, stays = list(cv.split(_placeholder(n), _targets(data))), n, None
+        if not cv:
+            raise ValueError("cv has no splits")
+    else:
+        given, stays = n if data.given is None else data.given, data.numbers
+    folds = []
+    for k, pair in enumerate(cv):
+        train, test = (
+            _left(_numbers(part, given, k, name), stays, k, name)
+            for part, name in zip(pair, ("train", "test"), strict=True)
+        )
+        folds.append(Fold(other_rows(n, train), test))
     return folds
 
 
-def among(fold: Fold, stays: Int[Tensor, " k"], n: int) -> Fold:
-    """Return a fold of n rows by the numbers that its rows have among those that stay.
-
-    Raises
-    ------
-    ValueError
-        If none is left to train or to test on.
-    """
-    trained = _found(other_rows(n, fold.left_out), stays)
-    scored = _found(fold.scored, stays)
-    if len(trained) == 0 or len(scored) == 0:
-        what = "train" if len(trained) == 0 else "test"
+def _left(index: Tensor, stays: Tensor | None, split: int, part: str) -> Int[Tensor, " _"]:
+    """Return the numbers of rows among those that stay."""
+    found = index if stays is None else _found(index, stays)
+    if len(found) == 0:
         raise ValueError(
-            f"a split of cv has no row to {what} on: all have weight zero, or are held out for "
-            "early stopping"
+            f"split {split} of cv has no row to {part} on: all have weight zero, or are held out "
+            "for early stopping"
         )
-    return Fold(other_rows(len(stays), trained), scored)
+    return found
 
 
 def _found(index: Tensor, stays: Tensor) -> Tensor:

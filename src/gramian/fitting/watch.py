@@ -11,7 +11,7 @@ from ..problems import Problem
 from ..solvers import Result, Solver, State, Stop
 from ..solvers.base import row_of
 from ..solvers.metrics import VALID_RMSE
-from .divide import HeldOut
+from .data import HeldOut
 from .parameters import Callbacks
 from .settings import FitSettings
 

@@ -10,7 +10,19 @@ A new kind of column is one file with a `ColumnEncoding` and an `Observer` that 
 in `observers` and one in `file`.
 """
 
+from .arrays import array_table
 from .encoding import Encoding, FittedEncoding
+from .needed import columns_are_numbers, needs_encoding
 from .rows import EncodedRows
+from .saving import load_encoding, save_encoding
 
-__all__ = ["EncodedRows", "Encoding", "FittedEncoding"]
+__all__ = [
+    "EncodedRows",
+    "Encoding",
+    "FittedEncoding",
+    "array_table",
+    "columns_are_numbers",
+    "load_encoding",
+    "needs_encoding",
+    "save_encoding",
+]

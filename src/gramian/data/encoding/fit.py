@@ -189,9 +189,9 @@ def _watched(
         n += len(matrix)
         if columns:
             moments.add_with_gaps(torch.from_numpy(matrix))
-            here = np.flatnonzero(np.isin(seen.part.rows, drawn, assume_unique=True))
-            sample[taken : taken + len(here)] = matrix[here]
-            taken += len(here)
+            stop = int(np.searchsorted(drawn, seen.part.rows[-1], side="right"))
+            sample[taken:stop] = matrix[np.searchsorted(seen.part.rows, drawn[taken:stop])]
+            taken = stop
     if columns == 0:
         return []
     known = summaries(moments, sample, n, eps)

@@ -64,16 +64,18 @@ class Parquet(WritableFormat):
         where : str
             Subject of error messages.
         """
-        inside = {file: PurePosixPath(file.place).relative_to(start.place) for file in files}
-        if list(files) != [start]:
-            inside = {file: name for file, name in inside.items() if belongs(name)}
-        if not inside:
+        inside = [PurePosixPath(file.place).relative_to(start.place) for file in files]
+        alone = list(files) == [start]
+        pairs = [
+            (name, file) for name, file in zip(inside, files, strict=True) if alone or belongs(name)
+        ]
+        if not pairs:
             raise ValueError(
-                f"the folder {start} holds no {' or '.join(f'*{e}' for e in SUFFIXES)}"
+                f"the folder {start} holds no {' or '.join(f'*{end}' for end in SUFFIXES)} files"
             )
-        paths = sorted(inside, key=lambda file: inside[file].parts)
-        keys = keys_of([inside[path] for path in paths], where)
-        return _table(ParquetPieces.of(paths, keys), where)
+        pairs.sort(key=lambda pair: pair[0].parts)
+        keys = keys_of([name for name, _ in pairs], where)
+        return _table(ParquetPieces.of([file for _, file in pairs], keys), where)
 
     def rows(self, path: Path, columns: Sequence[str] | None = None) -> RowSource:
         """Stream the files; see `TableFormat.rows`."""

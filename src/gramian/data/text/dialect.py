@@ -35,6 +35,8 @@ class Dialect:
         Fields of the header line, without space around them; some may be empty.
     header_bytes : int
         Length of the header line.
+    blank_lines : int
+        Before it.
     """
 
     encoding: str
@@ -42,6 +44,7 @@ class Dialect:
     separator: str
     names: tuple[str, ...]
     header_bytes: int
+    blank_lines: int = 0
 
 
 def sniff(path: Path) -> Dialect:
@@ -74,7 +77,10 @@ def sniff(path: Path) -> Dialect:
         raise ValueError(f"{path} is empty: a line with the names of the columns was expected")
     names = tuple(name.strip() for name in header)
     _check_names(path, names)
-    return Dialect(encoding, compression, separator, names, sum(map(len, header)) + len(header))
+    blank = len(text) - len(text.lstrip("\r\n"))
+    before = text[:blank].replace("\r\n", "\n").count("\n")
+    length = sum(map(len, header)) + len(header)
+    return Dialect(encoding, compression, separator, names, length, before)
 
 
 def _divided(text: str, *, whole: bool) -> tuple[str, list[str]]:

@@ -22,8 +22,16 @@ def compression_of(path: Path) -> str | None:
 
 def first_bytes(path: Path, compression: str | None, size: int) -> bytes:
     """Return the beginning of a file, without its compression."""
-    with pa.input_stream(path, compression=compression) as stream:
-        return bytes(stream.read(size))
+    try:
+        with pa.input_stream(path, compression=compression) as stream:
+            return bytes(stream.read(size))
+    except OSError as error:
+        if compression is None:
+            raise
+        raise ValueError(
+            f"{path} cannot be read: it is compressed ({compression}), and cut off or damaged; "
+            f"copy or write it again (Arrow says: {str(error).splitlines()[0]})"
+        ) from error
 
 
 def encoding_of(sample: bytes, path: Path) -> str:

@@ -38,16 +38,16 @@ class Inference:
                 self._look(j, texts)
 
     def _look(self, j: int, texts: pa.Array) -> None:
-        first, *others = self._possible[j]
-        if texts.null_count < len(texts) and first.holds(texts):
-            self._seen[j] = True
-            kept = [one for one in others if first.name in one.contains or one.holds(texts)]
-            self._possible[j] = (first, *kept)
+        if texts.null_count == len(texts):
             return
-        texts = cleaned(texts)
-        if texts.null_count < len(texts):
-            self._seen[j] = True
-            self._possible[j] = tuple(one for one in self._possible[j] if one.holds(texts))
+        holding = _holding(self._possible[j], texts)
+        if not holding:
+            texts = cleaned(texts)
+            if texts.null_count == len(texts):
+                return
+            holding = _holding(self._possible[j], texts)
+        self._seen[j] = True
+        self._possible[j] = holding
 
     def readings(self) -> list[Reading]:
         """Return the choice for each column.
@@ -87,3 +87,15 @@ class Inference:
             if both_marks or any(AMBIGUOUS.get(name) in names for name in names):
                 return False
         return True
+
+
+def _holding(possible: Sequence[Reading], texts: pa.Array) -> tuple[Reading, ...]:
+    """Return the readings with which all of these texts, of which one is there, can be read."""
+    value = next(text.as_py() for text in texts if text.is_valid)
+    kept: list[Reading] = []
+    for one in possible:
+        if one.shape.fullmatch(value) is None:
+            continue
+        if any(other.name in one.contains for other in kept) or one.holds(texts):
+            kept.append(one)
+    return tuple(kept)

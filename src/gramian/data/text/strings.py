@@ -51,6 +51,7 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
         use_threads=False,
         block_size=max(BLOCK_BYTES, 32 * dialect.header_bytes),
         column_names=names,
+        skip_rows=dialect.blank_lines,
         skip_rows_after_names=1,
         encoding="utf8" if dialect.encoding == "utf-8" else dialect.encoding,
     )

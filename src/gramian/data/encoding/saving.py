@@ -1,0 +1,62 @@
+"""Files of encodings: safetensors with a JSON header, and a digest of all that is in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..._tensors import DamagedFile, read_tensors, write_tensors
+from .encoding import Encoding
+
+FORMAT = 1
+KEY = "gramian.encoding"
+
+
+def save_encoding(path: str | Path, encoding: Encoding, about: dict[str, Any]) -> None:
+    """Write an encoding, and what else is to be known about it.
+
+    Parameters
+    ----------
+    path : str or Path
+    encoding : Encoding
+    about : dict
+        What JSON can hold.
+    """
+    header = {"format": FORMAT, "encoding": encoding.to_dict(), "about": about}
+    write_tensors(path, encoding.tensors(), {KEY: json.dumps(header)})
+
+
+def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
+    """Return the encoding in a file, and what is known about it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is no encoding, is damaged, or was written by a newer version.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path} of an encoding")
+    try:
+        contents = read_tensors(path)
+        header = json.loads(contents.metadata.get(KEY, "null"))
+    except (DamagedFile, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is no file of an encoding, or was cut off or changed since it was written "
+            f"({error})"
+        ) from error
+    if not isinstance(header, dict) or set(header) != {"format", "encoding", "about"}:
+        raise ValueError(f"{path} is a safetensors file but holds no encoding")
+    if header["format"] != FORMAT:
+        raise ValueError(
+            f"{path} has format {header['format']}; this version reads {FORMAT}: upgrade gramian"
+        )
+    try:
+        if contents.digest is None or not isinstance(header["about"], dict):
+            raise ValueError("its digest is missing, or what is said about it")
+        return Encoding.from_parts(header["encoding"], contents.tensors), header["about"]
+    except ValueError as error:
+        raise ValueError(f"{path} is a damaged file of an encoding: {error}") from error

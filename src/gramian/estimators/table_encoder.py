@@ -1,0 +1,252 @@
+"""TableEncoder: columns of any type to rows of numbers, as a transformer of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from ..data import RowSource, Table, as_table, is_table
+from ..data.encoding import (
+    Encoding,
+    FittedEncoding,
+    array_table,
+    load_encoding,
+    save_encoding,
+)
+from ..fitting.parameters import RandomState
+from . import inputs
+
+
+@dataclass(eq=False, repr=False)
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Encoder of tables: numbers, booleans, categories, dates and times become numbers.
+
+    Parameters
+    ----------
+    numbers : {"standard", "quantile", "raw"}, default="standard"
+        What is done to numbers: mean 0 and scale 1; made normal by 1,000 quantiles, ending at 3,
+        and standardised again; nothing.
+    max_levels : int, default=20
+        Categories of up to so many levels become a column of 0 and 1 for each; those of more
+        become the mean of the targets in each level, and the logarithm of its count.
+    smoothing : float, default=20
+        The mean of a level is taken as if it had so many rows more, of the overall mean.
+    random_state : int, RandomState or None, default=None
+        For the folds of `fit_transform`, and for the sample of medians and quantiles if there are
+        more than 100,000 rows.
+
+    Attributes
+    ----------
+    encoding_ : Encoding
+        What became of each column; ``encoding_.describe()`` says it in words.
+    n_features_in_ : int
+        Columns of the table.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if they have names.
+
+    See Also
+    --------
+    sklearn.preprocessing.TargetEncoder : Means of targets alone.
+
+    Notes
+    -----
+    Missing numbers become the median, and are marked by a feature of 0 and 1; where training had
+    none, there must be none later. Missing categories are a level if training had some. Unknown
+    levels are zero in all columns, or the overall mean. Ordered categories become their rank;
+    dates the time elapsed, the year, and month, day, weekday and hour as cycles, if they vary.
+    Columns that do not vary are left out. Identifiers and free text are refused.
+
+    `fit_transform` gives each row means of targets of other rows only, in five folds; it is not
+    ``fit(X, y).transform(X)``, which is for new rows. Without y categories of many levels become
+    the logarithm of their count alone.
+
+    Cost: one pass over the table to fit, one to transform.
+
+    References
+    ----------
+    .. [1] D. Micci-Barreca, *A preprocessing scheme for high-cardinality categorical attributes in
+       classification and prediction problems*, SIGKDD Explorations 2001.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from gramian import TableEncoder
+    >>> homes = pa.table({"rooms": [2, 3, None, 5], "town": ["Rome", "Bern", "Rome", "Oslo"]})
+    >>> encoder = TableEncoder().fit(homes)
+    >>> encoder.get_feature_names_out().tolist()
+    ['rooms', 'rooms missing', 'town=Bern', 'town=Oslo', 'town=Rome']
+    >>> encoder.encoding_.describe()["town"]
+    'category of 3 levels, one column each'
+    """
+
+    numbers: Literal["standard", "quantile", "raw"] = "standard"
+    _: KW_ONLY
+    max_levels: int = 20
+    smoothing: float = 20.0
+    random_state: RandomState = None
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that numbers may be missing, and that float32 gives float32."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn what becomes of each column.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, path, Table or array-like
+            n rows.
+        y : array-like of shape (n,) or (n, t), optional
+            Numbers, whose means are taken; or labels: text, booleans, categories. Then shares of
+            the classes are taken, of the second one if there are two.
+
+        Returns
+        -------
+        TableEncoder
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a column cannot be used; the message names it.
+        """
+        self._fitted(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+        """Learn what becomes of each column, and encode each row without its own target.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        **params : object
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
+        table, fitted = self._fitted(X, y)
+        return _array(fitted.training_rows(table))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Encode new rows.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Columns that have names are taken by name; others may be there, too.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            In float64 if numbers of training needed it, else in float32.
+        """
+        check_is_fitted(self)
+        if is_table(X):
+            return _array(self.encoding_.rows(as_table(X)))
+        array = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=False)
+        return _array(self.encoding_.rows(array_table(array)))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the features, such as ``town=Rome`` or ``age missing``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns, if there were none in `fit`.
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        columns = zip(self.encoding_.columns, names, strict=True)
+        named = tuple(replace(one, name=str(name)) for one, name in columns)  # type: ignore[type-var]
+        return np.asarray(replace(self.encoding_, columns=named).feature_names, dtype=object)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted encoder to a file, which `load` reads; no pickle."""
+        check_is_fitted(self)
+        about = {
+            "numbers": self.numbers,
+            "max_levels": int(self.max_levels),
+            "smoothing": float(self.smoothing),
+            "named": hasattr(self, "feature_names_in_"),
+        }
+        save_encoding(path, self.encoding_, about)
+
+    @classmethod
+    def load(cls, path: str | Path) -> TableEncoder:
+        """Return the encoder in a file.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If it holds no encoder, or is damaged.
+        """
+        encoding, about = load_encoding(path)
+        if set(about) != {"numbers", "max_levels", "smoothing", "named"}:
+            raise ValueError(f"{path} holds an encoding, but not that of a TableEncoder")
+        named = about.pop("named")
+        encoder = cls(**about)
+        encoder._keep(encoding, [one.name for one in encoding.columns] if named else None)
+        return encoder
+
+    def _fitted(self, X: Any, y: Any) -> tuple[Table, FittedEncoding]:
+        names = None
+        if is_table(X):
+            table = as_table(X)
+            names = table.names
+        else:
+            array = validate_data(
+                self, X, dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2
+            )
+            table = array_table(array)
+        (rng,) = inputs.generators(self.random_state, 1)
+        fitted = Encoding.fit(
+            table, None, _targets(table, y), rng=rng, numbers=self.numbers,
+            max_levels=self.max_levels, smoothing=self.smoothing,
+        )  # fmt: skip
+        self._keep(fitted.encoding, names)
+        return table, fitted
+
+    def _keep(self, encoding: Encoding, names: Iterable[str] | None) -> None:
+        self.encoding_ = encoding
+        self.n_features_in_ = len(encoding.columns)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(list(names), dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+
+def _array(rows: RowSource) -> np.ndarray:
+    return rows.map(torch.clone, size=max(1, (1 << 20) // rows.shape[1])).numpy()
+
+
+def _targets(table: Table, y: Any) -> np.ndarray | None:
+    """Return numbers as they are, and labels as shares of classes."""
+    if y is None:
+        return None
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_consistent_length(np.empty((len(table), 0)), y)
+    if y.dtype.kind in "iuf" or not any(isinstance(one, str | bool | np.bool_) for one in y.flat):
+        return np.asarray(y, np.float64)
+    classes, codes = np.unique(y.astype(str), return_inverse=True)
+    shares = np.eye(len(classes))[codes.reshape(-1)]
+    return shares[:, 1:] if len(classes) == 2 else shares
