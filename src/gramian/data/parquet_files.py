@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +19,7 @@ SUFFIXES = (".parquet", ".pq")
 _BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
 
 
+@runtime_checkable
 class RemoteFile(Protocol):
     """A file that is no path of this machine."""
 
