@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -28,10 +28,10 @@ class RowsEstimator(BaseEstimator):
     lengthscale: Lengthscale
     memory_limit: MemoryLimit
 
-    def __new__(cls, *_args: Any, **given: Any) -> Self:
+    def __new__(cls: type[Estimator], *_args: Any, **given: Any) -> Estimator:
         """Refuse parameters that there are not, before `__init__` does, with the name of ours."""
         _check_names(cls, given, TypeError)
-        made: Self = super().__new__(cls)
+        made: Estimator = super().__new__(cls)
         return made
 
     def __sklearn_tags__(self) -> Any:

@@ -63,6 +63,6 @@ def _operations(settings: FitSettings, solver: Solver[Any, Any], size: FitSize) 
     return entries * (2 * size.d + OPERATIONS_PER_ENTRY) + of_factors
 
 
-def _minutes(seconds: float) -> str:
+def _minutes(seconds: int | float) -> str:
     minutes = seconds / 60
     return f"{minutes:.0f} minutes" if minutes < 100 else f"{minutes / 60:.3g} hours"
