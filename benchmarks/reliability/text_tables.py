@@ -30,7 +30,7 @@ each of text with commas and of days. `peak MB` is the largest resident set of a
 this and no more, `libraries MB` the part of it that is there before (gramian loads torch). DuckDB
 has two threads and a memory limit of {GIVEN}, and looks at all rows for the types; so does polars
 (`scan_csv(infer_schema_length=None, low_memory=True).sink_parquet`). `late` is the same with one
-text in the last row of a column of integers. Other programs ran on the machine: compare CPU seconds.
+text in the last row of a column of integers. Other programs ran beside it: compare CPU seconds.
 
 Awkward tables, all named .csv, read by each as by default, with types from all rows: `right` if
 names and values are those that were meant, `refused` if there is an error, else what was found
