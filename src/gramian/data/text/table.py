@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,10 +18,9 @@ from ..tables.base import Table
 from ..tables.memory import MemoryTable
 from ..tables.pieces import PiecesTable
 from .dialect import Dialect, sniff
-from .encodings import NEXT
 from .infer import Inference
 from .readings import NOTHING, Reading
-from .strings import NotOfThisEncodingError, strings
+from .strings import NotOfThisDialectError, strings
 
 HELD_BYTES = 1 << 26
 """Text up to which a table is held in memory."""
@@ -59,8 +58,8 @@ def text_table(path: Path, where: str | None = None) -> Table:
     while True:
         try:
             return _Text(path, dialect, str(path) if where is None else where).table()
-        except NotOfThisEncodingError:
-            dialect = replace(dialect, encoding=NEXT[dialect.encoding])
+        except NotOfThisDialectError as error:
+            dialect = error.dialect
 
 
 @dataclass(frozen=True)
