@@ -98,9 +98,10 @@ def test_quantiles_make_numbers_normal_to_three_deviations() -> None:
 
 
 def test_equal_numbers_have_the_score_of_their_middle() -> None:
-    fit = fitted({"x": [0.0] * 50 + [1.0] * 50}, numbers="quantile")
-    z = encoded(fit, {"x": [0.0, 1.0]})[:, 0]
-    assert z == pytest.approx([-1, 1])
+    fit = fitted({"x": [0.0] * 25 + [1.0] * 50 + [2.0] * 25}, numbers="quantile")
+    low, middle, high = encoded(fit, {"x": [0.0, 1.0, 2.0]})[:, 0]
+    assert middle == pytest.approx(0, abs=1e-9)
+    assert high == pytest.approx(-low)
 
 
 def test_raw_numbers_stay_and_gaps_are_filled() -> None:

@@ -182,5 +182,5 @@ def test_copies(homes) -> None:
 
 @pytest.mark.parametrize("y", [[1.0, 2.0], [1.0, np.nan, 2.0]])
 def test_targets_that_do_not_fit(y: list[float]) -> None:
-    with pytest.raises(ValueError, match="inconsistent numbers|contains NaN"):
+    with pytest.raises(ValueError, match=r"inconsistent numbers|contains NaN"):
         TableEncoder().fit(np.eye(3), y)
