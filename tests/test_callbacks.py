@@ -171,7 +171,7 @@ class TestStateFiles:
     def test_a_newer_format_says_so(self, tmp_path):
         path = tmp_path / "state"
         save_state(path, State(0, torch.zeros(2, 1)))
-        rewrite(path, lambda header, tensors: header.update(format=3))
+        rewrite(path, lambda header, tensors: header.update(format=4))
         with pytest.raises(ValueError, match="newer version of gramian: upgrade"):
             load_state(path)
 
@@ -319,9 +319,9 @@ class TestCheckpoint:
         """Return the iterations whose states have been saved."""
         numbers: list[int] = []
 
-        def record(path: Path, state: State, about: Any) -> None:
+        def record(path: Path, state: State, *more: Any) -> None:
             numbers.append(state.iteration)
-            save_state(path, state, about)
+            save_state(path, state, *more)
 
         monkeypatch.setattr("gramian.callbacks.checkpoint.save_state", record)
         return numbers

@@ -108,7 +108,15 @@ class TestRefusals:
         with pytest.raises(
             ValueError, match=r"'Größe' where the model expects 'weight'.*height, we"
         ):
-            model(feature_names=NAMES).predict(frame)
+            model(feature_names=NAMES).predict(as_rows(frame))
+
+    def test_columns_of_a_table_are_taken_by_name(self):
+        frame = pd.DataFrame(NEW.numpy(), columns=list(NAMES))
+        others = frame[list(NAMES[::-1])].assign(more="text")
+        named = model(feature_names=NAMES)
+        torch.testing.assert_close(named.predict(others), named.predict(NEW))
+        with pytest.raises(ValueError, match=f"the table has no column {NAMES[0]}"):
+            named.predict(frame.drop(columns=NAMES[0]))
 
     def test_names_need_not_be_given(self):
         named = model(feature_names=NAMES)
@@ -249,8 +257,8 @@ class TestDamage:
             KernelModel.load(tmp_path / "file")
 
     def test_a_newer_format(self, path):
-        rewrite(path, lambda header, tensors: header.update(format=3, info={"version": "9.9"}))
-        with pytest.raises(ValueError, match=r"format 3, written by gramian 9\.9.*upgrade gramian"):
+        rewrite(path, lambda header, tensors: header.update(format=4, info={"version": "9.9"}))
+        with pytest.raises(ValueError, match=r"format 4, written by gramian 9\.9.*upgrade gramian"):
             KernelModel.load(path)
 
     def test_a_kernel_of_the_future(self, path):

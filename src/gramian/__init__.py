@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TableEncoder,
         effective_dimension,
         leverage_scores,
+        load,
         nystrom_error,
     )
     from .model import KernelModel
@@ -52,6 +53,7 @@ __all__ = [
     "kernels",
     "landmarks",
     "leverage_scores",
+    "load",
     "nystrom_error",
     "operators",
     "problems",
@@ -71,6 +73,7 @@ _HOME = {
     "TableEncoder": "estimators",
     "effective_dimension": "estimators",
     "leverage_scores": "estimators",
+    "load": "estimators",
     "nystrom_error": "estimators",
     "solve": "solvers",
 }

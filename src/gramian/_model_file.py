@@ -1,9 +1,9 @@
 """The file of a model: what is in it, and what must hold before it is believed.
 
 A safetensors file with the tensors ``coef``, ``centers`` (or the three parts of sparse ones) and,
-if there are, ``target_shift`` and ``target_scale``; in its metadata a JSON header with all the
-rest, and a digest of the file. Format 1 is the same without the digest and without the list of
-parts: such files are read, and all but their digest is checked.
+if there are, ``target_shift``, ``target_scale`` and those of an encoding; in its metadata a JSON
+header with all the rest, and a digest of the file. Older formats are read: format 2 has no encoding
+and no names of targets, and format 1 neither a digest nor the list of parts.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from ._tensors import DamagedFile, read_tensors, write_tensors
-from .data import RowSource, Standardizer, as_rows, check_finite, gathered
+from .data import Encoding, RowSource, Standardizer, as_rows, check_finite, gathered
 from .data.array import ArrayRows
 from .kernels import Kernel, from_dict
 
-FORMAT = 2
+FORMAT = 3
 """Version of the file format. A reader refuses a newer one."""
 
 KEY = "gramian"
@@ -32,7 +32,11 @@ KEY = "gramian"
 CENTER_BYTES = 1 << 28
 """Centers of another source than an array are copied to be saved: to a file if they are more."""
 
-OPTIONAL = ("standardizer", "feature_names", "classes")
+ENCODING = "encoding."
+"""Beginning of the names of the tensors of an encoding."""
+
+OPTIONAL = ("standardizer", "feature_names", "classes", "encoding", "target")
+NEW_IN_3 = ("encoding", "target")
 FIELDS = {"format", "kernel", "centers", "info", *OPTIONAL}
 SPARSE = ("centers.values", "centers.col", "centers.crow")
 
@@ -116,6 +120,8 @@ def _check_format(path: Path, header: Any) -> None:
 
 
 def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    if header["format"] < 3:
+        header |= dict.fromkeys(NEW_IN_3)
     there = set(_parts(header, tensors))
     named = set(header.pop("parts")) if header["format"] > 1 else there
     if there != named:
@@ -123,6 +129,8 @@ def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     if unknown := set(header) - FIELDS:
         raise ValueError(f"its header has the unknown fields {', '.join(sorted(unknown))}")
     known = {"coef", "target_shift", "target_scale", *(SPARSE if SPARSE[0] in tensors else ())}
+    if header["encoding"] is not None:
+        known |= {name for name in tensors if name.startswith(ENCODING)}
     if unknown := set(tensors) - known - {"centers"}:
         raise ValueError(f"it has the unknown tensors {', '.join(sorted(unknown))}")
     if not isinstance(header["info"], dict):
@@ -130,7 +138,8 @@ def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
 
 
 def _assembled(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
-    standardizer, names, classes = (header[key] for key in OPTIONAL)
+    standardizer, names, classes, encoding, target = (header[key] for key in OPTIONAL)
+    parts = {k.removeprefix(ENCODING): v for k, v in tensors.items() if k.startswith(ENCODING)}
     return {
         "kernel": from_dict(header["kernel"]),
         "centers": _centers(tensors, header["centers"]),
@@ -140,6 +149,8 @@ def _assembled(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, 
         "target_scale": tensors.get("target_scale"),
         "feature_names": None if names is None else tuple(names),
         "classes": None if classes is None else tuple(classes),
+        "encoding": None if encoding is None else Encoding.from_parts(encoding, parts),
+        "target": None if target is None else tuple(target),
         "info": header["info"],
     }
 
@@ -179,7 +190,10 @@ def check_parts(parts: Mapping[str, Any]) -> None:
     if (standardizer := parts["standardizer"]) is not None:
         _check_numbers("standardizer.mean", standardizer.mean, (d,))
         _check_numbers("standardizer.scale", standardizer.scale, (d,), positive=True)
-    _check_texts(parts["feature_names"], d)
+    _check_texts("feature_names", parts["feature_names"], d)
+    _check_texts("target", parts["target"], t if parts["classes"] is None else 1)
+    if (encoding := parts["encoding"]) is not None and encoding.width != d:
+        raise ValueError(f"the encoding gives {encoding.width} features, but centers have {d}")
     _check_classes(parts["classes"], t)
 
 
@@ -207,11 +221,11 @@ def _check_numbers(
         raise ValueError(f"{name} must be positive")
 
 
-def _check_texts(names: tuple[Any, ...] | None, d: int) -> None:
+def _check_texts(what: str, names: tuple[Any, ...] | None, count: int) -> None:
     if names is None:
         return
-    if len(names) != d or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"feature_names must be {d} texts, not {names!r}")
+    if len(names) != count or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{what} must be {count} texts, not {names!r}")
 
 
 def _check_classes(classes: tuple[Any, ...] | None, t: int) -> None:

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._checks import as_bytes
-from ._model_file import center_tensors, check_parts, read_model, write_model
-from .data import RowSource, Standardizer, as_rows
+from ._checks import as_bytes, listed
+from ._model_file import ENCODING, center_tensors, check_parts, read_model, write_model
+from .data import Encoding, RowSource, Standardizer, as_rows, as_table, is_table
 from .kernels import Kernel
 from .operators import Engine, KernelOperator
 
@@ -42,9 +42,14 @@ class KernelModel:
         Predictions are ``target_shift + target_scale * (K @ coef)``; 0 and 1 if None;
         scales are positive.
     feature_names : tuple of d str, optional
-        Names that rows must have if they have names.
+        Names of the columns that are looked for in tables, and that rows must have if they have
+        names.
     classes : tuple, optional
         Labels, if this is a classifier: one target for two classes, else one per class.
+    encoding : Encoding, optional
+        What made rows of numbers of a table, and scaled them: the model then predicts tables.
+    target : tuple of str, optional
+        Names of the columns that are predicted.
     info : mapping, optional
         What else is worth keeping, as JSON: version, training rows, validation error.
     """
@@ -57,6 +62,8 @@ class KernelModel:
     target_scale: Float[Tensor, " t"] | None = None
     feature_names: tuple[str, ...] | None = None
     classes: tuple[Label, ...] | None = None
+    encoding: Encoding | None = None
+    target: tuple[str, ...] | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,7 +80,7 @@ class KernelModel:
 
         Parameters
         ----------
-        X : RowSource, or anything `as_rows` takes
+        X : RowSource, or anything `as_rows` takes; or a table, see `rows`
             n rows of d features, not standardised.
         engine : str or Engine, default="auto"
         memory_bytes : int or str, default=2**30
@@ -97,7 +104,7 @@ class KernelModel:
         1e-3 of their spread from those of float64 entries: large coefficients that nearly cancel,
         as small penalties and smooth kernels have them, magnify the rounding of entries.
         """
-        rows = self.prepared(as_rows(X))
+        rows = self.prepared(self.rows(X))
         memory = as_bytes(memory_bytes, "memory_bytes")
         K = KernelOperator(self.kernel, rows, self.centers, engine, memory)
         if K.dtype != torch.float64 and self._shows_rounding(K):
@@ -130,6 +137,36 @@ class KernelModel:
         best = (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
         return [self.classes[i] for i in best.tolist()]
 
+    def rows(self, X: Any) -> RowSource:
+        """Return rows of what is to be predicted: columns of a table are taken by their names.
+
+        Parameters
+        ----------
+        X : a table as `as_table` takes, a path, or anything `as_rows` takes
+            A table may have more columns, in any order. If the model has an encoding, rows that
+            are no table must be encoded already.
+
+        Raises
+        ------
+        TypeError
+            If the model has an encoding, and X no columns with names.
+        ValueError
+            If a column is not there, or a value of it cannot be used.
+        """
+        if self.encoding is not None:
+            if isinstance(X, RowSource):
+                return X
+            if not is_table(X):
+                names = listed(self.encoding.names)
+                raise TypeError(
+                    f"this model was fitted to a table with the columns {names}; give a path or a "
+                    f"table with these, not {type(X).__name__}"
+                )
+            return self.encoding.rows(as_table(X))
+        if self.feature_names is None or not is_table(X):
+            return as_rows(X)
+        return as_table(X).rows(self.feature_names)
+
     def prepared(self, rows: RowSource) -> RowSource:
         """Check rows against this model and standardise them if it does."""
         d = self.centers.shape[1]
@@ -140,7 +177,7 @@ class KernelModel:
             wrong = next((a, b) for a, b in zip(names, self.feature_names, strict=True) if a != b)
             raise ValueError(
                 f"X has feature {wrong[0]!r} where the model expects {wrong[1]!r}; give the "
-                f"columns in the order of training: {', '.join(self.feature_names)}"
+                f"columns in the order of training: {listed(self.feature_names)}"
             )
         return rows if self.standardizer is None else self.standardizer.apply(rows)
 
@@ -165,12 +202,16 @@ class KernelModel:
         for name in ("target_shift", "target_scale"):
             if getattr(self, name) is not None:
                 tensors[name] = getattr(self, name)
+        if self.encoding is not None:
+            tensors |= {ENCODING + name: part for name, part in self.encoding.tensors().items()}
         header = {
             "kernel": self.kernel.to_dict(),
             "centers": list(self.centers.shape),
             "standardizer": self.standardizer and self.standardizer.to_dict(),
             "feature_names": self.feature_names,
             "classes": self.classes,
+            "encoding": self.encoding and self.encoding.to_dict(),
+            "target": self.target,
             "info": dict(self.info),
         }
         write_model(path, header, tensors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramian.cli import main
+
+PYTHON = re.compile(
+    r"(?<![\w-])(max_iter|memory_limit|random_state|early_stopping|cv|tol|penalty|landmarks|solver|engine)="
+    r"|(?<![\w-])(max_iter|memory_limit|random_state|early_stopping)\b"
+)
+"""Parameters as Python spells them: the command line has options."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ def error(gramian: Callable[..., Done]) -> Callable[..., str]:
         assert done.out == ""
         assert done.err.startswith("gramian: error: ")
         assert done.err.count("\n") == 1
+        assert not PYTHON.search(done.err), done.err
         return done.err
 
     return run

@@ -50,7 +50,9 @@ def test_without_standardisation_it_is_the_estimator(fit, train, fresh):
     X, y = arrays(train)
     model = fit(train, "--no-standardize", "--landmarks", 20, "--lengthscale", "2,40,0.02")
     kernel = KernelModel.load(model).kernel
-    truth = KernelRidge(kernel, landmarks=20, penalty=1e-4, random_state=0).fit(X, y)
+    truth = KernelRidge(kernel, landmarks=20, penalty=1e-4, standardize=False, random_state=0).fit(
+        X, y
+    )
     np.testing.assert_allclose(predictions(model, fresh), truth.predict(arrays(fresh)[0]))
 
 
@@ -206,7 +208,16 @@ def test_too_few_iterations(gramian, train, tmp_path):
     done = gramian("fit", train, "--target", "y", "--landmarks", 20, "--max-iter", 1, *out)
     assert done.code == 0
     assert json.loads(done.out)["stop_reason"] == "max_iterations"
-    assert done.err.startswith("gramian: warning: stopped after max_iter=1")
+    assert done.err.startswith("gramian: warning: stopped after --max-iter 1")
+    assert done.err.count("\n") == 1
+
+
+def test_a_fit_that_explains_little_is_said(gramian, train, tmp_path):
+    options = ("--target", "y", "--landmarks", 20, "--validation", 0.3, "--penalty", 100)
+    done = gramian("fit", train, *options, "--out", tmp_path / "y.model")
+    assert done.code == 0
+    assert done.err.startswith("gramian: warning: R2 is ")
+    assert "on 18 held-out rows, although the solver converged: the lengthscale or" in done.err
     assert done.err.count("\n") == 1
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +17,7 @@ import pytest
 import torch
 
 from gramian import KernelModel
-from gramian.callbacks import load_state
+from gramian.callbacks import Validate, load_state
 from gramian.cli.signals import stoppable
 
 SHARED = Path(__file__).parents[1] / "shared"
@@ -131,10 +133,15 @@ def test_killed_at_a_random_iteration(gramian, whole, arguments, tmp_path):
 def test_interrupted_with_a_checkpoint(how, expected, why, gramian, whole, arguments, tmp_path):
     model, checkpoint = tmp_path / "stopped.model", tmp_path / "stopped.ckpt"
     code, said = stopped(arguments("stopped"), checkpoint, 2, how)
+    at = reached(checkpoint)
+    assert at >= 2
     assert code == expected
-    assert said == f"gramian: {why}; to go on from {checkpoint}, run the same command again\n"
-    assert not model.exists()
-    assert reached(checkpoint) >= 2
+    assert said == (
+        f"gramian: {why}; {model} holds the model of iteration {at}; to go on from {checkpoint}, "
+        "run the same command again\n"
+    )
+    trained = KernelModel.load(model).info
+    assert (trained["stop_reason"], trained["iterations"]) == ("interrupted", at)
     assert gramian(*arguments("stopped")).code == 0
     torch.testing.assert_close(coef(model), whole[0], rtol=1e-12, atol=0)
 
@@ -187,3 +194,91 @@ def test_interrupted_without_a_checkpoint(gramian, train, tmp_path, monkeypatch)
     assert done.code == 130
     assert done.err.startswith("gramian: interrupted; nothing is saved. With --checkpoint FILE")
     assert done.err.count("\n") == 1
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Return a function that has fits interrupted when they look at held-out rows."""
+    look = Validate.__call__
+
+    def at(iteration: int) -> None:
+        def looked(self: Validate, problem: Any, state: Any) -> None:
+            if state.iteration == iteration:
+                raise KeyboardInterrupt
+            look(self, problem, state)
+
+        monkeypatch.setattr(Validate, "__call__", looked)
+
+    return at
+
+
+def test_a_model_is_written_without_a_checkpoint_too(
+    gramian, report, arguments, interrupted, tmp_path
+):
+    given = [
+        a for a in arguments("y") if "checkpoint" not in a and "ckpt" not in a and a != "1e-09"
+    ]
+    out = tmp_path / "y.model"
+    interrupted(3)
+    done = gramian(*given, "--history", tmp_path / "y.csv")
+    assert done.code == 130
+    assert done.err == (
+        f"gramian: interrupted; {out} holds the model of iteration 3. With --checkpoint FILE, a "
+        "fit can be resumed\n"
+    )
+    assert report("info", out)["trained"]["stop_reason"] == "interrupted"
+    assert (tmp_path / "y.csv").read_text().count("\n") == 5
+    interrupted(-1)
+    assert gramian(*given, "--max-iter", 3).code == 0
+    whole = coef(out)
+    interrupted(3)
+    gramian(*given)
+    assert torch.equal(coef(out), whole)
+
+
+def test_the_best_state_is_written_if_the_fit_may_stop_early(
+    gramian, arguments, interrupted, tmp_path
+):
+    given = [*arguments("y"), "--early-stopping", "--patience", 90, "--tol", 0]
+    best = json.loads(gramian(*given, "--json").out)["best_iteration"]
+    (tmp_path / "y.ckpt").unlink()
+    whole = coef(tmp_path / "y.model")
+    interrupted(best + 2)
+    done = gramian(*given)
+    assert f"y.model holds the model of iteration {best}; to go on" in done.err
+    assert torch.equal(coef(tmp_path / "y.model"), whole)
+
+
+@pytest.mark.parametrize("how", ["before the first state", "at the first state"])
+def test_before_there_is_anything_nothing_is_written(
+    how, gramian, arguments, interrupted, tmp_path, monkeypatch
+):
+    out = tmp_path / "y.model"
+    out.write_text("of yesterday")
+    if how.startswith("before"):
+
+        def interrupt(*_arguments: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("gramian.solvers.Falkon.factor", interrupt)
+    interrupted(0)
+    done = gramian(*arguments("y"))
+    assert done.code == 130
+    assert done.err == (
+        f"gramian: interrupted before the first iteration; {tmp_path / 'y.ckpt'} is not yet "
+        "written\n"
+    )
+    assert out.read_text() == "of yesterday"
+
+
+def test_a_model_that_cannot_be_written(gramian, arguments, interrupted, tmp_path, monkeypatch):
+    def full(*_arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gramian.model.write_model", full)
+    interrupted(2)
+    done = gramian(*arguments("y"))
+    assert done.code == 130
+    assert (
+        f"{tmp_path / 'y.model'} could not be written: No space left on device; to go" in done.err
+    )

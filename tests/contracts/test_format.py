@@ -84,7 +84,16 @@ def test_batches_have_the_columns_asked_for(name: str, path: Path, chosen: tuple
         batches = list(found.batches(path, schema, size))
         assert all(batch.schema.equals(schema) for batch in batches)
         np.testing.assert_array_equal(values(pa.Table.from_batches(batches)), X[:, chosen])
-    assert found.widened(path, schema).equals(schema)
+    table = found.table(path)
+    assert table.schema.equals(whole)
+    assert (table.where, len(table)) == (str(path), N)
+    for size in (1, 7, 1000):
+        batches = list(table.batches(names, size))
+        assert [batch.num_rows for batch in batches[:-1]] == [size] * (len(batches) - 1)
+        np.testing.assert_array_equal(values(pa.Table.from_batches(batches, schema)), X[:, chosen])
+    index = np.array([20, 3, 3, 9, 0])
+    taken = pa.Table.from_batches([table.take(names, index)], schema)
+    np.testing.assert_array_equal(values(taken), X[np.ix_(index, chosen)])
     np.testing.assert_array_equal(values(found.load(path, names)), X[:, chosen])
 
 

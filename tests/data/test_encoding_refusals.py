@@ -155,14 +155,15 @@ def test_dates_too_far_away() -> None:
         ({"keep": np.zeros(2, bool)}, "has no row to learn an encoding from"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_settings(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        fitted({"x": [1, 2]}, [0.0, 1.0], **settings)
+        fitted({"x": [1, 2]}, np.array([0.0, 1.0]), **settings)
 
 
 def test_targets_of_another_length() -> None:
     with pytest.raises(ValueError, match="has 2 rows, but there are 3 targets"):
-        fitted({"x": [1, 2]}, [0.0, 1.0, 2.0])
+        fitted({"x": [1, 2]}, np.arange(3.0))
 
 
 def test_training_rows_of_another_table() -> None:

@@ -78,7 +78,7 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "unknown file": (
         Path("data.xyz"),
         ValueError,
-        "data.xyz is: expected a name ending in .npy, .parquet, or a folder of .parquet files",
+        "data.xyz is: expected a name ending in .feather, .npy, .parquet, or a folder of .parquet",
     ),
     "missing npy": ("nowhere/x.npy", FileNotFoundError, "there is no file nowhere/x.npy"),
     "missing parquet": ("nowhere/x.parquet", FileNotFoundError, "there is no file"),

@@ -157,7 +157,10 @@ def test_predicted_labels(tmp_path: Path, kind: str) -> None:
 
 
 def test_what_is_expected_is_what_would_do(tmp_path: Path) -> None:
-    known = r"a name ending in \.csv, \.npy, \.parquet"
+    known = (
+        r"a name ending in \.csv, \.tsv, \.csv\.gz, \.tsv\.gz, \.csv\.bz2, \.csv\.zst, \.feather, "
+        r"\.npy, \.parquet"
+    )
     with pytest.raises(ValueError, match=known + r", or a folder of \.parquet files$"):
         table_schema(tmp_path / "x")
     with pytest.raises(ValueError, match=known + "$"):
@@ -179,7 +182,7 @@ def test_convert_keeps_the_numbers(tmp_path: Path, suffix: str, target: str) -> 
     expected = np.stack([c.to_numpy() for c in NUMBERS.columns], axis=1)
     np.testing.assert_array_equal(open_rows(out).take(torch.arange(4)).numpy(), expected)
     if target == ".npy":
-        assert np.load(out).dtype == np.float32
+        assert np.load(out).dtype == np.float64
     elif suffix != ".npy":
         assert table_schema(out).names == ["a", "b", "y"]
 
@@ -209,17 +212,20 @@ def test_convert_of_more_rows_than_one_batch(tmp_path: Path) -> None:
     assert as_rows(tmp_path / "back.npy").shape == (n, 2)
 
 
+@pytest.mark.parametrize("held", [1 << 15, 1 << 26])
 def test_convert_of_csv_whose_types_show_late(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    """Arrow guesses types from the first block; what comes later must not be lost."""
-    monkeypatch.setattr("gramian.data.text._BLOCK_BYTES", 1 << 16)
-    n = 40_000
+    """Types of a long text are guessed from its beginning; what comes later must not be lost."""
+    monkeypatch.setattr("gramian.data.text.strings.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("gramian.data.text.table.HELD_BYTES", held)
+    monkeypatch.setattr("gramian.data.text.table._GUESS_BYTES", 1 << 14)
+    n = 4_000
     lines = [f"{i % 7},,{i % 5}" for i in range(n)] + ["0.5,1.25,north"]
     (tmp_path / "x.csv").write_text("\n".join(["a,b,c", *lines]))
     assert convert(tmp_path / "x.csv", tmp_path / "x.parquet") == n + 1
     table = pq.read_table(tmp_path / "x.parquet")
-    assert [str(t) for t in table.schema.types] == ["float", "float", "string"]
+    assert [str(t) for t in table.schema.types] == ["double", "double", "string"]
     assert table.slice(n).to_pylist() == [{"a": 0.5, "b": 1.25, "c": "north"}]
     assert table.slice(3, 1).to_pylist() == [{"a": 3, "b": None, "c": "3"}]
 
@@ -260,14 +266,20 @@ def test_convert_onto_itself_or_a_directory(tmp_path: Path) -> None:
             convert(path, target)
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n1\n"])
-def test_a_csv_that_is_none(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", r"x\.csv is empty: a line with the names"),
+        ("a,b\n1\n", r"x\.csv: row 2 \(the header line is row 1\) has 1 fields"),
+    ],
+)
+def test_a_csv_that_is_none(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "x.csv").write_text(text)
     for read in (
         lambda: open_rows(tmp_path / "x.csv"),
         lambda: convert(tmp_path / "x.csv", tmp_path / "y.parquet"),
     ):
-        with pytest.raises(ValueError, match=r"x\.csv cannot be read as CSV"):
+        with pytest.raises(ValueError, match=sentence):
             read()
 
 

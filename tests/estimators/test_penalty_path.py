@@ -18,6 +18,7 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian import landmarks as selectors
 from gramian.callbacks import Checkpoint, Validate
 from gramian.fitting import calibration, held_out, penalty_path
+from gramian.fitting.held_out import Fold
 from gramian.kernels import Gaussian
 from gramian.landmarks import Bless, BlessR, RPCholesky, Uniform
 from gramian.landmarks.base import SizeOrPenalty
@@ -194,14 +195,18 @@ class TestTheSearch:
         start, end = (sum(row["iterations"] for row in one) for one in (rows, cold_rows))
         assert start < end
 
-    def test_errors_are_those_of_the_dense_algebra(self):
+    @pytest.mark.parametrize("apart", [False, True])
+    def test_errors_are_those_of_the_dense_algebra(self, apart):
         search, levels = task(3)
+        if apart:  # as in a series: later rows are tested, some are in neither part
+            fold = Fold(torch.arange(60, N), torch.arange(90, 140))
+            search = replace(search, folds=[fold, *search.folds])
         _, rows = penalty_path.search(search, levels)
         level, row = levels[-1], rows[-1]
         K = Gaussian(1.0)(torch.from_numpy(X), torch.from_numpy(X)).numpy()
         y, j = np.stack([Y, TRUTH], axis=1), level.dictionary.index.numpy()
-        for held, error in zip(search.folds, row["fold_errors"], strict=True):
-            train = np.setdiff1d(np.arange(N), held.numpy())
+        for fold, error in zip(search.folds, row["fold_errors"], strict=True):
+            held, train = fold.scored, np.setdiff1d(np.arange(N), fold.left_out.numpy())
             A, ridge = K[np.ix_(train, j)], len(train) * level.penalty * K[np.ix_(j, j)]
             coef = np.linalg.lstsq(A.T @ A + ridge, A.T @ y[train], rcond=None)[0]
             difference = K[np.ix_(held.numpy(), j)] @ coef - y[held.numpy()]
@@ -250,13 +255,14 @@ class TestTheSearch:
 
 class TestHeldBackRows:
     def test_a_fifth(self):
-        (held,) = held_out.folds(23, None, torch.Generator().manual_seed(0))
+        (fold,) = held_out.folds(23, None, torch.Generator().manual_seed(0))
+        held = fold.scored
         assert len(held) == 5
         assert bool((held.diff() > 0).all())
 
     @pytest.mark.parametrize("cv", [2, 3, 23])
     def test_folds_are_all_rows(self, cv):
-        parts = held_out.folds(23, cv, torch.Generator().manual_seed(0))
+        parts = [f.scored for f in held_out.folds(23, cv, torch.Generator().manual_seed(0))]
         assert len(parts) == cv
         assert torch.equal(torch.cat(parts).sort().values, torch.arange(23))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
@@ -264,8 +270,8 @@ class TestHeldBackRows:
     def test_every_class_is_in_every_fold(self):
         classes = torch.tensor([0] * 40 + [1] * 8 + [2] * 4)
         classes = classes[torch.randperm(52, generator=torch.Generator().manual_seed(0))]
-        for held in held_out.folds(52, 4, torch.Generator().manual_seed(1), classes):
-            assert classes[held].bincount().tolist() == [10, 2, 1]
+        for fold in held_out.folds(52, 4, torch.Generator().manual_seed(1), classes):
+            assert classes[fold.scored].bincount().tolist() == [10, 2, 1]
 
     @pytest.mark.parametrize("coded", [False, True])
     def test_the_error_is_weighted(self, coded):

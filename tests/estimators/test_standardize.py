@@ -160,9 +160,9 @@ def test_flags_are_flags(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_weighted_moments_are_those_of_repeated_rows(dtype: torch.dtype) -> None:
-    counts = torch.from_numpy(RNG.integers(1, 5, len(X)))
+    counts = torch.from_numpy(RNG.integers(1, 5, len(X)).astype(float))
     rows = torch.from_numpy(X).to(dtype)
     weighted = Standardizer.fit(as_rows(rows), size=7, weights=counts)
-    repeated = Standardizer.fit(as_rows(rows.repeat_interleave(counts, dim=0)))
+    repeated = Standardizer.fit(as_rows(rows.repeat_interleave(counts.long(), dim=0)))
     torch.testing.assert_close(weighted.mean, repeated.mean, rtol=1e-12, atol=0)
     torch.testing.assert_close(weighted.scale, repeated.scale, rtol=1e-11, atol=0)

@@ -43,6 +43,10 @@ def settings(**changes: Any) -> FitSettings:
         "callbacks": (),
         "warm_start": False,
         "centers_file": None,
+        "early_stopping": False,
+        "validation_fraction": 0.1,
+        "patience": 5,
+        "time_limit": None,
     }
     return FitSettings(**(given | changes))
 

@@ -2,18 +2,32 @@
 
 Any callable ``callback(problem, state)`` will do. What it adds to ``state.metrics`` becomes a
 column of the history, which the stopping rules see; returning True asks to stop. One that has a
-method ``finish()`` is told when the run has ended, whatever ended it. Its time is not counted as
-the solver's.
+method ``finish()`` is told when the run has ended, whatever ended it; one that has a method
+``stage(name)``, what a fit does before it iterates. Its time is not counted as the solver's.
 
-`Validate` adds the error on held-out rows, `Checkpoint` saves the state to a file and resumes from
-it, `ProgressBar` and `LogProgress` tell a person how far it is.
+`Validate` adds the error on held-out rows, `KeepBest` keeps the state where that was smallest,
+`Checkpoint` saves the state to a file and resumes from it, `ProgressBar`, `ProgressLines` and
+`LogProgress` tell a person how far it is.
 """
 
 from __future__ import annotations
 
 from .checkpoint import Checkpoint
+from .keep_best import KeepBest
+from .lines import ProgressLines
 from .progress import LogProgress, ProgressBar
+from .stages import announce
 from .state_file import load_state, save_state
 from .validate import Validate
 
-__all__ = ["Checkpoint", "LogProgress", "ProgressBar", "Validate", "load_state", "save_state"]
+__all__ = [
+    "Checkpoint",
+    "KeepBest",
+    "LogProgress",
+    "ProgressBar",
+    "ProgressLines",
+    "Validate",
+    "announce",
+    "load_state",
+    "save_state",
+]

@@ -12,7 +12,7 @@ from ..problems import Problem
 from ..solvers import Solver, State
 from ..solvers.base import moved
 from .fingerprint import fingerprint
-from .state_file import check_is_checkpoint, check_state, read_state, save_state
+from .state_file import Saved, check_is_checkpoint, check_state, read_state, save_state
 
 
 class Checkpoint:
@@ -34,6 +34,12 @@ class Checkpoint:
         Whether estimators go on from the file if it exists.
     every_seconds : float, optional
         Seconds that have to pass between two saves, beside `every`.
+
+    Attributes
+    ----------
+    best : State or None
+        The best state so far, which is saved with the last one: a `KeepBest` sets it, and goes on
+        from that of the file.
 
     Notes
     -----
@@ -69,10 +75,11 @@ class Checkpoint:
         self._known: tuple[weakref.ref[Problem], dict[str, str]] | None = None
         self._waiting: tuple[Problem, State] | None = None
         self._saved: float | None = None
+        self.best: State | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the problem, and with it the data, out of copies and pickles."""
-        return self.__dict__ | {"_known": None, "_waiting": None, "_saved": None}
+        return self.__dict__ | {"_known": None, "_waiting": None, "_saved": None, "best": None}
 
     def __call__(self, problem: Problem, state: State) -> None:
         """Write the state if it is its turn, else keep it in mind."""
@@ -88,7 +95,7 @@ class Checkpoint:
         if not bool(state.coef.isfinite().all()):
             return  # nobody wants to go on from there
         check_is_checkpoint(self.path)
-        save_state(self.path, state, self._fingerprint(problem))
+        save_state(self.path, state, self._fingerprint(problem), self.best)
         self._saved = time.monotonic()
 
     def _is_time(self) -> bool:
@@ -99,20 +106,37 @@ class Checkpoint:
     def restore(self, problem: Problem, solver: Solver[Any, Any]) -> State | None:
         """Return the saved state, or None if there is no file or it is not to be used.
 
+        Its best state, if it has one, is then `best`.
+
         Raises
         ------
         ValueError
             If the file is no checkpoint, is damaged or belongs to another problem or solver.
         """
+        self.best = None
         check_is_checkpoint(self.path)
         if not (self.resume and self.path.exists()):
             return None
-        state, saved, version = read_state(self.path)
+        saved = read_state(self.path)
+        self._check_is_of(saved, problem, solver)
+        try:
+            check_state(saved.state, problem)
+            if saved.best is not None:
+                check_state(saved.best, problem)
+            solver.verify(problem, moved(saved.state, problem.targets.device))
+        except ValueError as error:
+            raise ValueError(f"{self.path} is a damaged checkpoint: {error}") from error
+        if saved.best is not None:
+            self.best = moved(saved.best, problem.targets.device)
+        return saved.state
+
+    def _check_is_of(self, saved: Saved, problem: Problem, solver: Solver[Any, Any]) -> None:
+        """Raise ValueError if a checkpoint belongs to another problem or solver."""
         now = self._fingerprint(problem)
-        differs = [name for name in now if saved.get(name) != now[name]]
-        if type(state) is not solver.state_type:
+        differs = [name for name in now if saved.about.get(name) != now[name]]
+        if type(saved.state) is not solver.state_type:
             differs = differs or ["the solver"]
-        elif version == 1:
+        elif saved.version == 1:
             raise ValueError(
                 f"{self.path} was written by an older version of gramian, which kept no digest of "
                 "all rows. Delete it to start again, or go on from its coefficients with "
@@ -124,12 +148,6 @@ class Checkpoint:
                 "Delete it, or use Checkpoint(..., resume=False); if landmarks are random, set "
                 "random_state"
             )
-        try:
-            check_state(state, problem)
-            solver.verify(problem, moved(state, problem.targets.device))
-        except ValueError as error:
-            raise ValueError(f"{self.path} is a damaged checkpoint: {error}") from error
-        return state
 
     def _fingerprint(self, problem: Problem) -> dict[str, str]:
         if self._known is None or self._known[0]() is not problem:

@@ -18,7 +18,7 @@ logger = logging.getLogger("gramian")
 
 
 class LogProgress:
-    """Write the metrics of every few iterations to the logger "gramian", at level INFO.
+    """Write stages and the metrics of every few iterations to the logger "gramian", level INFO.
 
     Parameters
     ----------
@@ -28,10 +28,14 @@ class LogProgress:
     def __init__(self, every: int = 1) -> None:
         self.every = as_count(every, "every")
 
+    def stage(self, name: str) -> None:
+        """Log the stage that begins."""
+        logger.info("%s", name)
+
     def __call__(self, problem: Problem, state: State) -> None:
         """Log the state if it is its turn."""
         if state.iteration % self.every == 0:
-            logger.info("iteration %d: %s", state.iteration, _text(state.metrics))
+            logger.info("iteration %d: %s", state.iteration, metrics_text(state.metrics))
 
 
 class ProgressBar:
@@ -77,13 +81,24 @@ class ProgressBar:
         """Leave what is on the terminal out of copies and pickles."""
         return {"total": self.total, "description": self.description, "_progress": None}
 
+    def stage(self, name: str) -> None:
+        """Say before the bar what is done now."""
+        if self._progress is not None:
+            self._progress.update(self._task, description=name)
+
     def __call__(self, problem: Problem, state: State) -> None:
         """Move the bar to the iteration of the state, or the pass where that is a part of one."""
         if self._progress is not None:
             done = state.metrics.get(PASSES, state.iteration)
-            self._progress.update(self._task, completed=done, metrics=_text(state.metrics))
+            self._progress.update(
+                self._task,
+                description=self.description,
+                completed=done,
+                metrics=metrics_text(state.metrics),
+            )
 
 
-def _text(metrics: dict[str, int | float]) -> str:
+def metrics_text(metrics: dict[str, int | float]) -> str:
+    """Return metrics in a line, without those that tell a reader little."""
     hidden = ("kernel_evaluations", "condition")
     return "  ".join(f"{key} {value:.3g}" for key, value in metrics.items() if key not in hidden)

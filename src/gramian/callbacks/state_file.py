@@ -2,7 +2,7 @@
 
 A safetensors file with the tensors of the state, row after row, as a `State` holds them; in its
 metadata a JSON header with its class, all other values and what the caller says about it, and a
-digest of the file. Format 1, without the digest, is read too.
+digest of the file. Format 3 holds the best state, too. Format 1, without the digest, is read too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -21,17 +21,50 @@ from ..problems import Problem
 from ..solvers import State
 from ..solvers.base import solvers
 
-FORMAT = 2
+FORMAT = 3
+WITHOUT_BEST = 2
+"""What is written if there is no best state: older versions read it."""
 KEY = "gramian_state"
+BEST = "best."
+"""Stands before the names of the tensors of the best state."""
 KEY_WITHIN_BYTES = 1 << 12
 """Bytes at the start of a file within which our key is, if it is a file of ours."""
 
 
-def save_state(path: str | Path, state: State, about: dict[str, str] | None = None) -> None:
-    """Write a state to a file atomically; see `load_state`."""
+@dataclass(frozen=True)
+class Saved:
+    """The contents of a checkpoint.
+
+    Attributes
+    ----------
+    state : State
+    about : dict of str to str
+        What was said about it.
+    version : int
+        The format of the file.
+    best : State or None
+        The coefficients with the smallest error on held-out rows, if that was looked at.
+    """
+
+    state: State
+    about: dict[str, str]
+    version: int
+    best: State | None
+
+
+def save_state(
+    path: str | Path,
+    state: State,
+    about: dict[str, str] | None = None,
+    best: State | None = None,
+) -> None:
+    """Write a state to a file atomically, and the best one beside it; see `load_state`."""
     tensors: dict[str, Tensor] = {}
     values = _flatten(state, "", tensors)
-    header = {"format": FORMAT, "type": type(state).__name__, "values": values, "about": about}
+    header: dict[str, Any] = {"format": WITHOUT_BEST, "type": type(state).__name__}
+    header |= {"values": values, "about": about}
+    if best is not None:
+        header |= {"format": FORMAT, "best": _flatten(best, BEST, tensors)}
     write_tensors(path, tensors, {KEY: json.dumps(header)})
 
 
@@ -44,11 +77,11 @@ def load_state(path: str | Path) -> State:
         If the file is no checkpoint, is cut off, was changed since it was written, holds what
         cannot be a state, or was written by a newer version.
     """
-    return read_state(Path(path))[0]
+    return read_state(Path(path)).state
 
 
-def read_state(path: Path) -> tuple[State, dict[str, str], int]:
-    """Return the state in a file, what was said about it, and the format of the file."""
+def read_state(path: Path) -> Saved:
+    """Return what is in a checkpoint; errors are those of `load_state`."""
     check_is_checkpoint(path)
     try:
         contents = read_tensors(path, most=sys.maxsize)  # of which nothing may change later
@@ -61,6 +94,10 @@ def read_state(path: Path) -> tuple[State, dict[str, str], int]:
         types = {solvers[name].state_type.__name__: solvers[name].state_type for name in solvers}
         cls = types[header["type"]]
         state = _restore(cls, header["values"], contents.tensors, "")
+        best = None
+        if "best" in header:
+            best = _restore(State, header["best"], contents.tensors, BEST)
+            check_state(best)
         if contents.tensors:
             raise ValueError(f"{cls.__name__} has no {', '.join(contents.tensors)}")
         about = {str(name): str(value) for name, value in (header["about"] or {}).items()}
@@ -72,7 +109,7 @@ def read_state(path: Path) -> tuple[State, dict[str, str], int]:
             f"{path} is a damaged checkpoint of gramian ({type(error).__name__}: {error}); delete "
             "it to start again"
         ) from error
-    return state, about, version
+    return Saved(state, about, version, best)
 
 
 class _Newer(ValueError):
@@ -86,8 +123,10 @@ def check_is_checkpoint(path: Path) -> None:
     if path.is_dir():
         raise ValueError(f"{path} is a folder; a checkpoint needs the name of a file")
     with path.open("rb") as file:
-        if f'"{KEY}"'.encode() in file.read(KEY_WITHIN_BYTES):
-            return
+        start = file.read(KEY_WITHIN_BYTES)
+    # the header of safetensors, after its length: no table begins like that
+    if start[8:9] == b"{" and f'"{KEY}"'.encode() in start:
+        return
     raise ValueError(
         f"{path} is not a checkpoint of gramian, and is left as it is; give the name of another "
         "file"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..data import as_rows
 from ..engines import covering_within
 from ..problems import Problem
 from ..solvers import State
+from ..solvers.metrics import VALID_ERROR, VALID_RMSE
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Validate:
         whose sign) is at the wrong place is then added as ``valid_error``.
     scale : float or Tensor of shape (t,), default=1
         Units of the targets, where they are standardised: errors are multiplied by them.
+    weights : Tensor of shape (n,), optional
+        Weights of the rows, in the mean of the squares and in the share of wrong classes.
 
     Notes
     -----
@@ -44,6 +48,7 @@ class Validate:
     every: int = 1
     coded: bool = False
     scale: Any = 1.0
+    weights: Float[Tensor, " _"] | None = None
 
     def __post_init__(self) -> None:
         as_count(self.every, "every")
@@ -66,19 +71,23 @@ class Validate:
                 f"but y of shape {tuple(y.shape)}"
             )
         y = y.reshape(predicted.shape)
-        error = (predicted - y) * self.scale
-        state.metrics["valid_rmse"] = float(error.square().mean().sqrt())
+        squared = ((predicted - y) * self.scale).square().mean(dim=1)
+        state.metrics[VALID_RMSE] = math.sqrt(self._mean(squared))
         if self.coded:
-            state.metrics["valid_error"] = _error(predicted, y)
+            state.metrics[VALID_ERROR] = self._mean(_wrong(predicted, y).double())
+
+    def _mean(self, values: Tensor) -> float:
+        if self.weights is None:
+            return float(values.mean())
+        weights = self.weights.to("cpu", torch.float64)
+        return float(values @ weights / weights.sum())
 
     def with_targets(self, y: Float[Tensor, "n t"], coded: bool) -> Validate:
         """Return the same with other targets: an estimator's, in its own scale or code."""
         return replace(self, y=y, coded=coded)
 
 
-def _error(predicted: Tensor, y: Tensor) -> float:
+def _wrong(predicted: Tensor, y: Tensor) -> Tensor:
     if y.shape[1] == 1:
-        wrong = (predicted > 0) != (y > 0)
-    else:
-        wrong = predicted.argmax(dim=1) != y.argmax(dim=1)
-    return float(wrong.double().mean())
+        return (predicted[:, 0] > 0) != (y[:, 0] > 0)
+    return predicted.argmax(dim=1) != y.argmax(dim=1)

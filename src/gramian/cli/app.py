@@ -100,6 +100,9 @@ def predict(
     model: Model,
     data: Data,
     out: Annotated[Path, typer.Option(help=f"File for predictions, {TABLE}")],
+    keep: Annotated[
+        str | None, typer.Option(help="Columns of DATA to write beside predictions, as id,date.")
+    ] = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
@@ -107,7 +110,7 @@ def predict(
     """Predict the rows of a table. Columns are found by name, others are ignored."""
     from .predict import predict as run
 
-    show(run(model, data, out, memory_limit, engine), as_json)
+    show(run(model, data, out, keep, memory_limit, engine), as_json)
 
 
 @app.command()
@@ -117,6 +120,12 @@ def evaluate(
     target: Annotated[
         str | None, typer.Option(help="Column with the truth; that of the training by default.")
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this one: rmse, mae, r2; error, accuracy, balanced_accuracy, macro_f1, auc."
+        ),
+    ] = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
@@ -124,7 +133,7 @@ def evaluate(
     """Compare predictions with the truth, and with what a constant would have reached."""
     from .evaluate import evaluate as run
 
-    show(run(model, data, target, memory_limit, engine), as_json)
+    show(run(model, data, target, memory_limit, engine, metric), as_json)
 
 
 @app.command()
@@ -144,7 +153,7 @@ def convert(
     target: Annotated[Path, typer.Argument(help=f"New file, {TABLE}")],
     dtype: Annotated[
         str, typer.Option(help="For floating-point columns: float32, float64 or keep.")
-    ] = "float32",
+    ] = "keep",
     as_json: Json = False,
 ) -> None:
     """Rewrite a table in another format, a little at a time."""
@@ -164,3 +173,13 @@ def sample(
     from .sample import sample as run
 
     show(run(name, out, part), as_json)
+
+
+@app.command()
+def completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh, fish, powershell or pwsh.")],
+) -> None:
+    """Print a script that lets a shell complete: eval "$(gramian completion bash)"."""
+    from .completion import show as run
+
+    run(shell)

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 import typer
 
 from .app import app
+from .completion import answer_shell
 from .messages import message, messages_on_stderr
+from .misspelt import misspelt
 from .signals import stoppable
 
 BAD_INPUT, INTERRUPTED, BUG = 2, 130, 1
@@ -29,8 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: see `gramian.cli`.
     """
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    answer_shell()
     command = typer.main.get_command(app)
-    with messages_on_stderr(), stoppable() as came:
+    with messages_on_stderr("--json" not in arguments), stoppable() as came:
         try:
             code = command.main(arguments, prog_name="gramian", standalone_mode=False)
         except (KeyboardInterrupt, typer.Abort):
@@ -68,4 +71,6 @@ def _usage(error: Exception) -> str | None:
         return None
     context = getattr(error, "ctx", None)
     said = str(error.format_message()).rstrip(".")
-    return said if context is None else f"{said}. Try `{context.command_path} --help`"
+    if context is None:
+        return said
+    return f"{misspelt(error, context) or said}. Try `{context.command_path} --help`"

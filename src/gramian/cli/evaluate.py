@@ -1,41 +1,57 @@
-"""`gramian evaluate`: the error of a model on a table, beside that of a constant."""
+"""`gramian evaluate`: the errors of a model on a table, beside those of a constant."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from .._checks import as_bytes
-from ..data import read_targets
+from ..data import as_table, target_column
+from ..data.columns import check_columns
 from ..model import KernelModel
+from . import metrics
+from .confusion import confusion
 from .open_for_model import open_for_model
 from .report import Report
 
 
-def evaluate(model: Path, data: Path, target: str | None, memory_limit: str, engine: str) -> Report:
-    """Report the errors of predictions for the rows of a table."""
+def evaluate(
+    model: Path,
+    data: Path,
+    target: str | None,
+    memory_limit: str,
+    engine: str,
+    metric: str | None = None,
+) -> Report:
+    """Report metrics of the predictions for the rows of a table: all of them, or one."""
     loaded = KernelModel.load(model)
+    classification = loaded.classes is not None
+    task = metrics.CLASSIFICATION_TASK if classification else metrics.REGRESSION_TASK
+    if metric is not None:
+        metrics.check(metric, task)
     name = target or loaded.info.get("target")
     if name is None:
         raise ValueError(f"{model} does not say what it predicts: give --target")
-    y = read_targets(data, name)
+    table = as_table(data)
+    check_columns(table.where, table.names, [name])
+    y = target_column(table, [name])
     _check_kind(y, name, loaded)
-    rows = open_for_model(loaded, data, name)
-    settings: dict[str, Any] = {
-        "engine": engine,
-        "memory_bytes": as_bytes(memory_limit, "--memory-limit"),
-    }
-    about = {"model": str(model), "data": str(data), "target": name, "rows": len(y)}
-    baseline = loaded.info.get("baseline")
-    if loaded.classes is not None:
-        labels = np.asarray(loaded.predict_labels(rows, **settings))
-        return {**about, "task": "classification", **label_errors(y, labels, baseline)}
-    predicted = loaded.predict(rows, **settings).numpy()
-    if predicted.shape[1] > 1:
-        raise ValueError(f"{model} predicts {predicted.shape[1]} targets; evaluate takes one")
-    return {**about, "task": "regression", **number_errors(y, predicted[:, 0], baseline)}
+    rows = open_for_model(loaded, table, name)
+    memory = as_bytes(memory_limit, "--memory-limit")
+    values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()
+    if not classification and values.shape[1] > 1:
+        raise ValueError(f"{model} predicts {values.shape[1]} targets; evaluate takes one")
+    answers = metrics.answers_of(y, values, loaded.classes)
+    constant = loaded.info.get("baseline")
+    if constant is None:
+        constant = metrics.best_constant(y, classification)
+    about = {"model": str(model), "data": str(data), "target": name, "rows": len(y), "task": task}
+    remark = {"remark": "; ".join(metrics.remarks(answers)) or None}
+    if metric is not None:
+        return {**about, **metrics.measured(answers, constant, [metric]), **remark}
+    mistakes = {"confusion": confusion(answers)} if classification else {}
+    return {**about, **metrics.measured(answers, constant), **remark, **mistakes}
 
 
 def _check_kind(y: np.ndarray, name: str, model: KernelModel) -> None:
@@ -44,49 +60,3 @@ def _check_kind(y: np.ndarray, name: str, model: KernelModel) -> None:
     if text != trained_on_text:
         held, expected = ("text", "numbers") if text else ("numbers", "text")
         raise ValueError(f"the target {name!r} holds {held}, but the model predicts {expected}")
-
-
-def number_errors(
-    y: np.ndarray, predicted: np.ndarray, mean: int | float | None = None
-) -> dict[str, float]:
-    """Return the errors of a regression.
-
-    Parameters
-    ----------
-    y, predicted : ndarray of shape (n,)
-    mean : float, optional
-        What the mean predictor says: the mean of the training targets; that of `y` if None.
-
-    Returns
-    -------
-    dict
-        ``rmse``, ``mae``, ``r2`` (NaN if all targets are equal), ``rmse_of_mean``.
-    """
-    error = predicted - y
-    squares = float(np.square(error).sum())
-    spread = float(np.square(y - y.mean(dtype=np.float64)).sum(dtype=np.float64))
-    constant = y.mean(dtype=np.float64) if mean is None else mean
-    return {
-        "rmse": (squares / len(y)) ** 0.5,
-        "mae": float(np.abs(error).mean()),
-        "r2": 1 - squares / spread if spread > 0 else float("nan"),
-        "rmse_of_mean": float(np.square(y - constant).mean(dtype=np.float64)) ** 0.5,
-    }
-
-
-def label_errors(y: np.ndarray, predicted: np.ndarray, majority: Any = None) -> dict[str, float]:
-    """Return the fraction of wrong labels, and that of always saying the majority class.
-
-    Parameters
-    ----------
-    y, predicted : ndarray of shape (n,)
-    majority : label, optional
-        The largest class of the training; that of `y` if None.
-    """
-    if majority is None:
-        classes, counts = np.unique(y, return_counts=True)
-        majority = classes[counts.argmax()]
-    return {
-        "error": float((predicted != y).mean()),
-        "error_of_majority": float((y != majority).mean()),
-    }

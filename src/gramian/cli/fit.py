@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,20 @@ import numpy as np
 
 from .. import __version__, fitting, solvers
 from .._atomic import write_atomically
-from ..callbacks import Checkpoint, ProgressBar, Validate
+from ..callbacks import Checkpoint, Validate
 from ..callbacks.state_file import check_is_checkpoint
-from ..data import check_finite, open_rows
-from ..fitting import Fitted, Generators
-from ..model import KernelModel
-from . import parsing
-from .messages import message
+from ..fitting import Fitted, InterruptedFit
+from ..solvers.metrics import VALID_ERROR, VALID_RMSE
+from . import metrics, parsing, task
+from .held_out import held_out_errors
+from .messages import message, remark
 from .options import FitOptions
 from .outputs import check_outputs
+from .progress import progress
 from .report import Report, to_json
-from .settings import check, settings_of
+from .settings import check, generators, settings_of
 from .signals import reason
-from .training import Training, open_training
+from .training import Prepared, Training, open_training
 
 
 def fit(
@@ -43,17 +43,50 @@ def fit(
     check(options)
     _check_files(data, options, out, checkpoint, history)
     saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
-    with _resumable(checkpoint):
+    with _resumable(checkpoint), progress(options.max_iter) as shown:
         training = open_training(data, options)
-        fitting.check_memory(settings_of(options), training.train.rows, training.targets)
-        training = _ready(training.holding(), data, options)
-        fitted = _fitted(training, options, saved)
-    about = _about(training, options, fitted, time.perf_counter() - start)
-    model = _model(fitted, training, about)
+        _check_metric(training, options)
+        ready = training.prepared(settings_of(options), generators(options))
+        fitting.check_memory(ready.settings, ready.data.rows, ready.training.targets)
+        remark(task.reason(training.y, options))  # once nothing is to be refused
+        try:
+            fitted = _fitted(ready, options, saved, shown)
+        except InterruptedFit as error:
+            error.add_note(_saved_anyway(error.fitted, ready, options, out, history, start))
+            raise
+    return _saved(fitted, ready, options, out, history, start)
+
+
+def _saved(
+    fitted: Fitted,
+    ready: Prepared,
+    options: FitOptions,
+    out: Path,
+    history: Path | None,
+    start: float,
+) -> Report:
+    """Write the model and the history, and report how the fit went."""
+    ready = ready if fitted.held_out is None else ready.without(fitted.held_out)
+    about = _about(ready, options, fitted, time.perf_counter() - start)
+    given = ready.training.given
+    model = replace(fitted.model, info={**about, "columns": list(given.columns)})
     model.save(out)
     if history is not None:
         write_atomically(history, lambda part: _write_history(part, history, fitted.history))
-    return {"model": str(out), **about, "kernel": model.kernel.to_dict()}
+    report = {"model": str(out), **about, "kernel": model.kernel.to_dict()}
+    return report if ready.columns is None else {**report, "columns": ready.columns}
+
+
+def _saved_anyway(
+    fitted: Fitted, ready: Prepared, options: FitOptions, out: Path, *more: Any
+) -> str:
+    """Write what an interrupted fit has come to, and return what there is to say about it."""
+    kept = fitted.iteration if fitted.best_iteration is None else fitted.best_iteration
+    try:
+        _saved(fitted, ready, options, out, *more)
+    except OSError as error:
+        return f"{out} could not be written: {error.strerror or error}"
+    return f"{out} holds the model of iteration {kept}"
 
 
 def _check_files(
@@ -78,10 +111,11 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
     except KeyboardInterrupt as error:
         why = reason(error)
         with contextlib.suppress(OSError):  # the terminal may be gone
+            kept = "; ".join(getattr(error, "__notes__", []))
+            why = f"{why}; {kept}" if kept else why
             if checkpoint is None:
-                message(
-                    "", f"{why}; nothing is saved. With --checkpoint FILE, a fit can be resumed"
-                )
+                saved = "" if kept else "; nothing is saved"
+                message("", f"{why}{saved}. With --checkpoint FILE, a fit can be resumed")
             elif checkpoint.exists():
                 message("", f"{why}; to go on from {checkpoint}, run the same command again")
             else:
@@ -89,46 +123,43 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
         raise
 
 
-def _ready(training: Training, data: Path, options: FitOptions) -> Training:
-    """Return rows and targets without missing values, standardised unless told otherwise."""
-    try:
-        if options.standardize:
-            return training.standardized()
-        training.check()
-    except ValueError:
-        check_finite(open_rows(data, training.columns), str(data))  # says which row of the file
-        raise
-    return training
+def _check_metric(training: Training, options: FitOptions) -> None:
+    """Refuse a metric of another task, or one without rows to measure it on."""
+    if options.metric is None:
+        return
+    metrics.check(options.metric, "classification" if training.classification else "regression")
+    if options.validation is None and not options.early_stopping:
+        raise ValueError(
+            "--metric is measured on held-out rows: give --validation, a fraction or a file"
+        )
 
 
-def _fitted(training: Training, options: FitOptions, checkpoint: Checkpoint | None) -> Fitted:
-    data, held_out = training.data(), training.held_out
+def _fitted(
+    ready: Prepared,
+    options: FitOptions,
+    checkpoint: Checkpoint | None,
+    shown: Sequence[Callable[..., Any]],
+) -> Fitted:
+    held_out, y = ready.held_out, ready.training.held_out_y
     callbacks: list[Callable[..., Any]] = []
-    if held_out is not None:
-        scale = 1.0 if training.target is None else float(training.target.scale)
-        y = training.encoded(held_out.y)
-        callbacks.append(Validate(held_out.rows, y, coded=data.coded, scale=scale))
+    if held_out is not None and y is not None:
+        callbacks.append(Validate(held_out, ready.encoded(y), coded=ready.data.coded))
     if checkpoint is not None:
         callbacks.append(checkpoint)
-    rng = Generators.seeded(np.random.RandomState(options.seed))
-    with contextlib.ExitStack() as stack:
-        if sys.stderr.isatty():
-            callbacks.append(stack.enter_context(ProgressBar(options.max_iter)))
-        fitted = fitting.fit(settings_of(options, callbacks), data, rng=rng)
+    settings = replace(ready.settings, callbacks=[*callbacks, *shown])
+    fitted = fitting.fit(settings, ready.data, rng=generators(options))
     for shortfall in (fitted.end_of_path(), fitted.stalled() or fitted.unfinished()):
         if shortfall is not None:
             message("warning", shortfall)
     return fitted
 
 
-def _about(
-    training: Training, options: FitOptions, fitted: Fitted, seconds: float
-) -> dict[str, Any]:
+def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float) -> dict[str, Any]:
     """Return the facts that are reported, and kept in the model."""
-    n, d = training.train.rows.shape
+    n, d = len(ready.training.y), ready.data.rows.shape[1]
     return {
         "version": __version__,
-        "task": "classification" if training.classification else "regression",
+        "task": "classification" if ready.training.classification else "regression",
         "target": options.target,
         "rows": n,
         "features": d,
@@ -138,45 +169,31 @@ def _about(
         "iterations": max(fitted.iteration, 1),
         "stop_reason": fitted.reason,
         "seconds": seconds,
-        "baseline": _baseline(training),
-        "validation": _validation(training, fitted.history[-1]),
+        "baseline": _baseline(ready.training),
+        "best_iteration": fitted.best_iteration,
+        "validation": _validation(ready, fitted, options.metric),
     }
 
 
 def _baseline(training: Training) -> Any:
     """Return the best constant prediction: the mean of the target, or the largest class."""
-    if training.classification:
-        classes, counts = np.unique(training.train.y, return_counts=True)
-        return classes[counts.argmax()].item()
-    if training.target is not None:
-        return float(training.target.mean)
-    return float(training.train.y.mean(dtype=np.float64))
+    return metrics.best_constant(training.y, training.classification)
 
 
-def _validation(training: Training, last: dict[str, Any]) -> dict[str, Any] | None:
+def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
     """Return the error on the held-out rows, beside that of the best constant."""
-    if training.held_out is None:
-        return None
-    y, n = training.held_out.y, len(training.held_out.y)
+    training, y, found = ready.training, ready.training.held_out_y, fitted.metrics
+    if y is None or ready.held_out is None or VALID_RMSE not in found:
+        return None  # the last: interrupted before it was known
+    constant = _baseline(training)
+    if metric is not None:
+        values = fitted.model.predict(ready.held_out, engine=fitted.engine).numpy()
+        return held_out_errors(y, values, fitted.model.classes, constant, metric)
     if training.classification:
-        wrong = float((y != _baseline(training)).mean())
-        return {"rows": n, "error": last["valid_error"], "error_of_majority": wrong}
-    scale, mean = 1.0, _baseline(training)
-    if training.target is not None:
-        scale, mean = float(training.target.scale), 0.0
-    constant = scale * float(np.sqrt(np.mean(np.square(y - mean, dtype=np.float64))))
-    return {"rows": n, "rmse": last["valid_rmse"], "rmse_of_mean": constant}
-
-
-def _model(fitted: Fitted, training: Training, about: dict[str, Any]) -> KernelModel:
-    target = training.target
-    return replace(
-        fitted.model,
-        standardizer=training.features,
-        target_shift=None if target is None else target.mean,
-        target_scale=None if target is None else target.scale,
-        info={**about, "columns": list(training.columns)},
-    )
+        wrong = float((y != constant).mean())
+        return {"rows": len(y), "error": found[VALID_ERROR], "error_of_majority": wrong}
+    error = float(np.sqrt(np.mean(np.square(y - constant, dtype=np.float64))))
+    return {"rows": len(y), "rmse": found[VALID_RMSE], "rmse_of_mean": error}
 
 
 def _write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:

@@ -58,5 +58,6 @@ def _about_model(path: Path) -> Report:
         "outputs": model.coef.shape[1],
         "classes": model.classes,
         "standardized": model.standardizer is not None,
+        "columns": None if model.encoding is None else model.encoding.describe(),
         "trained": about,
     }

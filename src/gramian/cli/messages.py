@@ -9,20 +9,36 @@ from contextlib import contextmanager
 
 import typer
 
+from .words import in_options
+
 
 def message(kind: str, text: object) -> None:
-    """Write one line to stderr, such as ``gramian: warning: ...``; no kind for a remark."""
-    words = " ".join(str(text).split())
+    """Write one line to stderr, such as ``gramian: warning: ...``; no kind for a remark.
+
+    What it says of parameters is said of options.
+    """
+    words = in_options(" ".join(str(text).split()))
     typer.echo(f"gramian: {kind}: {words}" if kind else f"gramian: {words}", err=True)
 
 
+def remark(text: str | None) -> None:
+    """Say something that is no warning, to people only: not with ``--json``."""
+    if text is not None:
+        logging.getLogger("gramian").info("%s", text)
+
+
 @contextmanager
-def messages_on_stderr() -> Iterator[None]:
+def messages_on_stderr(remarks: bool = True) -> Iterator[None]:
     """Say warnings and the library's log in one line each, while the context lasts.
 
     Warnings that are not meant for users, such as those of deprecated functions, are left out.
+
+    Parameters
+    ----------
+    remarks : bool, default=True
+        Whether to say what is no warning, too.
     """
-    logger, log = logging.getLogger("gramian"), _Log()
+    logger, log = logging.getLogger("gramian"), _Log(0 if remarks else logging.WARNING)
     level = logger.level
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from .._checks import it_has, listed
-from ..data import RowSource, check_finite, feature_columns, open_rows
-from ..data.formats import format_of
+from ..data import RowSource, Table, check_finite
 from ..model import KernelModel
 
 
-def open_for_model(model: KernelModel, data: Path, target: str | None = None) -> RowSource:
-    """Open a table with the columns that a model was trained on, and no missing values in them.
+def open_for_model(model: KernelModel, table: Table, target: str | None = None) -> RowSource:
+    """Return rows of the columns that a model was trained on, with no missing values in them.
 
     They are found by name. If the model or the table has no names (``.npy``): all columns but the
     target if their number is right, else those with the numbers of the training.
     """
-    rows = open_rows(data, _columns(model, data, target))
-    check_finite(rows, str(data))
+    if model.encoding is not None:
+        return model.encoding.rows(table)  # which looks for gaps as it goes
+    rows = table.rows(_columns(model, table, target))
+    check_finite(rows, table.where)
     return rows
 
 
-def _columns(model: KernelModel, data: Path, target: str | None) -> tuple[str, ...]:
-    there = feature_columns(data, [] if target is None else [target])
+def _columns(model: KernelModel, table: Table, target: str | None) -> tuple[str, ...]:
+    there = tuple(name for name in table.names if name != target)
     d = model.centers.shape[1]
-    if model.feature_names is not None and format_of(data).named:
+    if model.feature_names is not None and table.named:
         wanted = model.feature_names
     elif len(there) == d:
         return there
@@ -34,5 +33,5 @@ def _columns(model: KernelModel, data: Path, target: str | None) -> tuple[str, .
     if missing or len(wanted) != d:
         needed = listed(missing) if missing else f"{d} features"
         known = it_has(there, missing[0]) if missing else f"it has {listed(there)}"
-        raise ValueError(f"{data} lacks what the model was trained on: {needed}; {known}")
+        raise ValueError(f"{table.where} lacks what the model was trained on: {needed}; {known}")
     return wanted

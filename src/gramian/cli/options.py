@@ -35,13 +35,22 @@ class FitOptions:
     features: Annotated[
         str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
     ] = None
-    ignore: Annotated[str | None, _option(DATA, "Columns to leave out, as a,b,c.")] = None
+    drop: Annotated[
+        str | None, _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore")
+    ] = None
     task: Annotated[
         Task, _option(DATA, "auto: classification if the target is text or boolean.")
     ] = Task.AUTO
     validation: Annotated[
         str | None,
         _option(DATA, "Rows held out to measure the error: a fraction of DATA, or another file."),
+    ] = None
+    metric: Annotated[
+        str | None,
+        _option(
+            DATA,
+            "What is measured on them, as mae, r2, balanced_accuracy or auc.",
+        ),
     ] = None
     kernel: Annotated[str, _option(MODEL, "Name of a kernel; `gramian info` lists them.")] = (
         "gaussian"
@@ -53,24 +62,46 @@ class FitOptions:
     penalty: Annotated[
         str,
         _option(
-            MODEL, "Ridge per row, scikit-learn's alpha / n; auto: chosen with --landmarks bless_r."
+            MODEL,
+            "Ridge per row, scikit-learn's alpha / n; auto: chosen on a path of penalties.",
         ),
     ] = "1e-6"
+    cv: Annotated[
+        int | None,
+        _option(MODEL, "Folds that --penalty auto tries penalties on, instead of a fifth."),
+    ] = None
     landmarks: Annotated[
         str,
         _option(
             MODEL,
-            "Number of centers; auto: sqrt(n) log(n); none: all rows; or how to choose them: "
-            "bless_r, or bless_r:1000 for so many. `gramian info` lists the ways.",
+            "Number of centers; none: all rows; auto: all up to 10,000, then sqrt(n) log(n); or "
+            "how to choose them: bless_r, or bless_r:1000 for so many. `gramian info` lists them.",
         ),
     ] = "auto"
     standardize: Annotated[
         bool,
         _option(MODEL, "Give features, and the target of a regression, mean 0 and deviation 1."),
     ] = True
+    standardize_target: Annotated[
+        bool | None, _option(MODEL, "Do so with the target alone, or not; by default as above.")
+    ] = None
     solver: Annotated[str, _option(WORK, "auto, or a name; `gramian info` lists them.")] = "auto"
     max_iter: Annotated[int, _option(WORK, "Iterations after which to stop.")] = 100
     tol: Annotated[float, _option(WORK, "Relative residual at which to stop.")] = 1e-6
+    early_stopping: Annotated[
+        bool,
+        _option(
+            WORK,
+            "Stop when the error on held-out rows no longer falls, and keep the best iteration. "
+            "The rows of --validation, else a random tenth.",
+        ),
+    ] = False
+    patience: Annotated[
+        int, _option(WORK, "Looks at these rows without a new minimum before that.")
+    ] = 5
+    time_limit: Annotated[
+        str | None, _option(WORK, "Time after which to stop: seconds, or 10min, 1.5h.")
+    ] = None
     memory_limit: Annotated[
         str | None, _option(WORK, "Memory for the fit beside data and libraries, as 500MB.")
     ] = None
@@ -80,11 +111,17 @@ class FitOptions:
     seed: Annotated[int, _option(WORK, "For random landmarks and held-out rows.")] = 0
 
     def __post_init__(self) -> None:
-        if self.features is not None and self.ignore is not None:
-            raise ValueError("--features and --ignore are two ways to say the same: give one")
+        if self.features is not None and self.drop is not None:
+            raise ValueError("--features and --drop are two ways to say the same: give one")
         parsing.penalty(self.penalty)
         if self.max_iter < 1:
             raise ValueError(f"--max-iter must be at least 1, not {self.max_iter}")
+        if self.cv is not None and self.cv < 2:
+            raise ValueError(f"--cv must be at least 2, not {self.cv}")
+        if self.patience < 1:
+            raise ValueError(f"--patience must be at least 1, not {self.patience}")
+        if self.time_limit is not None:
+            parsing.seconds(self.time_limit)
         if not self.tol >= 0:
             raise ValueError(f"--tol must be at least 0, not {self.tol:g}")
         if not 0 <= self.seed < 2**32:

@@ -43,7 +43,8 @@ def _check_inputs(name: str, path: Path, inputs: Sequence[Path]) -> None:
     for source in (given.resolve() for given in inputs):
         if whole == source:
             raise ValueError(f"--{name} {path} would overwrite what is read; give another file")
-        if whole.parent == source and format_of(source).is_part(whole):
+        inside = source.is_dir() and source in whole.parents
+        if inside and format_of(source).is_part(whole.relative_to(source)):
             raise ValueError(
                 f"--{name} {path} would become a part of the data in that directory; put it "
                 "elsewhere"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,10 +12,16 @@ from .._checks import did_you_mean
 if TYPE_CHECKING:
     from ..landmarks import Selector
 
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
 
 def names(text: str) -> tuple[str, ...]:
-    """Return the names in a text with commas."""
-    return tuple(name for part in text.split(",") if (name := part.strip()))
+    """Return the names in a text with commas; ValueError if one is there twice."""
+    found = tuple(name for part in text.split(",") if (name := part.strip()))
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the column {twice} is named twice in {text}")
+    return found
 
 
 def lengthscale(text: str) -> str | float | tuple[float, ...]:
@@ -42,6 +49,15 @@ def penalty(text: str) -> float | Literal["auto"]:
         raise ValueError(f"--penalty is a number or auto, not {text}") from None
     if not 0 <= value < math.inf:
         raise ValueError(f"--penalty must be finite and at least 0, not {text}")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Read ``--time-limit``: seconds, or a number with s, min, h or d."""
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|h|d)?\s*", text)
+    value = 0.0 if found is None else float(found[1]) * SECONDS[found[2] or "s"]
+    if not value > 0:
+        raise ValueError(f"--time-limit is a positive number of seconds, or as 10min, not {text}")
     return value
 
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import typer
 
 Report = Mapping[str, Any]
 """Names and values: texts, numbers, lists, and reports within reports. None: nothing to say."""
+
+
+@runtime_checkable
+class Table(Protocol):
+    """What a report holds besides: several lines for people, a dictionary for programs."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what programs get."""
 
 
 def show(report: Report, as_json: bool) -> None:
@@ -21,7 +29,12 @@ def show(report: Report, as_json: bool) -> None:
     entries = list(_entries(report))
     width = max(len(name) for name, _ in entries)
     for name, value in entries:
-        typer.echo(f"{name:<{width}}  {value}")
+        lines = value.splitlines()
+        if len(lines) > 1:
+            lines = ["", *(f"  {line}" for line in lines)]
+        typer.echo(f"{name:<{width}}  {lines[0] if lines else ''}".rstrip())
+        for line in lines[1:]:
+            typer.echo(line)
 
 
 def to_json(value: Any) -> str:
@@ -30,6 +43,8 @@ def to_json(value: Any) -> str:
 
 
 def _finite(value: Any) -> Any:
+    if isinstance(value, Table):
+        return _finite(value.to_dict())
     if isinstance(value, Mapping):
         return {str(name): _finite(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -20,6 +20,6 @@ def sample(name: str, out: Path, part: str) -> Report:
     format_to_write(out)  # refuses a name that says no such format, before any work
     wanted = [("split", "=", SPLIT[part])] if part in SPLIT else None
     table = pq.read_table(sample_path(name), filters=wanted).drop_columns("split")
-    write_table(out, {column: table[column].to_numpy() for column in table.column_names})
+    write_table(out, {column: table[column] for column in table.column_names})
     columns = ", ".join(table.column_names)
     return {"table": str(out), "rows": table.num_rows, "columns": columns, "target": "target"}

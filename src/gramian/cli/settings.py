@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import kernels, solvers
 from .._checks import as_bytes, did_you_mean
-from ..fitting import FitSettings
+from ..fitting import FitSettings, Generators
 from ..operators import choose_engine
 from . import parsing
 from .options import FitOptions
@@ -23,8 +24,8 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         penalty=parsing.penalty(options.penalty),
         landmarks=parsing.landmarks(options.landmarks),
         standardize=options.standardize,
-        standardize_target=None,
-        cv=None,
+        standardize_target=options.standardize_target,
+        cv=options.cv,
         solver=options.solver,
         max_iter=options.max_iter,
         tol=options.tol,
@@ -33,7 +34,16 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         callbacks=callbacks,
         warm_start=False,
         centers_file=None,
+        early_stopping=options.early_stopping,
+        validation_fraction=0.1,
+        patience=options.patience,
+        time_limit=None if options.time_limit is None else parsing.seconds(options.time_limit),
     )
+
+
+def generators(options: FitOptions) -> Generators:
+    """Return the generators of a fit, as those of an estimator with this ``random_state``."""
+    return Generators.seeded(np.random.RandomState(options.seed))
 
 
 def check(options: FitOptions) -> None:

@@ -51,6 +51,9 @@ def stoppable() -> Iterator[list[int]]:
 
 def reason(error: BaseException) -> str:
     """Return who ended a command, in words."""
-    if isinstance(error, Stopped):
-        return REASONS[signal.Signals(error.number).name]
+    first: BaseException | None = error
+    while first is not None:  # a fit says what it has come to, on account of the first one
+        if isinstance(first, Stopped):
+            return REASONS[signal.Signals(first.number).name]
+        first = first.__cause__
     return "interrupted"

@@ -1,4 +1,4 @@
-"""From a table and options to rows and targets, to learn from and held out."""
+"""From a table and options to training data, and rows held out."""
 
 from __future__ import annotations
 
@@ -12,188 +12,173 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
+from .. import fitting
 from ..data import (
-    Cast,
-    Complement,
+    Encoding,
     RowSource,
-    Standardizer,
     Subset,
+    TrainingTable,
     as_rows,
     check_finite,
     check_magnitude,
-    feature_columns,
-    open_rows,
-    read_targets,
 )
-from ..fitting import TrainingData
-from ..fitting.targets import (
-    class_codes,
-    classes_of,
-    coded_data,
-    target_tensor,
-    training_targets,
-)
-from . import parsing
-from .options import FitOptions, Task
+from ..fitting import FitSettings, Generators, TrainingData
+from ..fitting.targets import class_codes, classes_of, target_tensor
+from . import parsing, task
+from .options import FitOptions
 
 HELD_BYTES = 64 << 20
 """Up to this size, held-out rows of a sequential source are kept in memory."""
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Rows with their targets, of shape (n,)."""
-
-    rows: RowSource
-    y: np.ndarray
-
-
-@dataclass(frozen=True)
 class Training:
-    """Training rows and held-out rows of a command, with their targets.
+    """What a command learns from, once the target is read and rows are held out.
 
     Attributes
     ----------
-    columns : tuple of str
-        Names of the features; in a ``.npy`` file their numbers.
+    given : TrainingTable of n rows
     classification : bool
-    train : Examples
-    held_out : Examples or None
-    features, target : Standardizer or None
-        What has been done to both: None if nothing.
+    keep : ndarray of bool of shape (n,), or None
+        Rows that are not held out; None if all are learned from.
+    other : TrainingTable or None
+        Another table that the error is measured on.
     """
 
-    columns: tuple[str, ...]
+    given: TrainingTable
     classification: bool
-    train: Examples
-    held_out: Examples | None
-    features: Standardizer | None = None
-    target: Standardizer | None = None
+    keep: np.ndarray | None = None
+    other: TrainingTable | None = None
+
+    @functools.cached_property
+    def y(self) -> np.ndarray:
+        """The target in the rows that are learned from."""
+        return self.given.y if self.keep is None else self.given.y[self.keep]
+
+    @functools.cached_property
+    def classes(self) -> np.ndarray | None:
+        """Labels of a classification, sorted; ValueError if there is one only."""
+        if not self.classification:
+            return None
+        check_classification_targets(self.y)
+        return classes_of(self.y)
 
     @property
     def targets(self) -> int:
         """Columns of the problem: more than one for more than two classes."""
-        count = len(self.classes) if self.classification else 2
-        return count if count > 2 else 1
+        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
 
     @functools.cached_property
-    def classes(self) -> np.ndarray:
-        """The labels of the training rows, sorted."""
-        return np.unique(self.train.y)
+    def held_out_y(self) -> np.ndarray | None:
+        """The target in the rows that are held out."""
+        if self.other is not None:
+            return self.other.y
+        return None if self.keep is None else self.given.y[~self.keep]
 
-    def data(self) -> TrainingData:
-        """Return rows and targets as a fit takes them.
+    def without(self, index: np.ndarray) -> Training:
+        """Return the same with some of the rows held out that were learned from."""
+        learned = np.arange(len(self.given.y)) if self.keep is None else np.flatnonzero(self.keep)
+        keep = np.ones(len(self.given.y), dtype=bool) if self.keep is None else self.keep.copy()
+        keep[learned[index]] = False
+        return replace(self, keep=keep)
 
-        Raises
-        ------
-        ValueError
-            If labels are numbers that look like measurements, or of one class only.
-        """
-        rows, y = self.train.rows, self.train.y
-        if self.classification:
-            check_classification_targets(y)
-            return coded_data(rows, y, classes_of(self.classes), feature_names=rows.feature_names)
-        targets = training_targets(y, rows.dtype)
-        return TrainingData(rows, targets, feature_names=rows.feature_names)
+    def prepared(self, settings: FitSettings, rng: Generators) -> Prepared:
+        """Encode the table. Costs a pass over it, which finds what cannot be used."""
+        data, left = fitting.table_data(
+            self.given,
+            settings,
+            rng,
+            classes=self.classes,
+            keep=None if self.keep is None else torch.from_numpy(self.keep),
+            hold_out=fitting.holds_out(settings) and self.held_out_y is None,
+        )
+        return Prepared(self, data, left, self._held_out(data.encoding))
+
+    def _held_out(self, encoding: Encoding | None) -> RowSource | None:
+        source = self.given if self.other is None else self.other
+        if self.held_out_y is None:
+            return None
+        if encoding is None:
+            rows = source.table.rows(self.given.columns)
+        else:
+            rows = encoding.rows(source.table)
+        if self.other is None and self.keep is not None:
+            rows = Subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
+        check_finite(rows, f"the held-out rows of {source.table.where}")
+        return _in_memory(rows) if not rows.random_access and _is_small(rows) else rows
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Training data and held-out rows, as a fit takes them.
+
+    Attributes
+    ----------
+    training : Training
+    data : TrainingData
+    settings : FitSettings
+        Those that are left for the fit.
+    held_out : RowSource or None
+    """
+
+    training: Training
+    data: TrainingData
+    settings: FitSettings
+    held_out: RowSource | None
 
     def encoded(self, y: np.ndarray) -> Tensor:
         """Return other targets as numbers, or as the codes of the classes of the training rows."""
-        if self.classification:
-            return class_codes(y, self.classes, self.train.rows.dtype)
-        return target_tensor(y, self.train.rows.dtype)
+        dtype, classes = self.data.rows.dtype, self.training.classes
+        return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
 
-    def holding(self) -> Training:
-        """Return the same with held-out rows of a sequential source in memory, if they are few.
+    @property
+    def columns(self) -> dict[str, str] | None:
+        """What became of each column; None if all are numbers as they are."""
+        return None if self.data.encoding is None else self.data.encoding.describe()
 
-        Costs a pass over all rows then, but spares one in each iteration.
-        """
-        held = self.held_out
-        if held is None or held.rows.random_access or not _is_small(held.rows):
-            return self
-        return replace(self, held_out=Examples(_in_memory(held.rows), held.y))
-
-    def check(self) -> None:
-        """Refuse missing values, and a copy of the target. Costs a pass over all rows."""
-        check_finite(self.train.rows, targets=self.train.y)
-        self._check_held_out()
-
-    def _check_held_out(self) -> None:
-        if self.held_out is not None:
-            check_finite(self.held_out.rows, "the table for validation")
-
-    def standardized(self) -> Training:
-        """Return the same with features, and the target of a regression, standardised.
-
-        Costs a pass over all rows, which refuses missing values and a copy of the target.
-        """
-        self._check_held_out()
-        features = Standardizer.fit(self.train.rows, targets=self.train.y)
-        target = None if self.classification else Standardizer.fit(as_rows(self.train.y[:, None]))
-
-        def change(part: Examples) -> Examples:
-            rows = features.apply(part.rows)
-            return Examples(rows, part.y if target is None else _changed(part.y, target, rows))
-
-        held_out = None if self.held_out is None else change(self.held_out)
-        return replace(
-            self, train=change(self.train), held_out=held_out, features=features, target=target
-        )
-
-
-def _changed(y: np.ndarray, target: Standardizer, rows: RowSource) -> np.ndarray:
-    """Standardise targets; in the precision of the rows, which is that of the kernel."""
-    source = Cast(target.apply(as_rows(y[:, None])), rows.dtype)
-    return source.map(lambda block: block, size=1 << 16).numpy()[:, 0]
+    def without(self, index: Tensor) -> Prepared:
+        """Return the same with the rows that the fit has held out, by their numbers."""
+        training = self.training.without(index.numpy())
+        held = self.data.held_out
+        return replace(self, training=training, held_out=None if held is None else held.data.rows)
 
 
 def open_training(data: Path, options: FitOptions) -> Training:
     """Open a table, read the target and hold rows out."""
-    ignored = () if options.ignore is None else parsing.names(options.ignore)
-    columns = feature_columns(data, [options.target, *ignored], options.features)
-    whole = _open(data, options.target, columns)
-    classification = _is_classification(whole.y, options)
-    if not classification:  # a standardised target is in range: say it of that of the file
-        y = torch.from_numpy(whole.y[:, None].astype(np.float64))
-        check_magnitude(y, torch.float64, f"the target {options.target!r}")
+    dropped = () if options.drop is None else parsing.names(options.drop)
+    features = None if options.features is None else parsing.names(options.features)
+    given = _open(data, options.target, features, dropped)
+    classification = task.is_classification(given.y, options)
     if options.validation is None:
-        return Training(columns, classification, whole, None)
+        return Training(given, classification)
     share = parsing.validation(options.validation)
     if isinstance(share, Path):
-        return Training(columns, classification, whole, _open(share, options.target, columns))
-    return Training(columns, classification, *_split(whole, share, options.seed))
+        other = _open(share, options.target, given.columns)
+        return Training(given, classification, other=other)
+    return Training(given, classification, _kept(len(given.y), share, options.seed))
 
 
-def _open(path: Path, target: str, columns: Sequence[str]) -> Examples:
-    if not columns:
-        raise ValueError(f"{path} has no columns to learn from beside the target {target!r}")
-    return Examples(open_rows(path, columns), read_targets(path, target))
+def _open(
+    path: Path, target: str, columns: Sequence[str] | None, dropped: Sequence[str] = ()
+) -> TrainingTable:
+    found = TrainingTable.open(path, target, columns, dropped)
+    if found.y.dtype.kind not in "Ub":
+        y = torch.from_numpy(found.y[:, None].astype(np.float64))
+        check_magnitude(y, torch.float64, f"the target {target!r}")
+    return found
 
 
-def _is_classification(y: np.ndarray, options: FitOptions) -> bool:
-    words = y.dtype.kind in "Ub"
-    if options.task is Task.REGRESSION and y.dtype.kind == "U":
-        raise ValueError(
-            f"the target {options.target!r} is text, such as {str(y[0])!r}, and a regression "
-            "predicts numbers: leave --task out, or choose another --target"
-        )
-    return words if options.task is Task.AUTO else options.task is Task.CLASSIFICATION
-
-
-def _split(whole: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
-    n = len(whole.y)
+def _kept(n: int, share: float, seed: int) -> np.ndarray:
+    """Return which rows are not held out."""
     count = round(share * n)
     if not 0 < count < n:
         raise ValueError(
             f"--validation {share:g} of {n} rows leaves {n - count} to learn from and {count} to "
             "measure the error"
         )
-    index = spread_rows(n, count, rng=torch.Generator().manual_seed(seed))
-    stays = np.ones(n, dtype=bool)
-    stays[index.numpy()] = False
-    return (
-        Examples(Complement(whole.rows, index), whole.y[stays]),
-        Examples(Subset(whole.rows, index), whole.y[index.numpy()]),
-    )
+    keep = np.ones(n, dtype=bool)
+    keep[spread_rows(n, count, rng=torch.Generator().manual_seed(seed)).numpy()] = False
+    return keep
 
 
 def spread_rows(n: int, count: int, *, rng: torch.Generator) -> Tensor:

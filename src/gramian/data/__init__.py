@@ -16,11 +16,14 @@ tensor([20., 25.], dtype=torch.float64)
 tensor([[8., 9.],
         [0., 1.]], dtype=torch.float64)
 
-`as_rows` is the only entrance. It takes NumPy arrays of any layout, torch tensors, pandas and Arrow
-tables, SciPy sparse matrices (which stay sparse), and paths of the `formats` that there are: a
-``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back in every pass
-(`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. What cannot be a
-matrix of numbers is refused here, in words, and nowhere else.
+`as_rows` is the only entrance of numbers. It takes NumPy arrays of any layout, torch tensors, frames
+and tables, SciPy sparse matrices (which stay sparse), and paths of the `formats` that there
+are: a ``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back in
+every pass (`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. What
+cannot be a matrix of numbers is refused here, in words, and nowhere else.
+
+`as_table` is the only entrance of columns of any type: of frames, of files of all formats, text
+among them, and of addresses on object stores. A `Table` is read like rows, a little at a time.
 
 Blocks are tensors of float32 or float64: float32 stays float32; small integers and booleans become
 float32, which holds them exactly; everything wider becomes float64. A block may be a view of your
@@ -46,8 +49,24 @@ from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
 from .complement import Complement
 from .convert import convert
+from .encoding import (
+    EncodedRows,
+    Encoding,
+    FittedEncoding,
+    columns_are_numbers,
+    needs_encoding,
+)
 from .mapped import gathered, scratch, stored
-from .named import feature_columns, open_rows, table_schema, write_table
+from .named import (
+    check_kept,
+    feature_columns,
+    open_rows,
+    split_names,
+    table_schema,
+    write_beside,
+    write_table,
+)
+from .number_rows import NumberRows
 from .parquet import ParquetRows
 from .parts import Select, Subset
 from .rows import as_rows
@@ -55,7 +74,8 @@ from .samples import sample_path
 from .sparse import SparseRows
 from .standardizer import Standardizer
 from .tables import MemoryTable, Table, as_table, is_table
-from .targets import read_targets
+from .targets import read_targets, target_column
+from .training_table import TrainingTable
 from .transform import Cast, Standardized
 
 __all__ = [
@@ -65,7 +85,11 @@ __all__ = [
     "Batches",
     "Cast",
     "Complement",
+    "EncodedRows",
+    "Encoding",
+    "FittedEncoding",
     "MemoryTable",
+    "NumberRows",
     "ParquetRows",
     "RowSource",
     "Select",
@@ -76,23 +100,30 @@ __all__ = [
     "Subset",
     "Table",
     "TableRows",
+    "TrainingTable",
     "as_rows",
     "as_table",
     "check_copies",
     "check_finite",
+    "check_kept",
     "check_magnitude",
+    "columns_are_numbers",
     "convert",
     "crop_flip",
     "feature_columns",
     "gathered",
     "is_table",
     "mixup",
+    "needs_encoding",
     "noise",
     "open_rows",
     "read_targets",
     "sample_path",
     "scratch",
+    "split_names",
     "stored",
     "table_schema",
+    "target_column",
+    "write_beside",
     "write_table",
 ]

@@ -58,7 +58,7 @@ class Columns:
         counts = Counter(schema.names)
         twice = sorted({name for name in names if counts[name] > 1})
         if twice:
-            raise ValueError(f"{where} has several columns named {', '.join(twice)}: rename them")
+            raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
         types = [schema.field(name).type for name in names]
         floats = [float_of(t) for t in types]
         bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]

@@ -13,24 +13,24 @@ from .._checks import it_has, listed
 from .arrow import to_numpy
 
 
-def check_columns(path: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse names that the table does not have, or has twice, and say which it has."""
     counts = Counter(names)
     missing = [name for name in wanted if not counts[name]]
     if missing:
-        raise ValueError(f"{path} has no column {listed(missing)}; {it_has(names, missing[0])}")
+        raise ValueError(f"{where} has no column {listed(missing)}; {it_has(names, missing[0])}")
     twice = sorted({name for name in wanted if counts[name] > 1})
     if twice:
-        raise ValueError(f"{path} has several columns named {listed(twice)}: rename them")
+        raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
 
 
-def collected(parts: Iterable[pa.Array], path: Path, name: str, length: int) -> np.ndarray:
+def collected(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
     """Put the parts of a column together: numbers, booleans or text, none of them missing.
 
     Parameters
     ----------
     parts : iterable of pyarrow.Array
-    path : Path
+    where : str
         The table, for error messages.
     name : str
         The column, likewise.
@@ -42,10 +42,8 @@ def collected(parts: Iterable[pa.Array], path: Path, name: str, length: int) -> 
     -------
     ndarray of shape (length,)
     """
-    chunks = (_values(part, path, name) for part in parts if len(part))
-    first = next(chunks, None)
-    if first is None:
-        raise ValueError(f"{path} has 0 rows, but at least one is needed")
+    chunks = (_values(part, where, name) for part in parts if len(part))
+    first = next(chunks)
     if first.dtype.kind == "U":
         return np.concatenate([first, *chunks])
     out = np.empty(length, first.dtype)
@@ -56,20 +54,25 @@ def collected(parts: Iterable[pa.Array], path: Path, name: str, length: int) -> 
     return out
 
 
-def _values(column: pa.Array, path: Path, name: str) -> np.ndarray:
+def _values(column: pa.Array, where: str, name: str) -> np.ndarray:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     values = np.asarray(column.to_pylist(), dtype=str) if text else None
     # what is missing from a text column of a CSV file is no null but an empty text
     if column.null_count or (values is not None and (values == "").any()):
         raise ValueError(
-            f"{path}: the target '{name}' is missing in some rows (empty or null); drop these rows"
+            f"{where}: the target '{name}' is missing in some rows (empty or null); drop these rows"
         )
     if values is not None:
         return values
     if pa.types.is_boolean(kind):
         return to_numpy(column).astype(bool)
+    if pa.types.is_temporal(kind):
+        raise TypeError(
+            f"{where}: the target '{name}' holds dates or times ({kind}), not numbers or text; "
+            "give the time since some day as a number"
+        )
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not any(test(kind) for test in tests):
-        raise TypeError(f"{path}: the target '{name}' holds neither numbers nor text, but {kind}")
+        raise TypeError(f"{where}: the target '{name}' holds neither numbers nor text, but {kind}")
     return to_numpy(column)

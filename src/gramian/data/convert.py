@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute
 
 from .._atomic import write_atomically
-from .formats import TableFormat, WritableFormat, format_of, format_to_write
+from .formats import WritableFormat, format_to_write
+from .remote import is_uri
+from .tables import Table, as_table
 
 BATCH_NUMBERS = 1 << 21
 """Numbers that are converted at a time, all columns together."""
@@ -19,19 +20,20 @@ BATCH_NUMBERS = 1 << 21
 FLOATS = ("float32", "float64", "keep")
 
 
-def convert(source: str | Path, target: str | Path, *, dtype: str = "float32") -> int:
+def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> int:
     """Rewrite a table in another format, told by the name of the target.
 
     Parameters
     ----------
     source : str or Path
-        A table of any format.
+        A table of any format, also by its address on an object store; see `as_table`.
     target : str or Path
         Replaced once the new file is complete. ``.npy`` takes numbers only and keeps no names;
         the columns of a ``.npy`` source are called ``"0", "1", ...``.
     dtype : {"float32", "float64", "keep"}
         Type for floating-point columns; in ``.npy`` for all of the matrix, which with "keep" is
-        float64 if any column needs it. Other columns stay as they are.
+        float64 if any column needs it. Other columns stay as they are, but categories become what
+        they stand for where a format has none.
 
     Returns
     -------
@@ -47,54 +49,24 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "float32") -
     -----
     Memory: some ten megabytes, whatever the size of the table.
     """
-    source, target = Path(source), Path(target)
+    target = Path(target)
     if dtype not in FLOATS:
         raise ValueError(f"dtype is one of {', '.join(FLOATS)}, not {dtype!r}")
-    work = _Conversion(source, format_of(source), target, format_to_write(target), dtype)
-    if target.is_dir() or source.resolve() == target.resolve():
+    found = format_to_write(target)
+    remote = is_uri(source)
+    if target.is_dir() or (not remote and Path(source).resolve() == target.resolve()):
         raise ValueError(f"the target {target} must be a file other than the source")
-    schema = work.source_format.schema(source)
-    try:
-        return work.run(schema)
-    except pa.ArrowInvalid:  # perhaps a type that was guessed from the beginning
-        wider = work.source_format.widened(source, schema)
-        if wider.equals(schema):
-            raise
-    return work.run(wider)
+    table = as_table(source)
+    write_atomically(target, lambda part: _write(table, found, part, dtype))
+    return table.num_rows
 
 
-@dataclass(frozen=True)
-class _Conversion:
-    """Paths, columns and types of a conversion."""
-
-    source: Path
-    source_format: TableFormat
-    target: Path
-    target_format: WritableFormat
-    dtype: str
-
-    def run(self, schema: pa.Schema) -> int:
-        """Write the target, all of it or nothing, and return the number of rows."""
-        rows = 0
-
-        def write(part: Path) -> None:
-            nonlocal rows
-            rows = self._write(part, schema)
-            if rows == 0:
-                raise ValueError(f"{self.source} has 0 rows: there is nothing to convert")
-
-        write_atomically(self.target, write)
-        return rows
-
-    def _write(self, part: Path, schema: pa.Schema) -> int:
-        rows, size = 0, max(1, BATCH_NUMBERS // len(schema))
-        matrix = None if self.dtype == "keep" else np.dtype(self.dtype)
-        writer = self.target_format.writer(part, _written(schema, self.dtype), matrix)
-        with closing(writer):
-            for batch in self.source_format.batches(self.source, schema, size):
-                writer.write(_narrowed(batch, self.dtype))
-                rows += batch.num_rows
-        return rows
+def _write(table: Table, found: WritableFormat, part: Path, dtype: str) -> None:
+    size = max(1, BATCH_NUMBERS // len(table.schema))
+    matrix = None if dtype == "keep" else np.dtype(dtype)
+    with closing(found.writer(part, _written(table.schema, dtype), matrix)) as writer:
+        for batch in table.batches(table.names, size):
+            writer.write(_narrowed(batch, dtype))
 
 
 def _written(schema: pa.Schema, dtype: str) -> pa.Schema:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from .._atomic import write_atomically
+from .._checks import listed
 from .base import RowSource
 from .columns import check_columns
-from .formats import format_of, format_to_write
+from .formats import Column, WritableFormat, format_of, format_to_write
+from .tables import Table
+
+_ROWS = 1 << 14  # of kept columns that are copied at a time
 
 
 def table_schema(path: str | Path) -> pa.Schema:
@@ -29,13 +34,13 @@ def table_schema(path: str | Path) -> pa.Schema:
 
 
 def feature_columns(
-    path: str | Path, target: Sequence[str], features: str | Sequence[str] | None = None
+    table: str | Path | Table, target: Sequence[str], features: str | Sequence[str] | None = None
 ) -> tuple[str, ...]:
     """Choose the columns to learn from.
 
     Parameters
     ----------
-    path : str or Path
+    table : Table or path
     target : sequence of str
         Columns to be predicted: they must be there, and are never features.
     features : str or sequence of str, optional
@@ -45,17 +50,29 @@ def feature_columns(
     -------
     tuple of str
     """
-    names = [n for n in table_schema(path).names if not n.startswith("__index_level_")]
-    check_columns(path, names, target)
+    where, names = _columns_of(table)
+    check_columns(where, names, target)
     if features is None:
         return tuple(name for name in names if name not in target)
     if isinstance(features, str):
-        features = [name.strip() for name in features.split(",") if name.strip()]
-    check_columns(path, names, features)
+        features = split_names(features)
+    check_columns(where, names, features)
     both = [name for name in features if name in target]
     if both:
-        raise ValueError(f"column {', '.join(both)} cannot be a feature and the target at once")
+        raise ValueError(f"column {listed(both)} cannot be a feature and the target at once")
     return tuple(features)
+
+
+def split_names(names: str) -> list[str]:
+    """Return the names of a text with commas between them."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _columns_of(table: str | Path | Table) -> tuple[str, Sequence[str]]:
+    if isinstance(table, Table):
+        return table.where, table.names
+    names = [n for n in table_schema(table).names if not n.startswith("__index_level_")]
+    return str(table), names
 
 
 def open_rows(path: str | Path, columns: Sequence[str] | None = None) -> RowSource:
@@ -73,15 +90,71 @@ def open_rows(path: str | Path, columns: Sequence[str] | None = None) -> RowSour
     return format_of(path).rows(Path(path), columns)
 
 
-def write_table(path: str | Path, columns: Mapping[str, np.ndarray]) -> None:
+def write_table(path: str | Path, columns: Mapping[str, Column]) -> None:
     """Write columns in the format that the name says: all of the file, or none of it.
 
     Parameters
     ----------
     path : str or Path
         An older file is replaced once the new one is complete.
-    columns : mapping of name to ndarray of shape (n,)
+    columns : mapping of name to ndarray or Arrow array of shape (n,)
         ``.npy`` keeps no names: it gets the column itself, or the columns side by side.
     """
     found = format_to_write(path)
     write_atomically(path, lambda part: found.write(part, columns))
+
+
+def write_beside(
+    path: str | Path, table: Table, keep: Sequence[str], columns: Mapping[str, np.ndarray]
+) -> None:
+    """Write columns of a table, of any type, and beside them others of as many rows.
+
+    Parameters
+    ----------
+    path : str or Path
+        An older file is replaced once the new one is complete.
+    table : Table of n rows
+        Read a little at a time.
+    keep : sequence of str
+        Its columns to copy; they come first.
+    columns : mapping of name to ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If the table has no such column, a name would be there twice, or the format keeps no names.
+    """
+    found = check_kept(path, table, keep, list(columns))
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    fields = [table.schema.field(name) for name in keep]
+    schema = pa.schema([*fields, *((name, array.type) for name, array in arrays.items())])
+
+    def write(part: Path) -> None:
+        start = 0
+        with closing(found.writer(part, schema)) as writer:
+            for batch in table.batches(keep, _ROWS):
+                new = [array.slice(start, batch.num_rows) for array in arrays.values()]
+                writer.write(pa.record_batch([*batch.columns, *new], schema=schema))
+                start += batch.num_rows
+
+    write_atomically(path, write)
+
+
+def check_kept(
+    path: str | Path, table: Table, keep: Sequence[str], new: Sequence[str]
+) -> WritableFormat:
+    """Refuse what `write_beside` could not write, and return the format of the path."""
+    found = format_to_write(path)
+    if not found.named:
+        raise ValueError(
+            f"{path} keeps no names and no text, so that no columns can stand beside the "
+            "predictions; give a name ending in .csv or .parquet"
+        )
+    check_columns(table.where, table.names, keep)
+    twice = [name for name in dict.fromkeys(keep) if name in new or keep.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"{path} would have two columns named {listed(twice)}; name each column once, and "
+            f"rename it in {table.where} if predictions have its name"
+        )
+    return found

@@ -13,12 +13,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .array import check_matrix
-from .arrow import fill
+from .arrow import Columns, fill
 from .base import RowSource, check_index, check_size
-from .parquet_files import ParquetFile, open_files
+from .parquet_pieces import ParquetPieces
+from .pieces import batch_rows, taken
 from .prefetch import prefetch
-
-_BATCH_NUMBERS = 1 << 18  # decoded at a time, all columns together: 2 MB of float64
 
 
 def _block(rows: int, d: int, dtype: torch.dtype) -> Tensor:
@@ -36,7 +35,8 @@ class ParquetRows(RowSource):
     Parameters
     ----------
     path : str or Path
-        A file, or a directory whose ``*.parquet`` and ``*.pq`` files follow each other, by name.
+        A file, or a directory: the ``*.parquet`` and ``*.pq`` files in it and in its subfolders
+        follow each other, by name. Subfolders ``key=value`` make a column.
     columns : sequence of str, optional
         The columns to use, in this order; all of them by default.
     read_ahead : bool
@@ -63,8 +63,12 @@ class ParquetRows(RowSource):
         read_ahead: bool = True,
     ) -> None:
         self.path = Path(path)
-        self.files, chosen = open_files(path, columns)
-        n = sum(file.rows for file in self.files)
+        self._pieces = ParquetPieces.at(path)
+        files = zip(self._pieces.files, self._pieces.schemas, strict=True)
+        found = [Columns.choose(schema, columns, str(file.path)) for file, schema in files]
+        chosen = found[0]
+        self._pieces.check_alike(chosen.names)
+        n = sum(self._pieces.counts)
         if n == 0:
             raise ValueError(f"{path} has 0 rows, but at least one is needed")
         self.shape = check_matrix((n, len(chosen.names)))
@@ -94,13 +98,9 @@ class ParquetRows(RowSource):
                     if stop < n:
                         start, out = stop, _block(min(size, n - stop), d, self.dtype)
 
-    def _batch_rows(self) -> int:
-        return max(1, _BATCH_NUMBERS // self.shape[1])
-
     def _batches(self, size: int) -> Iterator[pa.RecordBatch]:
         try:
-            for file in self.files:
-                yield from file.batches(self._names, min(size, self._batch_rows()))
+            yield from self._pieces.read(self._names, min(size, batch_rows(self._names)))
         finally:  # Arrow would keep some 50 MB for a next time
             pa.default_memory_pool().release_unused()
 
@@ -109,25 +109,6 @@ class ParquetRows(RowSource):
         check_index(index, self.shape[0])
         wanted, back = np.unique(index.cpu().numpy(), return_inverse=True)
         out = torch.empty((len(wanted), self.shape[1]), dtype=self.dtype)
-        start = 0  # row number of the file's first row
-        for file in self.files:
-            lo, hi = np.searchsorted(wanted, [start, start + file.rows])
-            if hi > lo:
-                self._take_from(file, wanted[lo:hi] - start, out[lo:hi])
-            start += file.rows
+        for part, batch in taken(self._pieces, self._names, wanted):
+            fill(out[part], batch, self._names)
         return out[torch.from_numpy(back)]
-
-    def _take_from(self, file: ParquetFile, wanted: np.ndarray, out: Tensor) -> None:
-        """Write the wanted rows of one file, in increasing order, into `out`."""
-        ends = np.cumsum(file.groups)
-        home = np.searchsorted(ends, wanted, side="right")  # row group of each wanted row
-        groups = np.unique(home)
-        sizes = np.asarray(file.groups)[groups]
-        shift = (ends[groups] - sizes) - (np.cumsum(sizes) - sizes)  # rows left out before a group
-        at = wanted - shift[np.searchsorted(groups, home)]  # position in what is read
-        start = 0
-        for batch in file.batches(self._names, self._batch_rows(), groups.tolist()):
-            lo, hi = np.searchsorted(at, [start, start + batch.num_rows])
-            if hi > lo:
-                fill(out[lo:hi], batch.take(pa.array(at[lo:hi] - start)), self._names)
-            start += batch.num_rows

@@ -1,21 +1,30 @@
-"""Parquet files as they lie in a folder: which there are, their columns, and batches of rows."""
+"""Parquet files as they lie in folders: which there are, their columns, and batches of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .arrow import Columns
+from .partitions import Key, with_keys
 
 SUFFIXES = (".parquet", ".pq")
 """Ends of the names of Parquet files, in lower case; the usual one first."""
 
 _BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
+
+
+@runtime_checkable
+class RemoteFile(Protocol):
+    """A file that is no path of this machine."""
+
+    def open(self) -> pa.NativeFile:
+        """Open it for reading, anywhere in it."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +33,16 @@ class ParquetFile:
 
     Attributes
     ----------
-    path : Path
+    path : Path or RemoteFile
     groups : tuple of int
         Rows in each of its row groups.
+    keys : tuple of Key
+        Columns whose value the names of its folders say.
     """
 
-    path: Path
+    path: Path | RemoteFile
     groups: tuple[int, ...]
+    keys: tuple[Key, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -60,16 +72,19 @@ class ParquetFile:
         with ``pre_buffer`` all of them at once, and mapped pages would count as our memory. One
         thread decodes, so that the others are free to compute: about 10^8 numbers per second.
         """
-        with opened(self.path, max(1 << 14, _BUFFER_BYTES // len(columns))) as file:
+        with opened(self.path, max(1 << 14, _BUFFER_BYTES // max(1, len(columns)))) as file:
             if row_groups(file) != self.groups:
                 raise ValueError(f"{self.path} has changed since it was opened: open it again")
-            yield from file.iter_batches(
-                size, row_groups=groups, columns=list(columns), use_threads=False
-            )
+            own = [name for name in columns if name not in {key.name for key in self.keys}]
+            read = own or file.schema_arrow.names[:1]  # which says how many rows there are
+            for batch in file.iter_batches(
+                size, row_groups=groups, columns=read, use_threads=False
+            ):
+                yield with_keys(batch, self.keys, columns) if self.keys else batch
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
+def readable(path: Path | RemoteFile) -> Iterator[None]:
     """Explain what Arrow reports about a damaged file."""
     try:
         yield
@@ -83,21 +98,21 @@ def readable(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: Path, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
+def opened(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
     """Open a file for reading, and explain what Arrow reports about damage.
 
     Pages that carry a checksum are compared with it, as those are that this package writes.
 
     Parameters
     ----------
-    path : Path
+    path : Path or RemoteFile
     buffer_size : int, optional
         Bytes of a column that are read at once; all of a row group if 0.
     """
     with (
         readable(path),
         pq.ParquetFile(
-            path,
+            path if isinstance(path, Path) else path.open(),
             buffer_size=buffer_size,
             pre_buffer=False,
             memory_map=False,
@@ -114,58 +129,23 @@ def row_groups(file: pq.ParquetFile) -> tuple[int, ...]:
 
 
 def parquet_paths(path: str | Path) -> list[Path]:
-    """List the file itself, or the Parquet files of a directory by their names, sorted."""
+    """List the file itself, or the Parquet files below a directory, sorted by their names."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file or directory {path}")
     if not path.is_dir():
         return [path]
-    paths = sorted(filter(belongs, path.iterdir()))
+    found = (file for file in path.rglob("*") if belongs(file.relative_to(path)))
+    paths = sorted((file for file in found if file.is_file()), key=lambda file: file.parts)
     if not paths:
         raise ValueError(
-            f"the directory {path} holds no {' or '.join(f'*{end}' for end in SUFFIXES)} files "
-            "(subfolders not searched)"
+            f"the directory {path} holds no {' or '.join(f'*{end}' for end in SUFFIXES)} files, "
+            "and neither do its subfolders"
         )
     return paths
 
 
-def belongs(path: Path) -> bool:
-    """Return whether a file of a folder that is one table belongs to that table."""
-    return path.suffix.lower() in SUFFIXES and not path.name.startswith((".", "_"))
-
-
-def open_files(
-    path: str | Path, columns: Sequence[str] | None
-) -> tuple[list[ParquetFile], Columns]:
-    """Read the footers of all files and check that they hold the same columns.
-
-    Parameters
-    ----------
-    path : str or Path
-    columns : sequence of str, or None
-
-    Returns
-    -------
-    files : list of ParquetFile
-    columns : Columns
-        What is used of each.
-    """
-    opened = [_open(part, columns) for part in parquet_paths(path)]
-    first, chosen = opened[0]
-    for file, found in opened[1:]:
-        if found != chosen:
-            raise ValueError(
-                f"{file.path} and {first.path} differ in columns or types: "
-                f"{_described(found)} against {_described(chosen)}"
-            )
-    return [file for file, _ in opened], chosen
-
-
-def _open(path: Path, columns: Sequence[str] | None) -> tuple[ParquetFile, Columns]:
-    with opened(path) as file:
-        found = Columns.choose(file.schema_arrow, columns, str(path))
-        return ParquetFile(path, row_groups(file)), found
-
-
-def _described(columns: Columns) -> str:
-    return ", ".join(f"{n} ({t})" for n, t in zip(columns.names, columns.types, strict=True))
+def belongs(path: PurePath) -> bool:
+    """Return whether a file of a folder that is one table, named from there, belongs to it."""
+    hidden = any(part.startswith((".", "_")) for part in path.parts)
+    return path.suffix.lower() in SUFFIXES and not hidden

@@ -75,7 +75,7 @@ def _file_rows(path: Path, columns: Sequence[str | int] | None) -> RowSource:
     if found.text:
         raise ValueError(
             f"{path} is text, which is slow to read again and again; convert it once: "
-            f"gramian convert {path} {path.with_suffix('.parquet')}"
+            f"gramian convert {path} {str(path).removesuffix(''.join(path.suffixes))}.parquet"
         )
     return found.rows(path, _as_names(columns))
 

@@ -7,54 +7,61 @@ from pathlib import Path
 
 import numpy as np
 
-from .columns import check_columns
-from .formats import format_of
+from .._checks import listed
+from .columns import check_columns, collected
+from .tables import Table, as_table
+
+_ROWS = 1 << 16  # read at a time
 
 
 def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
+    """Read what is to be predicted from a table of any format; see `target_column`."""
+    return target_column(as_table(path), columns)
+
+
+def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
     """Read what is to be predicted.
 
     Parameters
     ----------
-    path : str or Path
-        A table of any format.
+    table : Table
     columns : str or sequence of str
         One column of numbers or of text (class labels), or several of numbers.
 
     Returns
     -------
     ndarray of shape (n,), or (n, t) for t > 1 columns
-        In the type of the file; text as NumPy strings.
+        In the type of the table; text as NumPy strings, also of categories.
 
     Raises
     ------
-    ValueError
-        If a value is missing or infinite: row and column are named.
+    ValueError, TypeError
+        If a value is missing or infinite, or the column holds dates or lists.
 
     Notes
     -----
-    Memory: the result and some megabytes; for CSV also the columns as Arrow holds them.
+    Cost: a pass over the table for each column. Memory: the result and some megabytes.
     """
-    path = Path(path)
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names:
         raise ValueError("name at least one target column")
-    found = format_of(path)
-    check_columns(path, found.schema(path).names, names)
-    parts = [_checked(found.column(path, name), path, name) for name in names]
+    check_columns(table.where, table.names, names)
+    parts = [_values(table, name) for name in names]
     text = [n for n, part in zip(names, parts, strict=True) if part.dtype.kind == "U"]
     if text and len(parts) > 1:
-        raise TypeError(f"{path}: with several targets all must be numbers, not {', '.join(text)}")
+        raise TypeError(
+            f"{table.where}: with several targets all must be numbers, not {listed(text)}"
+        )
     return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
 
 
-def _checked(values: np.ndarray, path: Path, name: str) -> np.ndarray:
-    if values.dtype.kind not in "biufU":
-        raise TypeError(f"{path}: the target '{name}' has type {values.dtype}, not numbers or text")
+def _values(table: Table, name: str) -> np.ndarray:
+    batches = table.batches([name], _ROWS)
+    values = collected((batch.column(0) for batch in batches), table.where, name, table.num_rows)
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return values
     bad = np.flatnonzero(~np.isfinite(values))
     raise ValueError(
-        f"{path}: the target '{name}' is missing (NaN) or infinite in {len(bad)} rows, the first "
-        f"of them row {bad[0]}; drop these rows"
+        f"{table.where}: the target '{name}' is missing (NaN) or infinite in {len(bad)} rows, the "
+        f"first of them row {bad[0]}; drop these rows"
     )

@@ -6,6 +6,7 @@ import re
 
 import torch
 
+from .._checks import did_you_mean
 from ..kernels import Kernel
 from ._compiled import instructions
 from ._devices import check_device
@@ -17,6 +18,18 @@ from .triton_engine import TritonEngine, is_usable
 
 DEVICES = r"cpu|cuda(:\d{1,2}(,\d{1,2})*)?"
 """Device suffixes accepted in names of engines: cpu, cuda, cuda:0, cuda:0,1."""
+
+NAMES = ("auto", "native", "native:fast", "torch", "torch:cpu", "torch:cuda", "triton")
+"""Names of engines, to find the one nearest to what was given."""
+
+ELSEWHERE = {
+    "cpu": "native or torch:cpu",
+    "cuda": "torch:cuda or triton",
+    "gpu": "torch:cuda or triton",
+    "pytorch": "torch",
+    "numpy": "torch",
+}
+"""Names that others have for some of them."""
 
 
 def choose_engine(
@@ -118,7 +131,7 @@ def _called(spec: str) -> Engine:
     if name not in ("torch", "triton") or not re.fullmatch(DEVICES, device):
         raise ValueError(
             f"unknown engine {spec!r}; known: auto, torch, native, native:fast, torch:cpu, "
-            "torch:cuda[:i[,j,...]], triton[:cuda[:i[,j,...]]]"
+            f"torch:cuda[:i[,j,...]], triton[:cuda[:i[,j,...]]]{_hint(spec)}"
         )
     devices = _devices(device)
     if name == "torch" and device != "cpu":
@@ -126,6 +139,13 @@ def _called(spec: str) -> Engine:
             check_device(each, f"engine={spec!r}")
     engines = [TritonEngine(each) if name == "triton" else torch_on(each) for each in devices]
     return engines[0] if len(engines) == 1 else MultiDeviceEngine(tuple(engines))
+
+
+def _hint(spec: str) -> str:
+    """Return the end of an error about an unknown engine: the one that may be meant."""
+    if spec in ELSEWHERE:
+        return f"; did you mean {ELSEWHERE[spec]}?"
+    return did_you_mean(spec, NAMES)
 
 
 def _devices(names: str) -> list[str]:

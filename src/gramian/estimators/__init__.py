@@ -15,6 +15,7 @@ from .error import nystrom_error
 from .fourier import RandomFourierFeatures
 from .kmeans import KernelKMeans
 from .leverage import effective_dimension, leverage_scores
+from .loading import load
 from .nystrom import NystromTransformer
 from .pca import KernelPCA
 from .regressor import KernelRidge
@@ -32,5 +33,6 @@ __all__ = [
     "TableEncoder",
     "effective_dimension",
     "leverage_scores",
+    "load",
     "nystrom_error",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import Literal, TypeAlias
 
@@ -13,15 +14,16 @@ if TYPE_CHECKING:
     from sklearn.base import TransformerMixin
 
     from ..approximations import FeatureMap
-    from ..data import RowSource
+    from ..data import RowSource, Table
     from ..fitting.parameters import LandmarksLike
 
-    RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource
-    TargetsLike: TypeAlias = ArrayLike
+    RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource | Table
+    TargetsLike: TypeAlias = ArrayLike | str | tuple[str, ...]
     Weights: TypeAlias = ArrayLike | None
     Labels: TypeAlias = ArrayLike | None
+    Columns: TypeAlias = Sequence[str] | None
     FeaturesLike: TypeAlias = LandmarksLike | FeatureMap | TransformerMixin
     Norm: TypeAlias = Literal["spectral", "frobenius", "trace"]
     ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
 else:
-    FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Any
+    FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Columns = Any

@@ -12,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ..data import RowSource
-from ..fitting import TrainingData
+from ..fitting import TrainingData, holds_out, table_data
 from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
     Callbacks,
     Count,
@@ -29,13 +30,14 @@ from ..fitting.parameters import (  # noqa: F401  the types of inherited fields 
     MemoryLimit,
     Number,
     OptionalFlag,
+    OptionalNumber,
     Penalty,
     RandomState,
     SolverLike,
 )
-from ..fitting.targets import class_codes, classes_of, coded_data
-from . import inputs
-from .arguments import ClassWeight, Labels, RowsLike, TargetsLike, Weights
+from ..fitting.targets import as_labels, class_codes, classes_of, coded_data
+from . import inputs, tables
+from .arguments import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
 from .kernel_ridge import KernelRidgeBase, solver_streams, warn_of
 
 
@@ -55,6 +57,10 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         where that is the same by the squared error of the codes.
     callbacks, warm_start, centers_file, random_state
         As in `KernelRidge`. A `Validate` callback takes labels.
+    early_stopping, validation_fraction, patience, time_limit
+        As in `KernelRidge`. The rows held out have the same share of each class, to one row.
+        Iterations are compared by the share of rows in a wrong class, and where that is the same by
+        the squared error of the codes.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
         of its rows.
@@ -64,7 +70,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
     classes_ : ndarray of shape (k,)
     model_, dual_coef_, landmark_index_, n_iter_, stop_reason_, history_, solver_, engine_, kernel_
         As in `KernelRidge`.
-    penalty_, path_
+    penalty_, path_, best_iteration_, validation_error_
         As in `KernelRidge`.
 
     See Also
@@ -89,16 +95,24 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
     class_weight: ClassWeight = None
 
     def fit(
-        self, X: RowsLike, y: TargetsLike, sample_weight: Weights = None
+        self,
+        X: RowsLike,
+        y: TargetsLike,
+        sample_weight: Weights = None,
+        *,
+        columns: Columns = None,
     ) -> KernelRidgeClassifier:
         """Fit the model.
 
         Parameters
         ----------
         X : as in `KernelRidge.fit`
-        y : array-like of shape (n,)
-            Labels: numbers, strings or booleans, of at least two classes.
+        y : str, or array-like of shape (n,)
+            The name of a column of X, or labels: numbers, strings or booleans, of at least two
+            classes.
         sample_weight : array-like of shape (n,), optional
+        columns : sequence of str, optional
+            Columns of a table to learn from; all but the target by default.
 
         Returns
         -------
@@ -111,15 +125,29 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
             If there is one class only, or the input or a parameter cannot be used; if a column of
             a file or a table, or any that has a name, equals the labels in every row.
         """
-        settings = self._settings()
+        settings, rng = self._settings(), self._generators()
         with self._all_or_nothing():
-            rows, y = inputs.training_rows(self, X, y)
-            data, classes = self._coded(rows, _column(y), sample_weight)
+            self._by_name = tables.is_by_name(X, y, columns)
+            if self._by_name:
+                table = tables.opened(self, X, y, columns)
+                labels = _column(table.y)
+                weights, classes = self._weights_and_classes(labels, sample_weight)
+                data, settings = table_data(
+                    table,
+                    settings,
+                    rng,
+                    classes=classes,
+                    weights=weights,
+                    hold_out=holds_out(settings),
+                )
+            else:
+                rows, y = inputs.training_rows(self, X, y)
+                data, classes = self._coded(rows, _column(y), sample_weight)
 
             def encode(labels: ArrayLike) -> Tensor:
-                return class_codes(np.asarray(labels), classes, rows.dtype)
+                return class_codes(np.asarray(labels), classes, data.rows.dtype)
 
-            fitted = self._fit(settings, data, encode)
+            fitted = self._fit(settings, data, encode, rng)
             self.classes_ = classes
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
@@ -166,13 +194,35 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         known: np.ndarray | None = None,
     ) -> tuple[TrainingData, np.ndarray]:
         """Return the data with class codes as targets, and the classes."""
+        weights, classes = self._weights_and_classes(y, sample_weight, known)
+        return coded_data(rows, y, classes, weights, self._names()), classes
+
+    def _weights_and_classes(
+        self, y: np.ndarray, sample_weight: Weights, known: np.ndarray | None = None
+    ) -> tuple[Tensor | None, np.ndarray]:
+        """Return the weights of rows, those of their classes included, and the classes."""
         check_classification_targets(y)
-        weights = inputs.weight_tensor(sample_weight, len(rows))
+        weights = inputs.weight_tensor(sample_weight, len(y))
         if self.class_weight is not None:
             by_class = torch.from_numpy(compute_sample_weight(self.class_weight, y))
             weights = by_class if weights is None else weights * by_class
-        classes = classes_of(y, weights) if known is None else known
-        return coded_data(rows, y, classes, weights, self._names()), classes
+        return weights, classes_of(y, weights) if known is None else known
+
+    def score(
+        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
+    ) -> float:
+        """Return the share of rows whose label is right.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : as in `fit`, optional
+            By default the column of X that was the target.
+        sample_weight : array-like of shape (n,), optional
+        """
+        check_is_fitted(self)
+        X, y = tables.with_truth(self.model_, X, y)
+        return float(super().score(X, y, sample_weight))
 
     def decision_function(self, X: RowsLike) -> np.ndarray:
         """Return the value of each class.
@@ -210,7 +260,4 @@ def _known_classes(given: Labels, before: np.ndarray | None) -> np.ndarray:
 
 def _column(y: TargetsLike) -> np.ndarray:
     """Return labels of shape (n,), with scikit-learn's warning for a column of them."""
-    labels: np.ndarray = column_or_1d(y, warn=True)
-    if labels.dtype.kind == "O":
-        return labels.astype(str) if all(isinstance(v, str) for v in labels) else labels
-    return labels
+    return as_labels(column_or_1d(y, warn=True))

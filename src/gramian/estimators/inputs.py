@@ -11,7 +11,8 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from ..data import RowSource, Standardized, as_rows, check_copies, check_finite
+from .._checks import listed
+from ..data import RowSource, Standardized, as_rows, check_copies, check_finite, is_table
 from ..fitting.parameters import RandomState
 from .arguments import RowsLike, Weights
 
@@ -98,6 +99,9 @@ def _source(estimator: Any, X: RowsLike, targets: np.ndarray | None = None) -> R
 
 def new_rows(estimator: Any, X: RowsLike) -> RowSource:
     """Return rows to predict, with the features of training."""
+    if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
+        rows: RowSource = estimator.model_.rows(X)
+        return rows
     if not is_source(X):
         X = validate_data(estimator, X, dtype="numeric", accept_sparse="csr", reset=False)
         return as_rows(X)
@@ -110,9 +114,9 @@ def new_rows(estimator: Any, X: RowsLike) -> RowSource:
         )
     names = getattr(estimator, "feature_names_in_", None)
     if rows.feature_names is not None and names is not None and tuple(names) != rows.feature_names:
+        there, known = listed(rows.feature_names), listed(list(names))
         raise ValueError(
-            f"X has the features {', '.join(rows.feature_names)}, but {', '.join(names)} were "
-            "there in training, in this order"
+            f"X has the features {there}, but {known} were there in training, in this order"
         )
     check_finite(rows)
     return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,15 @@ from ..fitting.parameters import (
     MemoryLimit,
     Number,
     OptionalFlag,
+    OptionalNumber,
     Penalty,
     RandomState,
     SolverLike,
 )
+from ..model import KernelModel
 from . import inputs
 from .arguments import RowsLike, TargetsLike
-from .rows_estimator import RowsEstimator, as_numpy, squeezed
+from .rows_estimator import Estimator, RowsEstimator, as_numpy, squeezed
 
 
 @dataclass(eq=False, repr=False)
@@ -61,6 +64,10 @@ class KernelRidgeBase(RowsEstimator):
     callbacks: Callbacks = ()
     warm_start: Flag = False
     centers_file: FileLike = None
+    early_stopping: Flag = False
+    validation_fraction: Number = 0.1
+    patience: Count = 5
+    time_limit: OptionalNumber = None
     random_state: RandomState = None
 
     # --- planning ------------------------------------------------------------------------------
@@ -115,7 +122,11 @@ class KernelRidgeBase(RowsEstimator):
     # --- fitting -------------------------------------------------------------------------------
 
     def _fit(
-        self, settings: FitSettings, data: TrainingData, encode: Callable[[Any], Tensor]
+        self,
+        settings: FitSettings,
+        data: TrainingData,
+        encode: Callable[[Any], Tensor],
+        rng: Generators,
     ) -> Fitted:
         """Fit and set the attributes that regressor and classifier have in common."""
         bound = [
@@ -128,15 +139,51 @@ class KernelRidgeBase(RowsEstimator):
             fitting.fit(
                 replace(settings, callbacks=bound),
                 data,
-                rng=Generators.seeded(check_random_state(self.random_state)),
+                rng=rng,
                 before=self._before(),
             )
         )
+
+    def _generators(self) -> Generators:
+        return Generators.seeded(check_random_state(self.random_state))
 
     def _go_on(self, settings: FitSettings, data: TrainingData) -> Fitted:
         """Pass once over more rows and set the attributes in common."""
         rng = Generators.seeded(check_random_state(self.random_state), folds=False)
         return self._keep(fitting.go_on(settings, data, rng=rng, before=self._before()))
+
+    def with_model(self: Estimator, model: KernelModel) -> Estimator:
+        """Take over a model, as if it had been fitted.
+
+        Parameters
+        ----------
+        model : KernelModel
+
+        Returns
+        -------
+        KernelRidge or KernelRidgeClassifier
+            Itself.
+        """
+        names = model.feature_names if model.encoding is None else model.encoding.names
+        self.model_, self.dual_coef_ = model, squeezed(model.coef)
+        self.kernel_ = model.kernel
+        self.n_features_in_ = model.centers.shape[1] if names is None else len(names)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self._by_name, self._one_dimensional = names is not None, model.coef.shape[1] == 1
+        if model.classes is not None:
+            self.classes_ = np.asarray(model.classes)
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file, which `gramian.load` reads; see `KernelModel.save`.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        check_is_fitted(self)
+        self.model_.save(path)
 
     def _before(self) -> Fitted | None:
         """Return the last fit, with the model that is there now."""
@@ -147,10 +194,12 @@ class KernelRidgeBase(RowsEstimator):
         """Set what each call that fits leaves behind."""
         self._fitted = fitted
         self.model_, self.dual_coef_ = fitted.model, squeezed(fitted.model.coef)
-        self.landmark_index_ = as_numpy(fitted.index)
+        self.landmark_index_ = as_numpy(fitted.landmark_rows)
         self.penalty_, self.path_ = fitted.penalty, fitted.path
         self.n_iter_ = max(fitted.iteration, 1)
         self.stop_reason_, self.history_ = fitted.reason, fitted.history
+        self.best_iteration_ = fitted.best_iteration
+        self.validation_error_ = fitted.validation_error
         self.solver_, self.solver_settings_ = fitted.solver, fitted.solver_settings
         self.engine_, self.kernel_ = fitted.engine, fitted.model.kernel
         return fitted
@@ -185,7 +234,7 @@ class KernelRidgeBase(RowsEstimator):
         device for rows of another dtype and for sparse centers, as in the fit; for sparse rows
         nothing does, and it is refused.
         """
-        engine: str | Engine = self.engine_
+        engine: str | Engine = getattr(self, "engine_", self.engine)  # a loaded model has none
         if isinstance(engine, str):
             return engine
         kernel, sparse = self.kernel_, rows.sparse or self.model_.centers.sparse

@@ -7,12 +7,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..fitting import TrainingData
+from ..fitting import TrainingData, holds_out, table_data
 from ..fitting.targets import target_tensor, training_targets
-from . import inputs
-from .arguments import RowsLike, TargetsLike, Weights
+from . import inputs, tables
+from .arguments import Columns, RowsLike, TargetsLike, Weights
 from .kernel_ridge import KernelRidgeBase, solver_streams, warn_of
 
 
@@ -40,9 +41,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         ``"auto"``: as many, chosen by the accelerated recursion of `RecursiveRLS`, or at random
         where rows can only be read in order. More than there are rows: a warning, then all. A path:
         the points in a ``.npy`` or Parquet file.
-    cv : None or int, default=None
+    cv : None, int, splitter or iterable of pairs, default=None
         For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
-        out to compare penalties. A number: so many shuffled folds, each held out once.
+        out to compare penalties. A number: so many shuffled folds, each held out once. A splitter
+        of scikit-learn, such as ``TimeSeriesSplit(5)``, or pairs of row numbers to train and to
+        test on: folds may overlap, and need not have all rows. One that needs groups is given as
+        ``list(splitter.split(X, y, groups))``.
     solver : str or Solver, default="auto"
         One of `gramian.solvers.names`: ``"direct"``, ``"pcg"``, ``"askotch"``, ``"eigenpro2"`` (all
         rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object.
@@ -66,8 +70,20 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         they are in memory; or, if they take more than the memory for blocks (half of what is left
         beside factors, at most 1 GiB), in a temporary file that goes with the model, in the folder
         that ``TMPDIR`` names.
+    early_stopping : bool, default=False
+        Whether rows are held out to stop when the error on them no longer falls; see the notes.
+    validation_fraction : float, default=0.1
+        Share of the rows that early stopping holds out. Without effect if there is a `Validate`
+        among the callbacks: its rows are looked at then, and none are held out.
+    patience : int, default=5
+        Looks in a row without a new minimum of the error after which early stopping ends the fit.
+    time_limit : float or None, default=None
+        Seconds after which a fit ends, with a warning: all counts from when the rows have been
+        checked, choosing landmarks and building preconditioners too. Looked at between two
+        iterations, and between two levels of a path of penalties; without effect on a closed form
+        and on ``partial_fit``.
     random_state : int, RandomState or None, default=None
-        For random landmarks, the median heuristic and random solvers.
+        For random landmarks, the median heuristic, held-out rows and random solvers.
 
     Attributes
     ----------
@@ -87,9 +103,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         ``seconds``. None if the penalty was given.
     n_iter_ : int
     stop_reason_ : str
-        One of `gramian.solvers.StopReason`: "converged", "max_iterations", "no_progress", ...
+        One of `gramian.solvers.StopReason`: "converged", "max_iterations", "early_stopping", ...
     history_ : list of dict
         A row per iteration; ``pandas.DataFrame(est.history_)`` makes a table.
+    best_iteration_ : int or None
+        With early stopping, the iteration whose coefficients were kept; `n_iter_` is the last.
+    validation_error_ : float or None
+        With early stopping, their error on the held-out rows, weighted by ``sample_weight``: the
+        root mean squared error, as ``valid_rmse`` in `history_`; of a classifier the share of wrong
+        labels, ``valid_error``.
     solver_, engine_, kernel_ : object
         What was chosen; the kernel with its lengthscale.
     n_features_in_ : int
@@ -114,6 +136,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     Preconditioners are built once for each penalty. Landmarks are chosen among all rows: they do
     not look at targets. If the last penalty of all is the best, there is a warning.
 
+    ``early_stopping=True``: the error on held-out rows is measured after each iteration, of askotch
+    after each pass, and after the last. The coefficients of its minimum are kept, whatever ended
+    the fit, and there is no further fit to all rows. A solver with a closed form has one state;
+    its error is measured. A `Checkpoint` keeps the best state, too. With ``warm_start`` give a
+    ``random_state``: otherwise rows that the last fit has learned from are held out.
+    ``penalty="auto"`` divides what is not held out.
+
     Examples
     --------
     >>> import numpy as np
@@ -124,17 +153,27 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     True
     """
 
-    def fit(self, X: RowsLike, y: TargetsLike, sample_weight: Weights = None) -> KernelRidge:
+    def fit(
+        self,
+        X: RowsLike,
+        y: TargetsLike,
+        sample_weight: Weights = None,
+        *,
+        columns: Columns = None,
+    ) -> KernelRidge:
         """Fit the model.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
-            n rows of d features. A path: a ``.npy`` file, or a Parquet file or directory with
-            numeric columns, streamed and never loaded whole.
-        y : array-like of shape (n,) or (n, t)
+            n rows of d features; or a table: a path, or a frame of pandas, polars, Arrow, DuckDB.
+            Columns of a table that are no numbers, or have gaps, are encoded, see `TableEncoder`.
+        y : str, tuple of str, or array-like of shape (n,) or (n, t)
+            The name of a column of X, names of t columns, or values.
         sample_weight : array-like of shape (n,), optional
             A weight that is a whole number is a repeated row.
+        columns : sequence of str, optional
+            Columns of a table to learn from; all but the target by default.
 
         Returns
         -------
@@ -149,21 +188,46 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
             number of a target, unless it is 0, is not between 1e-140 and 1e140 in size (1e-25 and
             1e25 with float32 rows).
         """
-        settings = self._settings()
+        settings, rng = self._settings(), self._generators()
         with self._all_or_nothing():
-            rows, y = inputs.training_rows(self, X, y, y_numeric=True)
-            weights = inputs.weight_tensor(sample_weight, len(rows))
+            self._by_name = tables.is_by_name(X, y, columns)
+            if self._by_name:
+                table = tables.opened(self, X, y, columns)
+                tables.check_numbers(table)
+                weights, y = inputs.weight_tensor(sample_weight, len(table.y)), table.y
+                data, settings = table_data(
+                    table, settings, rng, weights=weights, hold_out=holds_out(settings)
+                )
+            else:
+                rows, y = inputs.training_rows(self, X, y, y_numeric=True)
+                weights = inputs.weight_tensor(sample_weight, len(rows))
+                targets = training_targets(y, rows.dtype)
+                data = TrainingData(rows, targets, weights, feature_names=self._names())
 
             def encode(values: ArrayLike) -> Tensor:
-                return target_tensor(values, rows.dtype)
+                return target_tensor(values, data.rows.dtype)
 
-            targets = training_targets(y, rows.dtype)
-            data = TrainingData(rows, targets, weights, feature_names=self._names())
-            fitted = self._fit(settings, data, encode)
+            fitted = self._fit(settings, data, encode, rng)
             self._one_dimensional = np.ndim(y) == 1
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
         return self
+
+    def score(
+        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
+    ) -> float:
+        """Return R2 of the predictions.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : as in `fit`, optional
+            By default the column of X that was the target.
+        sample_weight : array-like of shape (n,), optional
+        """
+        check_is_fitted(self)
+        X, y = tables.with_truth(self.model_, X, y)
+        return float(super().score(X, y, sample_weight))
 
     @available_if(solver_streams)  # type: ignore[untyped-decorator]
     def partial_fit(

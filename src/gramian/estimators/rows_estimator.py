@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from .._checks import as_bytes
+from .._synonyms import meant_by
 from ..data import RowSource
 from ..fitting import resolve
 from ..fitting.parameters import KernelLike, Lengthscale, MemoryLimit
@@ -26,6 +27,12 @@ class RowsEstimator(BaseEstimator):
     kernel: KernelLike
     lengthscale: Lengthscale
     memory_limit: MemoryLimit
+
+    def __new__(cls: type[Estimator], *_args: Any, **given: Any) -> Estimator:
+        """Refuse parameters that there are not, before `__init__` does, with the name of ours."""
+        _check_names(cls, given, TypeError)
+        made: Estimator = super().__new__(cls)
+        return made
 
     def __sklearn_tags__(self) -> Any:
         """Say that sparse rows are accepted."""
@@ -58,6 +65,7 @@ class RowsEstimator(BaseEstimator):
                 )
             else:
                 rest[name] = value
+        _check_names(type(self), rest, ValueError)
         super().set_params(**rest)
         for part, values in inner.items():
             setattr(self, part, getattr(self, part).set_params(**values))
@@ -79,6 +87,14 @@ class RowsEstimator(BaseEstimator):
 
     def _limit(self) -> int | None:
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+def _check_names(cls: type[RowsEstimator], given: Iterable[str], kind: type[Exception]) -> None:
+    """Raise an error if an estimator lacks a parameter of which we know what is meant."""
+    known = cls._get_param_names()
+    for name in given:
+        if name not in known and (meant := meant_by(name, known)):
+            raise kind(f"{cls.__name__} has no parameter {name!r}{meant}")
 
 
 def as_numpy(index: Tensor | None) -> np.ndarray | None:

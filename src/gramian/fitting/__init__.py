@@ -8,8 +8,10 @@ estimators and the command line check what users give, turn it into `FitSettings
 from __future__ import annotations
 
 from .data import TrainingData
+from .divide import holds_out
 from .fit import fit
-from .fitted import Fitted
+from .fitted import Fitted, InterruptedFit
+from .from_table import table_data
 from .generators import Generators
 from .go_on import can_go_on, go_on
 from .machine import machine_memory
@@ -20,12 +22,15 @@ __all__ = [
     "FitSettings",
     "Fitted",
     "Generators",
+    "InterruptedFit",
     "Plan",
     "TrainingData",
     "can_go_on",
     "check_memory",
     "fit",
     "go_on",
+    "holds_out",
     "machine_memory",
     "plan",
+    "table_data",
 ]

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..data import RowSource, Subset
+from ..data import Encoding, RowSource, Subset
 from ..model import Label
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows that a fit holds out by itself, to stop early.
+
+    Attributes
+    ----------
+    index : Tensor of shape (r,)
+        Their numbers, increasing, among the rows of positive weight.
+    data : TrainingData
+    """
+
+    index: Int[Tensor, " r"]
+    data: TrainingData
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +40,16 @@ class TrainingData:
     classes : tuple of k labels, or None
         The labels whose codes the targets are; None if targets are numbers.
     feature_names : tuple of d str, or None
+    encoding : Encoding or None
+        What made rows of a table, and scaled them; None if they are as they were given.
+    target : tuple of str, or None
+        Names of the columns that are predicted.
+    held_out : HeldOut or None
+        Rows that are held out already; they are none of these.
+    numbers : Tensor of shape (n,), or None
+        Numbers, increasing, that the rows have among those that were given; None if they are all.
+    given : int or None
+        How many were given, if not n.
 
     Raises
     ------
@@ -37,6 +62,11 @@ class TrainingData:
     weights: Float[Tensor, " _"] | None = None
     classes: tuple[Label, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    encoding: Encoding | None = None
+    target: tuple[str, ...] | None = None
+    held_out: HeldOut | None = None
+    numbers: Int[Tensor, " _"] | None = None
+    given: int | None = None
 
     def __post_init__(self) -> None:
         n = len(self.rows)
@@ -60,6 +90,15 @@ class TrainingData:
         """Leave out rows of weight zero: they carry no information, not even as landmarks."""
         if self.weights is None or bool((self.weights > 0).all()):
             return self
-        keep = self.weights.nonzero()[:, 0]
-        rows, targets = Subset(self.rows, keep), self.targets[keep]
-        return replace(self, rows=rows, targets=targets, weights=self.weights[keep])
+        return self.part(self.weights.nonzero()[:, 0])
+
+    def part(self, index: Int[Tensor, " k"], rows: RowSource | None = None) -> TrainingData:
+        """Return the rows of increasing numbers, as a `Subset` unless they are given."""
+        return replace(
+            self,
+            rows=Subset(self.rows, index) if rows is None else rows,
+            targets=self.targets[index],
+            weights=None if self.weights is None else self.weights[index],
+            numbers=index if self.numbers is None else self.numbers[index],
+            given=len(self.rows) if self.given is None else self.given,
+        )

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import logging
+import math
 import numbers
+import time
 from typing import Any
 
-from ..callbacks import Checkpoint
+from ..callbacks import Checkpoint, announce, stages
 from ..landmarks import Selector
 from ..model import KernelModel
 from ..problems import Problem
-from ..solvers import Solver, State, solve
+from ..solvers import Interrupted, Result, Solver, State, solve
 from . import resolve
 from .data import TrainingData
-from .fitted import Fitted, check_not_diverged
+from .diagnosis import diagnosed
+from .divide import divide
+from .fitted import Fitted, InterruptedFit, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
+from .long_fits import long_fit
 from .parameters import Callbacks, LandmarksLike
 from .placed import PlacedData
 from .scaling import Scaling
 from .settings import FitSettings
 from .start import start, stopping
+from .watch import Watch, looking_at
 
 logger = logging.getLogger("gramian")
 
@@ -49,10 +55,17 @@ def fit(
         If the settings do not suit the data, or the fit does not fit in memory.
     FloatingPointError
         If the solver diverged.
+    InterruptedFit
+        If it is interrupted, as by Ctrl-C, when the solver has a state: a KeyboardInterrupt that
+        holds the model until then.
     """
-    asked, data = settings, data.without_zero_weights()
-    settings = resolve.automatic(settings, len(data.rows))
+    ends = math.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
+    asked, parts = settings, divide(settings, data, rng)
+    data, n = parts.train, len(parts.train.rows)
+    settings = resolve.automatic(settings, n)
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
+    _warn(long_fit(settings, data.rows, solver, size))
+    settings = looking_at(settings, parts.held_out, solver, n)
     warm = before is not None and _starts_warm(asked, data, before)
     scaling = Scaling.of(settings, data, before.model if before and warm else None)
     settings = scaling.settings(settings, data.rows)
@@ -60,43 +73,68 @@ def fit(
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
+    announce(settings.callbacks, stages.CHOOSING)
     # nobody else may hold the data as first placed: they may have to leave the device
     begin = start(
         settings,
         PlacedData.place(data, kernel, engine, solver, size, settings.limit),
         rng,
         before if warm else None,
+        folds=parts.folds,
+        ends=ends,
     )
     K = begin.placed.K
     landmarks = kept_in_file(begin.landmarks, settings.centers_file)
     problem = problem_of(K, begin.placed.data, landmarks, begin.penalty)
-    result = solve(
-        problem,
-        begin.solver,
-        stop=stopping(settings, begin.solver, len(data.targets)),
-        callbacks=settings.callbacks,
-        state=_saved(settings.callbacks, problem, solver) or _of_shape(begin.state, problem),
-        rng=rng.solver,
-    )
+    state = _saved(settings.callbacks, problem, solver) or _of_shape(begin.state, problem)
+    watch = Watch.of(settings)
+    announce(settings.callbacks, stages.PREPARING)
+
+    def fitted(result: Result) -> Fitted:
+        best = watch.kept(problem, result)
+        model = KernelModel(
+            K.kernel,
+            centers_on_host(landmarks, data.rows),
+            (result.state if best is None else best).coef.cpu(),
+            feature_names=data.feature_names,
+            classes=data.classes,
+            encoding=data.encoding,
+            target=data.target,
+        )
+        return Fitted.of(
+            result,
+            scaling.model(model),
+            asked,
+            solver,
+            K.engine,
+            penalty=begin.penalty,
+            index=None if begin.landmarks is None else begin.landmarks.index,
+            path=scaling.path(begin.path),
+            path_ended_at_best=begin.ended_at_best,
+            best=best,
+            held_out=None if parts.held_out is None else parts.held_out.index,
+        )
+
+    try:
+        result = solve(
+            problem,
+            begin.solver,
+            stop=[*stopping(settings, begin.solver, n, ends), *watch.stop],
+            callbacks=watch.callbacks,
+            state=state,
+            rng=rng.solver,
+        )
+    except Interrupted as error:
+        raise InterruptedFit.of(error, fitted) from error
     check_not_diverged(result)
-    model = KernelModel(
-        K.kernel,
-        centers_on_host(landmarks, data.rows),
-        result.state.coef.cpu(),
-        feature_names=data.feature_names,
-        classes=data.classes,
-    )
-    return Fitted.of(
-        result,
-        scaling.model(model),
-        asked,
-        solver,
-        K.engine,
-        penalty=begin.penalty,
-        index=None if begin.landmarks is None else begin.landmarks.index,
-        path=scaling.path(begin.path),
-        path_ended_at_best=begin.ended_at_best,
-    )
+    _warn(diagnosed(problem, result, settings.callbacks, data.coded))
+    return fitted(result)
+
+
+def _warn(text: str | None) -> None:
+    """Log a warning, if there is one: not through `warnings`, as what it says may be as meant."""
+    if text is not None:
+        logger.warning("%s", text)
 
 
 def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from ..model import KernelModel
 from ..operators import Engine
-from ..solvers import Result, Solver
-from ..solvers.metrics import BATCH_ERROR, RESIDUAL
+from ..solvers import Interrupted, Result, Solver, State
+from ..solvers.base import row_of
+from ..solvers.metrics import BATCH_ERROR, RESIDUAL, VALID_ERROR, VALID_RMSE
 from ..solvers.stopping import Row, StopReason
 from .penalty_path import PathRow
 from .settings import FitSettings
@@ -46,6 +49,13 @@ class Fitted:
         A row per state.
     solver_settings : dict
         What the solver has chosen by itself, like batch and step.
+    metrics : dict
+        The row of the history of the coefficients that were kept.
+    best_iteration : int or None
+        The iteration of these coefficients, if they are the best on held-out rows; None without
+        early stopping: they are the last.
+    held_out : Tensor of shape (r,), or None
+        Numbers, increasing, of the rows that the fit held out, among those of positive weight.
     """
 
     model: KernelModel
@@ -60,6 +70,9 @@ class Fitted:
     reason: StopReason
     history: list[Row]
     solver_settings: dict[str, Any]
+    metrics: Row
+    best_iteration: int | None = None
+    held_out: Int[Tensor, " r"] | None = None
 
     @classmethod
     def of(
@@ -74,8 +87,10 @@ class Fitted:
         index: Int[Tensor, " m"] | None,
         path: list[PathRow] | None = None,
         path_ended_at_best: bool = False,
+        best: State | None = None,
+        held_out: Int[Tensor, " r"] | None = None,
     ) -> Fitted:
-        """Return the outcome of a run of the solver."""
+        """Return the outcome of a run of the solver; `best` is what is kept of it."""
         return cls(
             model=model,
             settings=replace(settings, callbacks=()),
@@ -89,7 +104,28 @@ class Fitted:
             reason=result.reason,
             history=result.history,
             solver_settings=dict(getattr(result.state, "settings", {})),
+            metrics=row_of(result.state if best is None else best),
+            best_iteration=None if best is None else best.iteration,
+            held_out=held_out,
         )
+
+    @property
+    def landmark_rows(self) -> Int[Tensor, " m"] | None:
+        """Numbers of the landmarks among all rows of positive weight, those held out included."""
+        if self.index is None or self.held_out is None:
+            return self.index
+        before = self.held_out - torch.arange(len(self.held_out))
+        return self.index + torch.searchsorted(before, self.index, right=True)
+
+    @property
+    def validation_error(self) -> float | None:
+        """The error of the kept coefficients on held-out rows; None without early stopping.
+
+        The share of wrong classes, or the root mean squared error of other targets.
+        """
+        if self.best_iteration is None:
+            return None
+        return float(self.metrics.get(VALID_ERROR, self.metrics[VALID_RMSE]))
 
     def stalled(self) -> str | None:
         """Return a warning if the solver could not go on although it was not at its end."""
@@ -109,7 +145,14 @@ class Fitted:
         )
 
     def unfinished(self) -> str | None:
-        """Return a warning if the iterations ended before a solver that converges had done so."""
+        """Return a warning if the iterations ended before a solver that converges had done so.
+
+        Or the time; or if the error on held-out rows still fell.
+        """
+        if self.reason == "time_limit":
+            return self._out_of_time()
+        if self.best_iteration is not None:
+            return self._still_falling()
         chosen = not self.solver.solves_exactly or self.settings.penalty == 0  # the epochs are
         if self.reason != "max_iterations" or chosen:
             return None
@@ -118,6 +161,25 @@ class Fitted:
             f"of {self._residual:.1e}, above tol={self.settings.tol:.1e}. This often costs little "
             "accuracy: check it on held-out rows. To converge: raise max_iter, penalty or tol"
         )
+
+    def _still_falling(self) -> str | None:
+        if self.reason != "max_iterations" or self.best_iteration != self.iteration:
+            return None
+        return (
+            f"stopped after max_iter={self.settings.max_iter} iterations while the error on "
+            "held-out rows still fell: raise max_iter"
+        )
+
+    def _out_of_time(self) -> str:
+        said = f"stopped by time_limit={self.settings.time_limit:g} at iteration {self.iteration}"
+        if RESIDUAL in self.history[-1]:
+            said += (
+                f" with a relative residual of {self._residual:.1e}, above "
+                f"tol={self.settings.tol:.1e}"
+            )
+        if self.best_iteration is not None:
+            said += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
+        return f"{said}. To converge: give more time, or raise penalty or tol"
 
     def end_of_path(self) -> str | None:
         """Return a warning if a penalty below the smallest one tried could be better."""
@@ -134,6 +196,31 @@ class Fitted:
     @property
     def _residual(self) -> float:
         return float(self.history[-1].get(RESIDUAL, math.nan))
+
+
+class InterruptedFit(KeyboardInterrupt):
+    """An interruption of a fit that had a state already.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        What the fit had come to: its best state if it may stop early, else the last one. The
+        reason is "interrupted".
+    """
+
+    def __init__(self, fitted: Fitted) -> None:
+        super().__init__(f"interrupted at iteration {fitted.iteration}")
+        self.fitted = fitted
+
+    @classmethod
+    def of(cls, error: Interrupted, fitted: Callable[[Result], Fitted]) -> KeyboardInterrupt:
+        """Return the interruption of a fit; a plain one if its model would be of no use.
+
+        That is one with coefficients that are not finite, or still zero, where solvers start.
+        """
+        found = fitted(error.result)
+        coef = found.model.coef
+        return cls(found) if bool(coef.isfinite().all() and coef.any()) else KeyboardInterrupt()
 
 
 def check_not_diverged(result: Result) -> None:

@@ -18,15 +18,28 @@ class Generators:
         For the sample of the median heuristic, the selector and the solver.
     folds : torch.Generator or None
         For the folds of a path of penalties; None where there is none, as in `go_on`.
+    held_out : torch.Generator or None
+        For the rows that are held out to stop early; None as in `go_on`.
+    encoding : torch.Generator or None
+        For the folds of the means of levels, and the sample of quantiles; None likewise.
     """
 
     kernel: torch.Generator
     landmarks: torch.Generator
     solver: torch.Generator
     folds: torch.Generator | None = None
+    held_out: torch.Generator | None = None
+    encoding: torch.Generator | None = None
 
     @classmethod
     def seeded(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
-        """Return generators with seeds that NumPy's draws, as scikit-learn's users give it."""
-        seeds = state.randint(2**31 - 1, size=4 if folds else 3)
+        """Return generators with seeds that NumPy's draws, as scikit-learn's users give it.
+
+        Parameters
+        ----------
+        state : RandomState
+        folds : bool, default=True
+            Whether rows may be held out, and tables be encoded: not in `go_on`.
+        """
+        seeds = state.randint(2**31 - 1, size=6 if folds else 3)
         return cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))

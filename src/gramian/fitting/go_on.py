@@ -41,10 +41,16 @@ def go_on(
     Raises
     ------
     ValueError
-        If the penalty is "auto", or there are not as many targets as in the first call.
+        If the penalty is "auto", the settings ask for early stopping, or there are not as many
+        targets as in the first call.
     """
     if settings.searches_penalty:
         raise ValueError("partial_fit needs a penalty that is a number, not 'auto'")
+    if settings.early_stopping:
+        raise ValueError(
+            "partial_fit passes once over the rows and does not stop early; give "
+            "early_stopping=False"
+        )
     asked, data = settings, data.without_zero_weights()
     settings = resolve.automatic(settings, len(data.rows))
     scaling = Scaling.of(settings, data, None if before is None else before.model)
@@ -78,6 +84,8 @@ def go_on(
         result.state.coef.cpu(),
         feature_names=data.feature_names,
         classes=data.classes,
+        encoding=data.encoding,
+        target=data.target,
     )
     if before is not None:
         asked = replace(asked, landmarks=before.settings.landmarks)

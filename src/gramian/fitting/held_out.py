@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -15,18 +15,38 @@ HELD_OUT = 5
 """One row in so many is held out if there is a single split."""
 
 
+@dataclass(frozen=True)
+class Fold:
+    """A fit to some rows, and a score on others.
+
+    Attributes
+    ----------
+    left_out : Tensor of shape (_,)
+        Numbers, increasing, of the rows that it is not fitted to.
+    scored : Tensor of shape (_,)
+        Numbers, increasing, of those that it is scored on: mostly the same.
+    """
+
+    left_out: Int[Tensor, " _"]
+    scored: Int[Tensor, " _"]
+
+
+def other_rows(n: int, index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
+    """Return the numbers 0 .. n-1 that are not among the given ones."""
+    others = torch.ones(n, dtype=torch.bool)
+    others[index] = False
+    return others.nonzero()[:, 0]
+
+
 def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
     """Return the problem on the other rows."""
+    if len(held) == 0:
+        return problem
     stays = torch.ones(len(problem.targets), dtype=torch.bool)
     stays[held] = False
     K = replace(problem.K, rows=Complement(problem.K.rows, held))
     weights = None if problem.weights is None else problem.weights[stays]
     return NystromProblem(K, problem.targets[stays], problem.penalty, weights)
-
-
-def fits_per_level(cv: int | None) -> float:
-    """Return the fits of one level of a path, in units of one fit to all rows."""
-    return 1 - 1 / HELD_OUT if cv is None else cv - 1.0
 
 
 def error(
@@ -55,8 +75,8 @@ def labels(values: Float[Tensor, "n t"]) -> Int[Tensor, " n"]:
 
 def folds(
     n: int, cv: int | None, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
-) -> list[Int[Tensor, " _"]]:
-    """Return the row numbers, increasing, that each of the fits leaves out.
+) -> list[Fold]:
+    """Return the folds of a path: each leaves out the rows that it is scored on.
 
     Parameters
     ----------
@@ -73,8 +93,41 @@ def folds(
         raise ValueError(
             f"there are {n} rows, too few for penalty='auto' with cv={cv!r}; give a penalty"
         )
+    order = _mixed(n, rng, classes)
+    parts = [order[i::count].sort().values for i in range(count)]
+    return [Fold(part, part) for part in (parts[:1] if cv is None else parts)]
+
+
+def share(
+    n: int, fraction: float, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
+) -> Int[Tensor, " r"]:
+    """Return the numbers, increasing, of a fraction of the rows, to one row.
+
+    Parameters
+    ----------
+    n : int
+        Rows; at least two.
+    fraction : float
+        Between 0 and 1; one row at least is held out, and one stays.
+    rng : torch.Generator
+    classes : Tensor of shape (n,), optional
+        The rows have the same share of each class, to one row, and one of each stays.
+    """
+    count = min(max(round(fraction * n), 1), n - 1)
+    order = _mixed(n, rng, classes)
+    first = torch.rand((), generator=rng, dtype=torch.float64)
+    held = order[((torch.arange(count) + first) * n / count).long().clamp(max=n - 1)]
+    if classes is None:
+        return held.sort().values
+    gone = classes[held].bincount(minlength=int(classes.max()) + 1) == classes.bincount()
+    # held is in the order of the classes: the last of those that would be gone stays
+    last = classes[held].diff(append=torch.tensor([-1])) != 0
+    return held[~(gone[classes[held]] & last)].sort().values
+
+
+def _mixed(n: int, rng: torch.Generator, classes: Int[Tensor, " n"] | None) -> Int[Tensor, " n"]:
+    """Return the row numbers in random order, one class after the other."""
     order = torch.randperm(n, generator=rng)
     if classes is not None:
         order = order[classes[order].argsort(stable=True)]
-    parts = [order[i::count].sort().values for i in range(count)]
-    return parts[:1] if cv is None else parts
+    return order

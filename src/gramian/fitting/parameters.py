@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
-    from typing import Literal, TypeAlias
+    from typing import Literal, Protocol, TypeAlias
 
     import numpy as np
     from numpy.typing import ArrayLike
@@ -23,11 +23,20 @@ if TYPE_CHECKING:
     from ..operators import Engine
     from ..solvers import Solver
 
+    class Splitter(Protocol):
+        """What scikit-learn's splitters have."""
+
+        def split(self, X: Any, y: Any = None) -> Any:
+            """Yield pairs of row numbers."""
+
+        def get_n_splits(self, X: Any = None) -> Any:
+            """Return how many."""
+
     KernelLike: TypeAlias = str | Kernel
     Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | Literal["median"]
     Penalty: TypeAlias = float | Literal["auto"]
     LandmarksLike: TypeAlias = int | str | Path | ArrayLike | Tensor | RowSource | Selector | None
-    Folds: TypeAlias = int | None
+    Folds: TypeAlias = int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None
     SolverLike: TypeAlias = str | Solver[Any, Any]
     Count: TypeAlias = int
     Number: TypeAlias = float

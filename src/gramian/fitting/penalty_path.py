@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from ..landmarks import Landmarks, Level, landmarks_of
@@ -19,6 +19,7 @@ from ..preconditioners import FalkonFactor
 from ..problems import NystromProblem
 from ..solvers import Falkon, State, Stop, solve
 from . import held_out
+from .held_out import Fold
 
 logger = logging.getLogger("gramian")
 
@@ -73,8 +74,8 @@ class Search:
         ``problem(landmarks, penalty)`` returns the problem on all n rows.
     solver : Falkon
     stop : sequence of stopping rules
-    folds : sequence of Tensor
-        Row numbers, increasing, that each fit leaves out and is scored on; see `held_out.folds`.
+    folds : sequence of Fold
+        Which rows each fit leaves out, and is scored on.
     coded : bool
         Whether targets are class codes: levels are then compared by the share of rows whose
         class is wrong, and by the squared error of the codes where that is the same.
@@ -83,16 +84,19 @@ class Search:
         of landmarks, which ends a path long before the best penalty for so many.
     warm : bool, default=True
         Whether a level starts from the function of the last one.
+    ends : float, default=inf
+        The time of `time.monotonic` after which there is no further level.
     """
 
     K: KernelOperator
     problem: Callable[[Landmarks, float], NystromProblem]
     solver: Falkon
     stop: Sequence[Stop]
-    folds: Sequence[Int[Tensor, " _"]]  # of different lengths
+    folds: Sequence[Fold]
     coded: bool = False
     smallest: float = math.inf
     warm: bool = True
+    ends: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,10 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[Pat
         else:
             since += 1
         del fitted  # a factor takes 8 m² bytes: no more than the best one and the next are kept
-        if since >= PATIENCE_LEVELS and not level.effective_dimension < enough:  # beyond, it is nan
+        given_up = since >= PATIENCE_LEVELS
+        if given_up and not level.effective_dimension < enough:  # beyond, it is nan
+            break
+        if time.monotonic() >= task.ends:
             break
     if best is None or not math.isfinite(best.error[0]):
         raise FloatingPointError(
@@ -222,8 +229,8 @@ def _fit_level(
     solver = Prepared(task.solver.preconditioner_penalty, task.solver.refine, prepared=factor)
     starts = _starts(problem, level, factor, before, len(task.folds))
     fits = [
-        _fit_fold(task, problem, solver, held, start)
-        for held, start in zip(task.folds, starts, strict=True)
+        _fit_fold(task, problem, solver, fold, start)
+        for fold, start in zip(task.folds, starts, strict=True)
     ]
     mean = [sum(part) / len(fits) for part in zip(*(fit.error for fit in fits), strict=True)]
     row: PathRow = {
@@ -268,11 +275,11 @@ def _fit_fold(
     task: Search,
     problem: NystromProblem,
     solver: Prepared,
-    held: Int[Tensor, " r"],
+    fold: Fold,
     start: State | None,
 ) -> _Fold:
-    result = solve(held_out.without(problem, held), solver, stop=task.stop, state=start)
+    result = solve(held_out.without(problem, fold.left_out), solver, stop=task.stop, state=start)
     coef, iterations = result.state.coef, result.state.iteration
     if result.reason == "diverged":
         return _Fold(torch.zeros_like(coef), (math.inf, math.inf), iterations)
-    return _Fold(coef, held_out.error(problem, held, coef, task.coded), iterations)
+    return _Fold(coef, held_out.error(problem, fold.scored, coef, task.coded), iterations)

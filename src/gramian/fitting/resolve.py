@@ -18,7 +18,8 @@ from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform
 from ..operators import Engine, choose_engine
 from ..problems import FullProblem, NystromProblem
 from ..solvers import Falkon, Solver
-from . import held_out
+from . import splits
+from .held_out import HELD_OUT
 from .memory import FitSize, dense_bytes, least_blocks
 from .parameters import KernelLike, LandmarksLike, Lengthscale, SolverLike
 from .settings import FitSettings, is_integer
@@ -121,7 +122,7 @@ def solver_and_size(
         full=found is None,
         pairs_once=rows.random_access and not rows.sparse,
         dense=not rows.sparse,
-        fits=held_out.fits_per_level(settings.cv) if settings.searches_penalty else 0.0,
+        fits=fits_per_level(settings, n) if settings.searches_penalty else 0.0,
         selector=found if isinstance(found, Selector) else None,
     )
     chosen = solver(settings.solver, size, settings.limit)
@@ -129,6 +130,13 @@ def solver_and_size(
     if not settings.searches_penalty:
         chosen.check_penalty(float(settings.penalty))
     return chosen, size
+
+
+def fits_per_level(settings: FitSettings, n: int) -> float:
+    """Return the fits of one level of a path, in units of one fit to all rows."""
+    if settings.names_folds:
+        return splits.count_of(settings.cv, n)
+    return 1 - 1 / HELD_OUT if settings.cv is None else float(cast("int", settings.cv)) - 1.0
 
 
 def solver(given: SolverLike, size: FitSize, limit: int | None) -> Solver[Any, Any]:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..callbacks import Validate
-from ..data import Cast, RowSource, Standardizer, as_rows
+from ..data import Cast, Encoding, RowSource, Standardizer, as_rows, as_table
 from ..model import KernelModel
 from . import resolve
 from .data import TrainingData
@@ -27,19 +27,24 @@ class Scaling:
     Attributes
     ----------
     features : Standardizer or None
-        None if the kernel sees the rows as they are given.
+        None if the kernel sees the rows as they are given, or encoded.
     targets : Standardizer or None
         Of t columns; None if targets are as they are given, as codes of classes always are.
+
+    encoding : Encoding or None
+        What makes rows of tables.
 
     Notes
     -----
     Means and deviations are weighted: a weight that is a whole number is a repeated row. A feature
     or a target that does not vary becomes zero, so that a constant target is predicted exactly.
-    Sparse rows stay as they are, as counts and shares of words should.
+    Sparse rows stay as they are, as counts and shares of words should, and so do those of an
+    encoding, which has scaled them.
     """
 
     features: Standardizer | None = None
     targets: Standardizer | None = None
+    encoding: Encoding | None = None
 
     @classmethod
     def of(
@@ -62,14 +67,15 @@ class Scaling:
         if before is not None:
             features, targets = before.standardizer, _of_targets(before)
             if len(before.coef.T) == data.targets.shape[1]:
-                return cls(features, targets)
-        elif settings.standardize and not data.rows.sparse:
+                return cls(features, targets, data.encoding)
+        elif settings.standardize and data.encoding is None and not data.rows.sparse:
             features = Standardizer.fit(data.rows, weights=data.weights)
         else:
             features = None
         if not settings.scales_targets or data.coded:
-            return cls(features)
-        return cls(features, Standardizer.fit(as_rows(data.targets), weights=data.weights))
+            return cls(features, None, data.encoding)
+        targets = Standardizer.fit(as_rows(data.targets), weights=data.weights)
+        return cls(features, targets, data.encoding)
 
     def apply(self, data: TrainingData) -> TrainingData:
         """Return training data as the fit sees them."""
@@ -107,7 +113,10 @@ class Scaling:
 
     def _held_out(self, given: Validate) -> Validate:
         """Return held-out rows as the kernel sees them, with errors in the units of the targets."""
-        rows = self.rows(as_rows(given.X))
+        if self.encoding is None or isinstance(given.X, RowSource):
+            rows = self.rows(as_rows(given.X))
+        else:
+            rows = self.encoding.rows(as_table(given.X))
         if self.targets is None:
             return replace(given, X=rows)
         y = torch.as_tensor(given.y, dtype=torch.float64)

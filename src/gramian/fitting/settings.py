@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
 import numpy as np
 
-from .._checks import as_bytes, as_count
+from .._checks import as_bytes, as_count, as_positive
 from ..landmarks import PathSelector
 from ..landmarks.base import selectors
 from ..solvers import Falkon
+from . import splits
 from .parameters import (
     Callbacks,
     Count,
@@ -27,6 +29,7 @@ from .parameters import (
     MemoryLimit,
     Number,
     OptionalFlag,
+    OptionalNumber,
     Penalty,
     SolverLike,
 )
@@ -43,8 +46,8 @@ class FitSettings:
     Raises
     ------
     ValueError
-        If a number or ``memory_limit`` cannot be used, or ``penalty="auto"`` goes with landmarks,
-        a solver or a warm start that have no path of penalties.
+        If a number, ``memory_limit`` or ``cv`` cannot be used, or ``penalty="auto"`` goes with
+        landmarks, a solver or a warm start that have no path of penalties.
     """
 
     kernel: KernelLike
@@ -62,6 +65,10 @@ class FitSettings:
     callbacks: Callbacks
     warm_start: Flag
     centers_file: FileLike
+    early_stopping: Flag
+    validation_fraction: Number
+    patience: Count
+    time_limit: OptionalNumber
 
     def __post_init__(self) -> None:
         as_count(self.max_iter, "max_iter")
@@ -73,6 +80,7 @@ class FitSettings:
         _check_callbacks(self.callbacks)
         if self.memory_limit is not None:
             as_bytes(self.memory_limit)
+        self._check_stopping()
         if isinstance(self.penalty, str) and self.penalty == "auto":
             self._check_path()
         elif not (_is_number(self.penalty) and 0 <= float(self.penalty) < math.inf):
@@ -81,10 +89,24 @@ class FitSettings:
                 "sample, scikit-learn's alpha / n, or 'auto'"
             )
 
+    def _check_stopping(self) -> None:
+        _check_flag("early_stopping", self.early_stopping)
+        share = self.validation_fraction
+        if not (_is_number(share) and 0 < share < 1):
+            raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
+        as_count(self.patience, "patience")
+        if self.time_limit is not None:
+            as_positive(self.time_limit, "time_limit")
+
     def _check_path(self) -> None:
         """Raise ValueError for settings with which there is no path of penalties."""
-        if self.cv is not None and not (is_integer(self.cv) and self.cv >= 2):
-            raise ValueError(f"cv must be None or a number of folds from 2 on, not {self.cv!r}")
+        if isinstance(self.cv, Iterator):  # it can be read once only
+            object.__setattr__(self, "cv", tuple(self.cv))
+        if not (self.cv is None or self.names_folds or (is_integer(self.cv) and self.cv >= 2)):
+            raise ValueError(
+                "cv must be None or a number of folds from 2 on, a splitter such as KFold(5), or a "
+                f"list of pairs (rows to train on, rows to test on), not {reprlib.repr(self.cv)}"
+            )
         given = self.landmarks
         kind = selectors[given] if isinstance(given, str) and given in selectors else type(given)
         automatic = isinstance(given, str) and given == "auto"
@@ -109,6 +131,11 @@ class FitSettings:
     def searches_penalty(self) -> bool:
         """Whether the penalty is chosen on held-out rows."""
         return isinstance(self.penalty, str)
+
+    @property
+    def names_folds(self) -> bool:
+        """Whether ``cv`` is a splitter or pairs, and says itself which rows are in which fold."""
+        return splits.is_splitter(self.cv) or splits.is_pairs(self.cv)
 
     @property
     def scales_targets(self) -> bool:

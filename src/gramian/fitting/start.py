@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ..landmarks import Landmarks
 from ..landmarks.bless import SMALLEST_PENALTY
 from ..problems import NystromProblem
-from ..solvers import Solver, State, Stop, max_iterations, tolerance
+from ..solvers import Solver, State, Stop, deadline, max_iterations, tolerance
 from . import held_out, penalty_path, resolve
+from .data import TrainingData
 from .fitted import Fitted
 from .generators import Generators
+from .held_out import Fold
 from .landmarks import chosen, nystrom_problem, of_earlier_fit
 from .penalty_path import PathRow
 from .placed import PlacedData
@@ -49,7 +52,13 @@ class Start:
 
 
 def start(
-    settings: FitSettings, placed: PlacedData, rng: Generators, before: Fitted | None = None
+    settings: FitSettings,
+    placed: PlacedData,
+    rng: Generators,
+    before: Fitted | None = None,
+    *,
+    folds: Sequence[Fold] | None = None,
+    ends: float = math.inf,
 ) -> Start:
     """Return landmarks and penalty, and coefficients to start from.
 
@@ -60,9 +69,13 @@ def start(
     rng : Generators
     before : Fitted, optional
         An earlier fit whose landmarks and coefficients are reused.
+    folds : sequence of Fold, optional
+        Those of a path of penalties, if the settings say them; see `divide`.
+    ends : float, default=inf
+        The time of `time.monotonic` at which the fit is to end.
     """
     if settings.searches_penalty:
-        return _best_of_path(settings, placed, rng)
+        return _best_of_path(settings, placed, rng, folds, ends)
     if before is None or settings.landmarks is None:
         found = chosen(placed.K, settings.landmarks, rng.landmarks)
     else:
@@ -75,13 +88,16 @@ def _coefficients(before: Fitted | None) -> State | None:
     return None if before is None else State(0, before.model.coef)
 
 
-def _best_of_path(settings: FitSettings, placed: PlacedData, rng: Generators) -> Start:
+def _best_of_path(
+    settings: FitSettings,
+    placed: PlacedData,
+    rng: Generators,
+    folds: Sequence[Fold] | None,
+    ends: float,
+) -> Start:
     """Return the penalty, and its landmarks, with the smallest error on held-out rows."""
-    n, coded = placed.K.shape[0], placed.data.coded
-    classes = held_out.labels(placed.data.targets).cpu() if coded else None
-    if rng.folds is None:
-        raise ValueError("a path of penalties needs a generator for its folds")
-    folds = held_out.folds(n, settings.cv, rng.folds, classes)
+    n = placed.K.shape[0]
+    folds = _drawn_folds(settings, placed.data, rng) if folds is None else folds
     selector = resolve.path_selector(settings.landmarks, n)
     levels = selector.select_path(placed.K, rng=rng.landmarks)
     placed = placed.with_landmarks(penalty_path.largest(levels))
@@ -92,8 +108,9 @@ def _best_of_path(settings: FitSettings, placed: PlacedData, rng: Generators) ->
     # with a number of landmarks the path goes on until it is no use
     smallest = math.inf if selector.m is None else SMALLEST_PENALTY
     solver = resolve.path_solver(placed.solver)
+    rules = stopping(settings, solver, n, ends)
     search = penalty_path.Search(
-        placed.K, problem, solver, stopping(settings, solver, n), folds, coded, smallest
+        placed.K, problem, solver, rules, folds, placed.data.coded, smallest, ends=ends
     )
     best, path = penalty_path.search(search, levels)
     landmarks, state = best.function.landmarks, best.start(len(folds))
@@ -101,7 +118,16 @@ def _best_of_path(settings: FitSettings, placed: PlacedData, rng: Generators) ->
     return Start(placed, landmarks, best.penalty, best.solver, state, path, at_end)
 
 
-def stopping(settings: FitSettings, solver: Solver[Any, Any], n: int) -> list[Stop]:
-    """Return the stopping rules of a fit to n rows."""
+def _drawn_folds(settings: FitSettings, data: TrainingData, rng: Generators) -> list[Fold]:
+    if rng.folds is None:
+        raise ValueError("a path of penalties needs a generator for its folds")
+    classes = held_out.labels(data.targets).cpu() if data.coded else None
+    return held_out.folds(len(data.targets), cast("int | None", settings.cv), rng.folds, classes)
+
+
+def stopping(
+    settings: FitSettings, solver: Solver[Any, Any], n: int, ends: float = math.inf
+) -> list[Stop]:
+    """Return the stopping rules of a fit to n rows that ends at a time of `time.monotonic`."""
     most = math.ceil(settings.max_iter * solver.iterations_per_pass(n))
-    return [tolerance(float(settings.tol)), max_iterations(most)]
+    return [tolerance(float(settings.tol)), max_iterations(most), deadline(ends)]

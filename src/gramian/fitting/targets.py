@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ..data import RowSource, check_magnitude
+from ..model import Label
 from .data import TrainingData
 
 
@@ -58,8 +59,19 @@ def coded_data(
     """
     seen = np.ones(len(y), bool) if weights is None else weights.numpy() > 0
     codes = class_codes(np.where(seen, y, classes[0]), classes, rows.dtype)
-    labels = tuple(label.item() for label in classes)
-    return TrainingData(rows, codes, weights, labels, feature_names)
+    return TrainingData(rows, codes, weights, labels_of(classes), feature_names)
+
+
+def as_labels(y: np.ndarray) -> np.ndarray:
+    """Return texts that NumPy holds as objects as its own texts; else the same."""
+    if y.dtype.kind == "O" and all(isinstance(v, str) for v in y.flat):
+        return y.astype(str)
+    return y
+
+
+def labels_of(classes: np.ndarray) -> tuple[Label, ...]:
+    """Return the labels of classes as Python's texts, numbers or booleans."""
+    return tuple(label.item() for label in classes)
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:

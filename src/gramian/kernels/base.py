@@ -182,6 +182,8 @@ kernels: Registry[Kernel] = Registry(
         "exponential": "laplacian",
         "matern": "matern12, matern32 or matern52",
         "poly": "polynomial",
+        "laplace": "laplacian",
+        "cosine": "linear, of rows divided by their norms",
         "rq": "rational_quadratic",
     },
 )

@@ -41,7 +41,7 @@ from ._askotch.state import ASkotchState
 from ._eigenpro.state import EigenPro3State, EigenProState
 from ._saga.state import SagaState
 from .askotch import ASkotch, Skotch
-from .base import Callback, Result, Solver, State, solve, solvers
+from .base import Callback, Interrupted, Result, Solver, State, solve, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .direct import Direct
@@ -51,7 +51,7 @@ from .eigenpro3 import EigenPro3
 from .falkon import Falkon, FalkonState
 from .pcg import PCG
 from .sketchy_saga import SketchySAGA
-from .stopping import Stop, StopReason, max_iterations, patience, time_limit, tolerance
+from .stopping import Stop, StopReason, deadline, max_iterations, patience, time_limit, tolerance
 
 
 def make(name: str, **parameters: Any) -> Solver[Any, Any]:
@@ -86,6 +86,7 @@ __all__ = [
     "EigenProState",
     "Falkon",
     "FalkonState",
+    "Interrupted",
     "ProblemSize",
     "Result",
     "SagaState",
@@ -96,6 +97,7 @@ __all__ = [
     "Stop",
     "StopReason",
     "conjugate_gradient",
+    "deadline",
     "make",
     "max_iterations",
     "name_of",

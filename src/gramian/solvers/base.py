@@ -225,7 +225,8 @@ class Result:
     ----------
     state : State
     reason : StopReason
-        One of "converged", "max_iterations", "time_limit", "no_progress", "callback", "diverged".
+        One of "converged", "max_iterations", "time_limit", "early_stopping", "no_progress",
+        "callback", "diverged", "interrupted".
     history : list of dict
         A row per state: iteration, seconds (without callbacks), kernel_evaluations, metrics.
     """
@@ -233,6 +234,20 @@ class Result:
     state: State
     reason: StopReason
     history: list[Row]
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interruption of a run that had a state already.
+
+    Attributes
+    ----------
+    result : Result
+        What the run had come to, with the reason "interrupted".
+    """
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(f"interrupted at iteration {result.state.iteration}")
+        self.result = result
 
 
 def solve(
@@ -251,7 +266,8 @@ def solve(
     problem : FullProblem or NystromProblem
     solver : Solver
     stop : sequence of stopping rules
-        See `tolerance`, `max_iterations`, `time_limit`, `patience`. First to fire wins.
+        See `tolerance`, `max_iterations`, `time_limit`, `deadline`, `patience`. First to fire
+        wins.
     callbacks : sequence of callables
         ``callback(problem, state)`` after each iteration, in order, before the stopping rules,
         which may use what it adds to ``state.metrics``. Its time is not counted.
@@ -269,6 +285,9 @@ def solve(
     ------
     ValueError
         If the solver cannot solve this problem.
+    Interrupted
+        If it is interrupted, as by Ctrl-C, when there is a state: a KeyboardInterrupt that holds
+        the result until then.
     """
     solver.check(problem)
     stop = () if solver.closed_form else stop
@@ -278,17 +297,33 @@ def solve(
     states = solver.iterate(problem, state, rng=rng)
     history: list[Row] = []
     last: State | None = None
-    with _finished(callbacks):
-        while (last_or_none := clock.next(states)) is not None:
-            last = last_or_none
-            asked = [callback(problem, last) for callback in callbacks]
-            history.append({"iteration": last.iteration, **last.metrics})
-            reason = _reason(last, history, stop, any(answer is True for answer in asked))
-            if reason is not None:
-                return Result(last, reason, history)
+    try:
+        with _finished(callbacks):
+            while (last_or_none := clock.next(states)) is not None:
+                last = last_or_none
+                asked = [callback(problem, last) for callback in callbacks]
+                history.append(row_of(last))
+                reason = _reason(last, history, stop, any(answer is True for answer in asked))
+                if reason is not None:
+                    return Result(last, reason, history)
+    except KeyboardInterrupt as error:
+        if last is None:
+            raise
+        raise Interrupted(Result(last, "interrupted", _up_to(last, history))) from error
     if last is None:
         raise ValueError(f"{type(solver).__name__} yielded no state")
     return Result(last, "converged", history)
+
+
+def row_of(state: State) -> Row:
+    """Return the row of a state in the history."""
+    return {"iteration": state.iteration, **state.metrics}
+
+
+def _up_to(last: State, history: list[Row]) -> list[Row]:
+    """Return the history with the last state, also if a callback was interrupted there."""
+    done = bool(history) and history[-1]["iteration"] == last.iteration
+    return history if done else [*history, row_of(last)]
 
 
 @contextlib.contextmanager
@@ -351,4 +386,4 @@ def starting_coef(state: State | None, like: Tensor) -> Tensor:
     return state.coef.to(like)
 
 
-__all__ = ["Callback", "Result", "Solver", "State", "solve", "solvers"]
+__all__ = ["Callback", "Interrupted", "Result", "Solver", "State", "solve", "solvers"]

@@ -15,3 +15,9 @@ PASSES: Final = "passes"
 
 EPOCH: Final = "epoch"
 """Passes over the rows, in parts where a state ends within one."""
+
+VALID_RMSE: Final = "valid_rmse"
+"""Root mean squared error on held-out rows; added by a `Validate`, not by a solver."""
+
+VALID_ERROR: Final = "valid_error"
+"""Share of held-out rows whose class is wrong; likewise."""

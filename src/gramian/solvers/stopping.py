@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from .metrics import RESIDUAL
 
 StopReason = Literal[
-    "converged", "max_iterations", "time_limit", "no_progress", "callback", "diverged"
+    "converged",
+    "max_iterations",
+    "time_limit",
+    "early_stopping",
+    "no_progress",
+    "callback",
+    "diverged",
+    "interrupted",
 ]
-"""Why a run ended. "converged": the tolerance was reached, or the solution is in closed form."""
+"""Why a run ended. "converged": the tolerance was reached, or the solution is in closed form.
+
+"early_stopping": the error on held-out rows no longer fell; "no_progress": no step led on;
+"interrupted": by Ctrl-C or a signal, see `Interrupted`.
+"""
 
 Row = dict[str, int | float]
 Stop = Callable[[Sequence[Row]], StopReason | None]
@@ -35,6 +47,11 @@ def max_iterations(limit: int) -> Stop:
 def time_limit(seconds: int | float) -> Stop:
     """Stop as "time_limit" after `seconds` of solver time, callbacks excluded."""
     return lambda history: "time_limit" if history[-1]["seconds"] >= seconds else None
+
+
+def deadline(at: int | float) -> Stop:
+    """Stop as "time_limit" once `time.monotonic` reaches `at`, callbacks and setup included."""
+    return lambda history: "time_limit" if time.monotonic() >= at else None
 
 
 def patience(metric: str, rounds: int = 5) -> Stop:

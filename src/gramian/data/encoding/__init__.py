@@ -13,6 +13,7 @@ in `observers` and one in `file`.
 from .arrays import array_table
 from .encoding import Encoding
 from .fitted import FittedEncoding
+from .needed import columns_are_numbers, needs_encoding
 from .rows import EncodedRows
 from .saving import load_encoding, save_encoding
 
@@ -21,6 +22,8 @@ __all__ = [
     "Encoding",
     "FittedEncoding",
     "array_table",
+    "columns_are_numbers",
     "load_encoding",
+    "needs_encoding",
     "save_encoding",
 ]

@@ -103,7 +103,7 @@ class Encoding:
         training = Training.of(table, _targets(targets, table.num_rows), keep, rng)
         learned = learn(training, names, settings, rng)
         encoding = cls(learned.columns, learned.dtype)
-        if encoding.width == 0:
+        if encoding.width == 0 and not encoding.plain:
             said = [f"{name} ({why})" for name, why in encoding.describe().items()]
             raise ValueError(
                 f"{table.where} has no column to learn from: {listed(said)}; at least one must vary"
@@ -133,10 +133,12 @@ class Encoding:
 
     @property
     def plain(self) -> bool:
-        """Whether all columns are numbers without gaps that vary: `standardizer` does the same."""
+        """Whether all columns are numbers without gaps: a `Standardizer` does the same.
+
+        Numbers that do not vary are left out here, and zero there.
+        """
         return all(
-            isinstance(one, Number) and one.quantiles is None and not one.gaps.count
-            for one in self.columns
+            one.plain if isinstance(one, LeftOut) else _is_plain(one) for one in self.columns
         )
 
     def standardizer(self) -> Standardizer | None:
@@ -145,9 +147,9 @@ class Encoding:
         Raises
         ------
         ValueError
-            If the encoding is not plain.
+            If the encoding is not plain, or a number does not vary.
         """
-        if not self.plain:
+        if not all(_is_plain(one) for one in self.columns):
             raise ValueError("only an encoding of numbers without gaps is a standardizer")
         numbers = [one for one in self.columns if isinstance(one, Number)]
         if any(one.numbers == "raw" for one in numbers):
@@ -205,7 +207,7 @@ class Encoding:
         return tensors(self)
 
     @classmethod
-    def from_parts(cls, fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Encoding:
+    def from_parts(cls, fields: Any, tensors: Mapping[str, Tensor]) -> Encoding:
         """Rebuild from what `to_dict` and `tensors` gave.
 
         Raises
@@ -216,6 +218,10 @@ class Encoding:
         from .file import from_parts
 
         return from_parts(fields, tensors)
+
+
+def _is_plain(one: ColumnEncoding) -> bool:
+    return isinstance(one, Number) and one.quantiles is None and not one.gaps.count
 
 
 def _names(table: Table) -> list[str]:

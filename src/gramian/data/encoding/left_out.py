@@ -16,6 +16,7 @@ from .saved import Saved
 
 EMPTY = "no value in the training rows"
 CONSTANT = "one value in all training rows"
+CONSTANT_NUMBER = "one number in all training rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,11 @@ class LeftOut(ColumnEncoding):
     code: ClassVar[str] = "left out"
     name: str
     why: str
+
+    @property
+    def plain(self) -> bool:
+        """Whether the column is a number, that does not vary."""
+        return self.why == CONSTANT_NUMBER
 
     @property
     def kind(self) -> Kind:

@@ -15,7 +15,7 @@ from ..arrow import to_numpy
 from .column import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps
 from .kinds import Kind
-from .left_out import CONSTANT, EMPTY, LeftOut
+from .left_out import CONSTANT_NUMBER, EMPTY, LeftOut
 from .moments import Summary
 from .quantiles import normal_scores, quantiles_of
 from .saved import Saved
@@ -124,7 +124,7 @@ class NumberObserver(Observer):
         if known.seen == 0:
             return LeftOut(self.name, EMPTY)
         if known.constant and not known.gaps and self._numbers != "raw":
-            return LeftOut(self.name, CONSTANT)
+            return LeftOut(self.name, CONSTANT_NUMBER)
         gaps = Gaps.of(known)
         if self._numbers == "quantile" and not known.constant:
             return self._normal(known, gaps)

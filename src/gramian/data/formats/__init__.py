@@ -11,18 +11,26 @@ batches, with their types.
 (True, False)
 """
 
-from .base import BatchWriter, TableFormat, WritableFormat, formats
+from .base import BatchWriter, Column, TableFormat, WritableFormat, formats
 from .choose import endings, format_of, format_to_write, is_table_name
-from .csv import Csv
+from .csv import Csv, CsvBzip2, CsvGzip, CsvZstandard, Tsv, TsvGzip
+from .feather import Feather
 from .npy import Npy
 from .parquet import Parquet
 
 __all__ = [
     "BatchWriter",
+    "Column",
     "Csv",
+    "CsvBzip2",
+    "CsvGzip",
+    "CsvZstandard",
+    "Feather",
     "Npy",
     "Parquet",
     "TableFormat",
+    "Tsv",
+    "TsvGzip",
     "WritableFormat",
     "endings",
     "format_of",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +14,19 @@ import pyarrow as pa
 from ..._registry import Registry
 from ..arrow import TableRows
 from ..base import RowSource
-from ..columns import check_columns, collected
+from ..columns import check_columns
+from ..tables.base import Table
+from ..tables.memory import MemoryTable
+
+Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
 
 
 class TableFormat(ABC):
     """Tables in files of one kind, told by the end of their names.
 
     A subclass sets `suffixes` and implements `schema` and `batches`. That is enough for fits,
-    targets, landmarks, `convert` and `predict`: `rows` and `column` load what they need. A format
-    overrides these two where it can map or stream instead. One that can be written is a
+    targets, landmarks, `convert` and `predict`: `table` and `rows` load what they need. A format
+    overrides these where it can map or stream instead. One that can be written is a
     `WritableFormat`.
 
     Attributes
@@ -53,7 +57,7 @@ class TableFormat(ABC):
         return last.endswith(self.suffixes) and last not in self.suffixes
 
     def is_part(self, path: Path) -> bool:
-        """Return whether a file of a folder that is one table belongs to that table."""
+        """Return whether a file of a folder that is one table, named from there, belongs to it."""
         return False
 
     @abstractmethod
@@ -82,16 +86,18 @@ class TableFormat(ABC):
         ------
         pyarrow.RecordBatch
             With exactly this schema.
-
-        Raises
-        ------
-        pyarrow.ArrowInvalid
-            If `schema` had to guess a type, and a value does not have it: see `widened`.
         """
 
-    def widened(self, path: Path, schema: pa.Schema) -> pa.Schema:
-        """Return types for the same columns that every value has: these, if they are no guess."""
-        return schema
+    def table(self, path: Path, where: str | None = None) -> Table:
+        """Open all columns as a table.
+
+        Parameters
+        ----------
+        path : Path
+        where : str, optional
+            Subject of error messages; the path by default.
+        """
+        return MemoryTable(self.load(path), str(path) if where is None else where)
 
     def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         """Read columns, which are there, into memory; all of them by default."""
@@ -105,11 +111,6 @@ class TableFormat(ABC):
         if columns is not None:
             check_columns(path, self.schema(path).names, columns)
         return TableRows(self.load(path, columns), columns)
-
-    def column(self, path: Path, name: str) -> np.ndarray:
-        """Return the values of one column, which is there; see `collected`."""
-        (column,) = self.load(path, [name]).columns
-        return collected(column.chunks, path, name, len(column))
 
 
 @runtime_checkable
@@ -143,7 +144,7 @@ class WritableFormat(TableFormat):
             holds them all.
         """
 
-    def write(self, path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    def write(self, path: Path, columns: Mapping[str, Column]) -> None:
         """Write columns of shape (n,) to a new file."""
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
         with closing(self.writer(path, table.schema)) as writer:

@@ -1,51 +1,140 @@
-"""The format of comma-separated text: loaded as a whole for a fit, converted a little at a time."""
+"""Formats of text with separators: read whatever their dialect is, written with one separator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from ..text import csv_batches, csv_schema, read_csv, widened
+from ..tables.base import Table
+from ..text import text_table
 from .base import BatchWriter, WritableFormat, formats
 
 
 @formats.register("csv")
 class Csv(WritableFormat):
-    """A ``.csv`` file with a header line, in UTF-8. Types are guessed from its beginning."""
+    """A file of text with a header line; see `gramian.data.text`.
 
-    suffixes = (".csv",)
+    Attributes
+    ----------
+    separator : str
+        Between the fields of a file that is written; of one that is read it is found out.
+    compression : str or None
+        Of a file that is written, in Arrow's words.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".txt")
     text = True
+    separator: ClassVar[str] = ","
+    compression: ClassVar[str | None] = None
 
     def schema(self, path: Path) -> pa.Schema:
-        """Guess the types from the first 4 MB; see `TableFormat.schema`."""
-        return csv_schema(path)
+        """Return types that every value has: all of the file is read; see `TableFormat.schema`."""
+        return self.table(path).schema
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        """Parse 4 MB at a time, whatever `size`; see `TableFormat.batches`."""
-        for batch in csv_batches(path, _types(schema)):
-            yield batch if batch.schema.names == schema.names else batch.select(schema.names)
+        """Read the table; see `TableFormat.batches`."""
+        yield from self.table(path).batches(schema.names, size)
 
-    def widened(self, path: Path, schema: pa.Schema) -> pa.Schema:
-        """Look at every value, in one pass; see `TableFormat.widened`."""
-        found = widened(path, _types(csv_schema(path)) | _types(schema))
-        return pa.schema({name: found[name] for name in schema.names})
+    def table(self, path: Path, where: str | None = None) -> Table:
+        """Read the file once, a long one into a temporary file; see `TableFormat.table`."""
+        return text_table(path, where)
 
     def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-        """Parse with all threads; see `TableFormat.load`."""
-        return read_csv(path, columns)
+        """Read columns into memory; see `TableFormat.load`."""
+        table = self.table(path)
+        names = table.names if columns is None else columns
+        schema = pa.schema([table.schema.field(name) for name in names])
+        return pa.Table.from_batches(table.batches(names, 1 << 16), schema)
 
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
     ) -> BatchWriter:
-        """Return Arrow's writer; see `WritableFormat.writer`."""
-        writer: BatchWriter = pyarrow.csv.CSVWriter(path, schema)
-        return writer
+        """Return a `TextWriter`; see `WritableFormat.writer`."""
+        return TextWriter(path, schema, self.separator, self.compression)
 
 
-def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
-    return dict(zip(schema.names, schema.types, strict=True))
+@formats.register("tsv")
+class Tsv(Csv):
+    """A file of text with tabs."""
+
+    suffixes = (".tsv", ".tab")
+    separator = "\t"
+
+
+@formats.register("csv.gz")
+class CsvGzip(Csv):
+    """A compressed file of text."""
+
+    suffixes = (".csv.gz", ".txt.gz")
+    compression = "gzip"
+
+
+@formats.register("tsv.gz")
+class TsvGzip(Tsv):
+    """A compressed file of text with tabs."""
+
+    suffixes = (".tsv.gz", ".tab.gz")
+    compression = "gzip"
+
+
+@formats.register("csv.bz2")
+class CsvBzip2(Csv):
+    """A file of text, compressed by bzip2."""
+
+    suffixes = (".csv.bz2",)
+    compression = "bz2"
+
+
+@formats.register("csv.zst")
+class CsvZstandard(Csv):
+    """A file of text, compressed by Zstandard."""
+
+    suffixes = (".csv.zst",)
+    compression = "zstd"
+
+
+class TextWriter:
+    """Writes record batches as text; categories become what they stand for.
+
+    Parameters
+    ----------
+    path : Path
+    schema : pyarrow.Schema
+    separator : str
+    compression : str or None
+    """
+
+    def __init__(
+        self, path: Path, schema: pa.Schema, separator: str, compression: str | None
+    ) -> None:
+        self._schema = pa.schema([(field.name, _written(field)) for field in schema])
+        self._stream = pa.output_stream(str(path), compression=compression)
+        options = pyarrow.csv.WriteOptions(delimiter=separator)
+        self._file = pyarrow.csv.CSVWriter(self._stream, self._schema, write_options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of a batch."""
+        pairs = zip(batch.columns, self._schema.types, strict=True)
+        columns = [one if one.type.equals(kind) else one.cast(kind) for one, kind in pairs]
+        self._file.write(pa.record_batch(columns, schema=self._schema))
+
+    def close(self) -> None:
+        """Complete the file."""
+        self._file.close()
+        self._stream.close()
+
+
+def _written(field: pa.Field) -> pa.DataType:
+    """Return the type whose values are written for those of a column."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_nested(kind):
+        raise TypeError(
+            f"column '{field.name}' holds {kind}, which cannot be written as text; leave it out, "
+            "or write .parquet or .feather"
+        )
+    return kind

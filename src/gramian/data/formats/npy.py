@@ -15,7 +15,9 @@ from ..base import RowSource, slices
 from ..dtypes import NUMPY_OF
 from ..npy import NpyWriter, native, open_columns, open_npy
 from ..parts import Select, column_numbers
-from .base import WritableFormat, formats
+from ..tables.base import Table
+from ..tables.npy import NpyTable
+from .base import Column, WritableFormat, formats
 
 
 @formats.register("npy")
@@ -39,16 +41,14 @@ class Npy(WritableFormat):
             columns = [array[part, j].astype(native(array.dtype)) for j in chosen]
             yield pa.record_batch([pa.array(column) for column in columns], schema=schema)
 
+    def table(self, path: Path, where: str | None = None) -> Table:
+        """Map the file; see `TableFormat.table`."""
+        return NpyTable(path, str(path) if where is None else where)
+
     def rows(self, path: Path, columns: Sequence[str] | None = None) -> RowSource:
         """Map the file; see `TableFormat.rows`."""
         rows = ArrayRows(open_npy(path))
         return rows if columns is None else Select(rows, columns)
-
-    def column(self, path: Path, name: str) -> np.ndarray:
-        """Copy one column in its type; see `TableFormat.column`."""
-        array = open_columns(path)
-        (number,) = column_numbers([name], None, array.shape[1])
-        return array[:, number].astype(native(array.dtype))
 
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
@@ -56,9 +56,9 @@ class Npy(WritableFormat):
         """Return a `MatrixWriter`; see `WritableFormat.writer`."""
         return MatrixWriter(path, schema, dtype)
 
-    def write(self, path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    def write(self, path: Path, columns: Mapping[str, Column]) -> None:
         """Write the column itself, of numbers or text; several are laid side by side."""
-        arrays: list[Any] = list(columns.values())
+        arrays: list[Any] = [np.asarray(column) for column in columns.values()]
         with path.open("wb") as file:
             np.save(file, arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1))
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..base import RowSource
-from ..columns import collected
 from ..parquet import ParquetRows
-from ..parquet_files import SUFFIXES, ParquetFile, belongs, opened, parquet_paths, row_groups
+from ..parquet_files import SUFFIXES, belongs
+from ..parquet_pieces import ParquetPieces
+from ..partitions import keys_of
+from ..tables.base import Table
+from ..tables.pieces import PiecesTable
 from .base import BatchWriter, WritableFormat, formats
+
+if TYPE_CHECKING:
+    from ..remote import RemotePath
 
 
 @formats.register("parquet")
 class Parquet(WritableFormat):
-    """A ``.parquet`` or ``.pq`` file, or any folder, of which the files of these names are read."""
+    """A ``.parquet`` or ``.pq`` file, or any folder, of which files of these names are read."""
 
     suffixes = SUFFIXES
     folder = True
@@ -29,40 +35,51 @@ class Parquet(WritableFormat):
         return path.is_dir() or self.has_suffix(path.name)
 
     def is_part(self, path: Path) -> bool:
-        """Return whether `parquet_paths` would list a file of a folder."""
+        """Return whether `parquet_paths` would list a file, named from the folder."""
         return belongs(path)
 
     def schema(self, path: Path) -> pa.Schema:
         """Return that of the first file; see `TableFormat.schema`."""
-        first = parquet_paths(path)[0]
-        with opened(first) as file:
-            schema = file.schema_arrow
-        if len(schema) == 0:
-            raise ValueError(f"{first} has 0 columns, but at least one is needed")
-        return schema
+        return _some_columns(ParquetPieces.at(path)).schema
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
         """Decode `size` rows at a time; see `TableFormat.batches`."""
-        whole = self.schema(path)
-        for part in parquet_paths(path):
-            with opened(part) as file:
-                found = ParquetFile(part, row_groups(file))
-                _check_same(part, file.schema_arrow, whole)
-            yield from found.batches(schema.names, size)
+        pieces = ParquetPieces.at(path)
+        pieces.check_alike()
+        yield from pieces.read(schema.names, size)
+
+    def table(self, path: Path, where: str | None = None) -> Table:
+        """Stream the files; see `TableFormat.table`."""
+        return _table(ParquetPieces.at(path), str(path) if where is None else where)
+
+    def remote(self, start: RemotePath, files: Sequence[RemotePath], where: str) -> Table:
+        """Stream files of an object store.
+
+        Parameters
+        ----------
+        start : RemotePath
+            The file, or the folder that is the table.
+        files : sequence of RemotePath
+            What is there.
+        where : str
+            Subject of error messages.
+        """
+        inside = [PurePosixPath(file.place).relative_to(start.place) for file in files]
+        alone = list(files) == [start]
+        pairs = [
+            (name, file) for name, file in zip(inside, files, strict=True) if alone or belongs(name)
+        ]
+        if not pairs:
+            raise ValueError(
+                f"the folder {start} holds no {' or '.join(f'*{end}' for end in SUFFIXES)} files"
+            )
+        pairs.sort(key=lambda pair: pair[0].parts)
+        keys = keys_of([name for name, _ in pairs], where)
+        return _table(ParquetPieces.of([file for _, file in pairs], keys), where)
 
     def rows(self, path: Path, columns: Sequence[str] | None = None) -> RowSource:
         """Stream the files; see `TableFormat.rows`."""
         return ParquetRows(path, columns)
-
-    def column(self, path: Path, name: str) -> np.ndarray:
-        """Stream one column into an array; see `TableFormat.column`."""
-        files = []
-        for part in parquet_paths(path):
-            with opened(part) as file:
-                files.append(ParquetFile(part, row_groups(file)))
-        batches = (batch for file in files for batch in file.batches([name], 1 << 16))
-        rows = sum(file.rows for file in files)
-        return collected((batch.column(0) for batch in batches), path, name, rows)
 
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
@@ -72,9 +89,12 @@ class Parquet(WritableFormat):
         return writer
 
 
-def _check_same(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
-    if not found.equals(schema):
-        raise ValueError(
-            f"{path} differs from the first file in columns or types: "
-            f"{', '.join(found.names)} against {', '.join(schema.names)}"
-        )
+def _table(pieces: ParquetPieces, where: str) -> Table:
+    _some_columns(pieces).check_alike()
+    return PiecesTable(pieces, where)
+
+
+def _some_columns(pieces: ParquetPieces) -> ParquetPieces:
+    if len(pieces.schema) == 0:
+        raise ValueError(f"{pieces.files[0].path} has 0 columns, but at least one is needed")
+    return pieces

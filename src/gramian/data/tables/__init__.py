@@ -8,5 +8,7 @@ entrance. What becomes of its columns, an `Encoding` says.
 from .base import Table
 from .choose import as_table, is_table
 from .memory import MemoryTable
+from .npy import NpyTable
+from .pieces import PiecesTable
 
-__all__ = ["MemoryTable", "Table", "as_table", "is_table"]
+__all__ = ["MemoryTable", "NpyTable", "PiecesTable", "Table", "as_table", "is_table"]

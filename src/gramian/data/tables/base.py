@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from ..base import RowSource
+
 
 class Table(ABC):
     """Named columns of n values each, read as often as one likes.
@@ -20,6 +22,8 @@ class Table(ABC):
         Names, which differ from each other, and Arrow types, which every value has.
     num_rows : int
         n, at least one.
+    named : bool
+        False if columns have numbers only, as in a matrix.
     random_access : bool
         False if `take` costs a pass over the table.
     """
@@ -27,6 +31,7 @@ class Table(ABC):
     where: str
     schema: pa.Schema
     num_rows: int
+    named: bool = True
     random_access: bool = True
 
     @abstractmethod
@@ -65,6 +70,12 @@ class Table(ABC):
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(self.schema.names)
+
+    def rows(self, columns: Sequence[str]) -> RowSource:
+        """Return columns of numbers as rows."""
+        from ..number_rows import NumberRows
+
+        return NumberRows(self, columns)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column, in memory."""

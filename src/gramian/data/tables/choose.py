@@ -8,44 +8,81 @@ from typing import Any
 import pyarrow as pa
 
 from .base import Table
+from .frames import from_pandas, is_lazy, is_pandas, is_stream
 from .memory import MemoryTable
 
 
 def is_table(x: Any) -> bool:
     """Return whether something is a table, a path, or a frame: what `as_table` takes.
 
-    Arrays, sparse matrices, tensors and row sources are not.
+    Arrays, sparse matrices, tensors and row sources are not. Nothing is read or computed.
     """
-    if isinstance(x, Table | str | Path | pa.Table | pa.RecordBatch):
+    if isinstance(x, Table | str | Path):
         return True
-    two = len(getattr(x, "shape", (0, 0))) == 2
-    return two and (hasattr(x, "__arrow_c_stream__") or hasattr(x, "columns"))
+    return is_pandas(x) or is_lazy(x) or is_stream(x)
 
 
-def as_table(x: Any) -> Table:
+def as_table(x: Any, where: str | None = None) -> Table:
     """Return a table of anything that has named columns.
 
     Parameters
     ----------
-    x : Table, path, pyarrow.Table, or frame
-        A frame of pandas or polars, a relation of DuckDB, and anything with
-        ``__arrow_c_stream__``.
+    x : Table, path, URI, pyarrow.Table, or frame
+        A path of one of the `gramian.data.formats`, or an address of one on an object store
+        (``s3://``, ``gs://``); a frame of pandas (whose index is not used) or polars, lazy or not;
+        a table, batch or reader of Arrow; a relation of DuckDB; anything else with
+        ``__arrow_c_stream__``, which may be a stream that can be read only once.
+    where : str, optional
+        Subject of error messages; the path, or "the table", by default.
 
     Returns
     -------
     Table
+        Files are streamed where their format allows it; frames are held as they are.
+
+    Raises
+    ------
+    ValueError, TypeError, FileNotFoundError
+        In words, if there are no named columns of at least one row.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_table(pd.DataFrame({"city": ["Rome", "Bern"], 7: [1.5, None]})).schema
+    city: string
+    7: double
     """
     if isinstance(x, Table):
         return x
     if isinstance(x, str | Path):
-        from ..formats import format_of
+        return _file_table(x, where)
+    where = "the table" if where is None else where
+    if is_pandas(x):
+        return MemoryTable(from_pandas(x, where), where)
+    if is_lazy(x):
+        x = x.collect()
+    if is_stream(x):
+        return MemoryTable(_read_all(x, where), where)
+    raise TypeError(
+        f"an object of type {type(x).__name__} has no named columns; expected a path, a frame of "
+        "pandas or polars, or a table of Arrow"
+    )
 
-        path = Path(x)
-        return MemoryTable(format_of(path).load(path), str(path))
-    if isinstance(x, pa.RecordBatch):
-        return MemoryTable(pa.Table.from_batches([x]))
-    if isinstance(x, pa.Table):
-        return MemoryTable(x)
-    if hasattr(x, "__arrow_c_stream__"):
-        return MemoryTable(pa.table(x))
-    raise TypeError(f"an object of type {type(x).__name__} has no named columns")
+
+def _file_table(x: str | Path, where: str | None) -> Table:
+    from ..formats import format_of
+    from ..remote import is_uri, remote_table
+
+    if is_uri(x):
+        return remote_table(str(x), where)
+    path = Path(x)
+    return format_of(path).table(path, str(x) if where is None else where)
+
+
+def _read_all(x: Any, where: str) -> pa.Table:
+    try:
+        return pa.RecordBatchReader.from_stream(x).read_all()
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"{where} cannot be read as a stream of Arrow: {str(error).splitlines()[0]}"
+        ) from error

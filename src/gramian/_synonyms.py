@@ -1,0 +1,66 @@
+"""Synonyms: what other libraries call our parameters, and how to convert their values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ._checks import did_you_mean
+
+PENALTY = "penalty = alpha / n, with n rows"
+PER_ROW = "per row: that of a sum of squares is divided by the number of rows"
+CENTERS = "the number of centers"
+LENGTHSCALE = "a number in the units of the features"
+
+ELSEWHERE: dict[str, tuple[str, str]] = {
+    "gamma": ("lengthscale", "lengthscale = (2 * gamma) ** -0.5 for the gaussian kernel"),
+    "length_scale": ("lengthscale", LENGTHSCALE),
+    "bandwidth": ("lengthscale", LENGTHSCALE),
+    "sigma": ("lengthscale", LENGTHSCALE),
+    "alpha": ("penalty", PENALTY),
+    "lambda": ("penalty", PER_ROW),
+    "lambda_": ("penalty", PER_ROW),
+    "reg": ("penalty", PER_ROW),
+    "regularization": ("penalty", PER_ROW),
+    "ridge": ("penalty", PER_ROW),
+    "C": ("penalty", "penalty = 1 / (2 * n * C), with n rows"),
+    "n_components": ("landmarks", CENTERS),
+    "n_landmarks": ("landmarks", CENTERS),
+    "num_landmarks": ("landmarks", CENTERS),
+    "n_centers": ("landmarks", CENTERS),
+    "centers": ("landmarks", CENTERS),
+    "M": ("landmarks", CENTERS),
+    "m": ("landmarks", CENTERS),
+    "maxiter": ("max_iter", "iterations"),
+    "n_iter": ("max_iter", "iterations"),
+    "iterations": ("max_iter", "iterations"),
+    "epochs": ("max_iter", "iterations"),
+    "tolerance": ("tol", "of the relative residual"),
+    "eps": ("tol", "of the relative residual"),
+    "seed": ("random_state", ""),
+    "random_seed": ("random_state", ""),
+    "device": ("engine", "such as torch:cuda"),
+    "backend": ("engine", "such as torch:cuda"),
+    "max_memory": ("memory_limit", "such as 500MB"),
+}
+"""Our name and the formula, or what it counts, by the names elsewhere."""
+
+
+def ours(name: str) -> tuple[str, str]:
+    """Return the parameter that a name from elsewhere means, and its formula; empty if unknown."""
+    return ELSEWHERE.get(name) or ELSEWHERE.get(name.lower()) or ("", "")
+
+
+def meant_by(name: str, parameters: Collection[str]) -> str:
+    """Return the end of an error about an unknown parameter: which of ours it may be.
+
+    Parameters
+    ----------
+    name : str
+        As it was given.
+    parameters : collection of str
+        Those that there are.
+    """
+    parameter, formula = ours(name)
+    if parameter not in parameters:
+        return did_you_mean(name, parameters)
+    return f"; here it is {parameter}" + (f": {formula}" if formula else "")

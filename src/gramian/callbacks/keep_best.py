@@ -1,0 +1,80 @@
+"""KeepBest: the state with the smallest error on held-out rows, and when to wait no longer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .._checks import as_count
+from ..problems import Problem
+from ..solvers import State, StopReason
+from ..solvers.metrics import VALID_ERROR, VALID_RMSE
+from ..solvers.stopping import Row
+from .checkpoint import Checkpoint
+
+
+class KeepBest:
+    """Keep the coefficients with the smallest error on held-out rows: early stopping.
+
+    A callback that comes after a `Validate`, and a stopping rule::
+
+        keep = KeepBest(patience=5)
+        solve(problem, solver, callbacks=[Validate(X, y), keep], stop=[keep.rule])
+        model = problem.model(keep.best.coef)
+
+    States are compared by ``valid_rmse``; for class codes by ``valid_error``, and by the former
+    where that is the same. The first of equal ones is kept.
+
+    Parameters
+    ----------
+    patience : int, default=5
+        Looks in a row without a new minimum after which `rule` stops, as "early_stopping".
+    every : int, default=1
+        Iterations between two looks, as in `Validate`.
+    checkpoints : sequence of Checkpoint, default=()
+        They save the best state beside the last one. A run that goes on from such a file has
+        the same best state and as much patience left. List them after this callback.
+
+    Attributes
+    ----------
+    best : State or None
+        Iteration, coefficients and metrics; None before the first look.
+    """
+
+    def __init__(
+        self, patience: int = 5, every: int = 1, checkpoints: Sequence[Checkpoint] = ()
+    ) -> None:
+        self.patience, self.every = as_count(patience, "patience"), as_count(every, "every")
+        self.checkpoints = tuple(checkpoints)
+        restored = (checkpoint.best for checkpoint in self.checkpoints)
+        self.best: State | None = next((best for best in restored if best is not None), None)
+
+    def __call__(self, problem: Problem, state: State) -> None:
+        """Keep the state if there was a look at it, and none was better."""
+        if not _is_looked_at(state):
+            return
+        if self.best is None or _error(state) < _error(self.best):
+            # no solver writes to coefficients that it has yielded
+            self.best = State(state.iteration, state.coef, dict(state.metrics))
+        for checkpoint in self.checkpoints:
+            checkpoint.best = self.best
+
+    def finish(self) -> None:
+        """Leave the checkpoints to the next run; they have written by now."""
+        for checkpoint in self.checkpoints:
+            checkpoint.best = None
+
+    def rule(self, history: Sequence[Row]) -> StopReason | None:
+        """Stop as "early_stopping" after `patience` looks without a new minimum."""
+        if self.best is None:
+            return None
+        since = int(history[-1]["iteration"]) - self.best.iteration
+        return "early_stopping" if since // self.every >= self.patience else None
+
+
+def _is_looked_at(state: State) -> bool:
+    return math.isfinite(state.metrics.get(VALID_RMSE, math.nan))
+
+
+def _error(state: State) -> tuple[float, float]:
+    return state.metrics.get(VALID_ERROR, 0.0), state.metrics[VALID_RMSE]

@@ -1,0 +1,27 @@
+"""Stages: a callback that has a method ``stage(name)`` is told what the fit does next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+READING: str = "reading"
+CHOOSING: str = "choosing landmarks"
+PREPARING: str = "preparing"
+ITERATING: str = "iterating"
+
+
+def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:
+    """Tell the callbacks that want to know which stage begins.
+
+    Parameters
+    ----------
+    callbacks : iterable of callables
+    stage : str
+        In the order of a fit: "reading", "choosing landmarks", "preparing" (factors, and all that
+        comes before the first iteration), "iterating".
+    """
+    for callback in callbacks:
+        told = getattr(callback, "stage", None)
+        if callable(told):
+            told(stage)

@@ -1,0 +1,88 @@
+"""Folders named ``key=value``, whose files belong to that value of a column (Hive's partitions)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A column that is constant in a file.
+
+    Attributes
+    ----------
+    name : str
+    value : Any
+        None if it is missing.
+    type : pyarrow.DataType
+    """
+
+    name: str
+    value: Any
+    type: pa.DataType
+
+
+def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
+    """Return the keys that the folders of each file say.
+
+    Parameters
+    ----------
+    paths : sequence of PurePath
+        Named from the folder that is the table.
+    where : str
+        Subject of error messages.
+
+    Returns
+    -------
+    list of tuple of Key
+        Integers where all values of a key are integers, else text.
+
+    Raises
+    ------
+    ValueError
+        If the files do not lie in folders of the same keys.
+    """
+    pairs = [
+        {name: unquote(value) for name, mark, value in parts if mark and name}
+        for parts in ([part.partition("=") for part in path.parts[:-1]] for path in paths)
+    ]
+    names = list(pairs[0])
+    for path, found in zip(paths, pairs, strict=True):
+        if list(found) != names:
+            raise ValueError(
+                f"{where}: {path} lies in folders of other keys than {paths[0]}: "
+                f"{', '.join(found) or 'none'} against {', '.join(names) or 'none'}"
+            )
+    columns = {name: _values([found[name] for found in pairs]) for name in names}
+    return [
+        tuple(Key(name, columns[name][i].as_py(), columns[name].type) for name in names)
+        for i in range(len(paths))
+    ]
+
+
+def _values(texts: Sequence[str]) -> pa.Array:
+    column = pa.array([None if text == _NULL else text for text in texts], pa.string())
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+
+
+def with_keys(batch: pa.RecordBatch, keys: Sequence[Key], columns: Sequence[str]) -> pa.RecordBatch:
+    """Return columns of a batch and of the keys, in the order asked for."""
+    known = {key.name: key for key in keys}
+    arrays = [
+        pa.repeat(pa.scalar(known[name].value, known[name].type), batch.num_rows)
+        if name in known
+        else batch.column(name)
+        for name in columns
+    ]
+    return pa.record_batch(arrays, names=list(columns))

@@ -1,0 +1,116 @@
+"""`sniff`: how a text table is written, told from its beginning."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from ..._checks import listed
+from .encodings import compression_of, decoded, encoding_of, first_bytes
+
+SEPARATORS = ("\t", ";", "|", ",")
+"""Of several that divide all rows alike, the first: commas are found in numbers and sentences."""
+
+_SAMPLE_BYTES = 1 << 18
+_SAMPLE_ROWS = 100
+_NUMBER = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is written.
+
+    Attributes
+    ----------
+    encoding : str
+    compression : str or None
+        In Arrow's words.
+    separator : str
+    names : tuple of str
+        Fields of the header line, without space around them; some may be empty.
+    header_bytes : int
+        Length of the header line.
+    blank_lines : int
+        Before it.
+    """
+
+    encoding: str
+    compression: str | None
+    separator: str
+    names: tuple[str, ...]
+    header_bytes: int
+    blank_lines: int = 0
+
+
+def sniff(path: Path) -> Dialect:
+    """Find out how a text table is written.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Dialect
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, it is empty or no text, or has no header line.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    compression = compression_of(path)
+    size, sample = _SAMPLE_BYTES, first_bytes(path, compression, _SAMPLE_BYTES)
+    while len(sample) == size and sample.count(b"\n") < 3:  # thousands of columns
+        size *= 4
+        sample = first_bytes(path, compression, size)
+    encoding = encoding_of(sample, path)
+    text = decoded(sample, encoding)
+    separator, header = _divided(text, whole=len(sample) < size)
+    if not any(name.strip() for name in header):
+        raise ValueError(f"{path} is empty: a line with the names of the columns was expected")
+    names = tuple(name.strip() for name in header)
+    _check_names(path, names)
+    blank = len(text) - len(text.lstrip("\r\n"))
+    before = text[:blank].replace("\r\n", "\n").count("\n")
+    length = sum(map(len, header)) + len(header)
+    return Dialect(encoding, compression, separator, names, length, before)
+
+
+def _divided(text: str, *, whole: bool) -> tuple[str, list[str]]:
+    """Return the separator that divides most rows as it divides the header, and the header."""
+    best: tuple[float, str, list[str]] = (-1.0, ",", [])
+    for separator in SEPARATORS:
+        rows = _rows(text, separator, whole=whole)
+        if len(rows) == 0 or (len(rows[0]) == 1 and separator != ","):
+            continue
+        alike = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+        alike -= 2 * (len(rows[0]) == 1)  # one column: unless nothing else divides the header
+        if alike > best[0] or not best[2]:
+            best = (alike, separator, rows[0])
+    return best[1], best[2]
+
+
+def _rows(text: str, separator: str, *, whole: bool) -> list[list[str]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        rows = [row for row in islice(reader, _SAMPLE_ROWS) if row]
+    except csv.Error:  # a quote that does not end
+        return []
+    cut = not whole and len(rows) > 1 and len(rows) < _SAMPLE_ROWS
+    return rows[:-1] if cut else rows
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    numbers = all(_NUMBER.fullmatch(name) for name in names if name)
+    if numbers and list(names) != [str(j) for j in range(len(names))]:
+        raise ValueError(
+            f"{path} has no header line: its first row is all numbers ({listed(names[:3])}); write "
+            "the names of the columns above it"
+        )

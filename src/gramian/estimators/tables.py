@@ -1,0 +1,87 @@
+"""Tables in the estimators: which input is one, and what is kept of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils import check_array
+
+from .._checks import listed
+from ..data import TrainingTable, as_table, is_table, needs_encoding, target_column
+from ..fitting.targets import as_labels
+from ..model import KernelModel
+from .arguments import Columns, RowsLike, TargetsLike
+
+
+def is_by_name(X: object, y: object, columns: object) -> bool:
+    """Return whether columns of X are taken by their names, and encoded where they need it.
+
+    That is so if the target or the columns are named, and for a table with anything but numbers.
+    Frames of numbers with values of y beside them follow scikit-learn's rules instead.
+    """
+    if columns is None and not _are_names(y):
+        return is_table(X) and needs_encoding(X)
+    if not is_table(X):
+        raise TypeError(
+            f"columns are named, but an object of type {type(X).__name__} has none; give a path or "
+            "a table, or the values of y"
+        )
+    return True
+
+
+def _are_names(y: object) -> bool:
+    return isinstance(y, str) or (
+        isinstance(y, tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
+    )
+
+
+def opened(
+    estimator: Any,
+    X: RowsLike,
+    y: TargetsLike,
+    columns: Columns,
+    leave_out: Sequence[str] = (),
+) -> TrainingTable:
+    """Open a table to learn from, and set ``n_features_in_`` and ``feature_names_in_``."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if not _are_names(y):
+        y = as_labels(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
+    found = TrainingTable.open(X, cast("Any", y), columns, leave_out)
+    estimator.n_features_in_ = len(found.columns)
+    estimator.feature_names_in_ = np.asarray(found.columns, dtype=object)
+    return found
+
+
+def check_numbers(given: TrainingTable) -> None:
+    """Refuse text as the target of a regression."""
+    if given.y.dtype.kind in "UO":
+        name = "y" if given.target is None else f"the target {listed(given.target)}"
+        raise TypeError(
+            f"{given.table.where}: {name} holds text, such as {str(given.y.flat[0])!r}, and "
+            "KernelRidge predicts numbers; use KernelRidgeClassifier"
+        )
+
+
+def with_truth(model: KernelModel, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return X, read once, and the values of the target: from X itself if y names it, or is None.
+
+    Raises
+    ------
+    ValueError
+        If y is None, and the model does not know a name.
+    """
+    if y is not None and not _are_names(y):
+        return X, y
+    names = model.target if y is None else ((y,) if isinstance(y, str) else tuple(y))
+    if names is None:
+        raise ValueError(
+            "score needs y: the values, or the name of a column of X; this model was fitted to "
+            "values without a name"
+        )
+    if not is_table(X):
+        raise TypeError(f"the target is a column, but {type(X).__name__} has no columns with names")
+    table = as_table(X)
+    return table, target_column(table, names)

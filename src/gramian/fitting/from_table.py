@@ -1,0 +1,212 @@
+"""Training data from a table: its columns encoded, its target as numbers or codes of classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ..data import (
+    Encoding,
+    FittedEncoding,
+    RowSource,
+    Subset,
+    TrainingTable,
+    as_rows,
+    check_finite,
+    check_magnitude,
+    columns_are_numbers,
+)
+from .data import HeldOut, TrainingData
+from .divide import drawn, in_memory_if_few
+from .generators import Generators
+from .held_out import other_rows
+from .machine import machine_memory
+from .plan import check_memory
+from .settings import FitSettings
+from .targets import class_codes, labels_of, target_tensor
+
+MEMORY_SHARE = 8
+"""Rows of a table are held in memory if they take no more than one in so many bytes of it."""
+
+
+def table_data(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    *,
+    classes: np.ndarray | None = None,
+    weights: Float[Tensor, " n"] | None = None,
+    keep: Bool[Tensor, " n"] | None = None,
+    hold_out: bool = False,
+) -> tuple[TrainingData, FitSettings]:
+    """Return training data of a table, and the settings that are left for a fit to them.
+
+    Parameters
+    ----------
+    given : TrainingTable of n rows
+    settings : FitSettings
+    rng : Generators
+    classes : ndarray of labels, optional
+        Of a classification, sorted. None: the target is numbers.
+    weights : Tensor of shape (n,), optional
+        Rows of weight zero are not looked at.
+    keep : Tensor of bool of shape (n,), optional
+        The rows to learn from, all by default: others have no say in the encoding either.
+    hold_out : bool, default=False
+        Whether rows are to be held out of these to stop early; see `holds_out`.
+
+    Returns
+    -------
+    data : TrainingData
+        Held in memory if that takes no more than an eighth of it, and else read in each pass: what
+        a small table is stored in then makes no difference to the fit.
+    settings : FitSettings
+        With what is held taken off the memory limit.
+
+    Notes
+    -----
+    A table of numbers without gaps is not encoded, so that its model predicts arrays, too.
+
+    Cost: a pass over the table, and one more if it is held.
+    """
+    _check_numbers_fit(given, settings, classes)
+    index, held = _kept(keep, weights), None
+    if hold_out:
+        index, held, others = _divided(given, settings, rng, classes, index)
+    y = given.y if index is None else given.y[index.numpy()]
+    found = _encoding(given, settings, rng, classes, index)
+    rows = _rows(given, found)
+    if index is not None:
+        rows = Subset(rows, index)
+    rows, taken = _in_memory(rows, settings.limit)
+    labels = None if classes is None else labels_of(classes)
+    targets = _targets(y, classes, rows.dtype)
+    if classes is None:
+        check_magnitude(targets, torch.float64 if settings.scales_targets else rows.dtype)
+    data = TrainingData(
+        rows,
+        targets,
+        _at(weights, index),
+        labels,
+        rows.feature_names if given.table.named else None,
+        encoding=None if found.encoding.plain else found.encoding,
+        target=given.target,
+        numbers=index,
+        given=len(given.y),
+    )
+    if held is not None:
+        data = replace(
+            data, held_out=HeldOut(held, _encoded(given, data, weights, others, classes))
+        )
+    if settings.limit is None:
+        return data, settings
+    return data, replace(settings, memory_limit=max(1, settings.limit - taken))
+
+
+def _divided(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    classes: np.ndarray | None,
+    index: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows to learn from, the numbers of the others among those of `index`, and these.
+
+    The rows held out are those that `divide` would hold out of an array.
+    """
+    index = torch.arange(len(given.y)) if index is None else index
+    labels = None
+    if classes is not None:
+        labels = torch.from_numpy(np.searchsorted(classes, given.y[index.numpy()]))
+    held = drawn(settings, len(index), labels, rng)
+    return index[other_rows(len(index), held)], held, index[held]
+
+
+def _encoded(
+    given: TrainingTable,
+    like: TrainingData,
+    weights: Tensor | None,
+    index: Tensor,
+    classes: np.ndarray | None,
+) -> TrainingData:
+    """Return rows that had no say in the encoding, encoded as those of a new table are."""
+    encoded = like.encoding
+    source = given.table.rows(given.columns) if encoded is None else encoded.rows(given.table)
+    rows = in_memory_if_few(Subset(source, index), None)
+    check_finite(rows, f"the held-out rows of {given.table.where}")
+    targets = _targets(given.y[index.numpy()], classes, rows.dtype)
+    return TrainingData(rows, targets, _at(weights, index), like.classes, like.feature_names)
+
+
+def _at(weights: Tensor | None, index: Tensor | None) -> Tensor | None:
+    return weights if weights is None or index is None else weights[index]
+
+
+def _check_numbers_fit(
+    given: TrainingTable, settings: FitSettings, classes: np.ndarray | None
+) -> None:
+    """Refuse what cannot fit in memory before a pass over a table of numbers; others are read."""
+    if columns_are_numbers(given.table, given.columns):
+        t = given.y.size // len(given.y) if classes is None or len(classes) == 2 else len(classes)
+        check_memory(settings, given.table.rows(given.columns), t)
+
+
+def _kept(keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None) -> Tensor | None:
+    """Return the numbers of the rows that count, increasing; None if all do."""
+    counts = keep
+    if weights is not None:
+        counts = weights > 0 if keep is None else keep & (weights > 0)
+    return None if counts is None or bool(counts.all()) else counts.nonzero()[:, 0]
+
+
+def _encoding(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    classes: np.ndarray | None,
+    index: Tensor | None,
+) -> FittedEncoding:
+    y = given.y
+    keep = np.ones(len(y), dtype=bool)
+    if index is not None:
+        keep = np.zeros(len(y), dtype=bool)
+        keep[index.numpy()] = True
+    if classes is not None:  # rows that do not count may have labels that are no class
+        y = np.where(keep, y, classes[0])
+    if rng.encoding is None:
+        raise ValueError("a table needs a generator for the folds of its encoding")
+    return Encoding.fit(
+        given.table,
+        given.columns,
+        _targets(y, classes, torch.float64),
+        rng=rng.encoding,
+        numbers="standard" if settings.standardize else "raw",
+        keep=keep,
+    )
+
+
+def _targets(y: np.ndarray, classes: np.ndarray | None, dtype: torch.dtype) -> Tensor:
+    return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
+
+
+def _rows(given: TrainingTable, found: FittedEncoding) -> RowSource:
+    if found.encoding.plain:
+        return given.table.rows(given.columns)
+    return found.training_rows(given.table)
+
+
+def _in_memory(rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
+    """Return rows, in memory if they are few, and the bytes that they take there."""
+    need = len(rows) * rows.shape[1] * rows.dtype.itemsize
+    if MEMORY_SHARE * need > (machine_memory() if limit is None else limit):
+        return rows, 0
+    out = torch.empty(rows.shape, dtype=rows.dtype)
+    for part, block in rows.blocks(max(1, (1 << 20) // rows.shape[1])):
+        out[part] = block
+    held = as_rows(out)
+    held.feature_names = rows.feature_names
+    return held, need

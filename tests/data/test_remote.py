@@ -1,0 +1,114 @@
+"""Tables on object stores: Parquet in pieces, other files copied, and what is not there."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from s3_server import Store, store
+
+from gramian.data import as_table, convert
+from gramian.data.tables import PiecesTable
+
+N = 30_000
+X = np.random.default_rng(0).normal(size=N)
+WHOLE = pa.table({"a": X, "b": np.arange(N), "place": ["Rome", "Oslo"] * (N // 2)})
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Path:
+    folder = tmp_path / "store" / "houses"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def s3(bucket: Path) -> Iterator[Store]:
+    with store(bucket.parent) as running:
+        yield running
+
+
+def read(table: object) -> pa.Table:
+    return pa.Table.from_batches(table.batches(table.names, 7000))  # type: ignore[attr-defined]
+
+
+def test_parquet_is_read_in_pieces(bucket: Path, s3: Store) -> None:
+    pq.write_table(WHOLE, bucket / "x.parquet", row_group_size=10_000, use_dictionary=["place"])
+    table = as_table(s3.uri("houses/x.parquet"))
+    assert isinstance(table, PiecesTable)
+    assert table.where == "s3://houses/x.parquet"
+    s3.asked.clear()
+    assert read(table).equals(WHOLE)
+    assert table.take(["b"], np.array([29_999, 5]))["b"].to_pylist() == [29_999, 5]
+    size = (bucket / "x.parquet").stat().st_size
+    assert all(f"bytes=0-{size - 1}" not in line for line in s3.asked)
+    assert sum(line.startswith("GET") for line in s3.asked) > 3
+
+
+def test_a_folder_with_partitions(bucket: Path, s3: Store) -> None:
+    for year in (2019, 2020):
+        (bucket / "set" / f"year={year}").mkdir(parents=True)
+        pq.write_table(WHOLE.slice(0, 4), bucket / "set" / f"year={year}" / "0.parquet")
+    (bucket / "set" / "_SUCCESS").write_text("")
+    table = as_table(s3.uri("houses/set"))
+    assert table.names == ("a", "b", "place", "year")
+    assert table.column("year").to_pylist() == [2019] * 4 + [2020] * 4
+
+
+def test_other_files_are_copied_once(
+    bucket: Path, s3: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (bucket / "x.csv").write_text("a;place\n1,5;Rome\n2,25;Oslo\n")
+    table = as_table(s3.uri("houses/x.csv"))
+    assert table.where == "s3://houses/x.csv"
+    for _ in range(2):
+        assert read(table).to_pydict() == {"a": [1.5, 2.25], "place": ["Rome", "Oslo"]}
+    assert sum(line.startswith("GET x.csv") for line in s3.asked) == 1
+    assert len(list((tmp_path / "temporary").iterdir())) == 1
+    del table
+    gc.collect()
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_a_copy_that_is_no_table_is_removed(
+    bucket: Path, s3: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (bucket / "x.csv").write_text("a,b\n1,2,3\n")
+    with pytest.raises(ValueError, match=r"x\.csv: row 2 .* has 3 fields"):
+        as_table(s3.uri("houses/x.csv"))
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_convert_from_a_store(bucket: Path, s3: Store, tmp_path: Path) -> None:
+    pq.write_table(WHOLE, bucket / "x.parquet")
+    assert convert(s3.uri("houses/x.parquet"), tmp_path / "x.feather") == N
+    assert read(as_table(tmp_path / "x.feather")).equals(WHOLE)
+
+
+def test_what_is_not_there(bucket: Path, s3: Store) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no file or folder s3://houses/none\.parquet$"):
+        as_table(s3.uri("houses/none.parquet"))
+    (bucket / "set").mkdir()
+    (bucket / "set" / "x.txt").write_text("a")
+    with pytest.raises(ValueError, match=r"folder s3://houses/set holds no \*\.parquet or \*\.pq"):
+        as_table(s3.uri("houses/set"))
+
+
+def test_an_address_of_an_unknown_kind() -> None:
+    with pytest.raises(ValueError, match=r"ftp://houses/x\.csv cannot be reached.*the address"):
+        as_table("ftp://reader:secret@houses/x.csv")
+
+
+def test_an_address_of_this_machine(tmp_path: Path) -> None:
+    pq.write_table(WHOLE, tmp_path / "x.parquet")
+    assert read(as_table(f"file://{tmp_path}/x.parquet")).equals(WHOLE)

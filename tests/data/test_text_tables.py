@@ -1,0 +1,237 @@
+"""Text tables: types that every value has, in bounded memory, from a file that goes with them."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gramian.data import Table, as_table
+from gramian.data.tables import MemoryTable, PiecesTable
+from gramian.data.text import MISSING, Inference
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of temporary files; texts of more than some kilobytes go there."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr("gramian.data.text.table.HELD_BYTES", 1 << 14)
+    monkeypatch.setattr("gramian.data.text.table._GUESS_BYTES", 1 << 12)
+    monkeypatch.setattr("gramian.data.text.strings.BLOCK_BYTES", 1 << 11)
+    return folder
+
+
+def written(folder: Path, content: str, encoding: str = "utf-8") -> Path:
+    (folder / "x.csv").write_text(content, encoding, newline="")
+    return folder / "x.csv"
+
+
+def read(table: Table) -> pa.Table:
+    return pa.Table.from_batches(table.batches(table.names, 999))
+
+
+def column(*texts: str) -> tuple[str, list]:
+    found = Inference(1, ";")
+    values = pa.array([text or None for text in texts], pa.string())
+    found.add([values])
+    (reading,) = found.readings()
+    return str(reading.type), reading.read(values).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "values"),
+    [
+        (("1", "-2", "007"), "int64", [1, -2, 7]),
+        (("1", "2.5"), "double", [1, 2.5]),
+        (("+1", ".5", "1e3"), "double", [1, 0.5, 1000]),
+        (("1", "2,5"), "double", [1, 2.5]),
+        (("1.234,5", "12"), "double", [1234.5, 12]),
+        (("1,234.5", "1,234,567"), "double", [1234.5, 1234567]),
+        (("1,23.5", "1"), "string", ["1,23.5", "1"]),
+        (("1.5", "2,5"), "string", ["1.5", "2,5"]),
+        (("1", "nan", ""), "int64", [1, None, None]),
+        (("inf", "1"), "double", [np.inf, 1]),
+        (("", "?", "NA"), "null", [None] * 3),
+        (("T", "f", "-"), "bool", [True, False, None]),
+        (("y", "No"), "string", ["y", "No"]),
+        (("true", "1"), "string", ["true", "1"]),
+        (("31.02.2020", "1.1.2020"), "string", ["31.02.2020", "1.1.2020"]),
+        (("2020-02-30",), "string", ["2020-02-30"]),
+        ((" a ", "", "NA"), "string", ["a", None, "NA"]),
+        (("12:30", "13:00"), "string", ["12:30", "13:00"]),
+    ],
+)
+def test_types_that_every_value_has(texts: tuple[str, ...], kind: str, values: list) -> None:
+    assert column(*texts) == (kind, values)
+
+
+@pytest.mark.parametrize("word", [word for word in MISSING if word])
+def test_words_for_missing_values(word: str) -> None:
+    assert column("1", word, f" {word} ") == ("int64", [1, None, None])
+    assert column("a", word) == ("string", ["a", word])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("2020-01-31", "date32[day]"),
+        ("2020-01-31 10:30", "timestamp[us]"),
+        ("2020-01-31T10:30:00.25", "timestamp[us]"),
+        ("2020-01-31T10:30:00Z", "timestamp[us, tz=UTC]"),
+        ("2020/01/31", "date32[day]"),
+        ("31.1.2020", "date32[day]"),
+        ("31.1.2020 10:30", "timestamp[us]"),
+        ("31/1/2020", "date32[day]"),
+        ("1/31/2020", "date32[day]"),
+        ("1/31/2020 10:30 PM", "timestamp[us]"),
+        ("1-31-2020 10:30:00", "timestamp[us]"),
+    ],
+)
+def test_days_and_times(text: str, kind: str) -> None:
+    found, values = column(text, "NA", text)
+    assert found == kind
+    assert values[1] is None
+    day = values[0].date() if "time" in kind else values[0]
+    assert day.isoformat() == "2020-01-31"
+    if "time" in kind:
+        assert (values[0].hour, values[0].minute) == (22 if "PM" in text else 10, 30)
+
+
+def test_the_mark_for_decimals_is_that_of_the_file(tmp_path: Path) -> None:
+    german = as_table(written(tmp_path, "a;b\n1,5;1.234\n2,5;5.678\n"))
+    assert read(german).to_pydict() == {"a": [1.5, 2.5], "b": [1234.0, 5678.0]}
+    english = as_table(written(tmp_path, 'a,b\n1.5,1.234\n2.5,"1,234"\n'))
+    assert read(english)["b"].to_pylist() == [1.234, 1234.0]
+    american = as_table(written(tmp_path, 'a,b\n1.5,"5,678"\n2.5,"1,234"\n'))
+    assert read(american)["b"].to_pylist() == [5678.0, 1234.0]
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [("7", "int64"), ("0.5", "double"), ("x", "string"), ("NA", "int64"), ("2020-01-01", "string")],
+)
+def test_a_long_text_is_read_from_a_temporary_file(
+    tmp_path: Path, temporary: Path, last: str, kind: str
+) -> None:
+    lines = [f"{i % 9},{'ab' * (i % 3)},{i / 8}" for i in range(5000)]
+    table = as_table(written(tmp_path, "\n".join(["n,t,x", *lines, f"{last},z,1"])))
+    assert isinstance(table, PiecesTable)
+    assert [str(t) for t in table.schema.types] == [kind, "string", "double"]
+    assert len(list(temporary.iterdir())) == 1
+    for _ in range(2):
+        found = read(table)
+        assert found["x"].to_pylist() == [*(np.arange(5000) / 8), 1.0]
+        assert found["n"].to_pylist()[:-1] == [
+            str(i % 9) if kind == "string" else i % 9 for i in range(5000)
+        ]
+    assert table.take(["x"], np.array([5000, 8]))["x"].to_pylist() == [1.0, 1.0]
+    del table
+    gc.collect()
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "values"),
+    [
+        ("1/2/2020", "1/31/2020", "date32[day]"),  # ambiguous until the last row
+        ("1.234", "12.5", "double"),
+        ("1,5", "x", "string"),
+    ],
+)
+def test_what_only_the_last_row_tells(
+    tmp_path: Path, temporary: Path, first: str, last: str, values: str
+) -> None:
+    content = "\n".join(["a;b", *[f"{first};1"] * 5000, f"{last};2"])
+    long = as_table(written(tmp_path, content))
+    assert isinstance(long, PiecesTable)
+    assert str(long.schema.field("a").type) == values
+
+
+def test_another_column_tells_the_mark_late(tmp_path: Path, temporary: Path) -> None:
+    content = "\n".join(["a;b", *["1.234;1"] * 5000, "1.234;2,5"])
+    assert as_table(written(tmp_path, content)).column("a").to_pylist() == [1234.0] * 5001
+
+
+def test_an_encoding_that_shows_late(tmp_path: Path, temporary: Path) -> None:
+    content = "\n".join(["a,b", *["x,1"] * 200_000, "é,2"])
+    table = as_table(written(tmp_path, content, "latin-1"))
+    assert table.column("a").to_pylist()[-2:] == ["x", "é"]
+    assert len(list(temporary.iterdir())) == 1
+
+
+@pytest.mark.parametrize("end", ["1,2,3", '"1,2', "1"])
+def test_a_text_that_is_damaged_late_leaves_no_file(
+    tmp_path: Path, temporary: Path, end: str
+) -> None:
+    content = "\n".join(["a,b", *["x,1"] * 50_000, end])
+    with pytest.raises(ValueError, match=r"x\.csv"):
+        as_table(written(tmp_path, content))
+    assert not list(temporary.iterdir())
+
+
+def test_a_full_disk_is_named(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gramian.data.ipc.IpcWriter.write", full)
+    with pytest.raises(OSError, match=r"could not rewrite .*x\.csv to .*No space.*set TMPDIR"):
+        as_table(written(tmp_path, "\n".join(["a", *["123456"] * 10_000])))
+    assert not list(temporary.iterdir())
+
+
+def test_a_short_text_is_held(tmp_path: Path) -> None:
+    assert isinstance(as_table(written(tmp_path, "a\n1\n")), MemoryTable)
+
+
+# In a process of its own: by how many MB the peak grows beyond that of the libraries.
+STREAM = """
+import sys
+from gramian.data import as_table
+
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1000
+
+small, large = sys.argv[1:]
+len(as_table(small))
+before = peak()
+table = as_table(large)
+rows = sum(batch.num_rows for batch in table.batches(table.names, 4096))
+assert rows == len(table)
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+@pytest.mark.parametrize("last", ["7", "late"])
+def test_memory_does_not_grow_with_the_text(tmp_path: Path, last: str) -> None:
+    rng = np.random.default_rng(0)
+    lines = [",".join(map(str, row)) for row in rng.normal(size=(5000, 12)).round(9)]
+    header = ",".join([*(f"x{j}" for j in range(12)), "n"])
+    block = "".join(f"{line},{i}\n" for i, line in enumerate(lines))
+    (tmp_path / "small.csv").write_text(f"{header}\n{block}")
+    with (tmp_path / "large.csv").open("w") as file:
+        file.write(f"{header}\n")
+        for _ in range(400_000_000 // len(block)):
+            file.write(block)
+        file.write(f"{lines[0]},{last}\n")
+    names = [str(tmp_path / f"{name}.csv") for name in ("small", "large")]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", STREAM, *names],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 180  # of 400; it takes about 120
