@@ -139,6 +139,31 @@ def test_huge_integers_that_doubles_do_not_tell_apart_are_left_out() -> None:
     assert said["x"] == "left out: one number in all training rows"
 
 
+@pytest.mark.parametrize("rows", [300, 30])
+def test_medians_and_quantiles_of_a_sample(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sample is drawn among the rows that count, and none of them twice."""
+    monkeypatch.setattr("gramian.data.encoding.fit.SAMPLE_ROWS", rows)
+    monkeypatch.setattr("gramian.data.encoding.fit.BATCH_NUMBERS", 64)
+    x = np.where(np.arange(1000) % 3 == 0, -1.0, np.arange(1000.0))
+    table = MemoryTable(pa.table({"x": x}))
+    keep = np.arange(1000) % 3 != 0
+    fit = Encoding.fit(table, None, None, rng=seeded(), keep=keep, numbers="quantile")
+    quantiles = fit.encoding.tensors()["0.quantiles"].numpy()
+    assert len(quantiles) == rows
+    assert set(quantiles.round(6)) <= set(x[keep])
+    assert (np.diff(quantiles) > 0).all()
+    assert np.median(quantiles) == pytest.approx(500, abs=200)
+
+
+def test_folds_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gramian.data.encoding.fit.EXACT_FOLDS", 100)
+    texts = [f"t{k % 30}" for k in range(1000)]
+    fit = fitted({"t": texts}, np.arange(1000.0), keep=np.arange(1000) > 0)
+    assert fit.folds is not None
+    assert fit.folds[0] == -1
+    assert (np.bincount(fit.folds[1:], minlength=5) > 150).all()
+
+
 # ---- other kinds --------------------------------------------------------------------------------
 
 
