@@ -25,6 +25,9 @@ GROUPS = {
         "settings": "lengthscale and penalty of three sets, on held-out rows (about an hour)",
         "regression": "test error and seconds on these, against scikit-learn (about an hour)",
     },
+    "tables": {
+        "categories": "encoded categories, one-hot and boosting on three sets (about 20 minutes)",
+    },
     "full": {
         "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
         "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",

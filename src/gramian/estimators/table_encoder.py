@@ -26,7 +26,7 @@ from ..data.encoding import (
     load_encoding,
     save_encoding,
 )
-from ..fitting.parameters import RandomState
+from ..fitting.parameters import Count, Number, RandomState
 from . import inputs
 
 
@@ -94,8 +94,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     numbers: Literal["standard", "quantile", "raw"] = "standard"
     _: KW_ONLY
-    max_levels: int = 20
-    smoothing: float = 20.0
+    max_levels: Count = 20
+    smoothing: Number = 20.0
     random_state: RandomState = None
 
     def __sklearn_tags__(self) -> Any:
@@ -221,7 +221,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         (rng,) = inputs.generators(self.random_state, 1)
         fitted = Encoding.fit(
             table, None, _targets(table, y), rng=rng, numbers=self.numbers,
-            max_levels=self.max_levels, smoothing=self.smoothing,
+            max_levels=self.max_levels, smoothing=float(self.smoothing),
         )  # fmt: skip
         self._keep(fitted.encoding, names)
         return table, fitted

@@ -11,7 +11,8 @@ in `observers` and one in `file`.
 """
 
 from .arrays import array_table
-from .encoding import Encoding, FittedEncoding
+from .encoding import Encoding
+from .fitted import FittedEncoding
 from .needed import columns_are_numbers, needs_encoding
 from .rows import EncodedRows
 from .saving import load_encoding, save_encoding

@@ -1,4 +1,4 @@
-"""Encoding: what becomes of each column of a table; and what training rows need beside it."""
+"""Encoding: what becomes of each column of a table."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..standardizer import Standardizer
 from ..tables.base import Table
 from .column import ColumnEncoding
 from .fit import Training, learn
+from .fitted import FittedEncoding
 from .folded_means import SMOOTHING
 from .kinds import WORDS, fits, kind_of
 from .left_out import LeftOut
@@ -206,7 +207,7 @@ class Encoding:
         return tensors(self)
 
     @classmethod
-    def from_parts(cls, fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Encoding:
+    def from_parts(cls, fields: Any, tensors: Mapping[str, Tensor]) -> Encoding:
         """Rebuild from what `to_dict` and `tensors` gave.
 
         Raises
@@ -217,39 +218,6 @@ class Encoding:
         from .file import from_parts
 
         return from_parts(fields, tensors)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedEncoding:
-    """An encoding, and what its training rows need so that none sees its own target.
-
-    Attributes
-    ----------
-    encoding : Encoding
-        All that predictions need.
-    folds : ndarray of int8 of shape (n,), or None
-        -1 for rows that did not count. None if no column is encoded by means.
-    without : mapping of str to ndarray of shape (L + 1, 5, t)
-        Means without each fold, by column.
-    """
-
-    encoding: Encoding
-    folds: np.ndarray | None
-    without: Mapping[str, np.ndarray]
-
-    def training_rows(self, table: Table) -> EncodedRows:
-        """Return the rows that were learned from; means do not contain a row's own fold.
-
-        Rows that did not count are encoded as new ones are.
-        """
-        from .rows import EncodedRows
-
-        if self.folds is not None and len(self.folds) != table.num_rows:
-            raise ValueError(
-                f"{table.where} has {table.num_rows:,} rows, but the encoding was learned from "
-                f"{len(self.folds):,}"
-            )
-        return EncodedRows(table, self.encoding, self.folds, self.without)
 
 
 def _is_plain(one: ColumnEncoding) -> bool:

@@ -42,7 +42,7 @@ def tensors(encoding: Encoding) -> dict[str, Tensor]:
     }
 
 
-def from_parts(fields: Mapping[str, Any], given: Mapping[str, Tensor]) -> Encoding:
+def from_parts(fields: Any, given: Mapping[str, Tensor]) -> Encoding:
     """Return the encoding; ValueError if its parts are damaged or do not fit together."""
     if not isinstance(fields, dict) or set(fields) != {"dtype", "columns"}:
         raise ValueError("an encoding must be an object of dtype and columns")

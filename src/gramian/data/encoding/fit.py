@@ -27,6 +27,9 @@ BATCH_NUMBERS = 1 << 20
 SAMPLE_ROWS = 100_000
 """Rows, at most, of which medians and quantiles are taken."""
 
+EXACT_FOLDS = 1_000_000
+"""Up to so many rows folds differ in size by one row at most."""
+
 SAMPLE_NUMBERS = 1 << 24
 """Numbers, at most, of a sample: 128 MiB."""
 
@@ -55,7 +58,7 @@ class Training:
     def of(
         cls, table: Table, targets: np.ndarray, keep: np.ndarray | None, rng: torch.Generator
     ) -> Training:
-        """Draw folds, of equal size but for one row.
+        """Draw folds.
 
         Raises
         ------
@@ -69,22 +72,25 @@ class Training:
                 f"{table.where} has {n:,} rows, but there are {len(targets):,} targets and "
                 f"{kept.size:,} marks of rows to keep"
             )
-        rows = np.flatnonzero(kept)
-        if len(rows) == 0:
+        count = int(kept.sum())
+        if count == 0:
             raise ValueError(f"{table.where} has no row to learn an encoding from")
         folds = np.full(n, -1, np.int8)
-        folds[rows] = (torch.randperm(len(rows), generator=rng) % FOLDS).numpy()
+        folds[kept] = _folds(count, rng)
         return cls(table, targets, kept, folds)
 
     def sample(self, rng: torch.Generator, columns: int) -> np.ndarray:
-        """Return numbers, increasing, of rows drawn at random from those that count."""
-        rows = np.flatnonzero(self.keep)
+        """Return numbers, increasing, of rows drawn at random among those that count."""
+        count = int(self.keep.sum())
         most = min(SAMPLE_ROWS, max(1, SAMPLE_NUMBERS // max(1, columns)))
-        if len(rows) <= most:
-            return rows
-        drawn = torch.randperm(len(rows), generator=rng)[:most].sort().values
-        chosen: np.ndarray = rows[drawn.numpy()]
-        return chosen
+        if count <= most:
+            return np.arange(count)
+        # a permutation of all rows would be as large as a column
+        few = count > 4 * most
+        some = torch.randint(count, (2 * most,), generator=rng).unique() if few else None
+        order = torch.randperm(count if some is None else len(some), generator=rng)[:most]
+        drawn: np.ndarray = (order if some is None else some[order]).sort().values.numpy()
+        return drawn
 
     def batches(self, names: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Seen]]:
         """Walk over the rows that count."""
@@ -98,6 +104,16 @@ class Training:
             if len(rows):
                 part = Part(self.table.where, rows)
                 yield batch, Seen(part, self.targets[rows], self.folds[rows])
+
+
+def _folds(count: int, rng: torch.Generator) -> np.ndarray:
+    """Return a fold for each row, in a byte; as many rows in each where that matters."""
+    if count > EXACT_FOLDS:
+        drawn = torch.randint(FOLDS, (count,), generator=rng, dtype=torch.int8)
+    else:
+        drawn = (torch.randperm(count, generator=rng) % FOLDS).to(torch.int8)
+    folds: np.ndarray = drawn.numpy()
+    return folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,12 +202,12 @@ def _watched(
             for values in one.see(column, seen):
                 matrix[:, start] = values
                 start += 1
-        n += len(matrix)
         if columns:
             moments.add_with_gaps(torch.from_numpy(matrix))
-            stop = int(np.searchsorted(drawn, seen.part.rows[-1], side="right"))
-            sample[taken:stop] = matrix[np.searchsorted(seen.part.rows, drawn[taken:stop])]
+            stop = int(np.searchsorted(drawn, n + len(matrix)))
+            sample[taken:stop] = matrix[drawn[taken:stop] - n]
             taken = stop
+        n += len(matrix)
     if columns == 0:
         return []
     known = summaries(moments, sample, n, eps)

@@ -35,7 +35,7 @@ class FoldedMeans:
         smoothing : float
         """
         totals = np.concatenate([sums.sum(axis=0), sums.sum(axis=(0, 1))[None]])  # (f + 1, t)
-        rows = np.append(counts.sum(axis=0), counts.sum())
+        rows = [*counts.sum(axis=0).tolist(), int(counts.sum())]
         level_rows = counts.sum(axis=1)
         level_sums = sums.sum(axis=1)
         overall = totals[-1] / rows[-1]

@@ -1,0 +1,1 @@
+"""Tables: what becomes of columns that hold no numbers."""

@@ -1,0 +1,173 @@
+"""What an encoding refuses, in training and of new tables: column, row and remedy are named."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from gramian.data import MemoryTable
+from gramian.data.encoding import Encoding, FittedEncoding
+
+
+def fitted(columns: dict[str, Any], targets: Any = None, **settings: Any) -> FittedEncoding:
+    rng = torch.Generator().manual_seed(0)
+    return Encoding.fit(MemoryTable(pa.table(columns), "t.csv"), None, targets, rng=rng, **settings)
+
+
+def encode(fit: FittedEncoding, columns: dict[str, Any]) -> None:
+    next(fit.encoding.rows(MemoryTable(pa.table(columns), "new.csv")).blocks(2))
+
+
+def remedy(name: str) -> str:
+    return rf".*; leave it out \(--drop {name}; in Python columns=\[\.\.\.\]\)$"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([[1], [2]]),
+        pa.array([{"a": 1}, {"a": 2}]),
+        pa.array([b"x", b"y"]),
+        pa.array([b"x", b"y"], pa.binary(1)),
+    ],
+    ids=["list", "struct", "binary", "fixed binary"],
+)
+def test_types_of_which_no_numbers_are_made(values: pa.Array) -> None:
+    with pytest.raises(TypeError, match=r"t\.csv has columns.*made: odd \(" + remedy("odd")):
+        fitted({"x": [1, 2], "odd": values})
+
+
+def test_identifiers() -> None:
+    ids = [f"id{k}" for k in range(30)]
+    with pytest.raises(
+        ValueError,
+        match="column 'id' has a different text" + remedy("id"),
+    ):
+        fitted({"x": list(range(31)), "id": [*ids, None]})
+    fitted({"x": list(range(20)), "id": ids[:20]})  # no more than get a column each
+    fitted({"x": list(range(60)), "id": ids * 2})
+
+
+def test_free_text() -> None:
+    texts = [f"a long remark about the house number {k % 33}" for k in range(40)]
+    with pytest.raises(ValueError, match="column 'why' has free text" + remedy("why")):
+        fitted({"why": texts})
+    fitted({"why": [text[-8:] for text in texts]})
+
+
+def test_too_many_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gramian.data.encoding.tally.MOST_LEVELS", 50)
+    with pytest.raises(ValueError, match="column 'id' has too many texts" + remedy("id")):
+        fitted({"id": [f"id{k}" for k in range(60)] * 3})
+    monkeypatch.undo()
+    monkeypatch.setattr("gramian.data.encoding.tally.MOST_BYTES", 100)
+    with pytest.raises(ValueError, match="column 'id' has too many texts"):
+        fitted({"id": [f"id{k}" for k in range(60)] * 3})
+
+
+@pytest.mark.parametrize("bad", [math.inf, -math.inf])
+def test_infinite_numbers(bad: float) -> None:
+    with pytest.raises(ValueError, match=r"t\.csv: column 'x' is infinite in row 2; only finite"):
+        fitted({"x": [1.0, math.nan, bad, 2.0]})
+    with pytest.raises(ValueError, match=r"new\.csv: column 'x' is infinite in row 1; "):
+        encode(fitted({"x": [1.0, 2.0]}), {"x": [1.0, bad]})
+
+
+def test_numbers_whose_squares_overflow() -> None:
+    with pytest.raises(ValueError, match="column 'x' has numbers so large"):
+        fitted({"x": [1e300, -1e300, 0.0]})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([1.0, 2.0], [1.0, None]),
+        ([1.0, 2.0], [1.0, math.nan]),
+        ([True, False], [True, None]),
+        (pa.array([1, 2], pa.timestamp("s")), pa.array([1, None], pa.timestamp("s"))),
+        ([1.0, 2.0], pa.nulls(2)),
+        ([True, False], pa.nulls(2)),
+        (pa.array([1, 2], pa.timestamp("s")), pa.nulls(2)),
+        (pa.DictionaryArray.from_arrays([0, 1], ["a", "b"], ordered=True), ["a", None]),
+    ],
+)
+def test_gaps_where_training_had_none(before: Any, after: Any) -> None:
+    fit = fitted({"x": before})
+    row = 0 if isinstance(after, pa.NullArray) else 1
+    with pytest.raises(ValueError, match=f"new.csv: column 'x' is missing in row {row}; it had no"):
+        encode(fit, {"x": after})
+
+
+def test_an_error_names_the_row_of_the_table() -> None:
+    fit = fitted({"x": [1.0, 2.0]})
+    table = MemoryTable(pa.table({"x": [1.0, 2.0, 3.0, None]}))
+    with pytest.raises(ValueError, match="in row 3;"):
+        list(fit.encoding.rows(table).blocks(2))
+    with pytest.raises(ValueError, match="in row 3;"):
+        fit.encoding.rows(table).take(torch.tensor([0, 3]))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ([1, 2], ["1", "2"], "holds string, but numbers were there"),
+        (["a", "b"], [1, 2], "holds int64, but text or categories were there"),
+        ([True, False], [0, 1], "holds int64, but booleans were there"),
+        ([1, 2], [True, False], "holds bool, but numbers were there"),
+        (pa.array([1, 2], pa.date32()), ["2020-01-01"] * 2, "holds string, but dates"),
+        (pa.array([1, 2], pa.time32("s")), [1, 2], "holds int64, but times of day"),
+        ([1, 2], [[1], [2]], "holds list"),
+    ],
+)
+def test_columns_of_another_kind(before: Any, after: Any, sentence: str) -> None:
+    with pytest.raises(TypeError, match=f"new.csv: column 'x' {sentence}"):
+        encode(fitted({"x": before}), {"x": after})
+
+
+def test_columns_that_are_not_there() -> None:
+    fit = fitted({"price": [1, 2], "town": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"new\.csv has no column town; it has prices, price$"):
+        encode(fit, {"prices": [1, 2], "price": [1, 2]})
+    table = MemoryTable(pa.table({"x": [1, 2]}), "t")
+    with pytest.raises(ValueError, match=r"t has no column q; it has x"):
+        Encoding.fit(table, ["q"], None, rng=torch.Generator())
+
+
+def test_dates_too_far_away() -> None:
+    far = pa.array([0, None, 2**62], pa.timestamp("s"))
+    with pytest.raises(ValueError, match="'d' is more than 290,000 years from 1970 in row 2"):
+        fitted({"d": far})
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"numbers": "normal"}, "numbers must be one of standard, quantile, raw, not 'normal'"),
+        ({"max_levels": 0}, "max_levels must be a whole number of at least 1"),
+        ({"smoothing": -1.0}, "smoothing must be a finite number that is not negative, not -1"),
+        ({"smoothing": math.nan}, "smoothing must be a finite number"),
+        ({"keep": np.ones(3, bool)}, "has 2 rows, but there are 2 targets and 3 marks of rows"),
+        ({"keep": np.zeros(2, bool)}, "has no row to learn an encoding from"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_settings(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        fitted({"x": [1, 2]}, np.array([0.0, 1.0]), **settings)
+
+
+def test_targets_of_another_length() -> None:
+    with pytest.raises(ValueError, match="has 2 rows, but there are 3 targets"):
+        fitted({"x": [1, 2]}, np.arange(3.0))
+
+
+def test_training_rows_of_another_table() -> None:
+    texts = [f"t{k % 30}" for k in range(90)]
+    fit = fitted({"t": texts}, np.arange(90.0))
+    with pytest.raises(ValueError, match=r"has 3 rows, but the encoding was learned from 90"):
+        fit.training_rows(MemoryTable(pa.table({"t": texts[:3]})))
