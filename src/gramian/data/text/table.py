@@ -73,10 +73,11 @@ class _Text:
     def table(self) -> Table:
         """Read it into memory, or into a temporary file if there is much of it."""
         held: list[pa.RecordBatch] = []
+        bytes_held = 0
         long = self.path.stat().st_size > HELD_BYTES  # and longer still, if it is compressed
         for batch in strings(self.path, self.dialect):
             held.append(batch)
-            bytes_held = sum(part.nbytes for part in held)
+            bytes_held += batch.nbytes
             if bytes_held > HELD_BYTES or (long and bytes_held > _GUESS_BYTES):
                 break
         else:
@@ -84,6 +85,8 @@ class _Text:
         return self._stored(held)
 
     def _held(self, held: list[pa.RecordBatch]) -> Table:
+        # a wide table has few rows in a batch, and each look at a column has its price
+        held = pa.Table.from_batches(held).combine_chunks().to_batches() if held else held
         inference = self._inference(held)
         if sum(batch.num_rows for batch in held) == 0:
             raise ValueError(f"{self.where} has 0 rows: nothing stands below its header line")
