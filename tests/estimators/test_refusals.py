@@ -181,9 +181,10 @@ class TestRows:
             estimator().fit(as_input(X), target(estimator)[:-1])
 
     def test_text(self, estimator):
-        frame = pd.DataFrame({"a": ["x", "y"] * 20, "b": Y})
+        frame = pd.DataFrame({"a": ["x", "y"] * 20, "b": X[:, 0]})
         with pytest.raises(ValueError, match="could not convert string to float"):
-            estimator().fit(frame, target(estimator))
+            estimator().fit(frame.to_numpy(), target(estimator))
+        assert estimator().fit(frame, target(estimator)).model_.encoding is not None
 
     def test_a_missing_file(self, estimator, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"nothing\.npy"):

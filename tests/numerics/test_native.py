@@ -247,13 +247,17 @@ def test_what_has_no_compiled_tiles_is_refused_or_computed_with_another_engine(
 
 def test_a_model_of_dense_rows_predicts_sparse_ones():
     X = np.random.default_rng(0).standard_normal((60, 3))
-    est = KernelRidge(landmarks=20, random_state=0).fit(X, X[:, 0])
+    settings = {"landmarks": 20, "standardize": False, "random_state": 0}
+    est = KernelRidge(**settings).fit(X, X[:, 0])
     expected = est.predict(X)
     np.testing.assert_allclose(est.predict(scipy.sparse.csr_array(X)), expected, atol=1e-9)
-    asked = KernelRidge(landmarks=20, random_state=0, engine=NativeEngine()).fit(X, X[:, 0])
+    asked = KernelRidge(**settings, engine=NativeEngine()).fit(X, X[:, 0])
     assert asked.engine_ == est.engine_ == NativeEngine()
     with pytest.raises(ValueError, match="engine=NativeEngine has no tiles for sparse rows"):
         asked.predict(scipy.sparse.csr_array(X))
+    centered = est.set_params(standardize=True).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"sparse rows cannot be centered.*pass dense rows"):
+        centered.predict(scipy.sparse.csr_array(X))
 
 
 def test_a_kernel_of_another_package_is_not_taken_for_one_of_ours():

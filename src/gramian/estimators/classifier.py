@@ -51,12 +51,12 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
 
     Parameters
     ----------
-    kernel, lengthscale, penalty, landmarks, cv, solver, max_iter, tol, engine, memory_limit
+    kernel, lengthscale, penalty, landmarks, standardize, cv, solver, max_iter, tol, engine
         As in `KernelRidge`. With ``penalty="auto"`` held-out rows have the same share of each
         class, to one row, and penalties are compared by the share of rows in a wrong class, and
         where that is the same by the squared error of the codes.
-    callbacks, warm_start, centers_file, random_state
-        As in `KernelRidge`. A `Validate` callback takes labels.
+    memory_limit, callbacks, warm_start, centers_file, random_state
+        As in `KernelRidge`; codes of classes are not standardised. A `Validate` callback takes labels.
     early_stopping, validation_fraction, patience, time_limit
         As in `KernelRidge`. The rows held out have the same share of each class, to one row.
         Iterations are compared by the share of rows in a wrong class, and where that is the same by

@@ -28,19 +28,28 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
     lengthscale : float, sequence of d floats, or "median", default="median"
-        In the units of the features; one for all, or one each. ``"median"``: the median distance
-        within 1,000 random rows. The Gaussian kernel's ``gamma`` in scikit-learn is
+        In the units of the features, which are standardised unless told otherwise; one for all, or
+        one each. ``"median"``: the median distance within 1,000 random rows. The Gaussian kernel's ``gamma`` in scikit-learn is
         ``1 / (2 * lengthscale**2)``.
     penalty : float or "auto", default=1e-6
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
-        are stopped early, like ``"eigenpro2"``. ``"auto"``: chosen with
-        the landmarks from the path of penalties of `BlessR` or `Bless`, see the notes.
-    landmarks : None, int, "auto", array of shape (m, d), path or Selector, default=None
+        are stopped early, like ``"eigenpro2"``. ``"auto"``: chosen with the landmarks from the path
+        of penalties of `BlessR` or `Bless`, see the notes.
+    landmarks : None, int, "auto", array of shape (m, d), path or Selector, default="auto"
         The centers. None: all rows. A number: so many random distinct rows. The name of a
         selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
-        ``"auto"``: as many, chosen by the accelerated recursion of `RecursiveRLS`, or at random
-        where rows can only be read in order. More than there are rows: a warning, then all. A path:
-        the points in a ``.npy`` or Parquet file.
+        ``"auto"``: all rows up to 10,000, if the solver takes them. Beyond, and for solvers that
+        need landmarks, ``sqrt(n) * log(n)``, chosen by the accelerated recursion of
+        `RecursiveRLS`, or at random where rows can only be read in order; with ``penalty="auto"``
+        by `BlessR`. More than there are rows: a warning, then all. Points, or the path of a table
+        of them, are in the units of X.
+    standardize : bool, default=True
+        Whether features are given mean 0 and deviation 1 first, by the rows of the fit and their
+        weights. Not those of sparse rows. The model keeps the map: predictions take rows as X has
+        them.
+    standardize_target : bool or None, default=None
+        Whether numeric targets are, too; None: as the features. A target that does not vary is
+        predicted exactly. With both False the function is that of scikit-learn's `KernelRidge`.
     cv : None, int, splitter or iterable of pairs, default=None
         For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
         out to compare penalties. A number: so many shuffled folds, each held out once. A splitter
@@ -66,10 +75,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     warm_start : bool, default=False
         Whether `fit` starts from the landmarks and coefficients of the last fit.
     centers_file : str, Path or None, default=None
-        A ``.npy`` file for the landmarks, which are then mapped from there, and stay there. None:
-        they are in memory; or, if they take more than the memory for blocks (half of what is left
-        beside factors, at most 1 GiB), in a temporary file that goes with the model, in the folder
-        that ``TMPDIR`` names.
+        A ``.npy`` file for the landmarks, standardised if features are, which are then mapped from
+        there, and stay there. None: they are in memory; or, if they take more than the memory for
+        blocks (half of what is left beside factors, at most 1 GiB), in a temporary file that goes
+        with the model, in the folder that ``TMPDIR`` names.
     early_stopping : bool, default=False
         Whether rows are held out to stop when the error on them no longer falls; see the notes.
     validation_fraction : float, default=0.1
@@ -125,7 +134,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
 
     Notes
     -----
-    Targets are neither centered nor scaled, as in scikit-learn.
+    Errors of a path and on held-out rows are in units of the targets; of several standardised
+    targets, those of a path are shares of their variances.
 
     ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: it passes through a
     decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are
