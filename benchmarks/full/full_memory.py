@@ -62,6 +62,7 @@ def askotch(n: int, minutes: tuple[float, ...]) -> list[Row]:
     reset_peak()
     look = Clocked(X_test, y_test, float(y.mean()), minutes)
     KernelRidge(
+        standardize=False,
         lengthscale=3.0, penalty=1e-7, solver=ASkotch(), memory_limit=LIMIT, tol=1e-12,
         max_iter=10**6, callbacks=[look],
     ).fit(X, y - y.mean())  # fmt: skip

@@ -217,7 +217,9 @@ def fitted(
     engine: Engine, X: Tensor, y: Tensor, n: int, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], Tensor]:
     """Fit the first n rows; return what that took, and predictions for the others."""
-    model = KernelRidge(engine=engine, lengthscale=math.sqrt(X.shape[1]), tol=0.0, random_state=0)
+    model = KernelRidge(
+        engine=engine, lengthscale=math.sqrt(X.shape[1]), tol=0.0, random_state=0, standardize=False
+    )
     model.set_params(**{"penalty": 0.0, **settings})
     reset_peak()
     on_card = getattr(engine, "device", "cpu") != "cpu"

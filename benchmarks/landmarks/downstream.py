@@ -63,6 +63,7 @@ rows. One thread. CPU: seconds of all that is named, reading not included.
 def accuracy(split: Split, name: str, p: int, bandwidth: float, seed: int) -> Row:
     timed = Timed(CENTERS[name](p), p)
     est = KernelRidgeClassifier(
+        standardize=False,
         kernel="laplacian",
         lengthscale=bandwidth,
         penalty=1e-8,

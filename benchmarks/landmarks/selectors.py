@@ -100,6 +100,7 @@ class Contest:
         timed = Timed(selector, m)
         kind = KernelRidgeClassifier if self.classes else KernelRidge
         est = kind(
+            standardize=False,
             lengthscale=self.lengthscale,
             penalty=self.penalty,
             landmarks=timed,

@@ -111,6 +111,7 @@ def limited(path: Path, solver: Any, rows: int, p: int) -> Row:
     torch.set_num_threads(1)
     split, before = sets.load(path), bytes_before_work()
     est = KernelRidge(
+        standardize=False,
         lengthscale=2.68, penalty=1e-7, landmarks=p, solver=solver, max_iter=1, tol=1e-9,
         memory_limit=MEMORY, random_state=0,
     )  # fmt: skip

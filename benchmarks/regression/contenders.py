@@ -49,6 +49,7 @@ def gramian(task: Task) -> dict[str, Any]:
     torch.set_num_threads(task.threads)
     split, before = task.split(), bytes_before_work()
     est = KernelRidge(
+        standardize=False,
         lengthscale=task.lengthscale,
         penalty=task.penalty,
         landmarks=task.m,

@@ -148,6 +148,7 @@ def equal(work: Path, n: int, limit: str, kind: str) -> dict[str, Any]:
     model = KernelModel.load(out)
     X, y = in_memory(data, model)
     est = KernelRidge(
+        standardize=False,
         lengthscale=float(FIT["--lengthscale"]),
         penalty=float(FIT["--penalty"]),
         landmarks=int(FIT["--landmarks"]),

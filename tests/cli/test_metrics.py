@@ -69,7 +69,9 @@ def test_classes_that_the_training_had_not_are_wrong_and_said():
 
 def test_one_class_only_has_no_auc_and_is_said():
     given = answers([True, True], [[1], [-1]], (False, True))
-    assert np.isnan(metrics.measured(given, False)["auc"])
+    found = metrics.measured(given, False)
+    assert np.isnan(found["auc"])
+    assert found["balanced_accuracy"] == 0.5  # of the class that is there
     assert metrics.remarks(given) == ["all rows have the class True: auc is undefined"]
 
 

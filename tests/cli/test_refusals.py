@@ -36,6 +36,7 @@ OPTIONS = {
     "--penalty -1": "--penalty must be finite and at least 0, not -1",
     "--penalty nan": "--penalty must be finite and at least 0, not nan",
     "--penalty much": "--penalty is a number or auto, not much",
+    "--penalty auto --landmarks 9": "auto chooses from the path of .*give --landmarks bless_r, ",
     "--penalty auto --landmarks rpcholesky:9": "--landmarks rpcholesky:9 has none; give --land",
     "--penalty auto --landmarks bless:9 --solver direct": "along its path with --solver falkon",
     "--lengthscale 0": "--lengthscale must be positive and finite, not 0",
@@ -73,9 +74,9 @@ OPTIONS = {
     "--features a,b,a": "the column a is named twice in a,b,a",
     "--features ,": "(no columns to learn from|found 0 columns in --features)",
     "--features a,y": "column y cannot be a feature and the target at once",
-    "--features a --drop b": "--features and --drop are two ways to say the same",
+    "--features a --ignore b": "--features and --drop are two ways to say the same",
     "--drop a,b,c": "no columns to learn from beside the target y",
-    "--drop z": "has no column z",
+    "--ignore z": "has no column z",
     "--history h.txt": "--history h.txt must end in .json or .csv",
     "--task guess": "'guess' is not one of",
     "--kernel poly": "unknown --kernel 'poly'; known: .*; did you mean polynomial?",
@@ -174,8 +175,8 @@ def test_a_file_that_is_not_there(refused, tmp_path):
 def test_a_copy_of_the_target(refused, save, tmp_path, report, more):
     copied = save(copy=pq.read_table(save())["y"])
     said = refused(*more, data=copied)
-    assert_says(said, "train.parquet: column 'copy' equals the target .*leave it out with --drop$")
-    ignoring = ("--target", "y", "--drop", "copy", "--out", tmp_path / "y.model")
+    assert_says(said, "column 'copy' equals the target in every row.*leave it out with --drop$")
+    ignoring = ("--target", "y", "--ignore", "copy", "--out", tmp_path / "y.model")
     assert report("fit", copied, *ignoring)["features"] == 3
 
 
@@ -189,10 +190,17 @@ def test_an_identifier_is_no_feature(refused, save):
     assert said.endswith("leave it out with --drop city\n")
 
 
+def test_a_feature_that_is_no_number(refused, save):
+    said = refused(data=save(city=[[1.0, 2.0]] * 61))
+    assert "city (list" in said
+    assert "--drop city" in said
+
+
 @pytest.mark.parametrize("more", [(), ("--no-standardize",), ("--validation", 0.3)])
-def test_infinite_values_are_named(refused, save, more):
+@pytest.mark.parametrize("value", [-np.inf, np.inf])
+def test_missing_and_infinite_values_are_named(refused, save, more, value):
     b = np.ones(61)
-    b[47] = np.inf
+    b[47] = value
     said = refused(*more, data=save(b=b))
     assert "column 'b'" in said
     assert "row 47" in said
@@ -200,7 +208,8 @@ def test_infinite_values_are_named(refused, save, more):
 
 def test_missing_values_in_another_file(refused, train, save):
     said = refused("--validation", save("valid.parquet", n=9, b=np.full(9, np.nan)), data=train)
-    assert_says(said, r"the held-out rows of .*valid\.parquet contain.* 9 NaN")
+    assert "the held-out rows of" in said
+    assert "valid.parquet contains 9 NaN" in said
     assert "column 'b'" in said
 
 

@@ -1,4 +1,4 @@
-"""The same table gives the same model, to the last bit, however it is stored and whoever fits it."""
+"""The same table gives the same model, to the last bit, however it is stored and who fits it."""
 
 from __future__ import annotations
 

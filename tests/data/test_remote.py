@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from s3_server import Store, store
 
+from gramian.cli import main
 from gramian.data import as_table, convert
 from gramian.data.tables import PiecesTable
 
@@ -112,3 +113,17 @@ def test_an_address_of_an_unknown_kind() -> None:
 def test_an_address_of_this_machine(tmp_path: Path) -> None:
     pq.write_table(WHOLE, tmp_path / "x.parquet")
     assert read(as_table(f"file://{tmp_path}/x.parquet")).equals(WHOLE)
+
+
+def test_the_command_line_takes_addresses(
+    bucket: Path, s3: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It makes a path of each, which loses a slash."""
+    pq.write_table(WHOLE.slice(0, 200), bucket / "x.parquet")
+    data, model, out = s3.uri("houses/x.parquet"), tmp_path / "b.model", tmp_path / "p.csv"
+    fit = ["fit", data, "--target", "b", "--landmarks", "20", "--out", str(model)]
+    predict = ["predict", str(model), data, "--keep", "place", "--out", str(out)]
+    for command in (fit, predict, ["convert", data, str(tmp_path / "x.tsv")]):
+        assert main(command) == 0, capsys.readouterr().err
+    assert as_table(out).column("place").to_pylist() == ["Rome", "Oslo"] * 100
+    assert len(as_table(tmp_path / "x.tsv")) == 200

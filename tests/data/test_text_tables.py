@@ -167,6 +167,19 @@ def test_an_encoding_that_shows_late(tmp_path: Path, temporary: Path) -> None:
     assert len(list(temporary.iterdir())) == 1
 
 
+def test_utf_16_that_is_cut_off(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b\n" + "1,ü\n" * 50, "utf-16")
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(ValueError, match=r"x\.csv begins as UTF-16 and has bytes that are not"):
+        as_table(path)
+
+
+def test_a_row_longer_than_what_is_parsed_at_a_time(tmp_path: Path, temporary: Path) -> None:
+    rows = [f"{i},{'ab' * (9000 if i == 70 else 3)}" for i in range(100)]
+    table = as_table(written(tmp_path, "\n".join(["n,text", *rows])))
+    assert [len(text) for text in table.column("text").to_pylist()[69:72]] == [6, 18_000, 6]
+
+
 @pytest.mark.parametrize("end", ["1,2,3", '"1,2', "1"])
 def test_a_text_that_is_damaged_late_leaves_no_file(
     tmp_path: Path, temporary: Path, end: str

@@ -16,8 +16,8 @@ tensor([20., 25.], dtype=torch.float64)
 tensor([[8., 9.],
         [0., 1.]], dtype=torch.float64)
 
-`as_rows` is the only entrance of numbers. It takes NumPy arrays of any layout, torch tensors, frames
-and tables, SciPy sparse matrices (which stay sparse), and paths of the `formats` that there
+`as_rows` is the only entrance of numbers. It takes NumPy arrays of any layout, torch tensors,
+frames and tables, SciPy sparse matrices (which stay sparse), and paths of the `formats` that there
 are: a ``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back in
 every pass (`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. What
 cannot be a matrix of numbers is refused here, in words, and nowhere else.

@@ -53,8 +53,7 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     if dtype not in FLOATS:
         raise ValueError(f"dtype is one of {', '.join(FLOATS)}, not {dtype!r}")
     found = format_to_write(target)
-    remote = is_uri(source)
-    if target.is_dir() or (not remote and Path(source).resolve() == target.resolve()):
+    if target.is_dir() or (not is_uri(source) and Path(source).resolve() == target.resolve()):
         raise ValueError(f"the target {target} must be a file other than the source")
     table = as_table(source)
     write_atomically(target, lambda part: _write(table, found, part, dtype))

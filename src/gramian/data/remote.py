@@ -17,11 +17,22 @@ from .formats import Parquet, format_of
 from .tables.base import Table
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_CLEANED = re.compile(r"(s3|gs|gcs|abfss?|hdfs):/(?=[^/])")
+
+
+def address_of(x: str | Path) -> str | None:
+    """Return an address with a scheme, such as ``s3://``; None of a path of this machine.
+
+    A `Path` of an address, as the command line makes it, has lost a slash: it gets it back.
+    """
+    if isinstance(x, Path):
+        return _CLEANED.sub(r"\1://", str(x)) if _CLEANED.match(str(x)) else None
+    return x if _URI.match(x) else None
 
 
 def is_uri(x: str | Path) -> bool:
-    """Return whether a text is an address with a scheme, such as ``s3://``, and no path."""
-    return isinstance(x, str) and _URI.match(x) is not None
+    """Return whether something is an address with a scheme; see `address_of`."""
+    return address_of(x) is not None
 
 
 @dataclass(frozen=True)

@@ -71,10 +71,11 @@ def as_table(x: Any, where: str | None = None) -> Table:
 
 def _file_table(x: str | Path, where: str | None) -> Table:
     from ..formats import format_of
-    from ..remote import is_uri, remote_table
+    from ..remote import address_of, remote_table
 
-    if is_uri(x):
-        return remote_table(str(x), where)
+    address = address_of(x)
+    if address is not None:
+        return remote_table(address, where)
     path = Path(x)
     return format_of(path).table(path, str(x) if where is None else where)
 

@@ -37,6 +37,8 @@ class Dialect:
         Length of the header line.
     blank_lines : int
         Before it.
+    long_rows : bool
+        Whether rows are longer than what is usually parsed at a time.
     """
 
     encoding: str
@@ -45,6 +47,7 @@ class Dialect:
     names: tuple[str, ...]
     header_bytes: int
     blank_lines: int = 0
+    long_rows: bool = False
 
 
 def sniff(path: Path) -> Dialect:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,27 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .dialect import Dialect
+from .encodings import NEXT
 
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at a time, more if the header line is long: Arrow reads 32 blocks ahead."""
 
 
-class NotOfThisEncodingError(ValueError):
-    """Raised where bytes are not of the encoding that the beginning of the file has."""
+_LONG_ROWS = 64  # times as much, where a row is longer than that
+
+
+class NotOfThisDialectError(ValueError):
+    """Raised where a file goes on in another way than it began.
+
+    Parameters
+    ----------
+    dialect : Dialect
+        With which to try again.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__("not of this dialect")
+        self.dialect = dialect
 
 
 def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
@@ -35,7 +50,8 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
 
     Raises
     ------
-    NotOfThisEncodingError
+    NotOfThisDialectError
+        If bytes are not of the encoding, or a row is longer than what is parsed at a time.
     ValueError
         If a row has another number of fields than the header: it is named.
     """
@@ -49,7 +65,7 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
 
     read = pc.ReadOptions(
         use_threads=False,
-        block_size=max(BLOCK_BYTES, 32 * dialect.header_bytes),
+        block_size=_block_bytes(dialect),
         column_names=names,
         skip_rows=dialect.blank_lines,
         skip_rows_after_names=1,
@@ -72,19 +88,35 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
+def _block_bytes(dialect: Dialect) -> int:
+    usual = max(BLOCK_BYTES, 4 * dialect.header_bytes)
+    return _LONG_ROWS * usual if dialect.long_rows else usual
+
+
+def _recoded(dialect: Dialect) -> Dialect:
+    return replace(dialect, encoding=NEXT[dialect.encoding])
+
+
 @contextmanager
 def _explained(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[None]:
     """Explain what Arrow reports about a text that is no table."""
     try:
         yield
     except UnicodeDecodeError as error:
-        raise NotOfThisEncodingError(f"{path} is not in {dialect.encoding}") from error
+        if dialect.encoding not in NEXT:
+            raise ValueError(
+                f"{path} begins as {dialect.encoding.upper()} and has bytes that are not: it is "
+                "cut off or damaged; write it again"
+            ) from error
+        raise NotOfThisDialectError(_recoded(dialect)) from error
     except (pa.ArrowInvalid, OSError) as error:
         if uneven:
             raise _uneven(path, dialect, uneven[0]) from error
         said = str(error).splitlines()[0]
         if "UTF8" in said:
-            raise NotOfThisEncodingError(f"{path} is not in UTF-8") from error
+            raise NotOfThisDialectError(_recoded(dialect)) from error
+        if "straddl" in said and not dialect.long_rows:
+            raise NotOfThisDialectError(replace(dialect, long_rows=True)) from error
         raise ValueError(
             f"{path} cannot be read as a table of text: it is cut off or damaged, or a quote does "
             f"not end; write it again (Arrow says: {said})"

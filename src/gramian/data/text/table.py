@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,10 +18,9 @@ from ..tables.base import Table
 from ..tables.memory import MemoryTable
 from ..tables.pieces import PiecesTable
 from .dialect import Dialect, sniff
-from .encodings import NEXT
 from .infer import Inference
 from .readings import NOTHING, Reading
-from .strings import NotOfThisEncodingError, strings
+from .strings import NotOfThisDialectError, strings
 
 HELD_BYTES = 1 << 26
 """Text up to which a table is held in memory."""
@@ -59,8 +58,8 @@ def text_table(path: Path, where: str | None = None) -> Table:
     while True:
         try:
             return _Text(path, dialect, str(path) if where is None else where).table()
-        except NotOfThisEncodingError:
-            dialect = replace(dialect, encoding=NEXT[dialect.encoding])
+        except NotOfThisDialectError as error:
+            dialect = error.dialect
 
 
 @dataclass(frozen=True)
@@ -74,10 +73,11 @@ class _Text:
     def table(self) -> Table:
         """Read it into memory, or into a temporary file if there is much of it."""
         held: list[pa.RecordBatch] = []
+        bytes_held = 0
         long = self.path.stat().st_size > HELD_BYTES  # and longer still, if it is compressed
         for batch in strings(self.path, self.dialect):
             held.append(batch)
-            bytes_held = sum(part.nbytes for part in held)
+            bytes_held += batch.nbytes
             if bytes_held > HELD_BYTES or (long and bytes_held > _GUESS_BYTES):
                 break
         else:
@@ -85,6 +85,8 @@ class _Text:
         return self._stored(held)
 
     def _held(self, held: list[pa.RecordBatch]) -> Table:
+        # a wide table has few rows in a batch, and each look at a column has its price
+        held = pa.Table.from_batches(held).combine_chunks().to_batches() if held else held
         inference = self._inference(held)
         if sum(batch.num_rows for batch in held) == 0:
             raise ValueError(f"{self.where} has 0 rows: nothing stands below its header line")

@@ -1,0 +1,54 @@
+"""Awkward tables: each is fitted and predicted, or refused in one line that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from awkward import TABLES, original
+
+from gramian import KernelRidge, load
+from gramian.data import as_table
+
+SECONDS = ("100,000 columns", "latin-1 late", "late decimal", "late text")
+
+UNUSABLE = {
+    "one row": "has no column to learn from: income (left out: one number in all training rows)",
+    "one column": "has no column target",
+    "quoted newlines": "column 'place' has a different text in every row",
+    "days in either order": "column 'sold' has a different text in every row",
+    "days with two-digit years": "column 'sold' has a different text in every row",
+}
+"""Tables that are read, and what a fit says of them: days that may be two are texts."""
+
+
+def marked(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.slow) if name in SECONDS else name
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in TABLES])
+def test_it_is_fitted_and_predicted_or_refused(gramian: Any, tmp_path: Path, name: str) -> None:
+    given = TABLES[name]
+    path = given.write(tmp_path, original(3000 if "levels" in name else 120))
+    model, out = tmp_path / "a.model", tmp_path / "predictions.csv"
+    done = gramian("fit", path, "--target", "target", "--landmarks", 50, "--out", model)
+    refusal = given.refused or UNUSABLE.get(name, "")
+    if refusal:
+        assert done.code == 2, done.err
+        (line,) = done.err.splitlines()
+        assert path.name in line
+        assert given.refused or refusal in line
+        assert not model.exists()
+        return
+    assert done.code == 0, done.err
+    assert gramian("predict", model, path, "--out", out).code == 0
+    found = as_table(out).column("prediction").to_numpy()
+    table = as_table(path)
+    assert len(found) == len(table)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(load(model).predict(path), found, rtol=1e-9)
+    if len(table) > 1 and name not in SECONDS:
+        in_python = KernelRidge(landmarks=50, random_state=0).fit(path, "target").predict(path)
+        np.testing.assert_allclose(in_python, found, rtol=1e-6)
