@@ -63,7 +63,7 @@ class TestKernelParameters:
             KernelRidge("gaussian").set_params(kernel__lengthscale=2.0)
 
     def test_a_wrong_name_is_refused_as_by_scikit_learn(self):
-        with pytest.raises(ValueError, match="no parameter 'penalti'; did you mean penalty?"):
+        with pytest.raises(ValueError, match=r"no parameter 'penalti'; did you mean penalty\?"):
             KernelRidge(self.kernel).set_params(penalti=1.0)
 
 

@@ -56,7 +56,8 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         class, to one row, and penalties are compared by the share of rows in a wrong class, and
         where that is the same by the squared error of the codes.
     memory_limit, callbacks, warm_start, centers_file, random_state
-        As in `KernelRidge`; codes of classes are not standardised. A `Validate` callback takes labels.
+        As in `KernelRidge`; codes of classes are not standardised. A `Validate` callback takes
+        labels.
     early_stopping, validation_fraction, patience, time_limit
         As in `KernelRidge`. The rows held out have the same share of each class, to one row.
         Iterations are compared by the share of rows in a wrong class, and where that is the same by

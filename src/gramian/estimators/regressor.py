@@ -29,8 +29,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
     lengthscale : float, sequence of d floats, or "median", default="median"
         In the units of the features, which are standardised unless told otherwise; one for all, or
-        one each. ``"median"``: the median distance within 1,000 random rows. The Gaussian kernel's ``gamma`` in scikit-learn is
-        ``1 / (2 * lengthscale**2)``.
+        one each. ``"median"``: the median distance within 1,000 random rows. The Gaussian kernel's
+        ``gamma`` in scikit-learn is ``1 / (2 * lengthscale**2)``.
     penalty : float or "auto", default=1e-6
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
         are stopped early, like ``"eigenpro2"``. ``"auto"``: chosen with the landmarks from the path
