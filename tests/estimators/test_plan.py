@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -273,3 +274,22 @@ class TestMemoryLimit:
         assert est.set_params(memory_limit="100MB").check_memory(Unread(X)) is None
         with pytest.raises(ValueError, match="PCG solves FullProblem"):
             est.set_params(solver="pcg").check_memory(Unread(X))
+
+
+class TestTables:
+    FRAME = pd.DataFrame(
+        {"town": ["a", "b", "c", "d"] * 30, "x": X[:120, 0], "y": np.arange(120.0), "z": 1.0}
+    )
+
+    def test_columns_are_counted_as_they_are_encoded(self):
+        est = KernelRidge(landmarks=20)
+        named = est.plan(self.FRAME, "y")
+        fitted = est.fit(self.FRAME, "y").model_
+        assert fitted.centers.shape[1] == 5  # four levels and a number; z does not vary
+        assert named.memory_bytes == est.plan(np.zeros((120, 5))).memory_bytes
+        assert est.plan(self.FRAME.drop(columns="y")).memory_bytes == named.memory_bytes
+
+    def test_classes_are_counted(self):
+        est = KernelRidgeClassifier(landmarks=20)
+        plan, other = est.plan(self.FRAME, "town"), est.plan(np.zeros((120, 3)), targets=4)
+        assert plan.memory_bytes == other.memory_bytes

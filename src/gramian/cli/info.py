@@ -57,7 +57,7 @@ def _about_model(path: Path) -> Report:
         "feature_names": model.feature_names,
         "outputs": model.coef.shape[1],
         "classes": model.classes,
-        "standardized": model.standardizer is not None,
+        "standardized": None if model.encoding else model.standardizer is not None,
         "columns": None if model.encoding is None else model.encoding.describe(),
         "trained": about,
     }

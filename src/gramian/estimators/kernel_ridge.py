@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -39,8 +40,8 @@ from ..fitting.parameters import (
     SolverLike,
 )
 from ..model import KernelModel
-from . import inputs
-from .arguments import RowsLike, TargetsLike
+from . import inputs, tables
+from .arguments import Columns, RowsLike, TargetsLike
 from .rows_estimator import Estimator, RowsEstimator, as_numpy, squeezed
 
 
@@ -72,14 +73,23 @@ class KernelRidgeBase(RowsEstimator):
 
     # --- planning ------------------------------------------------------------------------------
 
-    def plan(self, X: RowsLike, *, targets: int = 1) -> Plan:
+    def plan(
+        self,
+        X: RowsLike,
+        y: TargetsLike | None = None,
+        *,
+        columns: Columns = None,
+        targets: int = 1,
+    ) -> Plan:
         """Say what a fit will need, before anything is computed.
 
         Parameters
         ----------
-        X : as in `fit`
+        X, y, columns : as in `fit`
+            A table is read once, to know how many features its columns become. Without y, all
+            columns are features.
         targets : int, default=1
-            Number of targets: outputs of a regression, classes of a classifier beyond two.
+            Number of targets without y: outputs of a regression, classes beyond two.
 
         Returns
         -------
@@ -100,7 +110,10 @@ class KernelRidgeBase(RowsEstimator):
 
         Takes about half a second, to measure the speed of this machine; some more on a device.
         """
-        return fitting.plan(self._settings(), as_rows(X), as_count(targets, "targets"))
+        settings, rows, t = tables.sized(
+            self._settings(), X, y, columns, as_count(targets, "targets"), is_classifier(self)
+        )
+        return fitting.plan(settings, rows, t)
 
     def check_memory(self, X: RowsLike, *, targets: int = 1) -> None:
         """Refuse what does not fit in ``memory_limit``, without reading or measuring anything.

@@ -9,7 +9,16 @@ import numpy as np
 from sklearn.utils import check_array
 
 from .._checks import listed
-from ..data import TrainingTable, as_table, is_table, needs_encoding, target_column
+from ..data import (
+    RowSource,
+    TrainingTable,
+    as_rows,
+    as_table,
+    is_table,
+    needs_encoding,
+    target_column,
+)
+from ..fitting import FitSettings, Generators, table_data
 from ..fitting.targets import as_labels
 from ..model import KernelModel
 from .arguments import Columns, RowsLike, TargetsLike
@@ -85,3 +94,31 @@ def with_truth(model: KernelModel, X: Any, y: Any) -> tuple[Any, Any]:
         raise TypeError(f"the target is a column, but {type(X).__name__} has no columns with names")
     table = as_table(X)
     return table, target_column(table, names)
+
+
+def sized(
+    settings: FitSettings, X: Any, y: Any, columns: Columns, targets: int, labels: bool
+) -> tuple[FitSettings, RowSource, int]:
+    """Return settings, rows and number of targets of a fit, for a plan of it.
+
+    Parameters
+    ----------
+    settings : FitSettings
+    X, y, columns : as in `KernelRidge.fit`
+    targets : int
+        Where there is no y.
+    labels : bool
+        Whether y holds labels.
+    """
+    if y is None and columns is None and not (is_table(X) and needs_encoding(X)):
+        return settings, as_rows(X), targets
+    if y is None:
+        table = as_table(X)
+        chosen = table.names if columns is None else tuple(columns)
+        given = TrainingTable(table, chosen, None, np.zeros((len(table), targets)))
+    else:
+        given = TrainingTable.open(X, y, columns)
+    classes = np.unique(given.y) if labels and y is not None else None
+    rng = Generators.seeded(np.random.RandomState(0))
+    data, left = table_data(given, settings, rng, classes=classes)
+    return left, data.rows, data.targets.shape[1]
