@@ -65,7 +65,7 @@ def table_data(
         Held in memory if that takes no more than an eighth of it, and else read in each pass: what
         a small table is stored in then makes no difference to the fit.
     settings : FitSettings
-        With what is held taken off the memory limit.
+        With what is held, and the targets as they were read and scaled, taken off the memory limit.
 
     Notes
     -----
@@ -104,6 +104,7 @@ def table_data(
         )
     if settings.limit is None:
         return data, settings
+    taken += given.y.nbytes + targets.nbytes + 2 * len(given.y)  # the last: folds, and who counts
     return data, replace(settings, memory_limit=max(1, settings.limit - taken))
 
 
