@@ -11,9 +11,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..base import RowSource, check_index, check_size
+from ..prefetch import prefetch
 from ..tables.base import Table
 from .column import Part
 from .encoding import Encoding
+
+ENCODED_NUMBERS = 1 << 18
+"""Values that are encoded at a time, all columns together: 2 MB of float64."""
 
 
 class EncodedRows(RowSource):
@@ -47,25 +51,41 @@ class EncodedRows(RowSource):
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
-        start = 0
-        for batch in self._table.batches(self._encoding.names, size):
-            stop = start + batch.num_rows
-            yield slice(start, stop), self._encoded(batch, np.arange(start, stop))
-            start = stop
+        blocks = self._blocks(size)
+        return blocks if self.random_access or size >= len(self) else prefetch(blocks)
+
+    def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """Encode a little at a time, so that what lies between table and block stays in cache."""
+        n, width = self.shape
+        start, stop = 0, 0  # of the block that is being filled, up to `stop`
+        out = torch.empty((min(size, n), width), dtype=self.dtype)
+        few = max(1, min(size, ENCODED_NUMBERS // max(1, len(self._encoding.names))))
+        for batch in self._table.batches(self._encoding.names, few):
+            while batch.num_rows:
+                part = batch.slice(0, start + len(out) - stop)
+                rows = np.arange(stop, stop + part.num_rows)
+                self._encode(part, rows, out[stop - start :][: len(rows)])
+                batch, stop = batch.slice(len(rows)), stop + len(rows)
+                if stop == start + len(out):
+                    yield slice(start, stop), out
+                    start = stop
+                    if stop < n:
+                        out = torch.empty((min(size, n - stop), width), dtype=self.dtype)
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         rows = index.cpu().numpy()
-        return self._encoded(self._table.take(self._encoding.names, rows), rows)
+        out = torch.empty((len(rows), self.shape[1]), dtype=self.dtype)
+        self._encode(self._table.take(self._encoding.names, rows), rows, out)
+        return out
 
-    def _encoded(self, batch: pa.RecordBatch, rows: np.ndarray) -> Tensor:
+    def _encode(self, batch: pa.RecordBatch, rows: np.ndarray, out: Tensor) -> None:
+        """Write the features of some rows."""
         folds = None if self._folds is None else self._folds[rows]
         part = Part(self._table.where, rows, folds, self._without)
-        out = torch.empty((batch.num_rows, self.shape[1]), dtype=self.dtype)
         matrix, start = out.numpy(), 0
         for one, column in zip(self._encoding.used, batch.columns, strict=True):
             features = one.encode(column, part)
             matrix[:, start : start + features.shape[1]] = features
             start += features.shape[1]
-        return out
