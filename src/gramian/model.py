@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ._checks import as_bytes, listed
 from ._model_file import ENCODING, center_tensors, check_parts, read_model, write_model
-from .data import Encoding, RowSource, Standardizer, as_rows, as_table, is_table
+from .data import Encoding, RowSource, Standardizer, as_rows, as_table, check_finite, is_table
 from .kernels import Kernel
 from .operators import Engine, KernelOperator
 
@@ -165,7 +165,10 @@ class KernelModel:
             return self.encoding.rows(as_table(X))
         if self.feature_names is None or not is_table(X):
             return as_rows(X)
-        return as_table(X).rows(self.feature_names)
+        table = as_table(X)
+        rows = table.rows(self.feature_names)
+        check_finite(rows, table.where)
+        return rows
 
     def prepared(self, rows: RowSource) -> RowSource:
         """Check rows against this model and standardise them if it does."""

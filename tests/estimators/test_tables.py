@@ -12,10 +12,12 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from gramian import KernelRidge, KernelRidgeClassifier, TableEncoder, load
+from gramian.callbacks import Validate
 
 RNG = np.random.default_rng(0)
 N = 160
@@ -182,3 +184,124 @@ class TestClasses:
         assert est.score(frame) == KernelRidgeClassifier(penalty=1e-3, random_state=0).fit(
             frame.drop("town"), FRAME["town"]
         ).score(FRAME, FRAME["town"])
+
+
+NUMBERS = pd.DataFrame({"a": 100 * FRAME["size"] + 50, "b": RNG.standard_normal(N)})
+NUMBERS["y"] = np.sin(NUMBERS["a"] / 1e4) + NUMBERS["b"]
+
+
+class TestGoingOn:
+    @pytest.mark.parametrize(
+        "second",
+        [
+            NUMBERS.assign(a=NUMBERS["a"].where(NUMBERS.index != 3)),  # encoded, of other width
+            NUMBERS[["b", "a", "y"]],
+            NUMBERS.assign(b=NUMBERS["b"] > 0),
+        ],
+        ids=["gap", "swapped", "boolean"],
+    )
+    def test_a_warm_start_needs_the_same_features(self, second: pd.DataFrame) -> None:
+        cold = regressor(landmarks=60).fit(second, "y").score(second)
+        warm = regressor(landmarks=60, warm_start=True).fit(NUMBERS, "y").fit(second, "y")
+        assert warm.score(second) == pytest.approx(cold, abs=1e-6)
+
+    def test_a_warm_start_with_the_same_encoding(self) -> None:
+        est = regressor(landmarks=60, warm_start=True, tol=1e-8).fit(FRAME, "price")
+        est.fit(FRAME, "price")
+        assert est.n_iter_ <= 2
+
+    def test_parts_of_tables_are_refused(self) -> None:
+        est = regressor(solver="eigenpro3", landmarks=20)
+        for given in ((FRAME, "price"), (FRAME.drop(columns="price"), FRAME["price"])):
+            with pytest.raises(ValueError, match="partial_fit takes numbers without gaps"):
+                est.partial_fit(*given)
+        est.fit(FRAME, "price")
+        before = est.predict(FRAME)
+        with pytest.raises(ValueError, match="the encoding of a table needs all rows"):
+            est.partial_fit(FRAME[["size"]], FRAME["price"])
+        np.testing.assert_array_equal(est.predict(FRAME), before)
+        named = regressor(solver="eigenpro3", landmarks=20).fit(NUMBERS, "y")
+        named.partial_fit(NUMBERS[["a", "b"]], NUMBERS["y"])
+        assert named.model_.target == ("y",)
+
+    def test_a_model_that_was_loaded(self, tmp_path: Path) -> None:
+        regressor(landmarks=20).fit(NUMBERS, "y").save(tmp_path / "model")
+        est = load(tmp_path / "model").set_params(solver="eigenpro3", landmarks=5)
+        with pytest.raises(ValueError, match="a model that was loaded predicts"):
+            est.partial_fit(NUMBERS[["a", "b"]], NUMBERS["y"])
+        with pytest.raises(ValueError, match="the model is of a regression"):
+            KernelRidgeClassifier().with_model(est.model_)
+
+
+class TestHeldOutTables:
+    def test_columns_are_taken_by_name(self) -> None:
+        orders = (NUMBERS[["a", "b"]], NUMBERS[["b", "a"]], NUMBERS)
+        errors = [
+            regressor(landmarks=20, callbacks=[Validate(held, NUMBERS["y"].to_numpy())])
+            .fit(NUMBERS, "y")
+            .history_[-1]["valid_rmse"]
+            for held in orders
+        ]
+        assert errors[0] == errors[1] == errors[2] < 0.2
+
+    def test_as_many_targets_as_the_fit(self) -> None:
+        both = NUMBERS.assign(z=3 * NUMBERS["y"])
+        est = regressor(landmarks=20, callbacks=[Validate(both, both["y"].to_numpy())])
+        with pytest.raises(ValueError, match="Validate has 160 rows with 2 targets each"):
+            est.fit(both, ("y", "z"))
+
+    @pytest.mark.parametrize("row", [0, 3, 80])
+    def test_a_gap_may_be_held_out(self, row: int) -> None:
+        holed = NUMBERS.assign(a=NUMBERS["a"].where(NUMBERS.index != row))
+        est = regressor(early_stopping=True, validation_fraction=0.5, solver="falkon", landmarks=20)
+        assert est.fit(holed, "y").model_.encoding.feature_names == ("a", "a missing", "b")
+        assert est.validation_error_ < 1
+
+
+class TestOtherInput:
+    def test_landmarks_of_an_encoded_table_are_a_table(self) -> None:
+        frame = FRAME.assign(street="Weg")
+        points = frame[:30]
+        est = regressor(landmarks=points).fit(frame, "price")
+        assert est.score(frame) > 0.8
+        with pytest.raises(TypeError, match="give landmarks as a table with the same columns"):
+            regressor(landmarks=np.zeros((5, 4))).fit(frame, "price")
+
+    def test_what_cannot_be_predicted_is_refused(self) -> None:
+        est = regressor().fit(NUMBERS, "y")
+        for bad in (np.nan, np.inf):
+            with pytest.raises(ValueError, match=r"the first is .* in row 3, column 'a'"):
+                est.predict(NUMBERS.assign(a=NUMBERS["a"].where(NUMBERS.index != 3, bad)))
+
+    def test_labels_in_a_column(self) -> None:
+        labels = (FRAME["price"] > 300).to_numpy().astype(int)
+        est = KernelRidgeClassifier(random_state=0)
+        flat = est.fit(FRAME.drop(columns="price"), labels).predict(FRAME)
+        with pytest.warns(DataConversionWarning):
+            column = est.fit(FRAME.drop(columns="price"), labels[:, None]).predict(FRAME)
+        np.testing.assert_array_equal(flat, column)
+
+    def test_a_matrix_by_numbers(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "m.npy", NUMBERS.to_numpy())
+        est = regressor().fit(tmp_path / "m.npy", "2")
+        assert est.score(tmp_path / "m.npy") > 0.9
+        with pytest.warns(UserWarning, match="does not have valid feature names"):
+            assert est.predict(NUMBERS[["a", "b"]].to_numpy()).shape == (N,)
+
+    def test_polars_with_values_beside(self) -> None:
+        frame = pl.from_pandas(GAPS[["size"]])
+        est = regressor().fit(frame, FRAME["price"])
+        assert est.model_.encoding is not None
+        reader = pl.from_pandas(FRAME.drop(columns="price")).to_arrow().to_reader()
+        assert regressor().fit(reader, FRAME["price"]).score(FRAME, "price") > 0.9
+
+    def test_plans_take_what_fits_take(self) -> None:
+        est, X = KernelRidgeClassifier(), NUMBERS[["a", "b"]]
+        labels = ["u", "v"] * (N // 2)
+        memory = est.plan(X).memory_bytes
+        assert est.plan(X.to_numpy(), labels).memory_bytes == memory
+        assert est.plan(X, labels).memory_bytes == memory
+
+    def test_one_name_is_no_list_of_names(self) -> None:
+        with pytest.raises(TypeError, match="columns must be a list of names"):
+            regressor().fit(NUMBERS, "y", columns="a")

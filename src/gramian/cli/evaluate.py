@@ -30,7 +30,8 @@ def evaluate(
     task = metrics.CLASSIFICATION_TASK if classification else metrics.REGRESSION_TASK
     if metric is not None:
         metrics.check(metric, task)
-    name = target or loaded.info.get("target")
+    known = None if loaded.target is None else loaded.target[0]
+    name = target or known or loaded.info.get("target")
     if name is None:
         raise ValueError(f"{model} does not say what it predicts: give --target")
     table = as_table(data)

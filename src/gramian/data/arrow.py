@@ -65,7 +65,7 @@ class Columns:
         if bad:
             raise TypeError(
                 f"{where} has columns that are not numbers: {listed(bad)}; "
-                "leave them out (columns=[...], on the command line --ignore), or encode them as "
+                "leave them out (columns=[...], on the command line --drop), or encode them as "
                 "numbers first"
             )
         dtype = common_float(f for f in floats if f is not None)

@@ -139,7 +139,7 @@ class CopyCheck:
         raise ValueError(
             f"{what} contains the target: {name} equals it in every row, so that a model would "
             "learn to copy it; leave that column out (columns=[...] of gramian.data.as_rows, on "
-            "the command line --ignore); an array without names is taken as it is"
+            "the command line --drop); an array without names is taken as it is"
         )
 
 

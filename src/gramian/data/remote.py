@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-import weakref
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,6 +14,7 @@ import pyarrow.fs
 
 from .formats import Parquet, format_of
 from .tables.base import Table
+from .temporary import remove_with
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _CLEANED = re.compile(r"(s3|gs|gcs|abfss?|hdfs):/(?=[^/])")
@@ -91,16 +91,17 @@ def remote_table(uri: str, where: str | None = None) -> Table:
     Parquet, a file or a folder, is read through the network in each pass. Another file is copied
     into a temporary one that is removed with the table.
     """
-    shown = re.sub(r"//[^/@]*@", "//", uri).partition("?")[0]
+    shown = re.sub(r"//[^@]*@", "//", uri).partition("?")[0]
     where = shown if where is None else where
     try:
         system, place = pyarrow.fs.FileSystem.from_uri(uri)
         kind = system.get_file_info(place).type
     except (pa.ArrowInvalid, OSError) as error:
+        said = str(error).splitlines()[0].replace(uri, shown)  # without what is secret in it
         raise ValueError(
-            f"{shown} cannot be reached: {str(error).splitlines()[0]}; check the address, and "
-            "credentials and region as the store's own tools use them"
-        ) from error
+            f"{shown} cannot be reached: {said}; check the address, and credentials and region as "
+            "the store's own tools use them"
+        ) from None
     if kind == pyarrow.fs.FileType.NotFound:
         raise FileNotFoundError(f"there is no file or folder {shown}")
     start = RemotePath(system, place, shown)
@@ -130,5 +131,5 @@ def _copied(file: RemotePath, where: str) -> Table:
     except BaseException:
         shutil.rmtree(folder)
         raise
-    weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
+    remove_with(table, folder)
     return table

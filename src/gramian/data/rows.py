@@ -19,6 +19,7 @@ from .formats import format_of
 from .frame import frame_rows, is_frame
 from .parts import Select, column_numbers
 from .sparse import SparseRows
+from .tables import Table
 
 
 def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
@@ -56,6 +57,8 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
     """
     if isinstance(columns, str):
         columns = [columns]
+    if isinstance(x, Table):
+        return x.rows(x.names if columns is None else [str(c) for c in columns])
     if isinstance(x, str | Path):
         return _file_rows(Path(x), columns)
     if is_frame(x):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import torch
@@ -132,6 +132,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
             if self._by_name:
                 table = tables.opened(self, X, y, columns)
                 labels = _column(table.y)
+                table = replace(table, y=labels)
                 weights, classes = self._weights_and_classes(labels, sample_weight)
                 data, settings = table_data(
                     table,

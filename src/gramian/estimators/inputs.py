@@ -12,7 +12,16 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
 from .._checks import listed
-from ..data import RowSource, Standardized, as_rows, check_copies, check_finite, is_table
+from ..data import (
+    RowSource,
+    Standardized,
+    Table,
+    as_rows,
+    as_table,
+    check_copies,
+    check_finite,
+    is_table,
+)
 from ..fitting.parameters import RandomState
 from .arguments import RowsLike, Weights
 
@@ -20,7 +29,7 @@ from .arguments import RowsLike, Weights
 def is_source(X: object) -> bool:
     """Return whether X goes straight to `as_rows`, past scikit-learn's validation."""
     arrow = type(X).__module__.partition(".")[0] == "pyarrow"
-    return arrow or isinstance(X, str | Path | RowSource | Tensor)
+    return arrow or isinstance(X, str | Path | RowSource | Table | Tensor)
 
 
 def rows(X: RowsLike) -> RowSource:
@@ -100,7 +109,13 @@ def _source(estimator: Any, X: RowsLike, targets: np.ndarray | None = None) -> R
 def new_rows(estimator: Any, X: RowsLike) -> RowSource:
     """Return rows to predict, with the features of training."""
     if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
-        rows: RowSource = estimator.model_.rows(X)
+        model, given = estimator.model_, as_table(X) if is_table(X) else X
+        rows: RowSource
+        if isinstance(given, Table) and model.encoding is None and model.feature_names is None:
+            rows = given.rows(estimator.feature_names_in_.tolist())  # a matrix, by numbers
+            check_finite(rows)
+        else:
+            rows = model.rows(given)
         return rows
     if not is_source(X):
         X = validate_data(estimator, X, dtype="numeric", accept_sparse="csr", reset=False)

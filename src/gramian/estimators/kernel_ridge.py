@@ -175,8 +175,19 @@ class KernelRidgeBase(RowsEstimator):
         Returns
         -------
         KernelRidge or KernelRidgeClassifier
-            Itself.
+            Itself: it predicts, scores and saves. `partial_fit` does not go on from it.
+
+        Raises
+        ------
+        ValueError
+            If it is of the other kind.
         """
+        if (model.classes is None) is is_classifier(self):
+            kinds = ("a regression", "classes")
+            held, wanted = kinds if model.classes is None else kinds[::-1]
+            raise ValueError(f"the model is of {held}, and {type(self).__name__} predicts {wanted}")
+        for name in [name for name in vars(self) if name.endswith("_") or name == "_fitted"]:
+            delattr(self, name)
         names = model.feature_names if model.encoding is None else model.encoding.names
         self.model_, self.dual_coef_ = model, squeezed(model.coef)
         self.kernel_ = model.kernel
@@ -219,6 +230,7 @@ class KernelRidgeBase(RowsEstimator):
 
     def _more_rows(self, X: RowsLike, y: TargetsLike) -> tuple[RowSource, Any]:
         """Return rows and targets of a call of partial_fit: the features are those of the first."""
+        tables.refuse_in_parts(self, X, y)
         if not hasattr(self, "_fitted"):
             return inputs.training_rows(self, X, y)
         rows = inputs.new_rows(self, X)

@@ -134,6 +134,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
 
     Notes
     -----
+    The encoding of a table looks at all rows that count once, whatever their weights: weights go
+    into the fit, and into the standardisation of tables of numbers. Along a path of penalties
+    means of the target in the levels of a category come from other rows, not from other folds:
+    with columns of many levels, and ``cv`` of groups or times, use `TableEncoder` in a pipeline.
+
     Errors of a path and on held-out rows are in units of the targets; of several standardised
     targets, those of a path are shares of their variances.
 
@@ -181,7 +186,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         y : str, tuple of str, or array-like of shape (n,) or (n, t)
             The name of a column of X, names of t columns, or values.
         sample_weight : array-like of shape (n,), optional
-            A weight that is a whole number is a repeated row.
+            A weight that is a whole number is a repeated row; but see the notes on tables.
         columns : sequence of str, optional
             Columns of a table to learn from; all but the target by default.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from sklearn.utils import check_array
 from .._checks import listed
 from ..data import (
     RowSource,
+    Table,
     TrainingTable,
     as_rows,
     as_table,
@@ -30,12 +32,14 @@ def is_by_name(X: object, y: object, columns: object) -> bool:
     That is so if the target or the columns are named, and for a table with anything but numbers.
     Frames of numbers with values of y beside them follow scikit-learn's rules instead.
     """
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a list of names, as [{columns!r}], not a text")
     if columns is None and not _are_names(y):
-        return is_table(X) and needs_encoding(X)
+        return is_table(X) and (isinstance(X, Table) or needs_encoding(X))
     if not is_table(X):
         raise TypeError(
             f"columns are named, but an object of type {type(X).__name__} has none; give a path or "
-            "a table, or the values of y"
+            "a table, or the values of y as a list or an array"
         )
     return True
 
@@ -44,6 +48,19 @@ def _are_names(y: object) -> bool:
     return isinstance(y, str) or (
         isinstance(y, tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
     )
+
+
+def refuse_in_parts(estimator: Any, X: Any, y: Any) -> None:
+    """Refuse what `partial_fit` cannot go on with: tables by name, and models that were loaded."""
+    model = getattr(estimator, "model_", None)
+    if model is not None and not hasattr(estimator, "_fitted"):
+        raise ValueError("a model that was loaded predicts, and cannot be gone on with: fit anew")
+    encoded = model is not None and model.encoding is not None
+    if encoded or _are_names(y) or (is_table(X) and needs_encoding(X)):
+        raise ValueError(
+            "partial_fit takes numbers without gaps, and the values of y beside them: the encoding "
+            "of a table needs all rows; use fit, or transform parts with a fitted TableEncoder"
+        )
 
 
 def opened(
@@ -58,6 +75,8 @@ def opened(
         raise ValueError("requires y to be passed, but the target y is None")
     if not _are_names(y):
         y = as_labels(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
+        if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.flat):
+            y = y.astype(float)
     found = TrainingTable.open(X, cast("Any", y), columns, leave_out)
     estimator.n_features_in_ = len(found.columns)
     estimator.feature_names_in_ = np.asarray(found.columns, dtype=object)
@@ -110,15 +129,27 @@ def sized(
     labels : bool
         Whether y holds labels.
     """
-    if y is None and columns is None and not (is_table(X) and needs_encoding(X)):
-        return settings, as_rows(X), targets
+    if y is None:
+        named = columns is not None or (is_table(X) and needs_encoding(X))
+    else:
+        named = is_by_name(X, y, columns)
+    if not named:
+        return settings, as_rows(X), targets if y is None else _count(np.asarray(y), labels)
     if y is None:
         table = as_table(X)
         chosen = table.names if columns is None else tuple(columns)
         given = TrainingTable(table, chosen, None, np.zeros((len(table), targets)))
     else:
-        given = TrainingTable.open(X, y, columns)
+        given = TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
     classes = np.unique(given.y) if labels and y is not None else None
     rng = Generators.seeded(np.random.RandomState(0))
     data, left = table_data(given, settings, rng, classes=classes)
     return left, data.rows, data.targets.shape[1]
+
+
+def _count(y: np.ndarray, labels: bool) -> int:
+    """Return the number of targets that values of y are."""
+    if labels:
+        k = len(np.unique(y))
+        return k if k > 2 else 1
+    return y.size // max(1, len(y))

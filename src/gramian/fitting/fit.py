@@ -8,6 +8,8 @@ import numbers
 import time
 from typing import Any
 
+import torch
+
 from ..callbacks import Checkpoint, announce, stages
 from ..landmarks import Selector
 from ..model import KernelModel
@@ -68,7 +70,7 @@ def fit(
     settings = looking_at(settings, parts.held_out, solver, n)
     warm = before is not None and _starts_warm(asked, data, before)
     scaling = Scaling.of(settings, data, before.model if before and warm else None)
-    settings = scaling.settings(settings, data.rows)
+    settings = scaling.settings(settings, data)
     data = scaling.apply(data)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
@@ -141,10 +143,28 @@ def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> b
     """Return whether a fit starts from an earlier one: from its landmarks and coefficients."""
     return (
         bool(settings.warm_start)
-        and before.model.centers.shape[1] == data.rows.shape[1]
+        and _same_features(before.model, data)
         and _same_choice(settings.landmarks, before.settings.landmarks)
         and settings.standardize == before.settings.standardize
         and settings.scales_targets == before.settings.scales_targets
+    )
+
+
+def _same_features(model: KernelModel, data: TrainingData) -> bool:
+    """Return whether centers of a model are rows of the same features: the same columns, too."""
+    a, b = model.encoding, data.encoding
+    if a is None or b is None:
+        encoded = a is b
+    else:
+        tensors = b.tensors()
+        encoded = a.to_dict() == b.to_dict() and all(
+            torch.equal(tensor, tensors[name]) for name, tensor in a.tensors().items()
+        )
+    return (
+        encoded
+        and model.centers.shape[1] == data.rows.shape[1]
+        and model.centers.sparse == data.rows.sparse
+        and model.feature_names == data.feature_names
     )
 
 

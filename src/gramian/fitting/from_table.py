@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +17,13 @@ from ..data import (
     Subset,
     TrainingTable,
     as_rows,
+    as_table,
     check_finite,
     check_magnitude,
     columns_are_numbers,
+    is_table,
 )
+from . import resolve
 from .data import HeldOut, TrainingData
 from .divide import drawn, in_memory_if_few
 from .generators import Generators
@@ -65,7 +69,8 @@ def table_data(
         Held in memory if that takes no more than an eighth of it, and else read in each pass: what
         a small table is stored in then makes no difference to the fit.
     settings : FitSettings
-        With what is held, and the targets as they were read and scaled, taken off the memory limit.
+        With landmarks that were given as a table encoded, and with what is held, and the targets
+        as they were read and scaled, taken off the memory limit.
 
     Notes
     -----
@@ -102,6 +107,7 @@ def table_data(
         data = replace(
             data, held_out=HeldOut(held, _encoded(given, data, weights, others, classes))
         )
+    settings = _encoded_landmarks(settings, data.encoding)
     if settings.limit is None:
         return data, settings
     taken += given.y.nbytes + targets.nbytes + 2 * len(given.y)  # the last: folds, and who counts
@@ -141,6 +147,19 @@ def _encoded(
     check_finite(rows, f"the held-out rows of {given.table.where}")
     targets = _targets(given.y[index.numpy()], classes, rows.dtype)
     return TrainingData(rows, targets, _at(weights, index), like.classes, like.feature_names)
+
+
+def _encoded_landmarks(settings: FitSettings, encoding: Encoding | None) -> FitSettings:
+    """Return the settings with landmarks that were given as a table encoded as its rows are."""
+    landmarks: Any = settings.landmarks
+    if encoding is None or not resolve.are_points(landmarks):
+        return settings
+    if not is_table(landmarks):
+        raise TypeError(
+            "columns of the table are encoded: give landmarks as a table with the same columns, or "
+            f"a number of them, not {type(landmarks).__name__}"
+        )
+    return replace(settings, landmarks=encoding.rows(as_table(landmarks)))
 
 
 def _at(weights: Tensor | None, index: Tensor | None) -> Tensor | None:

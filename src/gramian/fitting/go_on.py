@@ -54,7 +54,7 @@ def go_on(
     asked, data = settings, data.without_zero_weights()
     settings = resolve.automatic(settings, len(data.rows))
     scaling = Scaling.of(settings, data, None if before is None else before.model)
-    settings = scaling.settings(settings, data.rows)
+    settings = scaling.settings(settings, data)
     data = scaling.apply(data)
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
     penalty = float(settings.penalty)
@@ -85,7 +85,7 @@ def go_on(
         feature_names=data.feature_names,
         classes=data.classes,
         encoding=data.encoding,
-        target=data.target,
+        target=data.target if before is None else before.model.target,
     )
     if before is not None:
         asked = replace(asked, landmarks=before.settings.landmarks)

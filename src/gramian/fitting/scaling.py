@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..callbacks import Validate
-from ..data import Cast, Encoding, RowSource, Standardizer, as_rows, as_table
+from ..data import Cast, Encoding, RowSource, Standardizer, as_rows, as_table, is_table
 from ..model import KernelModel
 from . import resolve
 from .data import TrainingData
@@ -91,36 +91,47 @@ class Scaling:
             return targets
         return self.targets.scaled(targets)
 
-    def settings(self, settings: FitSettings, rows: RowSource) -> FitSettings:
+    def settings(self, settings: FitSettings, data: TrainingData) -> FitSettings:
         """Return settings for scaled rows: landmarks that are points, and held-out rows, are, too.
 
         Parameters
         ----------
         settings : FitSettings
-        rows : RowSource
-            Those of the training, as they were given.
+        data : TrainingData
+            That of the training, as it was given.
         """
-        callbacks = self._callbacks(settings.callbacks)
+        callbacks = self._callbacks(settings.callbacks, data.feature_names)
         landmarks = settings.landmarks
-        if self.features is not None and resolve.are_points(landmarks):
-            points = _dense(resolve.points(landmarks, rows.shape[1]))
-            alike = points if points.dtype == rows.dtype else Cast(points, rows.dtype)
-            landmarks = self.rows(alike)
+        if resolve.are_points(landmarks):
+            landmarks = self._points(landmarks, data.rows)
         return replace(settings, landmarks=landmarks, callbacks=callbacks)
 
-    def _callbacks(self, callbacks: Callbacks) -> Sequence[Any]:
-        return [self._held_out(c) if isinstance(c, Validate) else c for c in callbacks]
+    def _points(self, landmarks: Any, rows: RowSource) -> Any:
+        """Return landmarks that were given as points, as the kernel sees them."""
+        if self.features is None:
+            return landmarks
+        points = _dense(resolve.points(landmarks, rows.shape[1]))
+        return self.rows(points if points.dtype == rows.dtype else Cast(points, rows.dtype))
 
-    def _held_out(self, given: Validate) -> Validate:
+    def _callbacks(self, callbacks: Callbacks, names: tuple[str, ...] | None) -> Sequence[Any]:
+        return [self._held_out(c, names) if isinstance(c, Validate) else c for c in callbacks]
+
+    def _held_out(self, given: Validate, names: tuple[str, ...] | None) -> Validate:
         """Return held-out rows as the kernel sees them, with errors in the units of the targets."""
-        if self.encoding is None or isinstance(given.X, RowSource):
+        if isinstance(given.X, RowSource):
             rows = self.rows(as_rows(given.X))
-        else:
+        elif self.encoding is not None:
             rows = self.encoding.rows(as_table(given.X))
+        elif names is not None and is_table(given.X):
+            rows = self.rows(as_table(given.X).rows(names))
+        else:
+            rows = self.rows(as_rows(given.X))
         if self.targets is None:
             return replace(given, X=rows)
         y = torch.as_tensor(given.y, dtype=torch.float64)
-        y = self.scaled(y.reshape(len(y), -1)) if len(y) else y
+        y = y.reshape(len(y), -1) if len(y) else y
+        if y.shape[1:] == self.targets.mean.shape:  # Validate refuses others in words
+            y = self.scaled(y)
         return replace(given, X=rows, y=y, scale=given.scale * self.targets.scale)
 
     def model(self, model: KernelModel) -> KernelModel:

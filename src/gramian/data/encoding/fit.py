@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from ..arrow import float_of
+from ..arrow import float_of, to_numpy
 from ..dtypes import common_float
 from ..standardizer import check_range
 from ..tables.base import Table
@@ -92,18 +93,27 @@ class Training:
         drawn: np.ndarray = (order if some is None else some[order]).sort().values.numpy()
         return drawn
 
-    def batches(self, names: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Seen]]:
-        """Walk over the rows that count."""
+    def batches(
+        self, names: Sequence[str]
+    ) -> Iterator[tuple[pa.RecordBatch, Seen, pa.RecordBatch | None]]:
+        """Walk over the rows that count; those beside them that do not come along."""
         start = 0
         for batch in self.table.batches(names, max(1, BATCH_NUMBERS // len(names))):
             rows = np.arange(start, start + batch.num_rows)
             start += batch.num_rows
-            kept = self.keep[rows]
+            kept, others = self.keep[rows], None
             if not kept.all():
+                others = batch.filter(pa.array(~kept))
                 rows, batch = rows[kept], batch.filter(pa.array(kept))
-            if len(rows):
-                part = Part(self.table.where, rows)
-                yield batch, Seen(part, self.targets[rows], self.folds[rows])
+            part = Part(self.table.where, rows)
+            yield batch, Seen(part, self.targets[rows], self.folds[rows]), others
+
+
+def _gaps(column: pa.Array) -> int:
+    """Return how many values are missing, NaN or null."""
+    if pa.types.is_floating(column.type):
+        return int(np.isnan(to_numpy(column)).sum())
+    return int(column.null_count)
 
 
 def _folds(count: int, rng: torch.Generator) -> np.ndarray:
@@ -195,7 +205,12 @@ def _watched(
     drawn = training.sample(rng, columns)
     sample = np.empty((len(drawn), columns))
     moments, n, taken = Moments(columns), 0, 0
-    for batch, seen in training.batches(names):
+    elsewhere: Counter[str] = Counter()
+    for batch, seen, others in training.batches(names):
+        for name, column in zip(names, [] if others is None else others.columns, strict=False):
+            elsewhere[name] += _gaps(column)
+        if batch.num_rows == 0:
+            continue
         matrix = np.empty((len(seen.folds), columns))
         start = 0
         for one, column in zip(watching, batch.columns, strict=True):
@@ -210,7 +225,11 @@ def _watched(
         n += len(matrix)
     if columns == 0:
         return []
-    known = summaries(moments, sample, n, eps)
     measured = [one.name for one in watching for _ in range(one.measured)]
+    # that a row held out has a gap is known of the table: the mark has to be there for it
+    known = [
+        replace(one, gaps=one.gaps + elsewhere[name])
+        for one, name in zip(summaries(moments, sample, n, eps), measured, strict=True)
+    ]
     check_range(torch.tensor([one.scale for one in known]), tuple(measured))
     return known

@@ -62,5 +62,7 @@ def _mean(total: np.ndarray, rows: int, otherwise: np.ndarray) -> np.ndarray:
 def _smoothed(
     rows: np.ndarray, sums: np.ndarray, overall: np.ndarray, smoothing: float
 ) -> np.ndarray:
-    means: np.ndarray = (sums + smoothing * overall) / (rows[:, None] + smoothing)
-    return np.concatenate([means, overall[None]])
+    weight = rows[:, None] + smoothing
+    means = (sums + smoothing * overall) / np.where(weight > 0, weight, 1)
+    # a level of no row, without smoothing, tells nothing
+    return np.concatenate([np.where(weight > 0, means, overall), overall[None]])

@@ -30,7 +30,11 @@ def needs_encoding(X: Any) -> bool:
     if isinstance(X, pa.Table | pa.RecordBatch):
         gaps = any(column.null_count for column in X.columns)
         return gaps or not are_numbers(X.schema)
-    return not are_numbers(as_table(X).schema)
+    if hasattr(X, "read_all"):  # a stream that can be read once
+        return True
+    table = as_table(X)
+    gaps = any(table.column(name).null_count for name in table.names)
+    return gaps or not are_numbers(table.schema)
 
 
 def _of_file(path: str | Path) -> bool:

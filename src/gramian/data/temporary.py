@@ -1,0 +1,25 @@
+"""Temporary files that go with what is read from them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from pathlib import Path
+
+
+def remove_with(owner: object, path: Path) -> None:
+    """Remove a file or folder when its owner is gone, in the process that made it.
+
+    A child that was forked has a copy of the owner, and no right to the file.
+    """
+    weakref.finalize(owner, _remove, path, os.getpid())
+
+
+def _remove(path: Path, process: int) -> None:
+    if os.getpid() != process:
+        return
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
