@@ -206,6 +206,33 @@ def test_a_short_text_is_held(tmp_path: Path) -> None:
     assert isinstance(as_table(written(tmp_path, "a\n1\n")), MemoryTable)
 
 
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        ("a\tb\n1.5\t45,000\n2.5\t800\n", [45000, 800]),
+        ("a;b\n1.5;45,000\n2.5;800\n", [45000, 800]),
+        ('a,b\n"0,5","1,234"\n"2,5",800\n', [1.234, 800]),
+        ("a;b\n1,5;1,234\n2,5;5,678\n", [1.234, 5.678]),
+        ("a;b\n0,123;1.234\n2;5.678\n", [1234, 5678]),
+        ("a\tb\n0.250\t1,234\n1.125\t5,678\n", [1234, 5678]),
+        ('a,b\n1,"0,123"\n2,"1,234"\n', [0.123, 1.234]),
+        ("a;b\n1;0.250\n2;1.125\n", [0.25, 1.125]),
+        ("a;b;c\n1.5;45,000;2,5\n2.5;800;3,5\n", [45, 800]),
+    ],
+)
+def test_any_column_tells_the_mark_for_decimals(
+    tmp_path: Path, content: str, values: list[float]
+) -> None:
+    assert as_table(written(tmp_path, content)).column("b").to_pylist() == values
+
+
+def test_the_point_is_told_late(tmp_path: Path, temporary: Path) -> None:
+    content = "\n".join(["a\tb", *["45,000\t1"] * 5000, "45,000\t2.5"])
+    assert as_table(written(tmp_path, content)).column("a").to_pylist() == [45000.0] * 5001
+    content = "\n".join(["a,b", *['"1,234",1'] * 5000, '"1,234","2,5"'])
+    assert as_table(written(tmp_path, content)).column("a").to_pylist() == [1.234] * 5001
+
+
 # In a process of its own: by how many MB the peak grows beyond that of the libraries.
 STREAM = """
 import sys

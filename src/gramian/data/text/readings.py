@@ -107,8 +107,11 @@ def _comma(texts: pa.Array) -> pa.Array:
 
 
 def _grouped(mark: str, group: str) -> Parse:
-    """Return a parser of numbers with a mark for decimals and another one between thousands."""
-    shape = rf"^[+-]?(\d{{1,3}}(\{group}\d{{3}})*|\d+)(\{mark}\d*)?$"
+    """Return a parser of numbers with a mark for decimals and another one between thousands.
+
+    No group of thousands begins with 0: that of 0,123 is a mark for decimals.
+    """
+    shape = rf"^[+-]?([1-9]\d{{0,2}}(\{group}\d{{3}})+|\d+)(\{mark}\d*)?$"
 
     def parse(texts: pa.Array) -> pa.Array:
         if pc.all(pc.match_substring_regex(texts, shape)).as_py() is False:
