@@ -49,7 +49,7 @@ def column(*texts: str) -> tuple[str, list]:
 @pytest.mark.parametrize(
     ("texts", "kind", "values"),
     [
-        (("1", "-2", "007"), "int64", [1, -2, 7]),
+        (("1", "-2", "7"), "int64", [1, -2, 7]),
         (("1", "2.5"), "double", [1, 2.5]),
         (("+1", ".5", "1e3"), "double", [1, 0.5, 1000]),
         (("1", "2,5"), "double", [1, 2.5]),
@@ -231,6 +231,27 @@ def test_the_point_is_told_late(tmp_path: Path, temporary: Path) -> None:
     assert as_table(written(tmp_path, content)).column("a").to_pylist() == [45000.0] * 5001
     content = "\n".join(["a,b", *['"1,234",1'] * 5000, '"1,234","2,5"'])
     assert as_table(written(tmp_path, content)).column("a").to_pylist() == [1.234] * 5001
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["01067", "00", "-007", " 0341 ", "+4917612345678", "0x1F", "0X1f", "00000000000000000000000"],
+)
+@pytest.mark.parametrize("number", ["1", "2.5", "2,5", "1,234.5"])
+def test_numbers_that_are_codes_stay_text(code: str, number: str) -> None:
+    assert column(code, "12") == ("string", [code.strip(), "12"])
+    assert column(number, code) == ("string", [number, code.strip()])
+
+
+def test_numbers_that_look_like_codes() -> None:
+    assert column("+1234567", "0") == ("double", [1234567, 0])
+    assert column("0.5", "-0.25", "+0") == ("double", [0.5, -0.25, 0])
+    assert column("+12,345,678.5", "0") == ("double", [12345678.5, 0])
+
+
+def test_a_code_that_shows_late(tmp_path: Path, temporary: Path) -> None:
+    content = "\n".join(["a,b", *["12345,1"] * 5000, "01067,2"])
+    assert as_table(written(tmp_path, content)).column("a").to_pylist()[-2:] == ["12345", "01067"]
 
 
 # In a process of its own: by how many MB the peak grows beyond that of the libraries.

@@ -89,14 +89,33 @@ def _boolean(yes: str, no: str) -> Reading:
     return Reading(f"{yes}/{no}", pa.bool_(), shape, parse)
 
 
+_CODE = r"^\s*([+-]?0(\d+|[xX].*)|\+\d{8,})\s*$"
+"""A zip code, a number of a telephone or one to the base 16: its digits are no number's."""
+
+
+def _check_codes(texts: pa.Array, values: pa.Array) -> None:
+    if pa.types.is_floating(values.type):  # few are whole, and a look at a text takes long
+        texts = texts.filter(pc.equal(values, pc.floor(values)))
+    if pc.any(pc.match_substring_regex(texts, _CODE)).as_py():
+        raise pa.ArrowInvalid("a code")
+
+
 def _integer(texts: pa.Array) -> pa.Array:
-    return texts.cast(pa.int64())
+    values = texts.cast(pa.int64())
+    _check_codes(texts, values)
+    return values
 
 
-def _number(texts: pa.Array) -> pa.Array:
+def _decimal(texts: pa.Array) -> pa.Array:
     values = texts.cast(pa.float64())
     if pc.any(pc.is_nan(values)).as_py():
         raise pa.ArrowInvalid("a word for a missing value")
+    return values
+
+
+def _number(texts: pa.Array) -> pa.Array:
+    values = _decimal(texts)
+    _check_codes(texts, values)
     return values
 
 
@@ -116,7 +135,10 @@ def _grouped(mark: str, group: str) -> Parse:
     def parse(texts: pa.Array) -> pa.Array:
         if pc.all(pc.match_substring_regex(texts, shape)).as_py() is False:
             raise pa.ArrowInvalid("no such groups")
-        return _number(pc.replace_substring(pc.replace_substring(texts, group, ""), mark, "."))
+        bare = pc.replace_substring(texts, group, "")
+        values = _decimal(pc.replace_substring(bare, mark, "."))
+        _check_codes(texts, values)
+        return values
 
     return parse
 
