@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gramian.data import Table, as_table
@@ -252,6 +253,32 @@ def test_numbers_that_look_like_codes() -> None:
 def test_a_code_that_shows_late(tmp_path: Path, temporary: Path) -> None:
     content = "\n".join(["a,b", *["12345,1"] * 5000, "01067,2"])
     assert as_table(written(tmp_path, content)).column("a").to_pylist()[-2:] == ["12345", "01067"]
+
+
+def test_columns_that_are_read_as_text(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b,c\n1,NA,\n2,2020-01-31,\n3,,\n")
+    table = as_table(path, texts=("a", "b", "c", "not there"))
+    assert read(table).to_pydict() == {
+        "a": ["1", "2", "3"],
+        "b": ["NA", "2020-01-31", None],
+        "c": [None] * 3,
+    }
+    assert [str(kind) for kind in table.schema.types] == ["string"] * 3
+    assert str(as_table(path, texts=("b",)).schema.field("a").type) == "int64"
+
+
+def test_a_long_column_that_is_read_as_text(tmp_path: Path, temporary: Path) -> None:
+    path = written(tmp_path, "\n".join(["a,b", *["1,2.5"] * 5000]))
+    table = as_table(path, texts=("a",))
+    assert isinstance(table, PiecesTable)
+    assert [str(kind) for kind in table.schema.types] == ["string", "double"]
+
+
+def test_other_tables_have_their_types(tmp_path: Path) -> None:
+    there = pa.table({"a": [1, 2]})
+    pq.write_table(there, tmp_path / "x.parquet")
+    for x in (there, as_table(there), tmp_path / "x.parquet"):
+        assert as_table(x, texts=("a",)).column("a").to_pylist() == [1, 2]
 
 
 # In a process of its own: by how many MB the peak grows beyond that of the libraries.

@@ -24,10 +24,12 @@ class Inference:
     columns : int
     separator : str
         Of the fields. Where it is a comma, one within a number stands between thousands if it can.
+    texts : collection of int
+        Columns that are text, whatever they look like.
     """
 
-    def __init__(self, columns: int, separator: str) -> None:
-        order = [READINGS] * columns
+    def __init__(self, columns: int, separator: str, texts: Collection[int] = ()) -> None:
+        order = [() if j in texts else READINGS for j in range(columns)]
         self._possible: list[tuple[Reading, ...]] = order
         self._seen = [False] * columns
         self._grouped_first = separator == ","
