@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import subprocess
 import sys
 import tempfile
@@ -279,6 +280,50 @@ def test_other_tables_have_their_types(tmp_path: Path) -> None:
     pq.write_table(there, tmp_path / "x.parquet")
     for x in (there, as_table(there), tmp_path / "x.parquet"):
         assert as_table(x, texts=("a",)).column("a").to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("content", "row"),
+    [
+        ('a,b\n1,x\n2,"ü\n3,z\n', 3),
+        ('a,b\n1,x\n2,"ü""\n3,z', 3),
+        ('a,b\n1,ü\n2,"z', 3),
+        ('a,b\n1,ü\n2,"', 3),
+        ('a,b\r\n1,ü\r\n2,"z\r\n', 3),
+        ('a\nü\n"y\nz\n\n', 3),
+    ],
+)
+def test_a_quote_without_end_in_the_last_column(
+    tmp_path: Path, content: str, row: int, encoding: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"x\.csv: a quote begins in row {row} .*does not end"):
+        as_table(written(tmp_path, content, encoding))
+
+
+def test_a_quote_without_end_in_a_long_text(tmp_path: Path, temporary: Path) -> None:
+    content = "\n".join(["a,b", *["x,1"] * 50_000, 'y,"1', *["x,1"] * 100])
+    with pytest.raises(ValueError, match=r"x\.csv: a quote begins in row 50002 "):
+        as_table(written(tmp_path, content))
+    assert not list(temporary.iterdir())
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(content.encode()))
+    with pytest.raises(ValueError, match=r"x\.csv\.gz: a quote begins in row 50002 "):
+        as_table(tmp_path / "x.csv.gz")
+
+
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        ('a,b\n1,"x\ny\n"\n', ["x\ny"]),
+        ('a,b\n1,"\n"\n', [None]),
+        ('a,b\n1,"x"""', ['x"']),
+        ('a,b\n1,5" disk\n', ['5" disk']),
+        ('b\nx\n"\n"\n', ["x", None]),
+        ('b\nx\n""\n', ["x", None]),
+    ],
+)
+def test_quotes_that_end(tmp_path: Path, content: str, values: list) -> None:
+    assert as_table(written(tmp_path, content)).column("b").to_pylist() == values
 
 
 # In a process of its own: by how many MB the peak grows beyond that of the libraries.

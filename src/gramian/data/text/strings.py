@@ -13,6 +13,7 @@ import pyarrow.csv as pc
 
 from .dialect import Dialect
 from .encodings import NEXT
+from .ending import Tail, checked_quotes
 
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at a time, more if the header line is long: Arrow reads 32 blocks ahead."""
@@ -53,7 +54,8 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     NotOfThisDialectError
         If bytes are not of the encoding, or a row is longer than what is parsed at a time.
     ValueError
-        If a row has another number of fields than the header: it is named.
+        If a row has another number of fields than the header, or a quote that does not end: it is
+        named.
     """
     d = len(dialect.names)
     names = [str(j) for j in range(d)]
@@ -83,9 +85,9 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     with (
         _explained(path, dialect, uneven),
         pa.input_stream(path, compression=dialect.compression) as stream,
-        pc.open_csv(stream, read, parse, values) as reader,
+        pc.open_csv(tail := Tail(stream), read, parse, values) as reader,
     ):
-        yield from reader
+        yield from checked_quotes(reader, path, dialect, tail)
 
 
 def _block_bytes(dialect: Dialect) -> int:
