@@ -326,6 +326,14 @@ def test_quotes_that_end(tmp_path: Path, content: str, values: list) -> None:
     assert as_table(written(tmp_path, content)).column("b").to_pylist() == values
 
 
+@pytest.mark.parametrize(
+    "word", ["n.a.", "na", "<NA>", r"\N", ".", "--", "#DIV/0!", "#VALUE!", "#REF!"]
+)
+def test_words_of_other_programs_for_missing_values(word: str) -> None:
+    assert column("1.5", word) == ("double", [1.5, None])
+    assert column(word, "2020-01-31")[0] == "date32[day]"
+
+
 # In a process of its own: by how many MB the peak grows beyond that of the libraries.
 STREAM = """
 import sys

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 MISSING = (
     *("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "?", "-"),
     *("null", "Null", "NULL", "none", "None", "NONE"),
+    *("n.a.", "na", "<NA>", r"\N", ".", "--", "#DIV/0!", "#VALUE!", "#REF!"),
 )
 """Texts that stand for a missing value in a column of numbers, dates or booleans. In a column of
 text only the empty one does: there "?" or "None" may be a level, or "-" a class."""
