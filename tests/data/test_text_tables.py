@@ -334,6 +334,20 @@ def test_words_of_other_programs_for_missing_values(word: str) -> None:
     assert column(word, "2020-01-31")[0] == "date32[day]"
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\n\n\n", "\r\n\r\n", "\n" * 5000])
+def test_blank_lines_at_the_end_of_one_column(tmp_path: Path, temporary: Path, end: str) -> None:
+    found = as_table(written(tmp_path, f"a\n1\n\n2{end}")).column("a").to_pylist()
+    assert found == [1, None, 2]
+    gap = "\n" * 6000
+    found = as_table(written(tmp_path, f"a\n1\n{gap}2{end}")).column("a").to_pylist()
+    assert found == [1, *[None] * 6000, 2]
+
+
+def test_one_column_of_blank_lines(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"x\.csv has 0 rows"):
+        as_table(written(tmp_path, "a\n\n\n"))
+
+
 # In a process of its own: by how many MB the peak grows beyond that of the libraries.
 STREAM = """
 import sys

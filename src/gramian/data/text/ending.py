@@ -74,3 +74,17 @@ def _is_open(value: str, dialect: Dialect, end: bytes) -> bool:
             if end.endswith(text[-_KEPT_BYTES:]):
                 return True
     return False
+
+
+def without_blank_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of one column without the nulls after the last value."""
+    blank: list[pa.RecordBatch] = []
+    for batch in batches:
+        there = batch.column(0).is_valid().to_numpy(zero_copy_only=False).nonzero()[0]
+        end = int(there[-1]) + 1 if len(there) else 0
+        if end:
+            yield from blank
+            blank = []
+            yield batch.slice(0, end)
+        if end < batch.num_rows:
+            blank.append(batch.slice(end))

@@ -13,7 +13,7 @@ import pyarrow.csv as pc
 
 from .dialect import Dialect
 from .encodings import NEXT
-from .ending import Tail, checked_quotes
+from .ending import Tail, checked_quotes, without_blank_end
 
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at a time, more if the header line is long: Arrow reads 32 blocks ahead."""
@@ -80,14 +80,18 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
         invalid_row_handler=remember,
     )
     values = pc.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
+        column_types=dict.fromkeys(names, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=d > 1,  # in one column they are no blank lines
     )
     with (
         _explained(path, dialect, uneven),
         pa.input_stream(path, compression=dialect.compression) as stream,
         pc.open_csv(tail := Tail(stream), read, parse, values) as reader,
     ):
-        yield from checked_quotes(reader, path, dialect, tail)
+        batches = checked_quotes(reader, path, dialect, tail)
+        yield from batches if d > 1 else without_blank_end(batches)
 
 
 def _block_bytes(dialect: Dialect) -> int:
