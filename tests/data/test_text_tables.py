@@ -348,6 +348,26 @@ def test_one_column_of_blank_lines(tmp_path: Path) -> None:
         as_table(written(tmp_path, "a\n\n\n"))
 
 
+@pytest.mark.parametrize("before", [0, 100_000])
+def test_a_byte_that_is_no_utf_8_after_others_that_are(
+    tmp_path: Path, temporary: Path, before: int
+) -> None:
+    start = "a,b\nMünchen,1\n".encode() + b"x,1\n" * before
+    path = written(tmp_path, "")
+    path.write_bytes(start + b"K\xf6ln,2\nx,3\n")
+    said = rf"x\.csv: byte {len(start) + 2:,}, in line {3 + before:,}, is not UTF-8"
+    with pytest.raises(ValueError, match=said):
+        as_table(path)
+    assert not list(temporary.iterdir())
+
+
+def test_a_text_that_is_cut_off_within_a_letter(tmp_path: Path) -> None:
+    path = written(tmp_path, "")
+    path.write_bytes("a,b\nMünchen,1\n2,ö".encode()[:-1])
+    with pytest.raises(ValueError, match=r"x\.csv: byte 18, in line 3, is not UTF-8"):
+        as_table(path)
+
+
 # In a process of its own: by how many MB the peak grows beyond that of the libraries.
 STREAM = """
 import sys

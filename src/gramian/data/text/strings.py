@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .dialect import Dialect
-from .encodings import NEXT
+from .encodings import NEXT, check_utf8
 from .ending import Tail, checked_quotes, without_blank_end
 
 BLOCK_BYTES = 1 << 20
@@ -99,7 +99,10 @@ def _block_bytes(dialect: Dialect) -> int:
     return _LONG_ROWS * usual if dialect.long_rows else usual
 
 
-def _recoded(dialect: Dialect) -> Dialect:
+def _recoded(path: Path, dialect: Dialect) -> Dialect:
+    if dialect.encoding == "utf-8":
+        with pa.input_stream(path, compression=dialect.compression) as stream:
+            check_utf8(iter(lambda: bytes(stream.read(BLOCK_BYTES)), b""), path, whole=True)
     return replace(dialect, encoding=NEXT[dialect.encoding])
 
 
@@ -114,13 +117,13 @@ def _explained(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[None
                 f"{path} begins as {dialect.encoding.upper()} and has bytes that are not: it is "
                 "cut off or damaged; write it again"
             ) from error
-        raise NotOfThisDialectError(_recoded(dialect)) from error
+        raise NotOfThisDialectError(_recoded(path, dialect)) from error
     except (pa.ArrowInvalid, OSError) as error:
         if uneven:
             raise _uneven(path, dialect, uneven[0]) from error
         said = str(error).splitlines()[0]
         if "UTF8" in said:
-            raise NotOfThisDialectError(_recoded(dialect)) from error
+            raise NotOfThisDialectError(_recoded(path, dialect)) from error
         if "straddl" in said and not dialect.long_rows:
             raise NotOfThisDialectError(replace(dialect, long_rows=True)) from error
         raise ValueError(
