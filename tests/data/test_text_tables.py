@@ -368,6 +368,14 @@ def test_a_text_that_is_cut_off_within_a_letter(tmp_path: Path) -> None:
         as_table(path)
 
 
+def test_a_field_longer_than_usual(tmp_path: Path) -> None:
+    long = "ab " * 100_000
+    table = as_table(written(tmp_path, f'a;b\n1;x\n2;"{long}"\n3;y\n'))
+    assert [len(text) for text in table.column("b").to_pylist()] == [1, len(long) - 1, 1]
+    with pytest.raises(ValueError, match=r"x\.csv: its first row .*131,072.*quote"):
+        as_table(written(tmp_path, f'"a;b\n1;x\n2;{long}\n3;y\n'))
+
+
 # In a process of its own: by how many MB the peak grows beyond that of the libraries.
 STREAM = """
 import sys

@@ -40,9 +40,7 @@ class Csv(WritableFormat):
         """Read the table; see `TableFormat.batches`."""
         yield from self.table(path).batches(schema.names, size)
 
-    def table(
-        self, path: Path, where: str | None = None, texts: Collection[str] = ()
-    ) -> Table:
+    def table(self, path: Path, where: str | None = None, texts: Collection[str] = ()) -> Table:
         """Read the file once, a long one into a temporary file; see `text_table`."""
         return text_table(path, where, texts)
 
