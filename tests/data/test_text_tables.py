@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gramian.data import Table, as_table
@@ -49,7 +51,7 @@ def column(*texts: str) -> tuple[str, list]:
 @pytest.mark.parametrize(
     ("texts", "kind", "values"),
     [
-        (("1", "-2", "007"), "int64", [1, -2, 7]),
+        (("1", "-2", "7"), "int64", [1, -2, 7]),
         (("1", "2.5"), "double", [1, 2.5]),
         (("+1", ".5", "1e3"), "double", [1, 0.5, 1000]),
         (("1", "2,5"), "double", [1, 2.5]),
@@ -204,6 +206,174 @@ def test_a_full_disk_is_named(
 
 def test_a_short_text_is_held(tmp_path: Path) -> None:
     assert isinstance(as_table(written(tmp_path, "a\n1\n")), MemoryTable)
+
+
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        ("a\tb\n1.5\t45,000\n2.5\t800\n", [45000, 800]),
+        ("a;b\n1.5;45,000\n2.5;800\n", [45000, 800]),
+        ('a,b\n"0,5","1,234"\n"2,5",800\n', [1.234, 800]),
+        ("a;b\n1,5;1,234\n2,5;5,678\n", [1.234, 5.678]),
+        ("a;b\n0,123;1.234\n2;5.678\n", [1234, 5678]),
+        ("a\tb\n0.250\t1,234\n1.125\t5,678\n", [1234, 5678]),
+        ('a,b\n1,"0,123"\n2,"1,234"\n', [0.123, 1.234]),
+        ("a;b\n1;0.250\n2;1.125\n", [0.25, 1.125]),
+        ("a;b;c\n1.5;45,000;2,5\n2.5;800;3,5\n", [45, 800]),
+    ],
+)
+def test_any_column_tells_the_mark_for_decimals(
+    tmp_path: Path, content: str, values: list[float]
+) -> None:
+    assert as_table(written(tmp_path, content)).column("b").to_pylist() == values
+
+
+def test_the_point_is_told_late(tmp_path: Path, temporary: Path) -> None:
+    content = "\n".join(["a\tb", *["45,000\t1"] * 5000, "45,000\t2.5"])
+    assert as_table(written(tmp_path, content)).column("a").to_pylist() == [45000.0] * 5001
+    content = "\n".join(["a,b", *['"1,234",1'] * 5000, '"1,234","2,5"'])
+    assert as_table(written(tmp_path, content)).column("a").to_pylist() == [1.234] * 5001
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["01067", "00", "-007", " 0341 ", "+4917612345678", "0x1F", "0X1f", "00000000000000000000000"],
+)
+@pytest.mark.parametrize("number", ["1", "2.5", "2,5", "1,234.5"])
+def test_numbers_that_are_codes_stay_text(code: str, number: str) -> None:
+    assert column(code, "12") == ("string", [code.strip(), "12"])
+    assert column(number, code) == ("string", [number, code.strip()])
+
+
+def test_numbers_that_look_like_codes() -> None:
+    assert column("+1234567", "0") == ("double", [1234567, 0])
+    assert column("0.5", "-0.25", "+0") == ("double", [0.5, -0.25, 0])
+    assert column("+12,345,678.5", "0") == ("double", [12345678.5, 0])
+
+
+def test_a_code_that_shows_late(tmp_path: Path, temporary: Path) -> None:
+    content = "\n".join(["a,b", *["12345,1"] * 5000, "01067,2"])
+    assert as_table(written(tmp_path, content)).column("a").to_pylist()[-2:] == ["12345", "01067"]
+
+
+def test_columns_that_are_read_as_text(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b,c\n1,NA,\n2,2020-01-31,\n3,,\n")
+    table = as_table(path, texts=("a", "b", "c", "not there"))
+    assert read(table).to_pydict() == {
+        "a": ["1", "2", "3"],
+        "b": ["NA", "2020-01-31", None],
+        "c": [None] * 3,
+    }
+    assert [str(kind) for kind in table.schema.types] == ["string"] * 3
+    assert str(as_table(path, texts=("b",)).schema.field("a").type) == "int64"
+
+
+def test_a_long_column_that_is_read_as_text(tmp_path: Path, temporary: Path) -> None:
+    path = written(tmp_path, "\n".join(["a,b", *["1,2.5"] * 5000]))
+    table = as_table(path, texts=("a",))
+    assert isinstance(table, PiecesTable)
+    assert [str(kind) for kind in table.schema.types] == ["string", "double"]
+
+
+def test_other_tables_have_their_types(tmp_path: Path) -> None:
+    there = pa.table({"a": [1, 2]})
+    pq.write_table(there, tmp_path / "x.parquet")
+    for x in (there, as_table(there), tmp_path / "x.parquet"):
+        assert as_table(x, texts=("a",)).column("a").to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("content", "row"),
+    [
+        ('a,b\n1,x\n2,"ü\n3,z\n', 3),
+        ('a,b\n1,x\n2,"ü""\n3,z', 3),
+        ('a,b\n1,ü\n2,"z', 3),
+        ('a,b\n1,ü\n2,"', 3),
+        ('a,b\r\n1,ü\r\n2,"z\r\n', 3),
+        ('a\nü\n"y\nz\n\n', 3),
+    ],
+)
+def test_a_quote_without_end_in_the_last_column(
+    tmp_path: Path, content: str, row: int, encoding: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"x\.csv: a quote begins in row {row} .*does not end"):
+        as_table(written(tmp_path, content, encoding))
+
+
+def test_a_quote_without_end_in_a_long_text(tmp_path: Path, temporary: Path) -> None:
+    content = "\n".join(["a,b", *["x,1"] * 50_000, 'y,"1', *["x,1"] * 100])
+    with pytest.raises(ValueError, match=r"x\.csv: a quote begins in row 50002 "):
+        as_table(written(tmp_path, content))
+    assert not list(temporary.iterdir())
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(content.encode()))
+    with pytest.raises(ValueError, match=r"x\.csv\.gz: a quote begins in row 50002 "):
+        as_table(tmp_path / "x.csv.gz")
+
+
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        ('a,b\n1,"x\ny\n"\n', ["x\ny"]),
+        ('a,b\n1,"\n"\n', [None]),
+        ('a,b\n1,"x"""', ['x"']),
+        ('a,b\n1,5" disk\n', ['5" disk']),
+        ('b\nx\n"\n"\n', ["x", None]),
+        ('b\nx\n""\n', ["x", None]),
+    ],
+)
+def test_quotes_that_end(tmp_path: Path, content: str, values: list) -> None:
+    assert as_table(written(tmp_path, content)).column("b").to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    "word", ["n.a.", "na", "<NA>", r"\N", ".", "--", "#DIV/0!", "#VALUE!", "#REF!"]
+)
+def test_words_of_other_programs_for_missing_values(word: str) -> None:
+    assert column("1.5", word) == ("double", [1.5, None])
+    assert column(word, "2020-01-31")[0] == "date32[day]"
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n\n", "\r\n\r\n", "\n" * 5000])
+def test_blank_lines_at_the_end_of_one_column(tmp_path: Path, temporary: Path, end: str) -> None:
+    found = as_table(written(tmp_path, f"a\n1\n\n2{end}")).column("a").to_pylist()
+    assert found == [1, None, 2]
+    gap = "\n" * 6000
+    found = as_table(written(tmp_path, f"a\n1\n{gap}2{end}")).column("a").to_pylist()
+    assert found == [1, *[None] * 6000, 2]
+
+
+def test_one_column_of_blank_lines(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"x\.csv has 0 rows"):
+        as_table(written(tmp_path, "a\n\n\n"))
+
+
+@pytest.mark.parametrize("before", [0, 100_000])
+def test_a_byte_that_is_no_utf_8_after_others_that_are(
+    tmp_path: Path, temporary: Path, before: int
+) -> None:
+    start = "a,b\nMünchen,1\n".encode() + b"x,1\n" * before
+    path = written(tmp_path, "")
+    path.write_bytes(start + b"K\xf6ln,2\nx,3\n")
+    said = rf"x\.csv: byte {len(start) + 2:,}, in line {3 + before:,}, is not UTF-8"
+    with pytest.raises(ValueError, match=said):
+        as_table(path)
+    assert not list(temporary.iterdir())
+
+
+def test_a_text_that_is_cut_off_within_a_letter(tmp_path: Path) -> None:
+    path = written(tmp_path, "")
+    path.write_bytes("a,b\nMünchen,1\n2,ö".encode()[:-1])
+    with pytest.raises(ValueError, match=r"x\.csv: byte 18, in line 3, is not UTF-8"):
+        as_table(path)
+
+
+def test_a_field_longer_than_usual(tmp_path: Path) -> None:
+    long = "ab " * 100_000
+    table = as_table(written(tmp_path, f'a;b\n1;x\n2;"{long}"\n3;y\n'))
+    assert [len(text) for text in table.column("b").to_pylist()] == [1, len(long) - 1, 1]
+    with pytest.raises(ValueError, match=r"x\.csv: its first row .*131,072.*quote"):
+        as_table(written(tmp_path, f'"a;b\n1;x\n2;{long}\n3;y\n'))
 
 
 # In a process of its own: by how many MB the peak grows beyond that of the libraries.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,9 +40,9 @@ class Csv(WritableFormat):
         """Read the table; see `TableFormat.batches`."""
         yield from self.table(path).batches(schema.names, size)
 
-    def table(self, path: Path, where: str | None = None) -> Table:
-        """Read the file once, a long one into a temporary file; see `TableFormat.table`."""
-        return text_table(path, where)
+    def table(self, path: Path, where: str | None = None, texts: Collection[str] = ()) -> Table:
+        """Read the file once, a long one into a temporary file; see `text_table`."""
+        return text_table(path, where, texts)
 
     def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         """Read columns into memory; see `TableFormat.load`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def is_table(x: Any) -> bool:
     return is_pandas(x) or is_lazy(x) or is_stream(x)
 
 
-def as_table(x: Any, where: str | None = None) -> Table:
+def as_table(x: Any, where: str | None = None, *, texts: Collection[str] = ()) -> Table:
     """Return a table of anything that has named columns.
 
     Parameters
@@ -34,6 +35,10 @@ def as_table(x: Any, where: str | None = None) -> Table:
         ``__arrow_c_stream__``, which may be a stream that can be read only once.
     where : str, optional
         Subject of error messages; the path, or "the table", by default.
+    texts : collection of str
+        Names of columns that are read as text whatever they look like, such as codes made of
+        digits: only the empty text is missing there. They need not be there. Of files of text on
+        this machine only: all other tables have types of their own, which are kept.
 
     Returns
     -------
@@ -55,7 +60,7 @@ def as_table(x: Any, where: str | None = None) -> Table:
     if isinstance(x, Table):
         return x
     if isinstance(x, str | Path):
-        return _file_table(x, where)
+        return _file_table(x, where, texts)
     where = "the table" if where is None else where
     if is_pandas(x):
         return MemoryTable(from_pandas(x, where), where)
@@ -69,15 +74,20 @@ def as_table(x: Any, where: str | None = None) -> Table:
     )
 
 
-def _file_table(x: str | Path, where: str | None) -> Table:
+def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Table:
     from ..formats import format_of
+    from ..formats.csv import Csv
     from ..remote import address_of, remote_table
 
     address = address_of(x)
     if address is not None:
         return remote_table(address, where)
     path = Path(x)
-    return format_of(path).table(path, str(x) if where is None else where)
+    where = str(x) if where is None else where
+    found = format_of(path)
+    if isinstance(found, Csv):
+        return found.table(path, where, texts)
+    return found.table(path, where)
 
 
 def _read_all(x: Any, where: str) -> pa.Table:

@@ -76,6 +76,11 @@ def sniff(path: Path) -> Dialect:
     encoding = encoding_of(sample, path)
     text = decoded(sample, encoding)
     separator, header = _divided(text, whole=len(sample) < size)
+    if not header and text.strip():
+        raise ValueError(
+            f"{path}: its first row holds a field of more than {csv.field_size_limit():,} "
+            "characters; expected a line with the names of the columns: write one, or end a quote"
+        )
     if not any(name.strip() for name in header):
         raise ValueError(f"{path} is empty: a line with the names of the columns was expected")
     names = tuple(name.strip() for name in header)
@@ -102,10 +107,11 @@ def _divided(text: str, *, whole: bool) -> tuple[str, list[str]]:
 
 def _rows(text: str, separator: str, *, whole: bool) -> list[list[str]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    rows: list[list[str]] = []
     try:
-        rows = [row for row in islice(reader, _SAMPLE_ROWS) if row]
-    except csv.Error:  # a quote that does not end
-        return []
+        rows.extend(row for row in islice(reader, _SAMPLE_ROWS) if row)
+    except csv.Error:  # a field beyond the limit: rows before it are whole
+        return rows
     cut = not whole and len(rows) > 1 and len(rows) < _SAMPLE_ROWS
     return rows[:-1] if cut else rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,7 +53,7 @@ def encoding_of(sample: bytes, path: Path) -> str:
     Raises
     ------
     ValueError
-        If there are zero bytes, which no text has.
+        If there are zero bytes, which no text has, or UTF-8 that is damaged.
     """
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
@@ -66,10 +67,64 @@ def encoding_of(sample: bytes, path: Path) -> str:
             f"{path} is no text: byte {sample.index(0):,} is zero; save it as CSV or Parquet, or "
             "give it the name of its format"
         )
+    check_utf8([sample], path)
     encoding = "utf-8"
     while not _decodes(sample, encoding):
         encoding = NEXT[encoding]
     return encoding
+
+
+def check_utf8(parts: Iterable[bytes], path: Path, *, whole: bool = False) -> None:
+    """Refuse text of which some letters are UTF-8 and a later byte is not.
+
+    Where all before is ASCII, the text may be of an older encoding; else it would be read wrong.
+
+    Parameters
+    ----------
+    parts : iterable of bytes
+    path : Path
+        For the error.
+    whole : bool
+        Whether the text ends with the last part.
+
+    Raises
+    ------
+    ValueError
+        Names the place of the byte.
+    """
+    place, line, left, ascii_only = 0, 1, b"", True
+    for part in parts:
+        text, left = left + part, b""
+        error = _fault(text)
+        good = text if error is None else text[: error.start]
+        ascii_only &= good.isascii()
+        place, line = place + len(good), line + good.count(b"\n")
+        if error is not None and not _is_cut(error, text):
+            return _refuse(path, place, line) if not ascii_only else None
+        left = text[len(good) :]
+    if left and whole and not ascii_only:
+        _refuse(path, place, line)
+    return None
+
+
+def _fault(text: bytes) -> UnicodeDecodeError | None:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error
+    return None
+
+
+def _is_cut(error: UnicodeDecodeError, text: bytes) -> bool:
+    """Return whether a text only ends within a letter."""
+    return error.end == len(text) and "end of data" in error.reason
+
+
+def _refuse(path: Path, place: int, line: int) -> None:
+    raise ValueError(
+        f"{path}: byte {place + 1:,}, in line {line:,}, is not UTF-8, but letters before it are; "
+        "write all of the file in one encoding, UTF-8 best"
+    )
 
 
 def _decodes(sample: bytes, encoding: str) -> bool:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 MISSING = (
     *("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "?", "-"),
     *("null", "Null", "NULL", "none", "None", "NONE"),
+    *("n.a.", "na", "<NA>", r"\N", ".", "--", "#DIV/0!", "#VALUE!", "#REF!"),
 )
 """Texts that stand for a missing value in a column of numbers, dates or booleans. In a column of
 text only the empty one does: there "?" or "None" may be a level, or "-" a class."""
@@ -89,14 +90,33 @@ def _boolean(yes: str, no: str) -> Reading:
     return Reading(f"{yes}/{no}", pa.bool_(), shape, parse)
 
 
+_CODE = r"^\s*([+-]?0(\d+|[xX].*)|\+\d{8,})\s*$"
+"""A zip code, a number of a telephone or one to the base 16: its digits are no number's."""
+
+
+def _check_codes(texts: pa.Array, values: pa.Array) -> None:
+    if pa.types.is_floating(values.type):  # few are whole, and a look at a text takes long
+        texts = texts.filter(pc.equal(values, pc.floor(values)))
+    if pc.any(pc.match_substring_regex(texts, _CODE)).as_py():
+        raise pa.ArrowInvalid("a code")
+
+
 def _integer(texts: pa.Array) -> pa.Array:
-    return texts.cast(pa.int64())
+    values = texts.cast(pa.int64())
+    _check_codes(texts, values)
+    return values
 
 
-def _number(texts: pa.Array) -> pa.Array:
+def _decimal(texts: pa.Array) -> pa.Array:
     values = texts.cast(pa.float64())
     if pc.any(pc.is_nan(values)).as_py():
         raise pa.ArrowInvalid("a word for a missing value")
+    return values
+
+
+def _number(texts: pa.Array) -> pa.Array:
+    values = _decimal(texts)
+    _check_codes(texts, values)
     return values
 
 
@@ -107,13 +127,19 @@ def _comma(texts: pa.Array) -> pa.Array:
 
 
 def _grouped(mark: str, group: str) -> Parse:
-    """Return a parser of numbers with a mark for decimals and another one between thousands."""
-    shape = rf"^[+-]?(\d{{1,3}}(\{group}\d{{3}})*|\d+)(\{mark}\d*)?$"
+    """Return a parser of numbers with a mark for decimals and another one between thousands.
+
+    No group of thousands begins with 0: that of 0,123 is a mark for decimals.
+    """
+    shape = rf"^[+-]?([1-9]\d{{0,2}}(\{group}\d{{3}})+|\d+)(\{mark}\d*)?$"
 
     def parse(texts: pa.Array) -> pa.Array:
         if pc.all(pc.match_substring_regex(texts, shape)).as_py() is False:
             raise pa.ArrowInvalid("no such groups")
-        return _number(pc.replace_substring(pc.replace_substring(texts, group, ""), mark, "."))
+        bare = pc.replace_substring(texts, group, "")
+        values = _decimal(pc.replace_substring(bare, mark, "."))
+        _check_codes(texts, values)
+        return values
 
     return parse
 

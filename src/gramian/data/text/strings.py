@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .dialect import Dialect
-from .encodings import NEXT
+from .encodings import NEXT, check_utf8
+from .ending import Tail, checked_quotes, without_blank_end
 
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at a time, more if the header line is long: Arrow reads 32 blocks ahead."""
@@ -53,7 +54,8 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     NotOfThisDialectError
         If bytes are not of the encoding, or a row is longer than what is parsed at a time.
     ValueError
-        If a row has another number of fields than the header: it is named.
+        If a row has another number of fields than the header, or a quote that does not end: it is
+        named.
     """
     d = len(dialect.names)
     names = [str(j) for j in range(d)]
@@ -78,14 +80,18 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
         invalid_row_handler=remember,
     )
     values = pc.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
+        column_types=dict.fromkeys(names, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=d > 1,  # in one column they are no blank lines
     )
     with (
         _explained(path, dialect, uneven),
         pa.input_stream(path, compression=dialect.compression) as stream,
-        pc.open_csv(stream, read, parse, values) as reader,
+        pc.open_csv(tail := Tail(stream), read, parse, values) as reader,
     ):
-        yield from reader
+        batches = checked_quotes(reader, path, dialect, tail)
+        yield from batches if d > 1 else without_blank_end(batches)
 
 
 def _block_bytes(dialect: Dialect) -> int:
@@ -93,7 +99,10 @@ def _block_bytes(dialect: Dialect) -> int:
     return _LONG_ROWS * usual if dialect.long_rows else usual
 
 
-def _recoded(dialect: Dialect) -> Dialect:
+def _recoded(path: Path, dialect: Dialect) -> Dialect:
+    if dialect.encoding == "utf-8":
+        with pa.input_stream(path, compression=dialect.compression) as stream:
+            check_utf8(iter(lambda: bytes(stream.read(BLOCK_BYTES)), b""), path, whole=True)
     return replace(dialect, encoding=NEXT[dialect.encoding])
 
 
@@ -108,13 +117,13 @@ def _explained(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[None
                 f"{path} begins as {dialect.encoding.upper()} and has bytes that are not: it is "
                 "cut off or damaged; write it again"
             ) from error
-        raise NotOfThisDialectError(_recoded(dialect)) from error
+        raise NotOfThisDialectError(_recoded(path, dialect)) from error
     except (pa.ArrowInvalid, OSError) as error:
         if uneven:
             raise _uneven(path, dialect, uneven[0]) from error
         said = str(error).splitlines()[0]
         if "UTF8" in said:
-            raise NotOfThisDialectError(_recoded(dialect)) from error
+            raise NotOfThisDialectError(_recoded(path, dialect)) from error
         if "straddl" in said and not dialect.long_rows:
             raise NotOfThisDialectError(replace(dialect, long_rows=True)) from error
         raise ValueError(

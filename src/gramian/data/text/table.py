@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ HELD_BYTES = 1 << 26
 _GUESS_BYTES = 1 << 23  # from which the types of a longer text are guessed
 
 
-def text_table(path: Path, where: str | None = None) -> Table:
+def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()) -> Table:
     """Read a table of text, with types that every value has.
 
     Parameters
@@ -36,6 +36,8 @@ def text_table(path: Path, where: str | None = None) -> Table:
     path : Path
     where : str, optional
         Subject of error messages; the path by default.
+    texts : collection of str
+        Names of columns that are read as text, whatever they look like.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def text_table(path: Path, where: str | None = None) -> Table:
     dialect = sniff(path)
     while True:
         try:
-            return _Text(path, dialect, str(path) if where is None else where).table()
+            return _Text(path, dialect, str(path) if where is None else where, texts).table()
         except NotOfThisDialectError as error:
             dialect = error.dialect
 
@@ -69,6 +71,7 @@ class _Text:
     path: Path
     dialect: Dialect
     where: str
+    texts: Collection[str]
 
     def table(self) -> Table:
         """Read it into memory, or into a temporary file if there is much of it."""
@@ -96,7 +99,9 @@ class _Text:
         return MemoryTable(pa.Table.from_batches(typed, schema), self.where)
 
     def _inference(self, batches: Iterable[pa.RecordBatch]) -> Inference:
-        found = Inference(len(self.dialect.names), self.dialect.separator)
+        names = self.dialect.names
+        texts = [j for j, name in enumerate(names) if name in self.texts]
+        found = Inference(len(names), self.dialect.separator, texts)
         for batch in batches:
             found.add(batch.columns)
         return found

@@ -1,0 +1,90 @@
+"""The end of a text: a quote that does not end, and blank lines that are no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from .dialect import Dialect
+
+_KEPT_BYTES = 1 << 16
+
+
+class Tail:
+    """A stream of bytes that remembers its last ones.
+
+    Parameters
+    ----------
+    stream : pyarrow.NativeFile
+    """
+
+    closed = False
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+        self.last = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        found = bytes(self._stream.read(size))
+        self.last = (self.last + found[-_KEPT_BYTES:])[-_KEPT_BYTES:]
+        return found
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def close(self) -> None:
+        """Leave the stream to who opened it."""
+
+
+def checked_quotes(
+    batches: Iterable[pa.RecordBatch], path: Path, dialect: Dialect, tail: Tail
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches; raise `ValueError` if the last value takes up all that follows its quote."""
+    rows, value = 0, None
+    for batch in batches:
+        rows += batch.num_rows
+        if batch.num_rows:
+            value = batch.columns[-1][-1].as_py()
+        yield batch
+    if rows and _is_open(value or "", dialect, tail.last):
+        raise ValueError(
+            f"{path}: a quote begins in row {rows + 1} (the header line is row 1), in the last "
+            "column, and does not end: all that follows would be one text; write the quote that "
+            "is missing, or remove it"
+        )
+
+
+def _is_open(value: str, dialect: Dialect, end: bytes) -> bool:
+    """Return whether bytes end with a quote and this value, without a second quote.
+
+    No value with two quotes ends so, but one of line ends in a table of one column.
+    """
+    only = len(dialect.names) == 1
+    if only and not value.strip("\r\n"):
+        return False
+    quoted = '"' + value.replace('"', '""')
+    codes = ("utf-16-le", "utf-16-be") if dialect.encoding == "utf-16" else (dialect.encoding,)
+    for before in ("\n", "\r") if only else (dialect.separator,):
+        for code in codes:
+            text = (before + quoted).encode(code, "replace")
+            if end.endswith(text[-_KEPT_BYTES:]):
+                return True
+    return False
+
+
+def without_blank_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of one column without the nulls after the last value."""
+    blank: list[pa.RecordBatch] = []
+    for batch in batches:
+        there = batch.column(0).is_valid().to_numpy(zero_copy_only=False).nonzero()[0]
+        end = int(there[-1]) + 1 if len(there) else 0
+        if end:
+            yield from blank
+            blank = []
+            yield batch.slice(0, end)
+        if end < batch.num_rows:
+            blank.append(batch.slice(end))
