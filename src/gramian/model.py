@@ -13,7 +13,16 @@ from torch import Tensor
 
 from ._checks import as_bytes, listed
 from ._model_file import ENCODING, center_tensors, check_parts, read_model, write_model
-from .data import Encoding, RowSource, Standardizer, as_rows, as_table, check_finite, is_table
+from .data import (
+    Encoding,
+    RowSource,
+    Standardizer,
+    Table,
+    as_rows,
+    as_table,
+    check_finite,
+    is_table,
+)
 from .kernels import Kernel
 from .operators import Engine, KernelOperator
 
@@ -162,13 +171,23 @@ class KernelModel:
                     f"this model was fitted to a table with the columns {names}; give a path or a "
                     f"table with these, not {type(X).__name__}"
                 )
-            return self.encoding.rows(as_table(X))
+            return self.encoding.rows(self.table(X))
         if self.feature_names is None or not is_table(X):
             return as_rows(X)
-        table = as_table(X)
+        table = self.table(X)
         rows = table.rows(self.feature_names)
         check_finite(rows, table.where)
         return rows
+
+    def table(self, X: Any) -> Table:
+        """Return `as_table` of what is to be predicted.
+
+        Columns of a file of text that were levels in training, or labels, are read as text: a file
+        of a few rows may hold only such as look like numbers.
+        """
+        levels = () if self.encoding is None else self.encoding.texts
+        labels = self.classes is not None and all(isinstance(k, str) for k in self.classes)
+        return as_table(X, texts=(*levels, *(self.target or () if labels else ())))
 
     def prepared(self, rows: RowSource) -> RowSource:
         """Check rows against this model and standardise them if it does."""

@@ -305,3 +305,34 @@ class TestOtherInput:
     def test_one_name_is_no_list_of_names(self) -> None:
         with pytest.raises(TypeError, match="columns must be a list of names"):
             regressor().fit(NUMBERS, "y", columns="a")
+
+
+class TestFilesOfFewRows:
+    """A file to predict may hold only such levels as look like something else."""
+
+    LEVELS = FRAME.assign(
+        alley=RNG.choice(["NA", "Grvl", "Pave"], N),
+        zone=RNG.choice(["A", "1", "2"], N),
+        post=RNG.choice(["01234", "11234", "99999"], N),
+        heated=RNG.choice(["yes", "maybe"], N),
+    )
+
+    def test_levels_stay_levels(self, tmp_path: Path) -> None:
+        frame = self.LEVELS.assign(
+            price=self.LEVELS["price"] + 200 * (self.LEVELS["alley"] == "NA")
+        )
+        frame.to_csv(tmp_path / "all.csv", index=False)
+        est = regressor().fit(tmp_path / "all.csv", "price")
+        expected = est.predict(frame)
+        for row in range(0, N, 16):
+            frame[row : row + 1].to_csv(tmp_path / "one.csv", index=False)
+            found = est.predict(tmp_path / "one.csv")
+            np.testing.assert_allclose(found, expected[row : row + 1], rtol=1e-9)
+
+    @pytest.mark.parametrize("target", ["zone", "heated", "post"])
+    def test_labels_stay_labels(self, target: str, tmp_path: Path) -> None:
+        self.LEVELS.to_csv(tmp_path / "all.csv", index=False)
+        est = KernelRidgeClassifier(random_state=0).fit(tmp_path / "all.csv", target)
+        for row in (0, 1, 2):
+            self.LEVELS[row : row + 1].to_csv(tmp_path / "one.csv", index=False)
+            assert est.score(tmp_path / "one.csv") in (0.0, 1.0)

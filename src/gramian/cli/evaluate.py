@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from .._checks import as_bytes
-from ..data import as_table, target_column
+from ..data import target_column
 from ..data.columns import check_columns
 from ..model import KernelModel
 from . import metrics
@@ -34,7 +34,7 @@ def evaluate(
     name = target or known or loaded.info.get("target")
     if name is None:
         raise ValueError(f"{model} does not say what it predicts: give --target")
-    table = as_table(data)
+    table = loaded.table(data)
     check_columns(table.where, table.names, [name])
     y = target_column(table, [name])
     _check_kind(y, name, loaded)

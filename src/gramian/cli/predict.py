@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from .._checks import as_bytes
-from ..data import as_table, check_kept, split_names, write_beside, write_table
+from ..data import check_kept, split_names, write_beside, write_table
 from ..data.formats import format_to_write
 from ..model import KernelModel
 from .open_for_model import open_for_model
@@ -25,7 +25,7 @@ def predict(
     format_to_write(out)  # refuses a name that says no such format, before any work
     loaded = KernelModel.load(model)
     kept = [] if keep is None else split_names(keep)
-    table = as_table(data)
+    table = loaded.table(data)
     if kept:
         check_kept(out, table, kept, list(named(np.empty((1, loaded.coef.shape[1])))))
     rows = open_for_model(loaded, table)

@@ -17,12 +17,12 @@ from ..data import (
     Standardized,
     Table,
     as_rows,
-    as_table,
     check_copies,
     check_finite,
     is_table,
 )
 from ..fitting.parameters import RandomState
+from ..model import KernelModel
 from .arguments import RowsLike, Weights
 
 
@@ -109,7 +109,8 @@ def _source(estimator: Any, X: RowsLike, targets: np.ndarray | None = None) -> R
 def new_rows(estimator: Any, X: RowsLike) -> RowSource:
     """Return rows to predict, with the features of training."""
     if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
-        model, given = estimator.model_, as_table(X) if is_table(X) else X
+        model: KernelModel = estimator.model_
+        given = model.table(X) if is_table(X) else X
         rows: RowSource
         if isinstance(given, Table) and model.encoding is None and model.feature_names is None:
             rows = given.rows(estimator.feature_names_in_.tolist())  # a matrix, by numbers

@@ -160,7 +160,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if is_table(X):
-            return _array(self.encoding_.rows(as_table(X)))
+            return _array(self.encoding_.rows(as_table(X, texts=self.encoding_.texts)))
         array = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=False)
         return _array(self.encoding_.rows(array_table(array)))
 

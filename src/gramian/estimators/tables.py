@@ -111,7 +111,7 @@ def with_truth(model: KernelModel, X: Any, y: Any) -> tuple[Any, Any]:
         )
     if not is_table(X):
         raise TypeError(f"the target is a column, but {type(X).__name__} has no columns with names")
-    table = as_table(X)
+    table = model.table(X)
     return table, target_column(table, names)
 
 

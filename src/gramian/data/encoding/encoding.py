@@ -121,6 +121,11 @@ class Encoding:
         """Names of the columns that a table must have to be encoded."""
         return tuple(one.name for one in self.used)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Names of the columns that are levels: a file of text has them as text."""
+        return tuple(one.name for one in self.used if one.kind in ("category", "ordered"))
+
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, which differ from each other."""

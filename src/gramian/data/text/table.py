@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import weakref
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from ..prefetch import prefetch
 from ..tables.base import Table
 from ..tables.memory import MemoryTable
 from ..tables.pieces import PiecesTable
+from ..temporary import remove_with
 from .dialect import Dialect, sniff
 from .infer import Inference
 from .readings import NOTHING, Reading
@@ -140,7 +140,7 @@ class _Text:
             raise
         finally:
             pa.default_memory_pool().release_unused()
-        weakref.finalize(table, temporary.unlink, missing_ok=True)
+        remove_with(table, temporary)
         return table
 
     def _columns(self, readings: Sequence[Reading]) -> _Columns:
