@@ -50,6 +50,7 @@ def _ridge(c: Configuration, data: Data, folder: Path) -> Judged:
     classifier = c.estimator == "classifier"
     est = (gramian.KernelRidgeClassifier if classifier else gramian.KernelRidge)(
         c.kernel,
+        standardize=False,  # the judge knows the problem as it is given
         lengthscale=c.lengthscale,
         penalty=c.penalty,
         landmarks=_landmarks(c, data),

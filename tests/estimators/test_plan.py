@@ -60,6 +60,11 @@ class TestFields:
         some = math.ceil(10_001**0.5 * math.log(10_001))
         assert (large.solver, large.landmarks) == ("falkon", some)
 
+    @pytest.mark.parametrize("solver", ["pcg", "askotch", "eigenpro2"])
+    def test_solvers_of_all_rows_get_all_rows(self, solver):
+        plan = KernelRidge(solver=solver).plan(np.zeros((20_000, 1), np.float32))
+        assert (plan.solver, plan.landmarks) == (solver, None)
+
     def test_the_estimate_of_rounding_is_counted(self):
         est = KernelRidge(landmarks=20, lengthscale=0.1, max_iter=2, tol=0.0, random_state=0)
         x = X.astype(np.float32)

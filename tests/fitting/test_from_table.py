@@ -95,7 +95,9 @@ def test_blocks_have_the_size_that_was_asked_for(
     monkeypatch.setattr("gramian.data.encoding.rows.ENCODED_NUMBERS", 50)  # 16 rows at a time
     FRAME.to_parquet(tmp_path / "x.parquet", row_group_size=41)
     table = as_table(tmp_path / "x.parquet" if stored else FRAME)
-    encoding = Encoding.fit(table, ["street", "size"], FRAME["price"], rng=rng().encoding).encoding
+    encoding = Encoding.fit(
+        table, ["street", "size"], FRAME["price"].to_numpy(), rng=rng().encoding
+    ).encoding
     rows = encoding.rows(table)
     lengths = [len(block) for _, block in rows.blocks(size)]
     assert lengths[:-1] == [size] * (len(lengths) - 1)

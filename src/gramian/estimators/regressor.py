@@ -38,8 +38,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     landmarks : None, int, "auto", array of shape (m, d), path or Selector, default="auto"
         The centers. None: all rows. A number: so many random distinct rows. The name of a
         selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
-        ``"auto"``: all rows up to 10,000, if the solver takes them. Beyond, and for solvers that
-        need landmarks, ``sqrt(n) * log(n)``, chosen by the accelerated recursion of
+        ``"auto"``: all rows up to 10,000, if the solver takes them, and of any number if it takes
+        nothing else. Beyond, and for solvers that need landmarks, ``sqrt(n) * log(n)``, chosen by the accelerated recursion of
         `RecursiveRLS`, or at random where rows can only be read in order; with ``penalty="auto"``
         by `BlessR`. More than there are rows: a warning, then all. Points, or the path of a table
         of them, are in the units of X.

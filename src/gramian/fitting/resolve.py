@@ -75,22 +75,21 @@ def automatic(settings: FitSettings, n: int) -> FitSettings:
     """Return settings in which landmarks="auto" has become all rows, where it means that.
 
     All rows up to 10,000, if the solver takes them: landmarks save little there, and cost accuracy.
+    All rows of any number, if it takes nothing else.
     Along a path of penalties: those of `BlessR`.
     """
     if not (isinstance(settings.landmarks, str) and settings.landmarks == "auto"):
         return settings
     if settings.searches_penalty:
         return replace(settings, landmarks="bless_r")
-    return replace(settings, landmarks=None) if n <= ALL_ROWS and _takes_all(settings) else settings
-
-
-def _takes_all(settings: FitSettings) -> bool:
-    """Return whether the solver can have all rows as centers."""
     given = settings.solver
     if isinstance(given, str) and given == "auto":
-        return settings.centers_file is None
-    found = given if isinstance(given, Solver) else solvers.make(str(given))
-    return found.takes(FullProblem)
+        everything = n <= ALL_ROWS and settings.centers_file is None
+    else:
+        found = given if isinstance(given, Solver) else solvers.make(str(given))
+        few = n <= ALL_ROWS or not found.takes(NystromProblem)
+        everything = found.takes(FullProblem) and few
+    return replace(settings, landmarks=None) if everything else settings
 
 
 def engine_for(settings: FitSettings, rows: RowSource, found: Kernel | None = None) -> Engine:
