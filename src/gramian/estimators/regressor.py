@@ -39,10 +39,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         The centers. None: all rows. A number: so many random distinct rows. The name of a
         selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
         ``"auto"``: all rows up to 10,000, if the solver takes them, and of any number if it takes
-        nothing else. Beyond, and for solvers that need landmarks, ``sqrt(n) * log(n)``, chosen by the accelerated recursion of
-        `RecursiveRLS`, or at random where rows can only be read in order; with ``penalty="auto"``
-        by `BlessR`. More than there are rows: a warning, then all. Points, or the path of a table
-        of them, are in the units of X.
+        nothing else. Beyond, and for solvers that need landmarks, ``sqrt(n) * log(n)``, chosen by
+        the accelerated recursion of `RecursiveRLS`, or at random where rows can only be read in
+        order; with ``penalty="auto"`` by `BlessR`. More than there are rows: a warning, then all.
+        Points, or the path of a table of them, are in the units of X.
     standardize : bool, default=True
         Whether features are given mean 0 and deviation 1 first, by the rows of the fit and their
         weights. Not those of sparse rows. The model keeps the map: predictions take rows as X has
