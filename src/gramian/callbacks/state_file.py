@@ -23,7 +23,7 @@ from ..solvers.base import solvers
 
 FORMAT = 3
 WITHOUT_BEST = 2
-"""What is written if there is no best state: older versions read it."""
+"""Version of a file without a best state: older versions read it."""
 KEY = "gramian_state"
 BEST = "best."
 """Stands before the names of the tensors of the best state."""

@@ -17,7 +17,7 @@ HOW = {
     "powershell": "gramian completion powershell | Out-String | Invoke-Expression",
     "pwsh": "gramian completion pwsh | Out-String | Invoke-Expression",
 }
-"""What its users write into the file that the shell reads at its start."""
+"""Lines that its users write into the file that the shell reads at its start."""
 
 
 def script(shell: str) -> str:

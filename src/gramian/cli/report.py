@@ -15,7 +15,7 @@ Report = Mapping[str, Any]
 
 @runtime_checkable
 class Table(Protocol):
-    """What a report holds besides: several lines for people, a dictionary for programs."""
+    """An entry of a report: several lines for people, a dictionary for programs."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what programs get."""

@@ -18,22 +18,19 @@ from ..data import (
     RowSource,
     Subset,
     TrainingTable,
-    as_rows,
     check_finite,
     check_magnitude,
 )
 from ..fitting import FitSettings, Generators, TrainingData
+from ..fitting.divide import in_memory_if_few
 from ..fitting.targets import class_codes, classes_of, target_tensor
 from . import parsing, task
 from .options import FitOptions
 
-HELD_BYTES = 64 << 20
-"""Up to this size, held-out rows of a sequential source are kept in memory."""
-
 
 @dataclass(frozen=True)
 class Training:
-    """What a command learns from, once the target is read and rows are held out.
+    """A table to learn from, once the target is read and rows are held out.
 
     Attributes
     ----------
@@ -105,7 +102,7 @@ class Training:
         if self.other is None and self.keep is not None:
             rows = Subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
         check_finite(rows, f"the held-out rows of {source.table.where}")
-        return _in_memory(rows) if not rows.random_access and _is_small(rows) else rows
+        return in_memory_if_few(rows, None)
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,7 @@ class Prepared:
 
     @property
     def columns(self) -> dict[str, str] | None:
-        """What became of each column; None if all are numbers as they are."""
+        """Descriptions of the columns; None if all are numbers as they are."""
         return None if self.data.encoding is None else self.data.encoding.describe()
 
     def without(self, index: Tensor) -> Prepared:
@@ -197,14 +194,3 @@ def spread_rows(n: int, count: int, *, rng: torch.Generator) -> Tensor:
     within = torch.rand(count, generator=rng, dtype=torch.float64) * bounds.diff()
     first = torch.randint(n, (), generator=rng)
     return ((bounds[:-1] + within.long() + first) % n).sort().values
-
-
-def _is_small(rows: RowSource) -> bool:
-    n, d = rows.shape
-    return n * d * rows.dtype.itemsize <= HELD_BYTES
-
-
-def _in_memory(rows: RowSource) -> RowSource:
-    held = as_rows(rows.take(torch.arange(len(rows))))
-    held.feature_names = rows.feature_names
-    return held

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..solvers import Solver
 
     class Splitter(Protocol):
-        """What scikit-learn's splitters have."""
+        """Methods of scikit-learn's splitters."""
 
         def split(self, X: Any, y: Any = None) -> Any:
             """Yield pairs of row numbers."""

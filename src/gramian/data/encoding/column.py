@@ -39,7 +39,7 @@ class Part:
 
 
 class ColumnEncoding(ABC):
-    """What becomes of one column; a frozen value.
+    """Encoding of one column; a frozen value.
 
     Attributes
     ----------

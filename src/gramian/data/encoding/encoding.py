@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """What becomes of the columns of a table.
+    """Encodings of the columns of a table.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What stands where a number is missing."""
+"""Values that stand where a number is missing."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ WORDS: dict[Kind, str] = {
 }
 
 REMEDY = "leave it out (--drop {name}; in Python columns=[...])"
-"""What to do about a column that cannot be used."""
+"""Advice about a column that cannot be used."""
 
 
 def kind_of(type_: pa.DataType) -> Kind | None:

@@ -15,7 +15,7 @@ from ..standardizer import _STRIP_NUMBERS, _Moments
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What is known of one column of measured values after the pass.
+    """Moments of one column of measured values after the pass.
 
     Attributes
     ----------

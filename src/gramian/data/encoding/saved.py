@@ -1,4 +1,4 @@
-"""What is read back from a file is looked at before it is believed."""
+"""Checks of what is read back from a file, before it is believed."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from .number import NUMBERS, Numbers
 
 @dataclass(frozen=True)
 class Settings:
-    """What is done to numbers and to levels.
+    """Settings for numbers and levels.
 
     Attributes
     ----------

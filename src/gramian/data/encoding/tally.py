@@ -14,7 +14,7 @@ class TooMany(ValueError):
 
 
 class Tally:
-    """What is known of the levels of a column so far.
+    """Counts and sums of the levels of a column so far.
 
     Attributes
     ----------

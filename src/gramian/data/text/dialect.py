@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text table is written.
+    """Marks and encoding of a text table.
 
     Attributes
     ----------

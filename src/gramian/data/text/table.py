@@ -165,7 +165,7 @@ class _LateError(Exception):
 
 @dataclass(frozen=True)
 class _Columns:
-    """How columns of text become columns of values."""
+    """Readings that make values of columns of text."""
 
     numbers: tuple[int, ...]
     names: tuple[str, ...]
