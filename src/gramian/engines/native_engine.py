@@ -20,6 +20,7 @@ from ._compiled import (
     is_built,
     is_compiled,
 )
+from ._gradients import TiledGradients
 from ._kernels import unscaled
 from ._ranges import PARTS_PER_THREAD, bounds_of, sum_of
 from ._tiled import Tiled, given, is_empty
@@ -208,6 +209,12 @@ class NativeEngine(Engine):
 
         self._over_rows(part, len(x), tiles)
         return out if factor == 1.0 else out.mul_(factor)
+
+    def gradients(
+        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
+    ) -> Float[Tensor, "b t d"]:
+        self._check_covered(kernel, x)
+        return TiledGradients(threads=self.threads)(kernel, x, z, v)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         threads, width = self._threads(), m + MIN_PART_ROWS
