@@ -7,7 +7,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -16,7 +16,21 @@ from torch import Tensor
 from .._sparse import scale_columns
 from .base import Kernel
 
-Lengthscale = float | tuple[float, ...] | Literal["median"]
+Lengthscale = float | tuple[float, ...] | str
+"""What is kept: numbers, or "median", or a multiple of it, "2 median"."""
+
+
+def median_multiple(lengthscale: object) -> float | None:
+    """Return 1 for ``"median"``, c for ``"c median"``, None for anything else."""
+    if not isinstance(lengthscale, str):
+        return None
+    number, _, name = lengthscale.strip().rpartition(" ")
+    if name != "median":
+        return None
+    try:
+        return float(number) if number else 1.0
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -25,8 +39,8 @@ class LengthscaleKernel(Kernel):
 
     Parameters
     ----------
-    lengthscale : float, sequence of d floats, or "median"
-        In the units of the features. ``"median"`` is replaced by `resolve`.
+    lengthscale : float, sequence of d floats, "median", or a multiple of it such as "2 median"
+        In the units of the features. The median of the distances is put in its place by `resolve`.
     """
 
     lengthscale: Any = 1.0  # a whole number, a list, an array too: what is kept is a Lengthscale
@@ -42,9 +56,10 @@ class LengthscaleKernel(Kernel):
         return len(self.lengthscale) if isinstance(self.lengthscale, tuple) else None
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        if self.lengthscale != "median":
+        multiple = median_multiple(self.lengthscale)
+        if multiple is None:
             return self
-        return replace(self, lengthscale=self.median(sample.double()))
+        return replace(self, lengthscale=multiple * self.median(sample.double()))
 
     def median(self, sample: Float[Tensor, "s d"]) -> float:
         """Return the median distance between the distinct rows of `sample`.
@@ -62,10 +77,10 @@ class LengthscaleKernel(Kernel):
 
     def scaled(self, points: Tensor) -> Tensor:
         """Return ``points / lengthscale``; ValueError if the number of features is another."""
-        if self.lengthscale == "median":
+        if isinstance(self.lengthscale, str):
             raise ValueError(
-                "lengthscale='median' has no value yet: call kernel.resolve(sample) with about "
-                "1,000 random rows, or give a number"
+                f"lengthscale={self.lengthscale!r} has no value yet: call kernel.resolve(sample) with "
+                "about 1,000 random rows, or give a number"
             )
         if self.dim not in (None, points.shape[1]):
             raise ValueError(
@@ -83,8 +98,9 @@ class LengthscaleKernel(Kernel):
 
 
 def _checked(lengthscale: object) -> Lengthscale:
-    if lengthscale == "median" if isinstance(lengthscale, str) else False:
-        return "median"
+    multiple = median_multiple(lengthscale)
+    if multiple is not None and math.isfinite(multiple) and multiple > 0:
+        return "median" if multiple == 1 else f"{multiple:g} median"
     if isinstance(lengthscale, numbers.Real) or getattr(lengthscale, "ndim", None) == 0:
         values = [float(lengthscale)]  # type: ignore[arg-type]
         result: Lengthscale = values[0]
@@ -94,7 +110,7 @@ def _checked(lengthscale: object) -> Lengthscale:
     else:
         raise ValueError(
             f"lengthscale={lengthscale!r} is neither a number, nor one number per feature, "
-            "nor 'median'"
+            "nor 'median' or a multiple of it, such as '2 median'"
         )
     if not values or not all(math.isfinite(value) and value > 0 for value in values):
         raise ValueError(f"lengthscale must be positive and finite, not {lengthscale!r}")

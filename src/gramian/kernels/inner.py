@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._sparse import squared_norms
 from ._gradients import sums_of_rows
-from ._lengthscale import LengthscaleKernel
+from ._lengthscale import LengthscaleKernel, median_multiple
 from .base import Kernel, Prepared, Side, kernels
 from .radial import matmul
 
@@ -78,7 +78,8 @@ class Linear(InnerProduct):
     """
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        return replace(self, lengthscale=1.0) if self.lengthscale == "median" else self
+        multiple = median_multiple(self.lengthscale)
+        return self if multiple is None else replace(self, lengthscale=multiple)
 
     def profile(self, s: Tensor) -> Tensor:
         return s
@@ -113,9 +114,10 @@ class Polynomial(InnerProduct):
             raise ValueError(f"coef0 must be finite and at least 0, not {self.coef0!r}")
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        if self.lengthscale != "median":
+        multiple = median_multiple(self.lengthscale)
+        if multiple is None:
             return self
-        return replace(self, lengthscale=math.sqrt(sample.shape[1]))
+        return replace(self, lengthscale=multiple * math.sqrt(sample.shape[1]))
 
     def profile(self, s: Tensor) -> Tensor:
         return torch.pow(s.add_(self.coef0), self.degree, out=s)
