@@ -48,13 +48,13 @@ class Linear(InnerProduct):
 
     Parameters
     ----------
-    lengthscale : float, sequence of d floats, or "median", default=1.0
+    lengthscale : float, sequence of d floats, or str, default=1.0
         ``"median"`` means 1 here: the kernel has no distance to compare with, and 1 gives
         scikit-learn's linear kernel.
     """
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        return replace(self, lengthscale=1.0) if self.lengthscale == "median" else self
+        return self if self.medians is None else replace(self, lengthscale=self.medians)
 
     def profile(self, s: Tensor) -> Tensor:
         return s
@@ -67,7 +67,7 @@ class Polynomial(InnerProduct):
 
     Parameters
     ----------
-    lengthscale : float, sequence of d floats, or "median", default=1.0
+    lengthscale : float, sequence of d floats, or str, default=1.0
         ``"median"`` means :math:`\sqrt d`, scikit-learn's default ``gamma = 1 / d``.
     degree : int, default=3
         The p, at least 1.
@@ -86,9 +86,9 @@ class Polynomial(InnerProduct):
             raise ValueError(f"coef0 must be finite and at least 0, not {self.coef0!r}")
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        if self.lengthscale != "median":
+        if self.medians is None:
             return self
-        return replace(self, lengthscale=math.sqrt(sample.shape[1]))
+        return replace(self, lengthscale=self.medians * math.sqrt(sample.shape[1]))
 
     def profile(self, s: Tensor) -> Tensor:
         return torch.pow(s.add_(self.coef0), self.degree, out=s)
