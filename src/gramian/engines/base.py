@@ -152,9 +152,28 @@ class Engine(ABC):
         """Return K itself, in the dtype of `x`."""
 
     @abstractmethod
+    def gradients(
+        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
+    ) -> Float[Tensor, "b t d"]:
+        """Return the gradients of the predictor K v at each row of x, dense, in float64.
+
+        Entry (i, c) is the gradient at x_i of sum_j k(x_i, z_j) v_jc. Where a kernel has a kink, at
+        x = z or, for the l1 distance, x_k = z_k, it is the mean of the slopes on both sides, 0; and
+        rows that differ by no more than rounding count as equal.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not `differentiable`, or the rows are sparse.
+        """
+
+    @abstractmethod
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         """Return the bytes that a call needs beside what grows with the rows of `x`."""
 
     @abstractmethod
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        """Return the bytes that a call needs for each row of `x`, `x` included."""
+        """Return the bytes that a call needs for each row of `x`, `x` included.
+
+        Beside the gradients, of which each row has t d numbers in float64.
+        """

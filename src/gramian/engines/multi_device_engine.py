@@ -121,6 +121,14 @@ class MultiDeviceEngine(Engine):
 
         return torch.cat(self._over_engines(part, x.shape[0]))
 
+    def gradients(
+        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
+    ) -> Float[Tensor, "b t d"]:
+        def part(engine: Engine, start: int, stop: int) -> Tensor:
+            return engine.gradients(kernel, slice_rows(x, start, stop), z, v)
+
+        return torch.cat(self._over_engines(part, x.shape[0]))
+
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         # all of them, as if they had one memory: results meet in that of the rows
         return sum(engine.workspace_bytes(m, d, t, itemsize) for engine in self.engines)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..kernels import Kernel
+from ._gradients import TiledGradients
 from ._tile_sizes import DEVICE_TILE_BYTES, TILE_BYTES
 from ._tiled import Tiled
 from .base import Engine
@@ -73,6 +74,11 @@ class TorchEngine(Engine):
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
     ) -> Float[Tensor, "b m"]:
         return self._tiled.block(kernel, x, z, diagonal=diagonal)
+
+    def gradients(
+        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
+    ) -> Float[Tensor, "b t d"]:
+        return TiledGradients(self.device, self.tile_bytes, self.threads)(kernel, x, z, v)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         return self._tiled.workspace_bytes(m, d, t, itemsize)

@@ -16,6 +16,7 @@ from ..kernels import Kernel
 from ..kernels._lengthscale import LengthscaleKernel
 from ._fused.distances import PRECISIONS
 from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
+from ._gradients import TiledGradients
 from ._kernels import unscaled
 from ._tiled import Tiled, given, is_empty
 from .base import DEVICE_BLOCK, Engine
@@ -171,6 +172,12 @@ class TritonEngine(Engine):
         if K is None:
             return self._tiled.block(kernel, x, z, diagonal=diagonal)
         return K.dense().mul_(factor).to(x.device)
+
+    def gradients(
+        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
+    ) -> Float[Tensor, "b t d"]:
+        self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
+        return TiledGradients(self.device)(kernel, x, z, v)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         width = max(t, 16)

@@ -11,6 +11,9 @@ NEAR_RATIO = 4000.0
 """Pairs with s below ``NEAR_RATIO`` times its error are recomputed: the rest has 3 digits at least,
 which the square root of a kernel with a kink turns into an error near 5e-6."""
 
+SLOPE_RATIO = 1e7
+"""The same for slopes in float64, which at a kink have half the relative error of s."""
+
 FEW_PAIRS = 0.02
 """Fraction of near pairs up to which single pairs beat one more matrix product."""
 
@@ -36,7 +39,9 @@ def remaining_error(error: float) -> float:
     return 0.5 * math.sqrt(error / (4 * NEAR_RATIO))
 
 
-def recompute_near(s: Tensor, left: Tensor, right: Tensor, scale: float) -> Tensor:
+def recompute_near(
+    s: Tensor, left: Tensor, right: Tensor, scale: float, ratio: float = NEAR_RATIO
+) -> Tensor:
     """Replace small entries of `s`, whose digits cancelled, by direct differences.
 
     Parameters
@@ -46,6 +51,8 @@ def recompute_near(s: Tensor, left: Tensor, right: Tensor, scale: float) -> Tens
     left, right : Tensor of shape (b, d + 2), (m, d + 2)
         Rows as `Radial.prepare` makes them.
     scale : float
+    ratio : float
+        Entries below so many times their error are replaced.
 
     Returns
     -------
@@ -53,7 +60,7 @@ def recompute_near(s: Tensor, left: Tensor, right: Tensor, scale: float) -> Tens
         The argument `s`.
     """
     eps, d = torch.finfo(left.dtype).eps, left.shape[1] - 2
-    reach = left[:, -2].to(s.dtype) * (NEAR_RATIO * product_error(eps, 1.0, d))
+    reach = left[:, -2].to(s.dtype) * (ratio * product_error(eps, 1.0, d))
     rows = (s.amin(dim=1) < reach).nonzero()[:, 0]  # few: one pass over s, no mask of its size
     if len(rows) == 0:
         return s

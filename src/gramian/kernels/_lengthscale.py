@@ -81,8 +81,11 @@ class LengthscaleKernel(Kernel):
                 f"the kernel has {self.dim} lengthscales but the rows have {points.shape[1]} "
                 "features; give one number, or one per feature"
             )
-        factor = 1 / torch.tensor(self.lengthscale, dtype=points.dtype, device=points.device)
-        return scale_columns(points, factor)
+        return scale_columns(points, self._inverse(points))
+
+    def _inverse(self, like: Tensor) -> Tensor:
+        """Return one over the lengthscale, as it is multiplied with what is like `like`."""
+        return 1 / torch.tensor(self.lengthscale, dtype=like.dtype, device=like.device)
 
     @abstractmethod
     def diag(self, x: Tensor) -> Float[Tensor, " b"]: ...

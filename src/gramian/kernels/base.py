@@ -83,6 +83,43 @@ class Kernel(ABC):
         return eps
 
     @property
+    def differentiable(self) -> bool:
+        """Whether `gradients` knows the derivatives of k."""
+        return False
+
+    @property
+    def kinked(self) -> bool:
+        """Whether a gradient near x = z turns fast, so that float32 rows need float64 for it."""
+        return False
+
+    def gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Float[Tensor, "m t"],
+        weights: Float[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b t d"]:
+        """Return the gradients at the rows x_i of sum_j w_ij v_jc k(x_i, z_j), all w_ij fixed.
+
+        Parameters
+        ----------
+        left, right : Prepared
+            Dense rows, of the dtype in which all of it is computed.
+        v : Tensor of shape (m, t)
+        weights : Tensor of shape (b, m), optional
+            The w, ones if None.
+
+        Returns
+        -------
+        Tensor of shape (b, t, d)
+            Where k has a kink, at x = z or x_k = z_k, the mean of the slopes on its two sides: 0.
+        """
+        raise ValueError(
+            f"{self!r} has no gradients; its class needs `differentiable` and `gradients`, or "
+            "`derivative` if it is a kernel of the distance or of the inner product"
+        )
+
+    @property
     def dim(self) -> int | None:
         """Number of features this kernel is tied to, None if any."""
         return None
@@ -223,6 +260,14 @@ class _Pair(Kernel):
         return self.first.parts + self.second.parts
 
     @property
+    def differentiable(self) -> bool:
+        return self.first.differentiable and self.second.differentiable
+
+    @property
+    def kinked(self) -> bool:
+        return self.first.kinked or self.second.kinked
+
+    @property
     def dim(self) -> int | None:
         return self.first.dim or self.second.dim
 
@@ -236,6 +281,19 @@ class _Pair(Kernel):
         k = self.first.parts
         first = self.first.tile(left[:k], right[:k], out)
         return first, self.second.tile(left[k:], right[k:], torch.empty_like(out))
+
+    def _gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Tensor,
+        of_first: Tensor | None,
+        of_second: Tensor | None,
+    ) -> Tensor:
+        """Return the sum of the gradients of both kernels, each with weights of its own."""
+        k = self.first.parts
+        first = self.first.gradients(left[:k], right[:k], v, of_first)
+        return first.add_(self.second.gradients(left[k:], right[k:], v, of_second))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         k = self.first.parts
@@ -254,6 +312,11 @@ class Sum(_Pair):
         first, second = self._tiles(left, right, out)
         return first.add_(second)
 
+    def gradients(
+        self, left: Prepared, right: Prepared, v: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
+        return self._gradients(left, right, v, weights, weights)
+
     def diag(self, x: Tensor) -> Tensor:
         return self.first.diag(x) + self.second.diag(x)
 
@@ -268,6 +331,14 @@ class Product(_Pair):
     ) -> Tensor:
         first, second = self._tiles(left, right, out)
         return first.mul_(second)
+
+    def gradients(
+        self, left: Prepared, right: Prepared, v: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
+        first, second = self._tiles(left, right, v.new_empty(len(left[0]), len(right[0])))
+        if weights is not None:
+            first, second = first.mul_(weights), second.mul_(weights)
+        return self._gradients(left, right, v, second, first)
 
     def diag(self, x: Tensor) -> Tensor:
         return self.first.diag(x) * self.second.diag(x)
@@ -300,6 +371,14 @@ class Scaled(Kernel):
         return self.kernel.parts
 
     @property
+    def differentiable(self) -> bool:
+        return self.kernel.differentiable
+
+    @property
+    def kinked(self) -> bool:
+        return self.kernel.kinked
+
+    @property
     def dim(self) -> int | None:
         return self.kernel.dim
 
@@ -313,6 +392,11 @@ class Scaled(Kernel):
         self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
     ) -> Tensor:
         return self.kernel.tile(left, right, out, underflow=underflow).mul_(self.factor)
+
+    def gradients(
+        self, left: Prepared, right: Prepared, v: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
+        return self.kernel.gradients(left, right, v, weights).mul_(self.factor)
 
     def diag(self, x: Tensor) -> Tensor:
         return self.kernel.diag(x) * self.factor

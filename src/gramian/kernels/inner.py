@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import squared_norms
+from ._gradients import sums_of_rows
 from ._lengthscale import LengthscaleKernel
 from .base import Kernel, Prepared, Side, kernels
 from .radial import matmul
@@ -23,6 +24,29 @@ class InnerProduct(LengthscaleKernel):
     @abstractmethod
     def profile(self, s: Tensor) -> Tensor:
         """Return k as a function of s. May overwrite `s`."""
+
+    def derivative(self, s: Tensor) -> Tensor:
+        """Return dk/ds as a function of s. May overwrite `s`. A subclass may do without."""
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def differentiable(self) -> bool:
+        return type(self).derivative is not InnerProduct.derivative
+
+    def gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Float[Tensor, "m t"],
+        weights: Float[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b t d"]:
+        if not self.differentiable:
+            return super().gradients(left, right, v, weights)
+        (x,), (z,) = left, right
+        S = self.derivative(matmul(x, z, v.new_empty(len(x), len(z))))
+        if weights is not None:
+            S *= weights
+        return sums_of_rows(S, v, z).mul_(self._inverse(z))
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         return (self.scaled(points),)
@@ -59,6 +83,9 @@ class Linear(InnerProduct):
     def profile(self, s: Tensor) -> Tensor:
         return s
 
+    def derivative(self, s: Tensor) -> Tensor:
+        return s.fill_(1.0)
+
 
 @kernels.register("polynomial")
 @dataclass(frozen=True)
@@ -92,3 +119,6 @@ class Polynomial(InnerProduct):
 
     def profile(self, s: Tensor) -> Tensor:
         return torch.pow(s.add_(self.coef0), self.degree, out=s)
+
+    def derivative(self, s: Tensor) -> Tensor:
+        return torch.pow(s.add_(self.coef0), self.degree - 1, out=s).mul_(self.degree)

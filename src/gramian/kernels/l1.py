@@ -56,6 +56,31 @@ class L1Laplacian(LengthscaleKernel):
         distance = torch.cdist(left[0], right[0], p=1.0).clamp_(max=deepest(out.dtype))
         return torch.exp(out.copy_(distance.neg_()), out=out)
 
+    @property
+    def differentiable(self) -> bool:
+        return True
+
+    def gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Float[Tensor, "m t"],
+        weights: Float[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b t d"]:
+        """Return gradients, see `Kernel.gradients`: signs of x - z, feature by feature.
+
+        Coordinates that are equal once they are centered, scaled and rounded count as equal.
+        """
+        (x,), (z,) = left, right
+        S = self.tile(left, right, v.new_empty(len(x), len(z)))
+        if weights is not None:
+            S *= weights
+        out, signs = S.new_empty(len(x), v.shape[1], x.shape[1]), torch.empty_like(S)
+        for k in range(x.shape[1]):
+            torch.sub(z[:, k], x[:, k, None], out=signs)
+            out[:, :, k] = torch.mm(signs.sign_().mul_(S), v)
+        return out.mul_(self._inverse(x))
+
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         norms = (side[0].abs().sum(dim=1) for side in (left, right))
         return max(eps, eps * min(float(norm.max()) if len(norm) else 0.0 for norm in norms))

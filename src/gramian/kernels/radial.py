@@ -12,9 +12,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import append_columns, scale_columns, slice_rows, squared_norms
-from ._cancellation import product_error, recompute_near, remaining_error
+from ._cancellation import (
+    NEAR_RATIO,
+    SLOPE_RATIO,
+    product_error,
+    recompute_near,
+    remaining_error,
+)
+from ._gradients import sums_of_rows, with_ones
 from ._lengthscale import LengthscaleKernel
 from .base import Prepared, Side, kernels
+
+SAME = 1e-10
+"""Distance of a pair, over the norm of its centered rows, up to which a kink counts as reached."""
 
 
 def deepest(dtype: torch.dtype) -> float:
@@ -62,6 +72,21 @@ class Radial(LengthscaleKernel):
     def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
         """Return k as a function of s. May overwrite `s`; rounding may have moved it past 0."""
 
+    def derivative(self, s: Tensor) -> Tensor:
+        """Return dk/ds as a function of s; 0 at s = 0 if k has a kink there. May overwrite `s`.
+
+        A subclass that has it is differentiable.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def differentiable(self) -> bool:
+        return type(self).derivative is not Radial.derivative
+
+    @property
+    def kinked(self) -> bool:
+        return self.sharp
+
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         """Return rows whose inner products are s: [-2 scale x, |x|² scale, 1] and [z, 1, |z|²...].
 
@@ -83,10 +108,42 @@ class Radial(LengthscaleKernel):
         *,
         underflow: bool = True,
     ) -> Float[Tensor, "b m"]:
+        s = self._argument(left, right, out, NEAR_RATIO)
+        return self.profile(s, underflow=underflow)
+
+    def gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Float[Tensor, "m t"],
+        weights: Float[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b t d"]:
+        """Return gradients, see `Kernel.gradients`: of s they are 2 scale (x - z) / lengthscale.
+
+        What is subtracted is x times a sum and a sum of z: digits of |x| / |x - z| are lost, where
+        `rounding` bounds |x| in lengthscales. Next to a kink pairs much nearer than that count;
+        those nearer than `SAME` |x| count as equal, and the others keep 5 digits in float64.
+        """
+        x, z = left[0][:, :-2], right[0][:, :-2]  # x times -2 scale
+        if not self.differentiable:
+            return super().gradients(left, right, v, weights)
+        s = self._argument(left, right, v.new_empty(len(x), len(z)), SLOPE_RATIO)
+        same = s <= left[0][:, -2:-1] * SAME**2 if self.sharp else None
+        S = self.derivative(s)
+        if same is not None:
+            S.masked_fill_(same, 0.0)
+        if weights is not None:
+            S *= weights
+        sums = sums_of_rows(S, v, with_ones(z))
+        sums, totals = sums[..., :-1], sums[..., -1:]
+        return (x[:, None] * totals).add_(sums, alpha=2 * self.scale).mul_(-self._inverse(x))
+
+    def _argument(self, left: Prepared, right: Prepared, out: Tensor, near: float) -> Tensor:
+        """Fill `out` with s; if there is a kink, with digits where it is small."""
         s = matmul(left[0], right[0], out)
         if self.sharp and left[0].layout == torch.strided:
-            recompute_near(s, left[0], right[0], self.scale)
-        return self.profile(s, underflow=underflow)
+            recompute_near(s, left[0], right[0], self.scale, near)
+        return s
 
     def diag(self, x: Tensor) -> Float[Tensor, " b"]:
         return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)
@@ -135,6 +192,9 @@ class Gaussian(Radial):
     def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
         return (s.clamp_(-deepest(s.dtype), 0.0) if underflow else s).exp_()
 
+    def derivative(self, s: Tensor) -> Tensor:
+        return self.profile(s)
+
 
 @kernels.register("laplacian")
 @dataclass(frozen=True)
@@ -149,6 +209,11 @@ class Laplacian(Radial):
 
     def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
         return _root(s).neg_().exp_()
+
+    def derivative(self, s: Tensor) -> Tensor:
+        u = _root(s)
+        inverse = u.reciprocal().masked_fill_(u == 0, 0.0)
+        return u.neg_().exp_().mul_(inverse).mul_(-0.5)
 
 
 @kernels.register("matern12")
@@ -175,6 +240,9 @@ class Matern32(Radial):
         decay = u.neg().exp_()
         return u.add_(1.0).mul_(decay)
 
+    def derivative(self, s: Tensor) -> Tensor:
+        return _root(s).neg_().exp_().mul_(-1 / 2)
+
 
 @kernels.register("matern52")
 @dataclass(frozen=True)
@@ -193,6 +261,11 @@ class Matern52(Radial):
         u = _root(s)
         decay = u.neg().exp_()
         return u.addcmul_(u, u, value=1 / 3).add_(1.0).mul_(decay)
+
+    def derivative(self, s: Tensor) -> Tensor:
+        u = _root(s)
+        decay = u.neg().exp_()
+        return u.add_(1.0).mul_(decay).mul_(-1 / 6)
 
 
 @kernels.register("rational_quadratic")
@@ -227,3 +300,7 @@ class RationalQuadratic(Radial):
         if self.alpha == 1.0:
             return s.add_(1.0).reciprocal_()
         return s.log1p_().mul_(-self.alpha).exp_()
+
+    def derivative(self, s: Tensor) -> Tensor:
+        s.clamp_(min=0.0)
+        return s.log1p_().mul_(-self.alpha - 1).exp_().mul_(-self.alpha)

@@ -163,6 +163,39 @@ class KernelOperator(Streaming):
             return -(self.T @ u)
         return self._stream_normal(v, weights, targets, like)
 
+    def gradients(self, rows: Any, coef: Any) -> Tensor:
+        """Return the gradients of the predictor k(., cols) coef at other rows.
+
+        Parameters
+        ----------
+        rows : RowSource, or anything `as_rows` takes
+            s dense rows of d features. Rows that are columns see a kink of theirs, if the kernel
+            has one, as a slope of zero.
+        coef : Tensor or array of shape (m, t) or (m,)
+            The coefficients of t predictors.
+
+        Returns
+        -------
+        Tensor of shape (s, t, d), or (s, d) of one predictor
+            Entry (i, c) is the gradient of sum_j k(x, z_j) coef_jc at row i, in the dtype of `coef`
+            and where that is.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no gradients, the rows are sparse or have other features, or the
+            columns, which are held in memory, exceed the budget.
+
+        Notes
+        -----
+        Cost: s m kernel evaluations and 2 s m t d operations. Memory: the budget and the result.
+        """
+        coef = _floating(torch.as_tensor(coef))
+        self._check_rows("coef", coef, self.shape[1])
+        if coef.ndim == 1:
+            return self._stream_gradients(as_rows(rows), coef[:, None])[:, 0]
+        return self._stream_gradients(as_rows(rows), coef)
+
     def __getitem__(self, key: Any) -> KernelOperator:
         """Return the rows ``K[i]``, or rows and columns ``K[i, j]``, without evaluating them."""
         if not isinstance(key, tuple):

@@ -19,6 +19,9 @@ from .budget import Budget
 
 logger = logging.getLogger("gramian")
 
+GRADIENT_COPIES = 3
+"""Copies of the gradients of a block: sums, what was moved to the host, and in the dtype asked."""
+
 
 @dataclass
 class CostMeter:
@@ -101,6 +104,25 @@ class Streaming:
 
         size = self._budget(1).streamed(z.shape[0], result=z.shape[0] * z.itemsize)
         return self.fed_rows().map(one, *self._row_numbers(), size=size)
+
+    def _stream_gradients(self, rows: RowSource, v: Tensor) -> Tensor:
+        """Return gradients at rows that need not be those of this operator, all columns held."""
+        (s, d), t, dtype = rows.shape, v.shape[1], self.dtype
+        if d != self.cols.shape[1]:
+            raise ValueError(
+                f"the rows have {d} features, the columns {self.cols.shape[1]}; both must have "
+                "the same"
+            )
+        if s == 0:
+            return v.new_zeros(s, t, d)
+        z, placed = self._hold(self.cols, t), self.engine.place(v)
+        self.meter.evaluations += s * self.shape[1]
+
+        def one(block: Tensor) -> Tensor:
+            return self.engine.gradients(self.kernel, cast(block, dtype), z, placed).to(v)
+
+        size = self._budget(t).streamed(self.shape[1], result=GRADIENT_COPIES * t * d * 8)
+        return self._pass(rows, lambda source, most: source.map(one, size=most), size)
 
     @property
     def _same(self) -> bool:

@@ -1,0 +1,87 @@
+"""Gradients of predictors by torch, tile by tile, on any device that torch knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import is_sparse
+from ..kernels import Kernel
+from ._ranges import PARTS_PER_THREAD, bounds_of, steps
+from ._tile_sizes import TILE_COLUMNS, TileSizes
+from ._tiled import is_empty
+from ._tiles import Tiles
+from ._workers import run
+
+
+def check_gradients(kernel: Kernel, x: Tensor) -> None:
+    """Raise ValueError if a kernel has no gradients, or rows are sparse."""
+    if not kernel.differentiable:
+        raise ValueError(
+            f"{kernel!r} has no gradients: a kernel of the distance or of the inner product needs "
+            "`derivative` in its class, any other `differentiable` and `gradients`"
+        )
+    if is_sparse(x):
+        raise ValueError(
+            "gradients need dense rows, these are sparse: a gradient has as many numbers as a row "
+            "has features; give x.to_dense() for some rows at a time"
+        )
+
+
+@dataclass(frozen=True)
+class TiledGradients(TileSizes):
+    """Gradients of an engine, by torch; arguments are those of `Engine.gradients`.
+
+    Where float32 distances would lose digits, and for kernels with a kink at zero, tiles are
+    computed in float64.
+    """
+
+    def __call__(
+        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
+    ) -> Float[Tensor, "b t d"]:
+        """Return the gradients in float64, see `Engine.gradients`."""
+        check_gradients(kernel, x)
+        (b, d), t = x.shape, v.shape[1]
+        if is_empty(x, z) or t == 0:
+            return torch.zeros(b, t, d, dtype=torch.float64, device=x.device)
+        tiles = self._tiles(kernel, x, z)
+        rows, cols = self._shape(tiles)
+        v = v.to(tiles.device, tiles.dtype)
+        columns = [(right, v[j:j_end]) for j, j_end, right in tiles.columns(cols)]
+        out = torch.zeros(b, t, d, dtype=torch.float64, device=tiles.device)
+
+        def part(bounds: tuple[int, int]) -> None:
+            for i, i_end in steps(*bounds, rows):
+                left = tiles.row(i, i_end)
+                for right, v_j in columns:
+                    tiles.stop.check()
+                    out[i:i_end] += kernel.gradients(left, right, v_j)
+
+        self._over_rows(part, tiles, rows)
+        return out.to(x.device)
+
+    def _tiles(self, kernel: Kernel, x: Tensor, z: Tensor) -> Tiles:
+        x, z = x.to(self.device), z.to(self.device)
+        if kernel.kinked:
+            x, z = x.double(), z.double()
+        tiles = Tiles.build(kernel, x, z, None)
+        # unlike an entry, a sum of rows needs what `build` has more digits of than the rows
+        return Tiles(kernel, tiles.left, tiles.right, tiles.left[0].dtype, None, None)
+
+    def _shape(self, tiles: Tiles) -> tuple[int, int]:
+        """Return rows and columns of a tile: no larger are its columns times v, nor its result."""
+        width = max(side.shape[1] for side in tiles.right)
+        numbers = self._tile_bytes() // tiles.dtype.itemsize
+        cols = min(tiles.m, TILE_COLUMNS, max(numbers // width, 1))
+        return max(min(numbers // cols, numbers // width), 1), cols
+
+    def _over_rows(self, part: Callable[[tuple[int, int]], None], tiles: Tiles, rows: int) -> None:
+        threads = self.workers()
+        bounds = bounds_of(tiles.n, rows, threads * PARTS_PER_THREAD)
+        parts = map(part, bounds) if not self.on_host else run(threads, part, bounds, tiles.stop)
+        for _ in parts:
+            pass

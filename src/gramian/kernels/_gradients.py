@@ -1,0 +1,28 @@
+"""Sums over the columns of a tile, of which the gradients of a predictor are made."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+NUMBERS = 256
+"""Columns of a product that are made at once, of all features and some columns of v."""
+
+
+def sums_of_rows(
+    S: Float[Tensor, "b m"], v: Float[Tensor, "m t"], rows: Float[Tensor, "m p"]
+) -> Float[Tensor, "b t p"]:
+    """Return sum_j S_ij v_jc rows_j: a matrix product for some columns of v at a time."""
+    (m, t), p = v.shape, rows.shape[1]
+    out = S.new_empty(S.shape[0], t, p)
+    step = max(NUMBERS // p, 1)
+    for c in range(0, t, step):
+        weighted = v[:, c : c + step, None] * rows[:, None]
+        out[:, c : c + step] = torch.mm(S, weighted.view(m, -1)).view(S.shape[0], -1, p)
+    return out
+
+
+def with_ones(rows: Tensor) -> Tensor:
+    """Return rows with a last column of ones, whose sum is that of the weights alone."""
+    return torch.cat([rows, torch.ones_like(rows[:, :1])], dim=1)
