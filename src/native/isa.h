@@ -52,6 +52,9 @@ class Tiles {
                          double* out) const = 0;
   // out (stop - start, m) = K
   virtual bool block(Rows, void* out) const = 0;
+  // out (stop - start, t, d) = the gradients of K v at the rows; z are the columns, as packed.
+  // Where there are pieces: false.
+  virtual bool gradients(Rows, Points z, const void* v, long t, double* out) const = 0;
 
  protected:
   std::atomic<bool> stopped_{false};

@@ -80,7 +80,7 @@ class Plan {
   Plan(const std::string& isa, const std::string& kernel, double first, double second, double scale,
        bool difference, bool single, const Array& z, const Vectors& origin, const Vectors& factor,
        const Given& diagonal, long offset, int pieces, double near)
-      : single_(single), m_(long(z.shape(0))) {
+      : single_(single), split_(pieces > 0), m_(long(z.shape(0))) {
     const gramian::Points columns = points(z, "z");
     d_ = columns.d;
     expect(m_ > 0 && d_ > 0, "z", "a matrix with rows and features");
@@ -151,6 +151,19 @@ class Plan {
     expect_finished(tiles_->block(rows, entries));
   }
 
+  void gradients(const Array& x, long start, long stop, const Array& z, const Array& v,
+                 const Array& out) const {
+    const gramian::Rows rows = range(x, start, stop), columns = range(z, 0, m_);
+    const long t = long(v.shape(0));
+    const void* coefficients = vector(v, "v", t, width());
+    double* sums = result(out, stop - start, t * d_);
+    expect(columns.x.n == m_, "z", "the columns");
+    expect(!split_, "pieces", "0 for gradients");
+    nb::gil_scoped_release released;
+    FlushDenormals flush;
+    expect_finished(tiles_->gradients(rows, columns.x, coefficients, t, sums));
+  }
+
  private:
   gramian::Rows range(const Array& x, long start, long stop) const {
     const gramian::Points rows = points(x, "x");
@@ -172,7 +185,7 @@ class Plan {
     return static_cast<double*>(out.data());
   }
 
-  bool single_;
+  bool single_, split_;
   long m_, d_ = 0;
   std::unique_ptr<gramian::Tiles> tiles_;
 };
@@ -230,5 +243,7 @@ NB_MODULE(_native, m) {
       .def("symmetric", &Plan::symmetric,
            "Add to `out` what some strips of the upper triangle give of K v.")
       .def("block", &Plan::block, "Write rows start to stop of K to `out`.")
+      .def("gradients", &Plan::gradients,
+           "Write the gradients of K v at rows start to stop to `out`; z are the columns.")
       .def("stop", &Plan::stop, "Let calls under way, and all later ones, raise RuntimeError.");
 }

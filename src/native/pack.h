@@ -34,7 +34,16 @@ constexpr long round_up(long n, long step) { return (n + step - 1) / step * step
 constexpr long smaller(long a, long b) { return a < b ? a : b; }
 constexpr long larger(long a, long b) { return a > b ? a : b; }
 
+constexpr long CHUNK = 96 * 1024;  // bytes of entries that are stored before they are used
+constexpr long PANELS = 128;       // whose sums are in the dtype of the tiles
+
 constexpr long BLOCK_ROWS = 48;  // rows that share one read of the columns; no panel is wider
+
+// Columns of a chunk of BLOCK_ROWS rows, in whole panels.
+template <class S>
+constexpr long chunk_of(long panel) {
+  return larger(CHUNK / (BLOCK_ROWS * panel * long(sizeof(S))), 1) * panel;
+}
 
 // Coordinates of a row, subtracted and scaled in float64 and rounded once.
 template <class S, class In>

@@ -11,12 +11,23 @@ using StripFunction = void (*)(const Strip<S>&);
 // What differs from kernel to kernel.
 template <class S>
 struct Method {
-  StripFunction<S> stored, summed, both;
+  StripFunction<S> stored, summed, both, slopes;
+  double (*slope)(double s, Parameters<double>);
+  double (*front)(Parameters<double>);
+  Form form;
+  int sign;
+  bool sharp;
   S row_times, column_times;  // by which coordinates are multiplied
   double norm_sign;           // and norms; zero where there are none
   double unit;
   bool radial;
 };
+
+template <class K>
+double slope_of(double s, Parameters<double> given) {
+  using V = Vector<double>;
+  return K::template slope<V>(V::all(K::sign * s), given)[0];
+}
 
 template <class V, class K, Distance D>
 Method<typename V::Scalar> method_with() {
@@ -26,6 +37,12 @@ Method<typename V::Scalar> method_with() {
   return {strip<V, K, D, true, false>,
           strip<V, K, D, false, true>,
           strip<V, K, D, true, true>,
+          strip<V, Slopes<K>, D, true, false>,
+          slope_of<K>,
+          K::front,
+          K::form,
+          K::sign,
+          K::sharp,
           product && !radial ? S(2) : S(1),
           !product ? S(1) : radial ? S(-2 * K::sign) : S(2),
           !product ? 0.0 : radial ? double(K::sign) : 1.0,
@@ -85,10 +102,12 @@ class VectorPanels {
   using V = V_;
   using S = typename V::Scalar;
   static constexpr long ROWS = MR, COLUMNS = NR<V>;
+  static constexpr bool HAS_SLOPES = true;
 
   VectorPanels(const gramian::Request& request, gramian::Points z, const Method<S>& method)
       : method_(method),
         given_{S(request.first), S(request.second)},
+        exact_{request.first, request.second},
         near_(near_factor<S>(z.d)),
         d_(z.d),
         frame_(request, z.d, method.unit * (method.radial ? __builtin_sqrt(request.scale) : 1.0)),
@@ -114,18 +133,42 @@ class VectorPanels {
 
   // Entries of the first `count` rows that are loaded and of columns j to j + size.
   void compute(Rows& rows, long count, long j, long size, const Use<S>& use) const {
+    const Strip<S> s = strip_of(rows, count, j, size, use);
+    function_for(use, method_.stored, method_.summed, method_.both)(s);
+  }
+
+  // Slopes in their place.
+  void slopes(Rows& rows, long count, long j, long size, S* out, long ld) const {
+    method_.slopes(strip_of(rows, count, j, size, {out, ld, nullptr, nullptr}));
+  }
+
+  const Method<S>& method() const { return method_; }
+  const Frame& frame() const { return frame_; }
+  long d() const { return d_; }
+  bool from_product() const { return method_.norm_sign != 0; }
+  double front() const { return method_.front(exact_); }
+  double slope(double s) const { return method_.slope(s, exact_); }
+
+  // Coordinate k of a loaded row, and those of all columns of a panel, as they are stored.
+  static const S* row(const Rows& rows, long i, long k, long d) {
+    return rows.x + i / ROWS * ROWS * d + k * ROWS + i % ROWS;
+  }
+  const S* columns(long j, long k) const { return z_ + j * d_ + k * COLUMNS; }
+
+ private:
+  Strip<S> strip_of(Rows& rows, long count, long j, long size, const Use<S>& use) const {
     Strip<S> s{};
     s.x = rows.x, s.x_norms = rows.norms;
     s.z = z_ + j * d_, s.z_norms = z_norms_ + j;
     s.d = d_, s.rows = count, s.panels = size / COLUMNS;
     s.near = near_, s.given = given_;
     s.tile = use.entries, s.ld = use.ld, s.v = use.v, s.sums = use.sums;
-    function_for(use, method_.stored, method_.summed, method_.both)(s);
+    return s;
   }
 
- private:
   Method<S> method_;
   Parameters<S> given_;
+  Parameters<double> exact_;
   S near_;
   long d_;
   Frame frame_;

@@ -3,6 +3,8 @@
 // A radial profile is a function of s = unit scale |x - z|^2 / lengthscale^2, with the `scale` of
 // the Python class; the `unit` brings s into the form that costs least here. With sign = -1 it is
 // handed -s. Its coordinates are multiplied by the root of unit scale once, when rows are packed.
+//
+// `slope` is the derivative of `value`, of which `front` is a factor.
 #pragma once
 
 #include "vector.h"
@@ -17,13 +19,14 @@ struct Parameters {
   S first, second;
 };
 
-constexpr double LOG2_E = 1.4426950408889634074;
+constexpr double LOG2_E = 1.4426950408889634074, LN_2 = 0.69314718055994530942;
 
 struct Profile {  // what a kernel has unless it says otherwise
   static constexpr Form form = Form::radial;
   static constexpr double unit = 1;
   static constexpr int sign = 1;
   static constexpr bool sharp = false;  // as `sharp` of the Python class
+  static constexpr double front(Parameters<double>) { return 1; }
 };
 
 struct Gaussian : Profile {
@@ -32,6 +35,11 @@ struct Gaussian : Profile {
   template <class V, class S = typename V::Scalar, class R = typename V::R>
   static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     return V::exp2(V::at_most(s, V::all(0)));
+  }
+  static constexpr double front(Parameters<double>) { return LN_2; }
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R slope(R s, Parameters<S> given) {
+    return value<V>(s, given);
   }
 };
 
@@ -50,6 +58,14 @@ struct Laplacian : Profile {
   static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     return V::exp2(-root<V>(s));
   }
+  static constexpr double front(Parameters<double>) { return -LN_2 / 2; }
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R slope(R s, Parameters<S>) {
+    const S least = sizeof(S) == 4 ? S(1e-30) : S(1e-290), most = sizeof(S) == 4 ? S(2e4) : S(2e6);
+    s = V::at_most(V::at_least(s, V::all(least)), V::all(most));
+    const auto inverse = V::inverse_root(s);
+    return V::exp2(-s * inverse) * inverse;
+  }
 };
 
 struct Matern32 : Profile {
@@ -57,6 +73,11 @@ struct Matern32 : Profile {
   static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     const auto u = root<V>(s);
     return (u + V::all(1)) * V::exp2(u * V::all(S(-LOG2_E)));
+  }
+  static constexpr double front(Parameters<double>) { return -1. / 2; }
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R slope(R s, Parameters<S>) {
+    return V::exp2(root<V>(s) * V::all(S(-LOG2_E)));
   }
 };
 
@@ -66,6 +87,11 @@ struct Matern52 : Profile {
     const auto u = root<V>(s);
     return (u * u * V::all(S(1. / 3)) + u + V::all(1)) * V::exp2(u * V::all(S(-LOG2_E)));
   }
+  static constexpr double front(Parameters<double>) { return -1. / 6; }
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R slope(R s, Parameters<S> given) {
+    return Matern32::value<V>(s, given);
+  }
 };
 
 struct RationalQuadratic : Profile {
@@ -74,6 +100,13 @@ struct RationalQuadratic : Profile {
     s = V::at_most(V::at_least(s, V::all(0)), V::all(std::numeric_limits<S>::max()));
     if (given.first == 1) return V::all(1) / (V::all(1) + s);
     return V::exp2(V::log1p(s) * V::all(S(-LOG2_E) * given.first));
+  }
+  static constexpr double front(Parameters<double> given) { return -given.first; }
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R slope(R s, Parameters<S> given) {
+    const auto k = value<V>(s, given);
+    if (given.first == 1) return k * k;
+    return k / (V::all(1) + V::at_least(s, V::all(0)));
   }
 };
 
@@ -85,6 +118,11 @@ struct L1Laplacian : Profile {  // is handed minus the sum of absolute differenc
   static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     return V::exp2(V::at_most(s, V::all(0)));
   }
+  static constexpr double front(Parameters<double>) { return -LN_2; }
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R slope(R s, Parameters<S> given) {
+    return value<V>(s, given);
+  }
 };
 
 struct Linear : Profile {  // this and the next are handed the inner product
@@ -93,19 +131,43 @@ struct Linear : Profile {  // this and the next are handed the inner product
   static GRAMIAN_INLINE R value(R s, Parameters<S>) {
     return s;
   }
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R slope(R s, Parameters<S>) {
+    return s - s + V::all(1);  // a NaN stays one
+  }
 };
 
 struct Polynomial : Profile {
   static constexpr Form form = Form::inner;
   template <class V, class S = typename V::Scalar, class R = typename V::R>
   static GRAMIAN_INLINE R value(R s, Parameters<S> given) {
-    auto power = s + V::all(given.second), result = V::all(1);
-    for (long degree = long(given.first);;) {
-      if (degree & 1) result = result * power;
+    return power<V>(s + V::all(given.second), long(given.first));
+  }
+  static constexpr double front(Parameters<double> given) { return given.first; }
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R slope(R s, Parameters<S> given) {
+    return power<V>(s + V::all(given.second), long(given.first) - 1);
+  }
+
+ private:
+  template <class V, class R = typename V::R>
+  static GRAMIAN_INLINE R power(R factor, long degree) {
+    for (auto result = V::all(1);;) {
+      if (degree & 1) result = result * factor;
       degree >>= 1;
       if (degree == 0) return result;
-      power = power * power;
+      factor = factor * factor;
     }
+  }
+};
+
+// The slopes of a kernel in place of its entries.
+template <class K>
+struct Slopes : K {
+  static constexpr bool sharp = false;  // pairs near a kink are looked for where slopes are used
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S> given) {
+    return K::template slope<V>(s, given);
   }
 };
 

@@ -125,6 +125,7 @@ class SplitPanels {
  public:
   using V = V_;
   static constexpr long ROWS = SIDE, COLUMNS = PANEL;
+  static constexpr bool HAS_SLOPES = false;
 
   SplitPanels(const gramian::Request& request, gramian::Points z, const SplitMethod& method)
       : method_(method),

@@ -4,15 +4,12 @@
 // PANELS panels of columns or ROWS rows.
 #pragma once
 
-#include "panels.h"
-#include "sums.h"
+#include "gradients.h"
 
 namespace {
 
-constexpr long CHUNK = 96 * 1024;    // bytes of entries that are stored before they are used
 constexpr long STRIP = 1000 * 1000;  // bytes of entries in a strip of `normal`: half a core's cache
 constexpr long MOST_STRIP_ROWS = 2 * BLOCK_ROWS;
-constexpr long PANELS = 128;
 constexpr long ROWS = 1024;
 
 template <class Panels>
@@ -126,6 +123,15 @@ class TilesOf final : public gramian::Tiles {
     return true;
   }
 
+  bool gradients(gramian::Rows rows, gramian::Points z, const void* v, long t,
+                 double* out) const override {
+    if constexpr (Panels::HAS_SLOPES) {
+      const GradientsOf<V> gradients(panels_, stopped_, z, static_cast<const S*>(v), width_, t);
+      return gradients.write(rows, out);
+    }
+    return false;
+  }
+
  private:
   // What one thread needs for some rows.
   struct Work {
@@ -168,10 +174,7 @@ class TilesOf final : public gramian::Tiles {
     return larger(step, smaller(MOST_STRIP_ROWS, fitting));
   }
 
-  long chunk_columns() const {
-    constexpr long panel = Panels::COLUMNS;
-    return larger(CHUNK / (BLOCK_ROWS * panel * long(sizeof(S))), 1) * panel;
-  }
+  static constexpr long chunk_columns() { return chunk_of<S>(Panels::COLUMNS); }
 
   void fill(Work& work, long rows, long j, long size, S* entries, long ld) const {
     panels_.compute(work.x, rows, j, size, {entries, ld, nullptr, nullptr});

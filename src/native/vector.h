@@ -160,6 +160,36 @@ struct Vector {
 #endif
   }
 
+  // One over the square root of 1e-30 (float64: 1e-290) <= x < infinity.
+  static GRAMIAN_INLINE R inverse_root(R x) {
+#if defined(__AVX512F__)
+    if constexpr (single) {
+      const R y = (R)_mm512_rsqrt14_ps((__m512)x);
+      return y + y * (all(S(0.5)) - all(S(0.5)) * x * y * y);
+    }
+#endif
+    return all(S(1)) / sqrt(x);
+  }
+
+  // sum + w where x > z, sum - w where x < z.
+  static GRAMIAN_INLINE R add_signed(R sum, R x, R z, R w) {
+#if defined(__AVX512F__)
+    if constexpr (single) {
+      const auto a = (__m512)x, b = (__m512)z, c = (__m512)w;
+      const auto added =
+          _mm512_mask_add_ps((__m512)sum, _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), (__m512)sum, c);
+      return (R)_mm512_mask_sub_ps(added, _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), added, c);
+    } else {
+      const auto a = (__m512d)x, b = (__m512d)z, c = (__m512d)w;
+      const auto added =
+          _mm512_mask_add_pd((__m512d)sum, _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ), (__m512d)sum, c);
+      return (R)_mm512_mask_sub_pd(added, _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ), added, c);
+    }
+#else
+    return sum + (R)((I)(x > z) & (I)w) - (R)((I)(x < z) & (I)w);
+#endif
+  }
+
   // 2^x for x <= 0; what underflows is zero, or next to it.
   static GRAMIAN_INLINE R exp2(R x) {
 #if defined(__AVX512F__)

@@ -207,6 +207,19 @@ def test_median_of_kernels_without_distance(rng):
     assert Polynomial("median", degree=2).resolve(sample) == Polynomial(3.0, degree=2)
 
 
+@each_elementary
+@pytest.mark.parametrize(("text", "factor"), [("2 median", 2.0), ("0.5 median", 0.5)])
+def test_a_multiple_of_the_median(kernel, text, factor, rng):
+    (sample,) = points(rng, (40, 3))
+    once = dataclasses.replace(kernel, lengthscale="median").resolve(sample)
+    kernel = dataclasses.replace(kernel, lengthscale=text)
+    assert kernels.from_dict(json.loads(json.dumps(kernel.to_dict()))) == kernel
+    expected = dataclasses.replace(once, lengthscale=factor * once.lengthscale)
+    assert kernel.resolve(sample) == expected
+    with pytest.raises(ValueError, match=f"lengthscale='{text}' has no value yet"):
+        kernel(sample, sample)
+
+
 def test_median_inside_combinations(rng):
     (sample,) = points(rng, (15, 2))
     kernel = 2.0 * (Gaussian("median") + L1Laplacian("median") * Linear(3.0))
@@ -293,7 +306,10 @@ def test_a_lengthscale_is_positive_and_finite(kernel, bad):
         dataclasses.replace(kernel, lengthscale=bad)
 
 
-@pytest.mark.parametrize("bad", [None, "wide", 1j, object()])
+@pytest.mark.parametrize(
+    "bad",
+    [None, "wide", 1j, object(), "0 median", "-1 median", "2median", "1e999 median", "nan median"],
+)
 def test_a_lengthscale_is_a_number_or_median(bad):
     with pytest.raises(ValueError, match=r"neither a number.*nor 'median'"):
         Gaussian(bad)

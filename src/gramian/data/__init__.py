@@ -30,8 +30,9 @@ float32, which holds them exactly; everything wider becomes float64. A block may
 array: never write to it.
 
 Sources can be wrapped: `Standardized` scales the features on the way (a `Standardizer` finds mean
-and scale in one pass), `Subset`, `Complement` and `Select` pick rows and columns, `Cast` changes
-the type. `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip`
+and scale in one pass), a `QuantileMap` makes them normal, a `LinearMap` multiplies them by a matrix
+or by scales; `Subset`, `Complement` and `Select` pick rows and columns, `Cast` changes the type.
+`Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip`
 change them. `gathered` takes rows into memory, or into a file that is mapped if they are too many.
 `check_finite` looks for missing values, and for the target among the features. For the command
 line, `open_rows`, `read_targets`, `feature_columns`, `write_table` and `convert` read and write
@@ -56,6 +57,7 @@ from .encoding import (
     columns_are_numbers,
     needs_encoding,
 )
+from .linear_map import LinearMap
 from .mapped import gathered, scratch, stored
 from .named import (
     check_kept,
@@ -69,6 +71,7 @@ from .named import (
 from .number_rows import NumberRows
 from .parquet import ParquetRows
 from .parts import Select, Subset
+from .quantile_map import QuantileMap
 from .rows import as_rows
 from .samples import sample_path
 from .sparse import SparseRows
@@ -88,9 +91,11 @@ __all__ = [
     "EncodedRows",
     "Encoding",
     "FittedEncoding",
+    "LinearMap",
     "MemoryTable",
     "NumberRows",
     "ParquetRows",
+    "QuantileMap",
     "RowSource",
     "Select",
     "Shuffle",

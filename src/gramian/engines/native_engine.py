@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -20,7 +20,7 @@ from ._compiled import (
     is_built,
     is_compiled,
 )
-from ._gradients import TiledGradients
+from ._gradients import TiledGradients, check_gradients
 from ._kernels import unscaled
 from ._ranges import PARTS_PER_THREAD, bounds_of, sum_of
 from ._tiled import Tiled, given, is_empty
@@ -35,6 +35,12 @@ STRIP_ROWS = 96
 
 PART_SUM_BYTES = 1 << 22
 """A sum over rows, for all columns, of which there may be several per thread."""
+
+GRADIENT_COLUMNS = 256
+"""Sums of a row of `gradients` at least that are there at once: of v, and of v times features."""
+
+GRADIENT_BYTES = 7000
+"""Bytes that each of them takes of a worker: for a chunk of columns, and for a block of rows."""
 
 MISSING = (
     "engine='native' needs the compiled tiles, which are not part of this installation: install a "
@@ -213,14 +219,28 @@ class NativeEngine(Engine):
     def gradients(
         self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
     ) -> Float[Tensor, "b t d"]:
+        check_gradients(kernel, x)
         self._check_covered(kernel, x)
-        return TiledGradients(threads=self.threads)(kernel, x, z, v)
+        if is_empty(x, z):
+            return TiledGradients(threads=self.threads)(kernel, x, z, v)
+        settings = replace(self._settings, precision="exact")
+        factor, plain = unscaled(kernel)
+        tiles = Compiled.build(plain, z, x.dtype, settings, None)
+        rows, cols, columns = x.detach().contiguous(), z.detach().contiguous(), tiles.columns(v)
+        out = torch.empty(len(x), v.shape[1], x.shape[1], dtype=torch.float64)
+
+        def part(start: int, stop: int) -> None:
+            tiles.plan.gradients(rows, start, stop, cols, columns, out[start:stop])
+
+        self._over_rows(part, len(x), tiles)
+        return out.mul_(factor)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         threads, width = self._threads(), m + MIN_PART_ROWS
         packed = max(8 * d, piece_bytes(d))
         columns = width * (packed + (d + t + 2) * 8) + m * d * itemsize
         strip = 8 * width * 8 + (1 << 20) + STRIP_ROWS * (packed + (10 * t + 2) * 8)
+        strip = max(strip, GRADIENT_BYTES * max(d + 1, GRADIENT_COLUMNS))
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
         return max(compiled, self._tiled.workspace_bytes(m, d, t, itemsize))
@@ -250,8 +270,11 @@ class NativeEngine(Engine):
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Compiled]:
         factor, plain = unscaled(kernel)
-        settings = TileSettings(self.instructions, self._threads(), self.precision)
-        return factor, Compiled.build(plain, z, x.dtype, settings, diagonal)
+        return factor, Compiled.build(plain, z, x.dtype, self._settings, diagonal)
+
+    @property
+    def _settings(self) -> TileSettings:
+        return TileSettings(self.instructions, self._threads(), self.precision)
 
     def _over_rows(self, part: Callable[[int, int], None], n: int, tiles: Compiled) -> None:
         bounds = bounds_of(n, MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)

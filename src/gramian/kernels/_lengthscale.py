@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,20 +18,7 @@ from .._sparse import scale_columns
 from .base import Kernel
 
 Lengthscale = float | tuple[float, ...] | str
-"""What is kept: numbers, or "median", or a multiple of it, "2 median"."""
-
-
-def median_multiple(lengthscale: object) -> float | None:
-    """Return 1 for ``"median"``, c for ``"c median"``, None for anything else."""
-    if not isinstance(lengthscale, str):
-        return None
-    number, _, name = lengthscale.strip().rpartition(" ")
-    if name != "median":
-        return None
-    try:
-        return float(number) if number else 1.0
-    except ValueError:
-        return None
+"""A text is "median", or a multiple of it such as "2 median"."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +27,9 @@ class LengthscaleKernel(Kernel):
 
     Parameters
     ----------
-    lengthscale : float, sequence of d floats, "median", or a multiple of it such as "2 median"
-        In the units of the features. The median of the distances is put in its place by `resolve`.
+    lengthscale : float, sequence of d floats, or str
+        In the units of the features. ``"median"``, and a multiple of it such as ``"2 median"``, are
+        replaced by `resolve`.
     """
 
     lengthscale: Any = 1.0  # a whole number, a list, an array too: what is kept is a Lengthscale
@@ -56,10 +45,15 @@ class LengthscaleKernel(Kernel):
         return len(self.lengthscale) if isinstance(self.lengthscale, tuple) else None
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        multiple = median_multiple(self.lengthscale)
-        if multiple is None:
+        factor = self.medians
+        if factor is None:
             return self
-        return replace(self, lengthscale=multiple * self.median(sample.double()))
+        return replace(self, lengthscale=factor * self.median(sample.double()))
+
+    @property
+    def medians(self) -> float | None:
+        """The lengthscale in medians of the distances; None if it is said in numbers."""
+        return medians(self.lengthscale)
 
     def median(self, sample: Float[Tensor, "s d"]) -> float:
         """Return the median distance between the distinct rows of `sample`.
@@ -77,10 +71,10 @@ class LengthscaleKernel(Kernel):
 
     def scaled(self, points: Tensor) -> Tensor:
         """Return ``points / lengthscale``; ValueError if the number of features is another."""
-        if isinstance(self.lengthscale, str):
+        if self.medians is not None:
             raise ValueError(
-                f"lengthscale={self.lengthscale!r} has no value yet: call kernel.resolve(sample) with "
-                "about 1,000 random rows, or give a number"
+                f"lengthscale={self.lengthscale!r} has no value yet: call kernel.resolve(sample) "
+                "with about 1,000 random rows, or give a number"
             )
         if self.dim not in (None, points.shape[1]):
             raise ValueError(
@@ -97,10 +91,22 @@ class LengthscaleKernel(Kernel):
     def diag(self, x: Tensor) -> Float[Tensor, " b"]: ...
 
 
+def medians(lengthscale: object) -> float | None:
+    """Return how many medians a lengthscale is; None if it is no such text.
+
+    >>> medians("median"), medians("0.5 median"), medians(0.5)
+    (1.0, 0.5, None)
+    """
+    if not isinstance(lengthscale, str):
+        return None
+    found = re.fullmatch(r"(?:([0-9]*\.?[0-9]+(?:e-?[0-9]+)?) )?median", lengthscale)
+    return None if found is None else float(found[1] or 1)
+
+
 def _checked(lengthscale: object) -> Lengthscale:
-    multiple = median_multiple(lengthscale)
-    if multiple is not None and math.isfinite(multiple) and multiple > 0:
-        return "median" if multiple == 1 else f"{multiple:g} median"
+    factor = medians(lengthscale)
+    if isinstance(lengthscale, str) and factor is not None and 0 < factor < math.inf:
+        return lengthscale
     if isinstance(lengthscale, numbers.Real) or getattr(lengthscale, "ndim", None) == 0:
         values = [float(lengthscale)]  # type: ignore[arg-type]
         result: Lengthscale = values[0]
@@ -110,7 +116,7 @@ def _checked(lengthscale: object) -> Lengthscale:
     else:
         raise ValueError(
             f"lengthscale={lengthscale!r} is neither a number, nor one number per feature, "
-            "nor 'median' or a multiple of it, such as '2 median'"
+            "nor 'median', nor a multiple of it, as '2 median'"
         )
     if not values or not all(math.isfinite(value) and value > 0 for value in values):
         raise ValueError(f"lengthscale must be positive and finite, not {lengthscale!r}")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._sparse import squared_norms
 from ._gradients import sums_of_rows
-from ._lengthscale import LengthscaleKernel, median_multiple
+from ._lengthscale import LengthscaleKernel
 from .base import Kernel, Prepared, Side, kernels
 from .radial import matmul
 
@@ -72,14 +72,13 @@ class Linear(InnerProduct):
 
     Parameters
     ----------
-    lengthscale : float, sequence of d floats, or "median", default=1.0
+    lengthscale : float, sequence of d floats, or str, default=1.0
         ``"median"`` means 1 here: the kernel has no distance to compare with, and 1 gives
         scikit-learn's linear kernel.
     """
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        multiple = median_multiple(self.lengthscale)
-        return self if multiple is None else replace(self, lengthscale=multiple)
+        return self if self.medians is None else replace(self, lengthscale=self.medians)
 
     def profile(self, s: Tensor) -> Tensor:
         return s
@@ -95,7 +94,7 @@ class Polynomial(InnerProduct):
 
     Parameters
     ----------
-    lengthscale : float, sequence of d floats, or "median", default=1.0
+    lengthscale : float, sequence of d floats, or str, default=1.0
         ``"median"`` means :math:`\sqrt d`, scikit-learn's default ``gamma = 1 / d``.
     degree : int, default=3
         The p, at least 1.
@@ -114,10 +113,9 @@ class Polynomial(InnerProduct):
             raise ValueError(f"coef0 must be finite and at least 0, not {self.coef0!r}")
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        multiple = median_multiple(self.lengthscale)
-        if multiple is None:
+        if self.medians is None:
             return self
-        return replace(self, lengthscale=multiple * math.sqrt(sample.shape[1]))
+        return replace(self, lengthscale=self.medians * math.sqrt(sample.shape[1]))
 
     def profile(self, s: Tensor) -> Tensor:
         return torch.pow(s.add_(self.coef0), self.degree, out=s)

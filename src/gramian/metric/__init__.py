@@ -1,0 +1,28 @@
+"""Metrics that are learned: a linear map of the features before the kernel sees them.
+
+A kernel of distances compares all directions of the features alike. A `Metric` looks at how a first
+predictor varies and returns a `LearnedMetric`: a map that stretches the directions that matter, and
+shrinks the others. Any kernel, solver and engine then works with mapped rows, and the model keeps
+the map.
+
+To add a metric: one file with a registered subclass of `Metric`, one import line here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .base import LearnedMetric, Metric, Round, metrics
+
+
+def make(name: str, **parameters: Any) -> Metric:
+    """Return the metric called `name`, one of `names`."""
+    return metrics.make(name, **parameters)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the metrics."""
+    return tuple(metrics)
+
+
+__all__ = ["LearnedMetric", "Metric", "Round", "make", "metrics", "names"]
