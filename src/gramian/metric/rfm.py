@@ -39,7 +39,7 @@ from ..engines import Engine
 from ..kernels import Kernel, L1Laplacian
 from ..operators import CostMeter, KernelOperator
 from ..paths.sample import Sample, SampleFit, fit_sample
-from .base import LearnedMetric, Metric, metrics
+from .base import LearnedMetric, Metric, Round, metrics
 from .sampling import drawn_sample
 
 TOO_BAD = 1.1
@@ -47,7 +47,7 @@ TOO_BAD = 1.1
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class RoundFit:
     """One metric, and the best fit with it.
 
     Attributes
@@ -66,6 +66,11 @@ class Round:
     number: int
     power: float
     fit: SampleFit
+
+    def record(self) -> Round:
+        """Return what the user is told of it."""
+        lengthscale = getattr(self.fit.kernel, "lengthscale", None)
+        return Round(self.number, self.fit.loss, self.fit.penalty, lengthscale)
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,11 @@ class RecursiveFeatureMachine(Metric):
         sample = drawn_sample(rows, targets, weights, most, rng=rng, coded=coded)
         found = list(self.learn_from(sample, kernel, engine=engine))
         best = min(found, key=lambda r: r.fit.loss)
-        return LearnedMetric.of(best, found)
+        d = sample.X.shape[1]
+        M = torch.eye(d, dtype=torch.float64) if best.gradients is None else best.gradients
+        shares = M.diagonal() / M.diagonal().sum()
+        map_ = LinearMap(scales=torch.ones(d)) if best.map is None else best.map
+        return LearnedMetric(map_, shares, M, tuple(r.record() for r in found))
 
     def learn_from(
         self,
@@ -146,7 +155,7 @@ class RecursiveFeatureMachine(Metric):
         *,
         engine: str | Engine = "auto",
         meter: CostMeter | None = None,
-    ) -> Iterator[Round]:
+    ) -> Iterator[RoundFit]:
         """Yield the metrics of all rounds, the first one of which is none.
 
         Parameters
@@ -186,14 +195,14 @@ class RecursiveFeatureMachine(Metric):
         number: int,
         power: float,
         how: _Products,
-    ) -> Round:
+    ) -> RoundFit:
         fit = fit_sample(
             sample.mapped(R), kernel, landmarks=self.landmarks, engine=how.engine, meter=how.meter
         )
-        return Round(R, M, number, power, fit)
+        return RoundFit(R, M, number, power, fit)
 
     def _outer_products(
-        self, sample: Sample, last: Round, how: _Products
+        self, sample: Sample, last: RoundFit, how: _Products
     ) -> Float[Tensor, "d d"] | None:
         """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
         m, s = len(last.fit.centers), self.gradient_rows

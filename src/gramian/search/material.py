@@ -14,7 +14,7 @@ from ..data import QuantileMap
 from ..metric.sampling import divided
 from ..paths.sample import Sample
 
-FEW_ROWS = 2000
+FEW_ROWS = 1500
 """Below so many rows each is held out once, in five folds; beyond, a fifth is, 2,000 at most."""
 
 FOLDS = 5

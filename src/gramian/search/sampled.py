@@ -11,7 +11,7 @@ from torch import Tensor
 from ..data import LinearMap
 from ..engines import Engine
 from ..metric import RecursiveFeatureMachine
-from ..metric.rfm import Round, map_of
+from ..metric.rfm import RoundFit, map_of
 from ..operators import CostMeter
 from ..paths.sample import Sample, SampleFit, fit_sample
 from .material import Material
@@ -113,13 +113,13 @@ def learned(
     return list(found.values())
 
 
-def _in_all(runs: Sequence[Sequence[Round]]) -> list[tuple[int, float]]:
+def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:
     """Return number and power of the rounds that all splits have come to."""
     keys = [[(r.number, r.power) for r in run] for run in runs]
     return [key for key in keys[0] if all(key in other for other in keys)]
 
 
-def _of_rounds(material: Material, recipe: Recipe, rounds: Sequence[Round]) -> Stem:
+def _of_rounds(material: Material, recipe: Recipe, rounds: Sequence[RoundFit]) -> Stem:
     first = rounds[0]
     recipe = replace(recipe, rounds=first.number, power=first.power)
     gradients = None
