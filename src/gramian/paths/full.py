@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .. import _linalg as la
 from ..lowrank import columns_factor
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
@@ -95,7 +96,7 @@ class FullPath:
         norm = B.norm(dim=0)
         X = torch.zeros_like(B) if start is None else start.transpose(0, 1).reshape(len(Y), p * t)
         R = B if start is None else B - self._apply(X, ridge)
-        Z = self._precondition(R, t)
+        Z = self._precondition(R, t, ridge)
         P, rz, iteration = Z, (R * Z).sum(dim=0), 0
         while True:
             coef = X.reshape(len(Y), p, t).transpose(0, 1)
@@ -106,7 +107,7 @@ class FullPath:
             moves = (pq > 0) & (rz > 0) & (relative > EPS)
             a = torch.where(moves, rz / torch.where(moves, pq, 1.0), 0.0)
             X, R = X + a * P, R - a * Q
-            Z = self._precondition(R, t)
+            Z = self._precondition(R, t, ridge)
             before, rz = rz, (R * Z).sum(dim=0)
             P = Z + torch.where(moves, rz / torch.where(moves, before, 1.0), 0.0) * P
             iteration += 1
@@ -120,9 +121,17 @@ class FullPath:
         K = self.problem.K
         return (K @ P.to(K.dtype)).double() + ridge * P
 
-    def _precondition(self, R: Tensor, t: int) -> Tensor:
-        columns = R.split(t, dim=1)
-        return torch.cat([M @ r for M, r in zip(self.inverses, columns, strict=True)], dim=1)
+    def _precondition(self, R: Tensor, t: int, ridge: Tensor) -> Tensor:
+        """Return the inverses times R, each times its t columns: two products with F for all."""
+        F = self.inverses[0].factor
+        scaled = R / ridge
+        # rows times F are six times as fast as F' times a few columns
+        small = (scaled.t().to(F.dtype).contiguous() @ F).double().t().split(t, dim=1)
+        inner = [
+            la.solve_cholesky(M.inner, each) for M, each in zip(self.inverses, small, strict=True)
+        ]
+        back = torch.cat(inner, dim=1).t().to(F.dtype).contiguous() @ F.t()
+        return scaled - back.t().double() / ridge
 
 
 EPS = 1e-7

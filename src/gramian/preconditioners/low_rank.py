@@ -47,12 +47,15 @@ class LowRankInverse:
         """Return those with the ridge times each scale: n r² operations once, r³ / 3 for each."""
         ridge = torch.as_tensor(ridge, dtype=torch.float64, device=factor.device)
         r = factor.shape[1]
-        gram = torch.zeros(r, r, dtype=torch.float64, device=factor.device)
+        gram = la.by_columns(torch.zeros(r, r, dtype=torch.float64, device=factor.device))
         rows = max(1, BLOCK_BYTES // (8 * max(r, 1)))
         for start in range(0, len(factor), rows):
             F = factor[start : start + rows].double()
             D = ridge[start : start + rows] if ridge.ndim else ridge
-            gram += F.t() @ (F / D)
+            if la.is_on_device(factor):
+                gram += F.t() @ (F / D)
+            else:
+                la.add_outer_(gram, (F / D.sqrt()).t())
         return [cls(factor, scale * ridge, _inner(gram, scale)) for scale in scales]
 
     def __matmul__(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
@@ -71,10 +74,9 @@ class LowRankInverse:
 
 
 def _inner(gram: Float[Tensor, "r r"], scale: float) -> Float[Tensor, "r r"]:
-    """Return the Cholesky factor of I + gram / scale."""
-    inner = gram / scale
-    inner.diagonal().add_(1.0)
-    R = la.by_columns(inner)
+    """Return the Cholesky factor of I + gram / scale, of which the upper triangle is read."""
+    R = la.by_columns((gram / scale).t().contiguous())
+    R.diagonal().add_(1.0)
     la.cholesky_(R)
     return R
 

