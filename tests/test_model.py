@@ -22,7 +22,7 @@ from torch import Tensor
 
 from gramian import KernelModel, _tensors, kernels
 from gramian._tensors import write_tensors
-from gramian.data import Standardizer, as_rows
+from gramian.data import LinearMap, QuantileMap, Standardizer, as_rows
 from gramian.engines.torch_engine import TorchEngine
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
@@ -147,6 +147,25 @@ KERNELS = [
 
 SHIFTS = torch.tensor([[1.0, -2.0], [10.0, 0.1]]).double()
 
+MATRIX = LinearMap(matrix=normal(D, 2, seed=8))
+SCALES = LinearMap(scales=torch.tensor([0.0, 2.0, 0.3]))
+QUANTILES = QuantileMap.fit(3 * normal(40, D, seed=9), rng=torch.Generator())
+STANDARDIZER = Standardizer.fit(as_rows(normal(30, D) * 3 + 9))
+
+MAPPED: dict[str, Callable[[], KernelModel]] = {
+    "quantiles": lambda: model(quantiles=QUANTILES),
+    "a matrix": lambda: model(centers=normal(M, 2), metric=MATRIX, importances=torch.ones(D) / D),
+    "scales": lambda: model(metric=SCALES, feature_names=NAMES),
+    "all maps": lambda: model(
+        centers=normal(M, 2),
+        standardizer=STANDARDIZER,
+        quantiles=QUANTILES,
+        metric=MATRIX,
+        target_shift=SHIFTS[0],
+        target_scale=SHIFTS[1],
+    ),
+}
+
 MODELS: dict[str, Callable[[], KernelModel]] = {
     "plain": model,
     "float32": lambda: model(centers=normal(M, D).float(), coef=normal(M, T).float()),
@@ -163,7 +182,79 @@ MODELS: dict[str, Callable[[], KernelModel]] = {
     "integers": lambda: model(classes=(-3, 2**60)),
     "numbers": lambda: model(classes=(0.1, math.pi)),
     "booleans": lambda: model(coef=normal(M, 1), classes=(False, True)),
+    **MAPPED,
 }
+
+
+class TestMaps:
+    def test_one_after_the_other(self):
+        every = MAPPED["all maps"]()
+        x = QUANTILES.scores(STANDARDIZER.scaled(NEW)) @ MATRIX.matrix
+        expected = SHIFTS[0] + SHIFTS[1] * model(centers=normal(M, 2)).predict(x)
+        torch.testing.assert_close(every.predict(NEW), expected)
+        assert (every.features, every.outputs, every.centers.shape[1]) == (D, T, 2)
+
+    def test_rows_have_the_features_of_before_the_metric(self):
+        with pytest.raises(ValueError, match="X has 2 features, but the model was trained on 3"):
+            MAPPED["a matrix"]().predict(NEW[:, :2])
+
+    def test_sparse_rows(self):
+        sparse = scipy.sparse.csr_array(NEW.numpy())
+        torch.testing.assert_close(
+            MAPPED["scales"]().predict(sparse), MAPPED["scales"]().predict(NEW)
+        )
+        for name in ("a matrix", "quantiles"):
+            with pytest.raises(ValueError, match="would fill the zeros of sparse rows"):
+                MAPPED[name]().predict(sparse)
+
+
+class TestGradient:
+    @pytest.mark.parametrize("name", ["plain", "scaled", "standardized", "kernel 1", *MAPPED])
+    def test_it_is_the_slope_of_the_predictions(self, name):
+        given, step = MODELS[name](), 1e-5
+        found = given.gradient(NEW)
+        assert (found.shape, found.dtype) == ((11, T, D), torch.float64)
+        for j in range(D):
+            h = step * torch.eye(D).double()[j]
+            slope = (given.predict(NEW + h) - given.predict(NEW - h)) / (2 * step)
+            torch.testing.assert_close(found[:, :, j], slope, atol=1e-6, rtol=1e-5)
+
+    def test_float32_rows_and_one_feature(self, dtype):
+        one = KernelModel(kernels.Laplacian(2.0), normal(M, 1).to(dtype), normal(M, 1).to(dtype))
+        x = normal(5, 1, seed=4).to(dtype)
+        exact = KernelModel(kernels.Laplacian(2.0), normal(M, 1).to(dtype).double(), one.coef)
+        found = one.gradient(x, memory_bytes="100MB", engine=TorchEngine(threads=1))
+        torch.testing.assert_close(found, exact.gradient(x.double()), atol=1e-5, rtol=1e-4)
+
+    def test_a_table_by_its_names(self):
+        frame = pd.DataFrame(NEW.numpy(), columns=list(NAMES))[list(NAMES[::-1])]
+        named = model(feature_names=NAMES)
+        torch.testing.assert_close(named.gradient(frame), model().gradient(NEW))
+
+
+class TestImportances:
+    def test_those_of_a_learned_metric(self):
+        shares = torch.tensor([0.5, 0.2, 0.3])
+        found = model(importances=shares).feature_importances()
+        torch.testing.assert_close(found, shares.double())
+
+    def test_else_shares_of_the_squared_gradients(self):
+        scaled = model(target_scale=SHIFTS[1], standardizer=STANDARDIZER)
+        squares = (model().gradient(normal(M, D)) * SHIFTS[1][:, None]).square().mean(0).sum(0)
+        torch.testing.assert_close(scaled.feature_importances(), squares / squares.sum())
+
+    def test_of_what_the_metric_maps(self):
+        mapped = MAPPED["a matrix"]()
+        mapped = replace(mapped, importances=None)
+        found = mapped.feature_importances()
+        gradients = model(centers=normal(M, 2)).gradient(normal(M, 2)) @ MATRIX.matrix.T
+        squares = gradients.square().mean(0).sum(0)
+        torch.testing.assert_close(found, squares / squares.sum())
+        assert replace(mapped, metric=SCALES, centers=normal(M, D)).feature_importances()[0] == 0
+
+    def test_of_a_constant(self):
+        flat = model(coef=torch.zeros(M, T).double())
+        assert torch.equal(flat.feature_importances(), torch.zeros(D).double())
 
 
 class TestFiles:
@@ -257,8 +348,8 @@ class TestDamage:
             KernelModel.load(tmp_path / "file")
 
     def test_a_newer_format(self, path):
-        rewrite(path, lambda header, tensors: header.update(format=4, info={"version": "9.9"}))
-        with pytest.raises(ValueError, match=r"format 4, written by gramian 9\.9.*upgrade gramian"):
+        rewrite(path, lambda header, tensors: header.update(format=5, info={"version": "9.9"}))
+        with pytest.raises(ValueError, match=r"format 5, written by gramian 9\.9.*upgrade gramian"):
             KernelModel.load(path)
 
     def test_a_kernel_of_the_future(self, path):
@@ -266,7 +357,9 @@ class TestDamage:
         with pytest.raises(ValueError, match=r"unknown kernel 'wendland'; known: .*gaussian"):
             KernelModel.load(path)
 
-    @pytest.mark.parametrize("part", ["kernel", "centers", "standardizer", "classes", "info"])
+    @pytest.mark.parametrize(
+        "part", ["kernel", "centers", "standardizer", "quantiles", "classes", "info"]
+    )
     def test_a_header_without_a_part(self, part, path):
         rewrite(path, lambda header, tensors: header.pop(part))
         with pytest.raises(ValueError, match=f"damaged gramian model.*{part}"):
@@ -328,7 +421,7 @@ class TestDamage:
             lambda header, tensors: tensors.update(coef=tensors["coef"].int()),
             lambda header, tensors: tensors.update(coef=tensors["coef"][:, 0].contiguous()),
             lambda header, tensors: tensors.update(centers=tensors["centers"].int()),
-            lambda header, tensors: tensors.update(centers=tensors["centers"][:, :2].contiguous()),
+            lambda header, tensors: tensors.update(centers=tensors["centers"][:, :1].contiguous()),
             lambda header, tensors: tensors.update(target_scale=-SHIFTS[1]),
             lambda header, tensors: tensors.update(target_scale=SHIFTS[1, :1].clone()),
             lambda header, tensors: tensors.update(target_scale=SHIFTS[1].int()),
@@ -346,21 +439,45 @@ class TestDamage:
             lambda header, tensors: header.update(classes=["a"]),
             lambda header, tensors: header.update(classes=["a", "a"]),
             lambda header, tensors: header.update(classes=[[], {}]),
-            lambda header, tensors: header.update(centers=[M, D + 1]),
+            lambda header, tensors: header.update(centers=[M, D]),
             lambda header, tensors: header.update(centers="many"),
             lambda header, tensors: header.update(info=[]),
             lambda header, tensors: header.update(kernel="gaussian"),
             lambda header, tensors: header.update(kernel={"name": ["gaussian"]}),
             lambda header, tensors: header.update(kernel={"name": "gaussian", "width": 1}),
             lambda header, tensors: header["kernel"].update(lengthscale="median"),
-            lambda header, tensors: header["kernel"].update(lengthscale=[1.0, 2.0]),
+            lambda header, tensors: header["kernel"].update(lengthscale=[1.0, 2.0, 3.0]),
             lambda header, tensors: header.update(more=1),
             lambda header, tensors: header.update(parts=3),
+            lambda header, tensors: header.update(quantiles=None),
+            lambda header, tensors: header["quantiles"].update(features=D + 1),
+            lambda header, tensors: header["quantiles"].update(more=1),
+            lambda header, tensors: header.update(quantiles=[]),
+            lambda header, tensors: tensors.pop("quantiles.mean"),
+            lambda header, tensors: tensors["quantiles.scale"].zero_(),
+            lambda header, tensors: tensors["quantiles.quantiles"][0].sub_(1.0)[5].add_(9.0),
+            lambda header, tensors: tensors.update({"quantiles.more": SHIFTS.clone()}),
+            lambda header, tensors: tensors.pop("metric.matrix"),
+            lambda header, tensors: tensors["metric.matrix"][0, 0].fill_(math.nan),
+            lambda header, tensors: tensors.update({"metric.matrix": normal(D, 3)}),
+            lambda header, tensors: tensors.update({"metric.matrix": normal(D + 1, 2)}),
+            lambda header, tensors: tensors.update({"metric.matrix": normal(D, 2).float()}),
+            lambda header, tensors: tensors.update({"metric.scales": torch.ones(D).double()}),
+            lambda header, tensors: tensors.update(importances=torch.ones(D + 1)),
+            lambda header, tensors: tensors["importances"].neg_(),
+            lambda header, tensors: (
+                tensors.update(more=SHIFTS.clone()),
+                header["parts"].append("more"),
+            ),
         ],
     )
     def test_parts_that_cannot_be_even_with_the_right_digest(self, change, tmp_path):
         path = tmp_path / "model"
         model(
+            centers=normal(M, 2),
+            quantiles=QUANTILES,
+            metric=MATRIX,
+            importances=torch.ones(D) / D,
             standardizer=Standardizer.fit(as_rows(normal(30, D))),
             target_shift=SHIFTS[0],
             target_scale=SHIFTS[1],
@@ -399,6 +516,14 @@ class TestDamage:
             KernelModel.load(path)
         save_file(tensors, path, {"gramian": json.dumps(header | {"format": 1})})
         assert torch.equal(KernelModel.load(path).predict(NEW), saved.predict(NEW))
+
+    def test_a_file_of_before_there_were_metrics(self, path):
+        saved = KernelModel.load(path)
+        rewrite(path, lambda header, tensors: (header.pop("quantiles"), header.update(format=3)))
+        assert torch.equal(KernelModel.load(path).predict(NEW), saved.predict(NEW))
+        rewrite(path, lambda header, tensors: header.update(format=4))
+        with pytest.raises(ValueError, match="damaged gramian model: missing 'quantiles'"):
+            KernelModel.load(path)
 
     def test_without_verification_the_parts_must_fit_all_the_same(self, path):
         content = bytearray(path.read_bytes())

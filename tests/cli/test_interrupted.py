@@ -275,7 +275,7 @@ def test_a_model_that_cannot_be_written(gramian, arguments, interrupted, tmp_pat
     def full(*_arguments: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gramian.model.write_model", full)
+    monkeypatch.setattr("gramian.model.kernel_model.write_model", full)
     interrupted(2)
     done = gramian(*arguments("y"))
     assert done.code == 130

@@ -61,7 +61,7 @@ class LearnedMetric:
 
     map: LinearMap
     importances: Float[Tensor, " d"]
-    matrix: Float[Tensor, "..."]
+    matrix: Tensor
     rounds: tuple[Round, ...] = ()
 
     def __post_init__(self) -> None:

@@ -11,22 +11,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._checks import as_bytes, listed
-from ._model_file import ENCODING, center_tensors, check_parts, read_model, write_model
-from .data import (
-    Encoding,
-    RowSource,
-    Standardizer,
-    Table,
-    as_rows,
-    as_table,
-    check_finite,
-    is_table,
-)
-from .kernels import Kernel
-from .operators import Engine, KernelOperator
+from .._checks import as_bytes, listed
+from ..data import Encoding, LinearMap, QuantileMap, RowSource, Standardizer, Subset, as_rows
+from ..data.base import comfortable_size
+from ..kernels import Kernel
+from ..operators import Engine, KernelOperator
+from .base import Label, Model
+from .checks import check_parts
+from .file import write_model
+from .read import read_model
 
-Label = str | int | float | bool
+GRADIENT_ROWS = 2000
+"""Centers at which the importances of features are measured, if none were learned."""
 
 PROBED_CENTERS = 256
 """Centers at which predictions with float32 entries are compared with those of float64 ones."""
@@ -36,14 +32,14 @@ VISIBLE_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
-class KernelModel:
+class KernelModel(Model):
     r"""The function :math:`f(x) = \sum_j k(x, z_j)\,\mathrm{coef}_j`, scaled and shifted.
 
     Parameters
     ----------
     kernel : Kernel
     centers : RowSource, or anything `as_rows` takes
-        m rows of d features, standardised if there is a standardizer.
+        m rows of k features: prepared as new rows are, see `prepared`.
     coef : Tensor of shape (m, t)
     standardizer : Standardizer, optional
         What is done to rows before the kernel sees them.
@@ -61,6 +57,12 @@ class KernelModel:
         Names of the columns that are predicted.
     info : mapping, optional
         What else is worth keeping, as JSON: version, training rows, validation error.
+    quantiles : QuantileMap, optional
+        What makes features normal, after the standardizer or the encoding.
+    metric : LinearMap, optional
+        What is done to the d features last, and makes k of them: that of a learned metric.
+    importances : Tensor of shape (d,), optional
+        Shares of the features, if the metric was learned.
     """
 
     kernel: Kernel
@@ -74,6 +76,9 @@ class KernelModel:
     encoding: Encoding | None = None
     target: tuple[str, ...] | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
+    quantiles: QuantileMap | None = None
+    metric: LinearMap | None = None
+    importances: Float[Tensor, " d"] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centers", as_rows(self.centers))
@@ -81,6 +86,18 @@ class KernelModel:
             raise ValueError(
                 f"{self.centers.shape[0]} centers but {self.coef.shape[0]} coefficients"
             )
+
+    @property
+    def parts(self) -> tuple[KernelModel, ...]:
+        return (self,)
+
+    @property
+    def features(self) -> int:
+        return int(self.centers.shape[1]) if self.metric is None else self.metric.inputs
+
+    @property
+    def outputs(self) -> int:
+        return self.coef.shape[1]
 
     def predict(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
@@ -113,17 +130,63 @@ class KernelModel:
         1e-3 of their spread from those of float64 entries: large coefficients that nearly cancel,
         as small penalties and smooth kernels have them, magnify the rounding of entries.
         """
-        rows = self.prepared(self.rows(X))
-        memory = as_bytes(memory_bytes, "memory_bytes")
-        K = KernelOperator(self.kernel, rows, self.centers, engine, memory)
-        if K.dtype != torch.float64 and self._shows_rounding(K):
-            K = K.double()
+        K = self._operator(self.prepared(self.rows(X)), engine, memory_bytes)
         values = K @ self.coef.double()
         if self.target_scale is not None:
             values *= self.target_scale
         if self.target_shift is not None:
             values += self.target_shift
         return values
+
+    def _operator(
+        self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
+    ) -> KernelOperator:
+        """Return the kernel of prepared rows and centers, as exact as the coefficients need it."""
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        K = KernelOperator(self.kernel, rows, self.centers, engine, memory)
+        return K.double() if K.dtype != torch.float64 and self._shows_rounding(K) else K
+
+    def gradient(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t d"]:
+        """Return the gradients of the predictions; see `Model.gradient`.
+
+        Notes
+        -----
+        Cost: n m kernel evaluations, 2 n m t k operations, and n t d numbers of memory. Where the
+        quantile map ends, a feature has no influence, and its gradient is zero.
+        """
+        rows = self._standardized(self.rows(X))
+        K = self._operator(self._mapped(rows), engine, memory_bytes)
+        found = self._to_features(K.gradients(K.rows, self.coef.double()))
+        if self.quantiles is not None:
+            found *= rows.map(self.quantiles.slopes, size=comfortable_size(rows))[:, None]
+        if self.standardizer is not None:
+            found /= self.standardizer.scale
+        return found
+
+    def feature_importances(
+        self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, " d"]:
+        """Return the share of each feature; see `Model.feature_importances`.
+
+        Those of the learned metric, if it was. Otherwise their shares in the squares of the
+        gradients at up to 2,000 centers, summed over targets, with respect to the features as the
+        standardizer and the quantiles have made them: changes of one deviation are compared.
+        """
+        if self.importances is not None:
+            return self.importances.double()
+        m = len(self.centers)
+        some = torch.linspace(0, m - 1, min(m, GRADIENT_ROWS), dtype=torch.float64).long()
+        K = self._operator(Subset(self.centers, some), engine, memory_bytes)
+        squares = self._to_features(K.gradients(K.rows, self.coef.double())).square_()
+        total = squares.mean(dim=0).sum(dim=0)
+        return total / total.sum() if bool(total.any()) else total
+
+    def _to_features(self, gradients: Float[Tensor, "b t k"]) -> Float[Tensor, "b t d"]:
+        """Return gradients with respect to what the metric maps, in the units of the targets."""
+        found = gradients if self.metric is None else self.metric.back(gradients)
+        return found if self.target_scale is None else found * self.target_scale[:, None]
 
     def _shows_rounding(self, K: KernelOperator) -> bool:
         """Return whether float32 entries would be seen in predictions, found out once."""
@@ -138,60 +201,16 @@ class KernelModel:
             object.__setattr__(self, "_rounding_shows", known)
         return known
 
-    def predict_labels(self, X: Any, **settings: Any) -> list[Label]:
-        """Return the predicted class of each row; see `predict` for the arguments."""
-        if self.classes is None:
-            raise ValueError("this model is a regression and has no classes; use predict")
-        values = self.predict(X, **settings)
-        best = (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
-        return [self.classes[i] for i in best.tolist()]
-
-    def rows(self, X: Any) -> RowSource:
-        """Return rows of what is to be predicted: columns of a table are taken by their names.
-
-        Parameters
-        ----------
-        X : a table as `as_table` takes, a path, or anything `as_rows` takes
-            A table may have more columns, in any order. If the model has an encoding, rows that
-            are no table must be encoded already.
-
-        Raises
-        ------
-        TypeError
-            If the model has an encoding, and X no columns with names.
-        ValueError
-            If a column is not there, or a value of it cannot be used.
-        """
-        if self.encoding is not None:
-            if isinstance(X, RowSource):
-                return X
-            if not is_table(X):
-                names = listed(self.encoding.names)
-                raise TypeError(
-                    f"this model was fitted to a table with the columns {names}; give a path or a "
-                    f"table with these, not {type(X).__name__}"
-                )
-            return self.encoding.rows(self.table(X))
-        if self.feature_names is None or not is_table(X):
-            return as_rows(X)
-        table = self.table(X)
-        rows = table.rows(self.feature_names)
-        check_finite(rows, table.where)
-        return rows
-
-    def table(self, X: Any) -> Table:
-        """Return `as_table` of what is to be predicted.
-
-        Columns of a file of text that were levels in training, or labels, are read as text: a file
-        of a few rows may hold only such as look like numbers.
-        """
-        levels = () if self.encoding is None else self.encoding.texts
-        labels = self.classes is not None and all(isinstance(k, str) for k in self.classes)
-        return as_table(X, texts=(*levels, *(self.target or () if labels else ())))
-
     def prepared(self, rows: RowSource) -> RowSource:
-        """Check rows against this model and standardise them if it does."""
-        d = self.centers.shape[1]
+        """Check rows against this model, and do to them what was done to those of training.
+
+        They are standardised, made normal by their quantiles and mapped by the metric: all that
+        there is of these.
+        """
+        return self._mapped(self._standardized(rows))
+
+    def _standardized(self, rows: RowSource) -> RowSource:
+        d = self.features
         if rows.shape[1] != d:
             raise ValueError(f"X has {rows.shape[1]} features, but the model was trained on {d}")
         names = rows.feature_names
@@ -203,40 +222,14 @@ class KernelModel:
             )
         return rows if self.standardizer is None else self.standardizer.apply(rows)
 
+    def _mapped(self, rows: RowSource) -> RowSource:
+        rows = rows if self.quantiles is None else self.quantiles.apply(rows)
+        return rows if self.metric is None else self.metric.apply(rows)
+
     def save(self, path: str | Path) -> None:
-        """Write the model to one safetensors file with a JSON header; nothing is pickled.
-
-        Parameters
-        ----------
-        path : str or Path
-            Replaced only once the new file is complete. It keeps its permissions; of a symbolic
-            link, what it points to is replaced.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written; what was there before is unchanged.
-        ValueError
-            If its parts do not fit together, so that `load` would refuse it.
-        """
+        """Write the model to one file; see `Model.save`."""
         check_parts({f.name: getattr(self, f.name) for f in fields(self)})
-        tensors = {"coef": self.coef, **center_tensors(self.centers)}
-        for name in ("target_shift", "target_scale"):
-            if getattr(self, name) is not None:
-                tensors[name] = getattr(self, name)
-        if self.encoding is not None:
-            tensors |= {ENCODING + name: part for name, part in self.encoding.tensors().items()}
-        header = {
-            "kernel": self.kernel.to_dict(),
-            "centers": list(self.centers.shape),
-            "standardizer": self.standardizer and self.standardizer.to_dict(),
-            "feature_names": self.feature_names,
-            "classes": self.classes,
-            "encoding": self.encoding and self.encoding.to_dict(),
-            "target": self.target,
-            "info": dict(self.info),
-        }
-        write_model(path, header, tensors)
+        write_model(path, self)
 
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> KernelModel:
@@ -266,4 +259,10 @@ class KernelModel:
 
         The digest notices damage, and not malice: who can write the file can compute it anew.
         """
-        return cls(**read_model(Path(path), verify))
+        found = read_model(Path(path), verify)
+        if found.weights is not None:
+            raise ValueError(
+                f"{path} holds an average of {len(found.members)} models: read it with "
+                "AverageModel.load, or gramian.load"
+            )
+        return cls(**found.members[0])

@@ -1,0 +1,187 @@
+"""Model: what predicts, of whatever it is made; and how rows and tables reach it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxtyping import Float
+from torch import Tensor
+
+from .._checks import listed
+from ..data import Encoding, RowSource, Table, as_rows, as_table, check_finite, is_table
+from ..engines import Engine
+
+if TYPE_CHECKING:
+    from .kernel_model import KernelModel
+
+Label = str | int | float | bool
+
+
+class Model(ABC):
+    """A function of rows that predicts t targets; a frozen value that saves itself.
+
+    Attributes
+    ----------
+    feature_names : tuple of d str, or None
+        Names of the columns that are looked for in tables, and that rows must have if they have
+        names.
+    classes : tuple of labels, or None
+        If this is a classifier: one target for two classes, else one per class.
+    encoding : Encoding or None
+        What made rows of numbers of a table: the model then predicts tables.
+    target : tuple of str, or None
+        Names of the columns that are predicted.
+    info : mapping
+        What else is worth keeping, as JSON.
+    """
+
+    feature_names: tuple[str, ...] | None
+    classes: tuple[Label, ...] | None
+    encoding: Encoding | None
+    target: tuple[str, ...] | None
+    info: Mapping[str, Any]
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[KernelModel, ...]:
+        """The kernel models that this one is made of; itself, if it is one."""
+
+    @property
+    def features(self) -> int:
+        """Number d of features that rows must have: those of the encoding, if there is one."""
+        return self.parts[0].features
+
+    @property
+    def outputs(self) -> int:
+        """Number t of targets."""
+        return self.parts[0].outputs
+
+    @abstractmethod
+    def predict(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t"]:
+        """Return the value of each target at each row, in float64.
+
+        Parameters
+        ----------
+        X : RowSource, or anything `as_rows` takes; or a table, see `rows`
+            n rows of d features, not standardised.
+        engine : str or Engine, default="auto"
+        memory_bytes : int or str, default=2**30
+            For blocks, as a number or like "500MB".
+
+        Returns
+        -------
+        Tensor of shape (n, t)
+            For a classifier: decision values.
+        """
+
+    @abstractmethod
+    def gradient(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t d"]:
+        """Return the gradients of the predictions, in float64.
+
+        Parameters
+        ----------
+        X, engine, memory_bytes : as in `predict`
+
+        Returns
+        -------
+        Tensor of shape (n, t, d)
+            With respect to the d features of X, in its units; of a table with an encoding, with
+            respect to the encoded features, which ``encoding.feature_names`` names.
+
+        Raises
+        ------
+        ValueError
+            As in `predict`; if the kernel has no gradients, or the rows are sparse.
+        """
+
+    @abstractmethod
+    def feature_importances(
+        self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, " d"]:
+        """Return the share of each feature in how the predictions vary; of sum 1.
+
+        Parameters
+        ----------
+        engine, memory_bytes : as in `predict`
+
+        Returns
+        -------
+        Tensor of shape (d,)
+            In float64; all zero if the predictions do not vary.
+        """
+
+    @abstractmethod
+    def save(self, path: str | Path) -> None:
+        """Write the model to one safetensors file with a JSON header; nothing is pickled.
+
+        Parameters
+        ----------
+        path : str or Path
+            Replaced only once the new file is complete. It keeps its permissions; of a symbolic
+            link, what it points to is replaced.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; what was there before is unchanged.
+        ValueError
+            If its parts do not fit together, so that `load_model` would refuse it.
+        """
+
+    def predict_labels(self, X: Any, **settings: Any) -> list[Label]:
+        """Return the predicted class of each row; see `predict` for the arguments."""
+        if self.classes is None:
+            raise ValueError("this model is a regression and has no classes; use predict")
+        values = self.predict(X, **settings)
+        best = (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
+        return [self.classes[i] for i in best.tolist()]
+
+    def rows(self, X: Any) -> RowSource:
+        """Return rows of what is to be predicted: columns of a table are taken by their names.
+
+        Parameters
+        ----------
+        X : a table as `as_table` takes, a path, or anything `as_rows` takes
+            A table may have more columns, in any order. If the model has an encoding, rows that
+            are no table must be encoded already.
+
+        Raises
+        ------
+        TypeError
+            If the model has an encoding, and X no columns with names.
+        ValueError
+            If a column is not there, or a value of it cannot be used.
+        """
+        if self.encoding is not None:
+            if isinstance(X, RowSource):
+                return X
+            if not is_table(X):
+                names = listed(self.encoding.names)
+                raise TypeError(
+                    f"this model was fitted to a table with the columns {names}; give a path or a "
+                    f"table with these, not {type(X).__name__}"
+                )
+            return self.encoding.rows(self.table(X))
+        if self.feature_names is None or not is_table(X):
+            return as_rows(X)
+        table = self.table(X)
+        rows = table.rows(self.feature_names)
+        check_finite(rows, table.where)
+        return rows
+
+    def table(self, X: Any) -> Table:
+        """Return `as_table` of what is to be predicted.
+
+        Columns of a file of text that were levels in training, or labels, are read as text: a file
+        of a few rows may hold only such as look like numbers.
+        """
+        levels = () if self.encoding is None else self.encoding.texts
+        labels = self.classes is not None and all(isinstance(k, str) for k in self.classes)
+        return as_table(X, texts=(*levels, *(self.target or () if labels else ())))

@@ -1,0 +1,117 @@
+"""Checks of the parts of a model: they fit together, and hold what can be believed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..kernels import Kernel
+
+
+def check_parts(parts: Mapping[str, Any]) -> None:
+    """Refuse parts of a model that do not fit together: ValueError, at no cost of order m d."""
+    kernel, centers, coef = parts["kernel"], parts["centers"], parts["coef"]
+    (m, k), t, d = centers.shape, coef.shape[-1], _inputs(parts)
+    if coef.ndim != 2 or 0 in coef.shape:
+        raise ValueError(f"coef must have shape ({m}, t), not {tuple(coef.shape)}")
+    if len(coef) != m:
+        raise ValueError(f"{m} centers but {len(coef)} coefficients")
+    _check_numbers("coef", coef, tuple(coef.shape))
+    _check_kernel(kernel, k)
+    for name in ("target_shift", "target_scale"):
+        if parts[name] is not None:
+            _check_numbers(name, parts[name], (t,), positive=name == "target_scale")
+    if (standardizer := parts["standardizer"]) is not None:
+        _check_numbers("standardizer.mean", standardizer.mean, (d,))
+        _check_numbers("standardizer.scale", standardizer.scale, (d,), positive=True)
+    _check_maps(parts, k, d)
+    _check_texts("feature_names", parts["feature_names"], d)
+    _check_texts("target", parts["target"], t if parts["classes"] is None else 1)
+    if (encoding := parts["encoding"]) is not None and encoding.width != d:
+        raise ValueError(f"the encoding gives {encoding.width} features, but the model takes {d}")
+    _check_classes(parts["classes"], t)
+
+
+def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse an average of models that do not fit together: ValueError."""
+    finite = all(
+        isinstance(w, int | float) and not isinstance(w, bool) and math.isfinite(w) for w in weights
+    )
+    if len(weights) != len(members) or not weights or not finite:
+        raise ValueError(
+            f"an average of {len(members)} models needs as many finite weights, not {weights!r}"
+        )
+    if abs(sum(weights) - 1) > 1e-6:
+        raise ValueError(f"the weights of an average have the sum 1, not {sum(weights):g}")
+    sizes = {(_inputs(parts), parts["coef"].shape[-1]) for parts in members}
+    if len(sizes) > 1:
+        said = " and ".join(f"{d} to {t}" for d, t in sorted(sizes))
+        raise ValueError(f"the models of an average map {said} features to targets")
+
+
+def _inputs(parts: Mapping[str, Any]) -> int:
+    """Return the number of features that rows of a model must have."""
+    metric = parts["metric"]
+    return int(parts["centers"].shape[1]) if metric is None else int(metric.inputs)
+
+
+def _check_maps(parts: Mapping[str, Any], k: int, d: int) -> None:
+    """Refuse maps of features that do not follow each other: from d to k features."""
+    quantiles, metric, importances = (parts[n] for n in ("quantiles", "metric", "importances"))
+    if quantiles is not None and quantiles.features != d:
+        raise ValueError(f"the quantile map has {quantiles.features} features, not {d}")
+    if metric is not None and metric.outputs != k:
+        raise ValueError(f"the metric gives {metric.outputs} features, but centers have {k}")
+    if importances is not None:
+        _check_numbers("importances", importances, (d,))
+        if bool((importances < 0).any()):
+            raise ValueError("importances must not be negative")
+
+
+def _check_kernel(kernel: Kernel, d: int) -> None:
+    if kernel.dim not in (None, d):
+        raise ValueError(f"the kernel has {kernel.dim} lengthscales for {d} features")
+    if "median" in json.dumps(kernel.to_dict()):
+        raise ValueError("the kernel's lengthscale is no number")
+
+
+def check_floating(name: str, tensor: Tensor) -> None:
+    """Refuse tensors of other types than float32 and float64: ValueError."""
+    if tensor.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"{name} must be float32 or float64, not {tensor.dtype}")
+
+
+def _check_numbers(
+    name: str, tensor: Tensor, shape: tuple[int, ...], positive: bool = False
+) -> None:
+    check_floating(name, tensor)
+    if tuple(tensor.shape) != shape:
+        raise ValueError(f"{name} must have shape {shape}, not {tuple(tensor.shape)}")
+    if not bool(tensor.isfinite().all()):
+        raise ValueError(f"{name} holds numbers that are not finite")
+    if positive and not bool((tensor > 0).all()):
+        raise ValueError(f"{name} must be positive")
+
+
+def _check_texts(what: str, names: tuple[Any, ...] | None, count: int) -> None:
+    if names is None:
+        return
+    if len(names) != count or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{what} must be {count} texts, not {names!r}")
+
+
+def _check_classes(classes: tuple[Any, ...] | None, t: int) -> None:
+    if classes is None:
+        return
+    expected = 2 if t == 1 else t
+    if len(classes) != expected or len(set(classes)) != expected:
+        raise ValueError(f"{t} targets have {expected} classes, and its header names {classes!r}")
+    if not all(isinstance(label, str | int | float) for label in classes):
+        raise ValueError(f"classes must be texts or numbers, not {classes!r}")
+    if any(isinstance(label, float) and not math.isfinite(label) for label in classes):
+        raise ValueError(f"classes must be finite, not {classes!r}")

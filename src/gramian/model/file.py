@@ -1,0 +1,122 @@
+"""The file of a model: what is in it, and how it is written.
+
+A safetensors file with the tensors ``coef``, ``centers`` (or the three parts of sparse ones) and,
+if there are, ``target_shift``, ``target_scale``, ``importances`` and those of a quantile map, a
+metric and an encoding; in its metadata a JSON header with all the rest, and a digest of the file.
+An average has these of each model, their names after its number, and what models have in common,
+as the encoding, once.
+
+Older formats are read: format 3 has neither quantiles nor metrics nor averages, format 2 no
+encoding and no names of targets, and format 1 neither a digest nor the list of parts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .._tensors import write_tensors
+from ..data import RowSource, gathered
+from ..data.array import ArrayRows
+
+if TYPE_CHECKING:
+    from .base import Model
+    from .kernel_model import KernelModel
+
+FORMAT = 4
+"""Version of the file format. A reader refuses a newer one."""
+
+KEY = "gramian"
+"""Key of the header in the metadata of the file."""
+
+CENTER_BYTES = 1 << 28
+"""Centers of another source than an array are copied to be saved: to a file if they are more."""
+
+ENCODING, QUANTILES, METRIC = "encoding.", "quantiles.", "metric."
+"""Beginnings of the names of the tensors of an encoding, of a quantile map and of a metric."""
+
+SHARED = ("feature_names", "classes", "encoding", "target")
+"""What may be there, and the models of an average have in common."""
+
+OPTIONAL = ("standardizer", "quantiles")
+"""What may be there, and each of them has for itself."""
+
+SPARSE = ("centers.values", "centers.col", "centers.crow")
+PLAIN = ("target_shift", "target_scale", "importances")
+"""Tensors that may be there."""
+
+
+def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | None = None) -> None:
+    """Write a model, or an average with these weights; `read_model` reads what there is then."""
+    header: dict[str, Any] = {
+        "feature_names": model.feature_names,
+        "classes": model.classes,
+        "encoding": model.encoding and model.encoding.to_dict(),
+        "target": model.target,
+        "info": dict(model.info),
+    }
+    tensors = {} if model.encoding is None else _named(ENCODING, model.encoding.tensors())
+    if weights is None:
+        (one,) = model.parts
+        header |= _header(one)
+        tensors |= _tensors(one)
+    else:
+        header |= {"weights": list(weights), "members": [_header(one) for one in model.parts]}
+        for number, one in enumerate(model.parts):
+            tensors |= _named(f"{number}.", _tensors(one))
+    there = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    about = {"format": FORMAT, **header, "parts": parts_of(header, there)}
+    write_tensors(path, there, {KEY: json.dumps(about)})
+
+
+def _header(model: KernelModel) -> dict[str, Any]:
+    """Return what JSON can hold of a model, and an average keeps for each of them."""
+    return {
+        "kernel": model.kernel.to_dict(),
+        "centers": list(model.centers.shape),
+        "standardizer": model.standardizer and model.standardizer.to_dict(),
+        "quantiles": model.quantiles and model.quantiles.to_dict(),
+    }
+
+
+def _tensors(model: KernelModel) -> dict[str, Tensor]:
+    tensors = {"coef": model.coef, **center_tensors(model.centers)}
+    tensors |= {name: t for name in PLAIN if (t := getattr(model, name)) is not None}
+    if model.quantiles is not None:
+        tensors |= _named(QUANTILES, model.quantiles.tensors())
+    if model.metric is not None:
+        tensors |= _named(METRIC, model.metric.tensors())
+    return tensors
+
+
+def _named(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {start + name: tensor for name, tensor in tensors.items()}
+
+
+def unnamed(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names have a beginning, without it."""
+    return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
+
+
+def parts_of(header: dict[str, Any], tensors: Iterable[str]) -> list[str]:
+    """Return the names of what a model has and others do not have."""
+    there = [name for name in (*SHARED, *OPTIONAL) if header.get(name) is not None]
+    for number, one in enumerate(header.get("members", [])):
+        there += [f"{number}.{name}" for name in OPTIONAL if one[name] is not None]
+    return sorted([*tensors, *there])
+
+
+def center_tensors(centers: RowSource) -> dict[str, Tensor]:
+    """Return the tensors that centers are kept in."""
+    if isinstance(centers, ArrayRows):
+        return {"centers": next(centers.blocks(len(centers)))[1]}  # a view, mapped or not
+    z = gathered(centers, torch.arange(len(centers)), CENTER_BYTES)
+    if not centers.sparse:
+        return {"centers": z}
+    parts = (z.values(), z.col_indices(), z.crow_indices())
+    return dict(zip(SPARSE, parts, strict=True))
