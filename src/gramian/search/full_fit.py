@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -41,6 +42,9 @@ PATIENCE = 3
 
 GAIN = 1e-3
 """Share of the loss that counts as a gain."""
+
+MEMORY: dict[str, Any] = {"memory_bytes": 1 << 32}
+"""For blocks: rows of a search are in memory, and on both sides of K."""
 
 MOST_ITERATIONS = 60
 SOLVED = 3e-3
@@ -141,9 +145,6 @@ def full_fit(
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)
 
 
-MEMORY = {"memory_bytes": 1 << 32}
-
-
 def _best(
     material: Material,
     stem: Stem,
@@ -232,7 +233,3 @@ def _watched(
             break
     return best
 
-
-def multiples_of(kernel: str) -> Iterator[float]:
-    """Yield lengthscales in medians: unused."""
-    yield from ()

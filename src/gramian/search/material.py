@@ -106,17 +106,24 @@ class Material:
 def random_splits(Y: Float[Tensor, "n t"], coded: bool, rng: torch.Generator) -> list[Split]:
     """Return five folds of few rows, or one part of many; classes have their share of each."""
     n = len(Y)
+    if n < FEW_ROWS:
+        return random_folds(Y, coded, FOLDS, rng)
     order = torch.randperm(n, generator=rng)
-    if n >= FEW_ROWS:
-        held, learn = divided(Y[order], coded)
-        return [Split(order[learn], order[held])]
+    held, learn = divided(Y[order], coded)
+    return [Split(order[learn], order[held])]
+
+
+def random_folds(
+    Y: Float[Tensor, "n t"], coded: bool, count: int, rng: torch.Generator
+) -> list[Split]:
+    """Return so many folds, each held out once; classes have their share of each."""
+    n = len(Y)
+    order = torch.randperm(n, generator=rng)
     place = torch.arange(n)
     if coded:
         Z = Y[order]
         label = (Z[:, 0] > 0).long() if Z.shape[1] == 1 else Z.argmax(dim=1)
         place = label.argsort(stable=True)
     number = torch.empty(n, dtype=torch.int64)
-    number[place] = torch.arange(n) % min(FOLDS, n)
-    return [
-        Split(order[number != k], order[number == k]) for k in range(min(FOLDS, n))
-    ]
+    number[place] = torch.arange(n) % min(count, n)
+    return [Split(order[number != k], order[number == k]) for k in range(min(count, n))]

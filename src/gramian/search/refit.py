@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 
@@ -19,6 +18,8 @@ from ..problems import FullProblem
 from .clock import Clock
 from .full_fit import DIRECT_ROWS, MEMORY, MOST_ITERATIONS, SHIFTS, SOLVED, FullFit
 from .material import Material
+from .recipe import Recipe
+from .sampled import Stem
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +28,7 @@ class Member:
 
     Attributes
     ----------
-    fit : FullFit
-        What it comes from.
+    recipe : Recipe
     weight : float
     kernel : Kernel
     quantiles : bool
@@ -41,9 +41,11 @@ class Member:
         Per row.
     all_rows : bool
         Whether held-out rows are among the centers.
+    importances : Tensor of shape (d,), or None
+        Shares of the features in the diagonal of M; None without a learned metric.
     """
 
-    fit: FullFit
+    recipe: Recipe
     weight: float
     kernel: Kernel
     quantiles: bool
@@ -52,6 +54,7 @@ class Member:
     coef: Float[Tensor, "n t"]
     penalty: float
     all_rows: bool
+    importances: Float[Tensor, " d"] | None = None
 
 
 def refit(
@@ -61,7 +64,7 @@ def refit(
     *,
     clock: Clock,
     engine: str | Engine = "auto",
-    ends: float = math.inf,
+    ends: float,
 ) -> Member:
     """Fit to all rows, held-out ones included, with the shift that was chosen without them.
 
@@ -75,47 +78,90 @@ def refit(
     weight : float
     clock : Clock
     engine : str or Engine, default="auto"
-    ends : float, default=inf
+    ends : float
         The time of `time.monotonic` at which iterations end.
     """
-    recipe, map_ = fit.recipe, fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
-    kernel = _mean_kernel(fit)
-    X = material.inputs(recipe.inputs)
+    map_ = fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
+    X = material.inputs(fit.recipe.inputs)
     X = X if map_ is None else map_.forth(X)
+    kernel = _mean_kernel(fit)
     K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **MEMORY)
     problem = FullProblem(K, material.Y, 0.0, material.weights)
     penalty = fit.shift / problem.total
-    quantiles = recipe.inputs == "quantile"
-    if len(X) <= 2 * DIRECT_ROWS:
+    coef, all_rows = _coefficients(problem, fit, penalty, material, ends), True
+    if coef is None:
+        X, coef, penalty, all_rows = X[material.splits[0].learn], fit.coefs[0], fit.penalty, False
+    return Member(
+        fit.recipe, weight, kernel, fit.recipe.inputs == "quantile", map_, X, coef, penalty,
+        all_rows, shares(fit.stem.gradients),
+    )  # fmt: skip
+
+
+def sampled_member(stem: Stem) -> Member:
+    """Return the fit of a stem to its first sample, for want of time for a better one."""
+    fit = stem.fits[0]
+    return Member(
+        stem.recipe, 1.0, fit.kernel, stem.recipe.inputs == "quantile", stem.maps[0], fit.centers,
+        fit.coef, fit.penalty, False, shares(stem.gradients),
+    )  # fmt: skip
+
+
+def shares(M: Float[Tensor, "d d"] | None) -> Float[Tensor, " d"] | None:
+    """Return the shares of the features in the diagonal of M."""
+    return None if M is None else M.diagonal() / M.diagonal().sum()
+
+
+def _coefficients(
+    problem: FullProblem, fit: FullFit, penalty: float, material: Material, ends: float
+) -> Tensor | None:
+    """Return the coefficients of all rows; None if there is no time for them."""
+    if len(problem.targets) <= 2 * DIRECT_ROWS:
         for _, coef in direct_path(problem, [penalty]):
-            return Member(fit, weight, kernel, quantiles, map_, X, coef, penalty, True)
-    coef = None
+            return coef
+    start = None
     if len(material.splits) == 1:
         start = torch.zeros_like(material.Y, dtype=torch.float64)
         start[material.splits[0].learn] = fit.coefs[0]
-        coef = _iterated(problem, fit, start, penalty, material, ends)
-    if coef is not None or len(material.splits) > 1:
-        coef = _iterated(problem, fit, None, penalty, material, ends) if coef is None else coef
-        return Member(fit, weight, kernel, quantiles, map_, X, coef, penalty, True)
-    learn = material.splits[0].learn
-    return Member(
-        fit, weight, kernel, quantiles, map_, X[learn], fit.coefs[0], fit.penalty, False
-    )
+    double = fit.shift < SHIFTS[-1]
+    aim = max(fit.residual, SOLVED)
+    return _until(problem.double() if double else problem, penalty, aim, material.rng, ends, start)
 
 
-def _iterated(
-    problem: FullProblem,
-    fit: FullFit,
-    start: Tensor | None,
-    penalty: float,
-    material: Material,
+def iterated(
+    K: KernelOperator,
+    targets: Float[Tensor, "n t"],
+    weights: Float[Tensor, " n"] | None,
+    member: Member,
+    rng: torch.Generator,
     ends: float,
 ) -> Tensor | None:
-    """Return coefficients whose residual is as small as that of the fit; None if they are not."""
-    if fit.shift < SHIFTS[-1]:
-        problem = problem.double()
-    path = FullPath.build(problem, [penalty], rng=material.rng)
-    aim = max(fit.residual, SOLVED)
+    """Return the coefficients of a member for more rows, with its shift; None if time is short.
+
+    Parameters
+    ----------
+    K : KernelOperator of shape (n, n)
+    targets, weights : of these rows
+    member : Member
+    rng : torch.Generator
+    ends : float
+        The time of `time.monotonic` at which iterations end.
+    """
+    problem = FullProblem(K, targets.to(K.dtype), 0.0, weights)
+    shift = member.penalty * len(member.centers)
+    problem = problem.double() if shift < 0.9 * SHIFTS[-1] else problem
+    return _until(problem, shift / problem.total, SOLVED, rng, ends, None)
+
+
+def _until(
+    problem: FullProblem,
+    penalty: float,
+    aim: float,
+    rng: torch.Generator,
+    ends: float,
+    start: Tensor | None,
+) -> Tensor | None:
+    """Iterate until the residual is as small as `aim`; None if time is over before."""
+    path = FullPath.build(problem, [penalty], rng=rng)
     for stage in path.stages(None if start is None else start[None]):
         if float(stage.residual[0]) <= aim and stage.iteration > 0:
             return stage.coef[0]

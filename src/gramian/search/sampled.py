@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jaxtyping import Float
@@ -13,7 +13,7 @@ from ..engines import Engine
 from ..metric import RecursiveFeatureMachine
 from ..metric.rfm import RoundFit, map_of
 from ..operators import CostMeter
-from ..paths.sample import Sample, SampleFit, fit_sample
+from ..paths.sample import SampleFit, fit_sample
 from .material import Material
 from .recipe import L1, Recipe
 
@@ -25,6 +25,28 @@ class Effort:
     screen_landmarks: int = 500
     screen_rows: int = 4000
     machine: RecursiveFeatureMachine = RecursiveFeatureMachine()
+
+
+    def within(self, seconds: float, screen_seconds: float, fits: int) -> Effort:
+        """Return an effort with which so many fits of the metric take so many seconds, about.
+
+        Parameters
+        ----------
+        seconds : float
+        screen_seconds : float
+            That a fit of the screen took.
+        fits : int
+        """
+        screen = self.screen_rows * self.screen_landmarks**2
+        for landmarks, rows in ((self.machine.landmarks, self.machine.rows), *SMALLER):
+            machine = replace(self.machine, landmarks=landmarks, rows=rows)
+            if fits * screen_seconds * rows * landmarks**2 / screen <= seconds:
+                break
+        return replace(self, machine=machine)
+
+
+SMALLER = ((700, 6000), (500, 5000), (400, 4000), (300, 2500))
+"""Landmarks and rows for learning a metric in less time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +64,8 @@ class Stem:
         On a sample, with few landmarks.
     penalty : float
     losses : tuple of (penalty, loss)
+    fits : sequence of SampleFit
+        One for each split, at its own best penalty.
     """
 
     recipe: Recipe
@@ -50,6 +74,7 @@ class Stem:
     loss: float
     penalty: float
     losses: tuple[tuple[float, float], ...]
+    fits: tuple[SampleFit, ...]
 
     @property
     def map(self) -> LinearMap | None:
@@ -91,9 +116,16 @@ def at_maps(
 
 
 def learned(
-    material: Material, stem: Stem, effort: Effort, engine: str | Engine, meter: CostMeter
+    material: Material,
+    stem: Stem,
+    effort: Effort,
+    engine: str | Engine,
+    meter: CostMeter,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> list[Stem]:
     """Return the stems of all rounds of the recursive feature machine, that without one included.
+
+    There is no further round once `goes_on` says so.
 
     With several splits, the metric of each is learned from its own rows, for each power by itself.
     """
@@ -105,12 +137,24 @@ def learned(
         machines = [replace(machine, powers=(power,)) for power in machine.powers]
     found: dict[tuple[int, float], Stem] = {}
     for each in machines:
-        runs = [list(each.learn_from(s, kernel, engine=engine, meter=meter)) for s in samples]
+        runs = [
+            _while(each.learn_from(s, kernel, engine=engine, meter=meter), goes_on)
+            for s in samples
+        ]
         for key in _in_all(runs):
             rounds = [next(r for r in run if (r.number, r.power) == key) for run in runs]
             if key not in found:
                 found[key] = _of_rounds(material, stem.recipe, rounds)
     return list(found.values())
+
+
+def _while(rounds: Iterable[RoundFit], goes_on: Callable[[], bool]) -> list[RoundFit]:
+    found = []
+    for each in rounds:
+        found.append(each)
+        if not goes_on():
+            break
+    return found
 
 
 def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:
@@ -146,7 +190,6 @@ def _stem(
         for p in shared
     )
     penalty, loss = min(losses, key=lambda each: each[1])
-    return Stem(recipe, maps, gradients, loss, penalty, losses)
+    return Stem(recipe, maps, gradients, loss, penalty, losses, tuple(fits))
 
 
-__all__ = ["Effort", "Sample", "Stem", "at_maps", "learned", "screened"]

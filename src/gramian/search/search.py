@@ -27,9 +27,16 @@ from .average import averaged
 from .clock import Clock
 from .full_fit import SHIFTS, FullFit, full_fit
 from .material import Material
-from .recipe import L1, Recipe, Trial
+from .recipe import Recipe, Trial
+from .refit import Member, refit, sampled_member
 from .sampled import Effort, Stem, at_maps, learned, screened
 from .space import Space
+
+METRIC_SHARE = 0.35
+"""Of what is left after the screen, metrics may take so much."""
+
+METRIC_FITS = 10
+"""Fits that learning the metrics takes, about."""
 
 LEARNER = "matern32"
 
@@ -102,13 +109,24 @@ class Search:
 
     def _metrics(self) -> Iterator[Trial]:
         screen, self.stems = self.stems, []
+        seconds = METRIC_SHARE * self.clock.left
+        ends = self.clock.seconds + seconds
+        each = self.clock.seconds / (len(screen) * len(self.material.splits))
+        self.effort = self.effort.within(seconds, each, METRIC_FITS * len(self.material.splits))
         for group in self._in_order(screen):
             stem = self._learner(screen, group)
             if self.space.machine is None or self.material.X.shape[1] == 1:
                 yield self._again(stem)
                 continue
             started = time.monotonic()
-            found = learned(self.material, stem, self.effort, self.engine, self.clock.meter)
+            found = learned(
+                self.material,
+                stem,
+                self.effort,
+                self.engine,
+                self.clock.meter,
+                goes_on=lambda: self.clock.seconds < ends,
+            )
             self.stems += found
             for each in found:
                 yield self._sampled("metric", each, started)
@@ -261,6 +279,37 @@ class Search:
     def _squared(self, values: Float[Tensor, "v t"]) -> float:
         return squared_loss(values, self.material.truth, self.material.held_weights)
 
+    def members(self, *, refits: bool = True) -> list[Member]:
+        """Return the functions of the result: those of the average, or the best, fitted to all rows.
+
+        Without `refits`, held-out rows are not among those that they are fitted to. Where time did not suffice for a fit better than those of samples, the best one of these.
+        """
+        least = min(self.stems, key=lambda s: s.loss, default=None)
+        if not self.fits or (
+            least is not None and least.loss < min(fit.loss for fit in self.fits)
+        ):
+            if least is None:
+                raise ValueError("the search has no result before its first step")
+            return [sampled_member(least)]
+        weights = self.weights
+        if len(weights) != len(self.fits):
+            best = min(self.fits, key=self.loss)
+            weights = [float(fit is best) for fit in self.fits]
+        return [
+            refit(
+                self.material, fit, weight, clock=self.clock, engine=self.engine,
+                ends=time.monotonic() + (self.clock.left if refits else 0.0),
+            )
+            for fit, weight in zip(self.fits, weights, strict=True)
+            if weight > 0
+        ]  # fmt: skip
+
+    def record(self, step: str, member: Member) -> Trial:
+        """Return a member as a trial, of a last fit."""
+        return self._trial(
+            step, member.recipe, member.penalty, math.nan, (), None, time.monotonic()
+        )
+
     # --- records -------------------------------------------------------------------------------
 
     def _sampled(self, step: str, stem: Stem, started: float) -> Trial:
@@ -290,5 +339,3 @@ class Search:
             now - started, now - clock.started, clock.meter.evaluations,
         )  # fmt: skip
 
-
-__all__ = ["L1", "Search"]
