@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 READING: str = "reading"
+LEARNING: str = "learning a metric"
 CHOOSING: str = "choosing landmarks"
 PREPARING: str = "preparing"
 ITERATING: str = "iterating"
@@ -18,8 +19,8 @@ def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:
     ----------
     callbacks : iterable of callables
     stage : str
-        In the order of a fit: "reading", "choosing landmarks", "preparing" (factors, and all that
-        comes before the first iteration), "iterating".
+        In the order of a fit: "reading", "learning a metric" (if one is), "choosing landmarks",
+        "preparing" (factors, and all that comes before the first iteration), "iterating".
     """
     for callback in callbacks:
         told = getattr(callback, "stage", None)

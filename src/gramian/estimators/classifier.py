@@ -24,10 +24,12 @@ from ..fitting.parameters import (  # noqa: F401  the types of inherited fields 
     FileLike,
     Flag,
     Folds,
+    Inputs,
     KernelLike,
     LandmarksLike,
     Lengthscale,
     MemoryLimit,
+    MetricLike,
     Number,
     OptionalFlag,
     OptionalNumber,
@@ -51,7 +53,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
 
     Parameters
     ----------
-    kernel, lengthscale, penalty, landmarks, standardize, cv, solver, max_iter, tol, engine
+    kernel, lengthscale, penalty, landmarks, standardize, metric, cv, solver, max_iter, tol, engine
         As in `KernelRidge`. With ``penalty="auto"`` held-out rows have the same share of each
         class, to one row, and penalties are compared by the share of rows in a wrong class, and
         where that is the same by the squared error of the codes.
@@ -72,6 +74,8 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
     model_, dual_coef_, landmark_index_, n_iter_, stop_reason_, history_, solver_, engine_, kernel_
         As in `KernelRidge`.
     penalty_, path_, best_iteration_, validation_error_
+        As in `KernelRidge`.
+    metric_, metric_history_, feature_importances_
         As in `KernelRidge`.
 
     See Also

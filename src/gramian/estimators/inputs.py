@@ -22,7 +22,7 @@ from ..data import (
     is_table,
 )
 from ..fitting.parameters import RandomState
-from ..model import KernelModel
+from ..model import Model
 from .arguments import RowsLike, Weights
 
 
@@ -109,7 +109,7 @@ def _source(estimator: Any, X: RowsLike, targets: np.ndarray | None = None) -> R
 def new_rows(estimator: Any, X: RowsLike) -> RowSource:
     """Return rows to predict, with the features of training."""
     if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
-        model: KernelModel = estimator.model_
+        model: Model = estimator.model_
         given = model.table(X) if is_table(X) else X
         rows: RowSource
         if isinstance(given, Table) and model.encoding is None and model.feature_names is None:

@@ -28,10 +28,12 @@ from ..fitting.parameters import (
     FileLike,
     Flag,
     Folds,
+    Inputs,
     KernelLike,
     LandmarksLike,
     Lengthscale,
     MemoryLimit,
+    MetricLike,
     Number,
     OptionalFlag,
     OptionalNumber,
@@ -39,14 +41,15 @@ from ..fitting.parameters import (
     RandomState,
     SolverLike,
 )
-from ..model import KernelModel
+from ..model import Model
 from . import inputs, tables
 from .arguments import Columns, RowsLike, TargetsLike
-from .rows_estimator import Estimator, RowsEstimator, as_numpy, squeezed
+from .explaining import Explaining, metric_history, one_or_all
+from .rows_estimator import Estimator, as_numpy, squeezed
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeBase(RowsEstimator):
+class KernelRidgeBase(Explaining):
     """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
 
     kernel: KernelLike = "gaussian"
@@ -54,8 +57,9 @@ class KernelRidgeBase(RowsEstimator):
     lengthscale: Lengthscale = "median"
     penalty: Penalty = 1e-6
     landmarks: LandmarksLike = "auto"
-    standardize: Flag = True
+    standardize: Inputs = True
     standardize_target: OptionalFlag = None
+    metric: MetricLike = None
     cv: Folds = None
     solver: SolverLike = "auto"
     max_iter: Count = 100
@@ -165,12 +169,13 @@ class KernelRidgeBase(RowsEstimator):
         rng = Generators.seeded(check_random_state(self.random_state), folds=False)
         return self._keep(fitting.go_on(settings, data, rng=rng, before=self._before()))
 
-    def with_model(self: Estimator, model: KernelModel) -> Estimator:
+    def with_model(self: Estimator, model: Model) -> Estimator:
         """Take over a model, as if it had been fitted.
 
         Parameters
         ----------
-        model : KernelModel
+        model : KernelModel or AverageModel
+            Of an average, `kernel_` and `dual_coef_` are tuples of those of its models.
 
         Returns
         -------
@@ -189,18 +194,19 @@ class KernelRidgeBase(RowsEstimator):
         for name in [name for name in vars(self) if name.endswith("_") or name == "_fitted"]:
             delattr(self, name)
         names = model.feature_names if model.encoding is None else model.encoding.names
-        self.model_, self.dual_coef_ = model, squeezed(model.coef)
-        self.kernel_ = model.kernel
-        self.n_features_in_ = model.centers.shape[1] if names is None else len(names)
+        self.model_ = model
+        self.kernel_ = one_or_all(one.kernel for one in model.parts)
+        self.dual_coef_ = one_or_all(squeezed(one.coef) for one in model.parts)
+        self.n_features_in_ = model.features if names is None else len(names)
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
-        self._by_name, self._one_dimensional = names is not None, model.coef.shape[1] == 1
+        self._by_name, self._one_dimensional = names is not None, model.outputs == 1
         if model.classes is not None:
             self.classes_ = np.asarray(model.classes)
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one file, which `gramian.load` reads; see `KernelModel.save`.
+        """Write the model to one file, which `gramian.load` reads; see `Model.save`.
 
         Parameters
         ----------
@@ -212,7 +218,7 @@ class KernelRidgeBase(RowsEstimator):
     def _before(self) -> Fitted | None:
         """Return the last fit, with the model that is there now."""
         last: Fitted | None = getattr(self, "_fitted", None)
-        return None if last is None else replace(last, model=self.model_)
+        return None if last is None else replace(last, model=self.model_.parts[0])
 
     def _keep(self, fitted: Fitted) -> Fitted:
         """Set what each call that fits leaves behind."""
@@ -226,6 +232,7 @@ class KernelRidgeBase(RowsEstimator):
         self.validation_error_ = fitted.validation_error
         self.solver_, self.solver_settings_ = fitted.solver, fitted.solver_settings
         self.engine_, self.kernel_ = fitted.engine, fitted.model.kernel
+        self.metric_history_ = metric_history(fitted.learned)
         return fitted
 
     def _more_rows(self, X: RowsLike, y: TargetsLike) -> tuple[RowSource, Any]:
@@ -262,13 +269,17 @@ class KernelRidgeBase(RowsEstimator):
         engine: str | Engine = getattr(self, "engine_", self.engine)  # a loaded model has none
         if isinstance(engine, str):
             return engine
-        kernel, sparse = self.kernel_, rows.sparse or self.model_.centers.sparse
-        dtype = torch.promote_types(rows.dtype, self.model_.centers.dtype)
-        if self.engine == "auto":
-            return engine if engine.covers(kernel, dtype=dtype, sparse=sparse) else "auto"
-        if not engine.covers(kernel, dtype=torch.float32, sparse=rows.sparse):
-            return engine
-        return covering(engine, kernel, dtype=dtype, sparse=sparse)
+        for one in self.model_.parts:
+            sparse = rows.sparse or one.centers.sparse
+            dtype = torch.promote_types(rows.dtype, one.centers.dtype)
+            if engine.covers(one.kernel, dtype=dtype, sparse=sparse):
+                continue
+            if self.engine == "auto":
+                return "auto"
+            if not engine.covers(one.kernel, dtype=torch.float32, sparse=rows.sparse):
+                return engine
+            return covering(engine, one.kernel, dtype=dtype, sparse=sparse)
+        return engine
 
 
 def solver_streams(estimator: KernelRidgeBase) -> bool:

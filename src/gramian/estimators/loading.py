@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..model import KernelModel
+from ..model import load_model
 from .classifier import KernelRidgeClassifier
 from .regressor import KernelRidge
 
@@ -27,6 +27,6 @@ def load(path: str | Path) -> KernelRidge | KernelRidgeClassifier:
     FileNotFoundError, ValueError
         See `KernelModel.load`.
     """
-    model = KernelModel.load(path)
+    model = load_model(path)
     kind = KernelRidge if model.classes is None else KernelRidgeClassifier
-    return kind(model.kernel).with_model(model)
+    return kind(model.parts[0].kernel).with_model(model)

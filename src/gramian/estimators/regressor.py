@@ -27,9 +27,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
     ----------
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
-    lengthscale : float, sequence of d floats, or "median", default="median"
+    lengthscale : float, sequence of d floats, or str, default="median"
         In the units of the features, which are standardised unless told otherwise; one for all, or
-        one each. ``"median"``: the median distance within 1,000 random rows. The Gaussian kernel's
+        one each. ``"median"``: the median distance within 1,000 random rows, mapped by the metric
+        if there is one; ``"2 median"``: a multiple of it. The Gaussian kernel's
         ``gamma`` in scikit-learn is ``1 / (2 * lengthscale**2)``.
     penalty : float or "auto", default=1e-6
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
@@ -43,13 +44,20 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         the accelerated recursion of `RecursiveRLS`, or at random where rows can only be read in
         order; with ``penalty="auto"`` by `BlessR`. More than there are rows: a warning, then all.
         Points, or the path of a table of them, are in the units of X.
-    standardize : bool, default=True
+    standardize : bool or "quantile", default=True
         Whether features are given mean 0 and deviation 1 first, by the rows of the fit and their
-        weights. Not those of sparse rows. The model keeps the map: predictions take rows as X has
+        weights. Not those of sparse rows. ``"quantile"``: they are then made normal by up to 1,000
+        quantiles of 20,000 rows, which takes the weight from far values; features of two values
+        stay, and sparse rows are refused. The model keeps the maps: predictions take rows as X has
         them.
     standardize_target : bool or None, default=None
         Whether numeric targets are, too; None: as the features. A target that does not vary is
         predicted exactly. With both False the function is that of scikit-learn's `KernelRidge`.
+    metric : None, "learned", Metric, LinearMap or array, default=None
+        A linear map of the features, after they are standardised: distances are those of mapped
+        rows. ``"learned"``, or an object of `gramian.metric`: from a sample of the rows, before the
+        fit. An array of shape (d, k), or (d,) for a factor each: the map itself. Sparse rows take
+        factors only.
     cv : None, int, splitter or iterable of pairs, default=None
         For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
         out to compare penalties. A number: so many shuffled folds, each held out once. A splitter
@@ -123,6 +131,17 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         labels, ``valid_error``.
     solver_, engine_, kernel_ : object
         What was chosen; the kernel with its lengthscale.
+    metric_ : ndarray of shape (d, k) or (d,), or None
+        The map of the features, learned or given: x is compared as ``x @ metric_``, or with factors
+        as ``x * metric_``. A learned matrix is a symmetric root of the metric.
+    metric_history_ : list of dict, or None
+        A row for each round in which a metric was learned: ``round``, ``error`` on held-out rows,
+        ``penalty``, ``lengthscale``.
+    feature_importances_ : ndarray of shape (d,)
+        Shares of the features of ``feature_names_in_`` in how predictions vary, of sum 1; those of
+        encoded columns are summed. Of a learned metric: its diagonal. Else, computed when asked
+        for: mean squares of the gradients at up to 2,000 centers, with respect to the features as
+        they are scaled. They describe the model and are no causal claim.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only if all features have names.

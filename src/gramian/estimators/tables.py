@@ -22,7 +22,7 @@ from ..data import (
 )
 from ..fitting import FitSettings, Generators, table_data
 from ..fitting.targets import as_labels
-from ..model import KernelModel
+from ..model import Model
 from .arguments import Columns, RowsLike, TargetsLike
 
 
@@ -93,7 +93,7 @@ def check_numbers(given: TrainingTable) -> None:
         )
 
 
-def with_truth(model: KernelModel, X: Any, y: Any) -> tuple[Any, Any]:
+def with_truth(model: Model, X: Any, y: Any) -> tuple[Any, Any]:
     """Return X, read once, and the values of the target: from X itself if y names it, or is None.
 
     Raises

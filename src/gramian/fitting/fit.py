@@ -6,13 +6,13 @@ import logging
 import math
 import numbers
 import time
+from dataclasses import replace
 from typing import Any
-
-import torch
 
 from ..callbacks import Checkpoint, announce, stages
 from ..landmarks import Selector
-from ..model import KernelModel
+from ..metric import Metric
+from ..model import KernelModel, same_encoding
 from ..problems import Problem
 from ..solvers import Interrupted, Result, Solver, State, solve
 from . import resolve
@@ -23,7 +23,7 @@ from .fitted import Fitted, InterruptedFit, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
 from .long_fits import long_fit
-from .parameters import Callbacks, LandmarksLike
+from .parameters import Callbacks, LandmarksLike, MetricLike
 from .placed import PlacedData
 from .scaling import Scaling
 from .settings import FitSettings
@@ -69,10 +69,11 @@ def fit(
     _warn(long_fit(settings, data.rows, solver, size))
     settings = looking_at(settings, parts.held_out, solver, n)
     warm = before is not None and _starts_warm(asked, data, before)
-    scaling = Scaling.of(settings, data, before.model if before and warm else None)
-    settings = scaling.settings(settings, data)
-    data = scaling.apply(data)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    earlier = before.model if before is not None and warm else None
+    scaling = Scaling.of(settings, data, earlier, kernel=kernel, rng=rng.maps)
+    settings, data = scaling.apply(settings, data)
+    size = replace(size, d=data.rows.shape[1])
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
     announce(settings.callbacks, stages.CHOOSING)
@@ -115,6 +116,7 @@ def fit(
             path_ended_at_best=begin.ended_at_best,
             best=best,
             held_out=None if parts.held_out is None else parts.held_out.index,
+            learned=before.learned if before and warm else scaling.features.learned,
         )
 
     try:
@@ -146,23 +148,16 @@ def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> b
         and _same_features(before.model, data)
         and _same_choice(settings.landmarks, before.settings.landmarks)
         and settings.standardize == before.settings.standardize
+        and _same_metric(settings.metric, before.settings.metric)
         and settings.scales_targets == before.settings.scales_targets
     )
 
 
 def _same_features(model: KernelModel, data: TrainingData) -> bool:
     """Return whether centers of a model are rows of the same features: the same columns, too."""
-    a, b = model.encoding, data.encoding
-    if a is None or b is None:
-        encoded = a is b
-    else:
-        tensors = b.tensors()
-        encoded = a.to_dict() == b.to_dict() and all(
-            torch.equal(tensor, tensors[name]) for name, tensor in a.tensors().items()
-        )
     return (
-        encoded
-        and model.centers.shape[1] == data.rows.shape[1]
+        same_encoding(model.encoding, data.encoding)
+        and model.features == data.rows.shape[1]
         and model.centers.sparse == data.rows.sparse
         and model.feature_names == data.feature_names
     )
@@ -170,6 +165,11 @@ def _same_features(model: KernelModel, data: TrainingData) -> bool:
 
 def _same_choice(a: LandmarksLike, b: LandmarksLike) -> bool:
     comparable = all(isinstance(v, numbers.Integral | str | Selector) for v in (a, b))
+    return a is b or (comparable and a == b)
+
+
+def _same_metric(a: MetricLike, b: MetricLike) -> bool:
+    comparable = all(isinstance(v, str | Metric) for v in (a, b))
     return a is b or (comparable and a == b)
 
 

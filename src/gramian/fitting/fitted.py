@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ..metric import LearnedMetric
 from ..model import KernelModel
 from ..operators import Engine
 from ..solvers import Interrupted, Result, Solver, State
@@ -56,6 +57,8 @@ class Fitted:
         early stopping: they are the last.
     held_out : Tensor of shape (r,), or None
         Numbers, increasing, of the rows that the fit held out, among those of positive weight.
+    learned : LearnedMetric or None
+        The metric, if it was learned.
     """
 
     model: KernelModel
@@ -73,6 +76,7 @@ class Fitted:
     metrics: Row
     best_iteration: int | None = None
     held_out: Int[Tensor, " r"] | None = None
+    learned: LearnedMetric | None = None
 
     @classmethod
     def of(
@@ -89,6 +93,7 @@ class Fitted:
         path_ended_at_best: bool = False,
         best: State | None = None,
         held_out: Int[Tensor, " r"] | None = None,
+        learned: LearnedMetric | None = None,
     ) -> Fitted:
         """Return the outcome of a run of the solver; `best` is what is kept of it."""
         return cls(
@@ -107,6 +112,7 @@ class Fitted:
             metrics=row_of(result.state if best is None else best),
             best_iteration=None if best is None else best.iteration,
             held_out=held_out,
+            learned=learned,
         )
 
     @property

@@ -16,7 +16,6 @@ from ..data import (
     RowSource,
     Subset,
     TrainingTable,
-    as_rows,
     as_table,
     check_finite,
     check_magnitude,
@@ -28,13 +27,10 @@ from .data import HeldOut, TrainingData
 from .divide import drawn, in_memory_if_few
 from .generators import Generators
 from .held_out import other_rows
-from .machine import machine_memory
+from .held_rows import in_memory
 from .plan import check_memory
 from .settings import FitSettings
 from .targets import class_codes, labels_of, target_tensor
-
-MEMORY_SHARE = 8
-"""Rows of a table are held in memory if they take no more than one in so many bytes of it."""
 
 
 def table_data(
@@ -87,7 +83,7 @@ def table_data(
     rows = _rows(given, found)
     if index is not None:
         rows = Subset(rows, index)
-    rows, taken = _in_memory(rows, settings.limit)
+    rows, taken = in_memory(rows, settings.limit)
     labels = None if classes is None else labels_of(classes)
     targets = _targets(y, classes, rows.dtype)
     if classes is None:
@@ -217,16 +213,3 @@ def _rows(given: TrainingTable, found: FittedEncoding) -> RowSource:
     if found.encoding.plain:
         return given.table.rows(given.columns)
     return found.training_rows(given.table)
-
-
-def _in_memory(rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
-    """Return rows, in memory if they are few, and the bytes that they take there."""
-    need = len(rows) * rows.shape[1] * rows.dtype.itemsize
-    if MEMORY_SHARE * need > (machine_memory() if limit is None else limit):
-        return rows, 0
-    out = torch.empty(rows.shape, dtype=rows.dtype)
-    for part, block in rows.blocks(max(1, (1 << 20) // rows.shape[1])):
-        out[part] = block
-    held = as_rows(out)
-    held.feature_names = rows.feature_names
-    return held, need

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -21,7 +21,9 @@ class Generators:
     held_out : torch.Generator or None
         For the rows that are held out to stop early; None as in `go_on`.
     encoding : torch.Generator or None
-        For the folds of the means of levels, and the sample of quantiles; None likewise.
+        For the folds of the means of levels, and the sample of medians; None likewise.
+    maps : torch.Generator or None
+        For the sample of quantiles of features, and what a metric that is learned draws.
     """
 
     kernel: torch.Generator
@@ -30,6 +32,7 @@ class Generators:
     folds: torch.Generator | None = None
     held_out: torch.Generator | None = None
     encoding: torch.Generator | None = None
+    maps: torch.Generator | None = None
 
     @classmethod
     def seeded(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
@@ -42,4 +45,6 @@ class Generators:
             Whether rows may be held out, and tables be encoded: not in `go_on`.
         """
         seeds = state.randint(2**31 - 1, size=6 if folds else 3)
-        return cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
+        made = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
+        maps = torch.Generator().manual_seed(int(state.randint(2**31 - 1)))
+        return replace(made, maps=maps)

@@ -53,13 +53,13 @@ def go_on(
         )
     asked, data = settings, data.without_zero_weights()
     settings = resolve.automatic(settings, len(data.rows))
-    scaling = Scaling.of(settings, data, None if before is None else before.model)
-    settings = scaling.settings(settings, data)
-    data = scaling.apply(data)
+    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    first = None if before is None else before.model
+    scaling = Scaling.of(settings, data, first, kernel=kernel, rng=rng.maps)
+    settings, data = scaling.apply(settings, data)
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
     penalty = float(settings.penalty)
     if before is None:
-        kernel = resolve.kernel(settings.kernel, settings.lengthscale)
         kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     else:
         kernel, size = before.model.kernel, replace(size, m=len(before.model.centers))
@@ -97,6 +97,7 @@ def go_on(
         placed.K.engine,
         penalty=penalty,
         index=index,
+        learned=scaling.features.learned if before is None else before.learned,
     )
 
 

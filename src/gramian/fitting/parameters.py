@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from torch import Tensor
 
-    from ..data import RowSource
+    from ..data import LinearMap, RowSource
     from ..kernels import Kernel
     from ..landmarks import Selector
+    from ..metric import Metric
     from ..operators import Engine
     from ..solvers import Solver
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
             """Return how many."""
 
     KernelLike: TypeAlias = str | Kernel
-    Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | Literal["median"]
+    Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | str
     Penalty: TypeAlias = float | Literal["auto"]
     LandmarksLike: TypeAlias = int | str | Path | ArrayLike | Tensor | RowSource | Selector | None
     Folds: TypeAlias = int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     Count: TypeAlias = int
     Number: TypeAlias = float
     Flag: TypeAlias = bool
+    Inputs: TypeAlias = bool | Literal["quantile"]
+    MetricLike: TypeAlias = str | Metric | LinearMap | ArrayLike | None
     OptionalFlag: TypeAlias = bool | None
     EngineLike: TypeAlias = str | Engine
     MemoryLimit: TypeAlias = float | str | None
@@ -56,4 +59,4 @@ else:
     KernelLike = Lengthscale = Penalty = LandmarksLike = Folds = SolverLike = Any
     Count = Number = Flag = EngineLike = MemoryLimit = Callbacks = FileLike = Any
     OptionalCount = OptionalKernel = OptionalLengthscale = OptionalNumber = Any
-    RandomState = Starts = OptionalFlag = Any
+    RandomState = Starts = OptionalFlag = Inputs = MetricLike = Any

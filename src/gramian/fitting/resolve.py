@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -11,17 +12,19 @@ import numpy as np
 import torch
 
 from .. import kernels, landmarks, solvers
-from ..data import RowSource, as_rows, check_finite
+from .. import metric as metrics
+from ..data import LinearMap, RowSource, as_rows, check_finite
 from ..data.formats import is_table_name
 from ..kernels import Kernel
 from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform
+from ..metric import Metric
 from ..operators import Engine, choose_engine
 from ..problems import FullProblem, NystromProblem
 from ..solvers import Falkon, Solver
 from . import splits
 from .held_out import HELD_OUT
 from .memory import FitSize, dense_bytes, least_blocks
-from .parameters import KernelLike, LandmarksLike, Lengthscale, SolverLike
+from .parameters import KernelLike, LandmarksLike, Lengthscale, MetricLike, SolverLike
 from .settings import FitSettings, is_integer
 
 ALL_ROWS = 10_000
@@ -55,6 +58,28 @@ def kernel(given: KernelLike, lengthscale: Lengthscale) -> Kernel:
             f"{kernels.hint(given)}"
         )
     return kernels.make(given, lengthscale=lengthscale)
+
+
+def metric(given: MetricLike) -> Metric | LinearMap | None:
+    """Return what learns a metric, or the map that was given, if any.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these: the message says what is known.
+    """
+    if given is None or isinstance(given, Metric | LinearMap):
+        return given
+    if isinstance(given, str):
+        return metrics.make(given)
+    array = np.asarray(given)
+    if array.dtype.kind not in "iuf" or array.ndim not in (1, 2):
+        raise ValueError(
+            f"metric={reprlib.repr(given)} is none of: None, the name of a metric "
+            f"({', '.join(metrics.names())}), an object that learns one, a matrix of shape (d, k), "
+            "a number for each of d features"
+        )
+    return LinearMap.of(array.astype(np.float64))
 
 
 def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str = "X") -> Kernel:

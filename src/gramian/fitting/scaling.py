@@ -12,10 +12,11 @@ from torch import Tensor
 
 from ..callbacks import Validate
 from ..data import Cast, Encoding, RowSource, Standardizer, as_rows, as_table, is_table
+from ..kernels import Kernel
 from ..model import KernelModel
 from . import resolve
 from .data import TrainingData
-from .parameters import Callbacks
+from .features import FeatureMaps
 from .penalty_path import PathRow
 from .settings import FitSettings
 
@@ -26,11 +27,9 @@ class Scaling:
 
     Attributes
     ----------
-    features : Standardizer or None
-        None if the kernel sees the rows as they are given, or encoded.
+    features : FeatureMaps
     targets : Standardizer or None
         Of t columns; None if targets are as they are given, as codes of classes always are.
-
     encoding : Encoding or None
         What makes rows of tables.
 
@@ -42,15 +41,21 @@ class Scaling:
     encoding, which has scaled them.
     """
 
-    features: Standardizer | None = None
+    features: FeatureMaps
     targets: Standardizer | None = None
     encoding: Encoding | None = None
 
     @classmethod
     def of(
-        cls, settings: FitSettings, data: TrainingData, before: KernelModel | None = None
+        cls,
+        settings: FitSettings,
+        data: TrainingData,
+        before: KernelModel | None = None,
+        *,
+        kernel: Kernel,
+        rng: torch.Generator | None,
     ) -> Scaling:
-        """Return the scaling that the settings ask for.
+        """Return the scaling that the settings ask for, and learn the metric if they do.
 
         Parameters
         ----------
@@ -59,31 +64,45 @@ class Scaling:
         before : KernelModel, optional
             A model that the fit goes on from: its scaling stays, that of targets if there are as
             many.
+        kernel : Kernel
+            That of the fit, whose lengthscale may be "median".
+        rng : torch.Generator or None
+            For the sample of quantiles, and what a metric draws.
 
         Notes
         -----
-        Cost: a pass over the rows, unless there is a model.
+        Cost: a pass over the rows, and what it takes to learn a metric, unless there is a model.
         """
         if before is not None:
-            features, targets = before.standardizer, _of_targets(before)
-            if len(before.coef.T) == data.targets.shape[1]:
+            features, targets = FeatureMaps.of_model(before), _of_targets(before)
+            if before.outputs == data.targets.shape[1]:
                 return cls(features, targets, data.encoding)
-        elif settings.standardize and data.encoding is None and not data.rows.sparse:
-            features = Standardizer.fit(data.rows, weights=data.weights)
         else:
-            features = None
-        if not settings.scales_targets or data.coded:
-            return cls(features, None, data.encoding)
-        targets = Standardizer.fit(as_rows(data.targets), weights=data.weights)
-        return cls(features, targets, data.encoding)
+            features = FeatureMaps.of(settings, data, rng)
+        targets = None
+        if settings.scales_targets and not data.coded:
+            targets = Standardizer.fit(as_rows(data.targets), weights=data.weights)
+        found = cls(features, targets, data.encoding)
+        if before is not None:
+            return found
+        scaled = replace(data, targets=found.scaled(data.targets))
+        return replace(found, features=features.with_metric(settings, scaled, kernel, rng))
 
-    def apply(self, data: TrainingData) -> TrainingData:
-        """Return training data as the fit sees them."""
-        return replace(data, rows=self.rows(data.rows), targets=self.scaled(data.targets))
+    def apply(self, settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
+        """Return settings and training data as the fit sees them; see `settings`.
+
+        Rows that cost something to map are held in memory if they are few, which is taken off the
+        memory limit.
+        """
+        rows, taken = self.features.held(data.rows, settings.limit)
+        settings = self.settings(settings, data)
+        if settings.limit is not None and taken:
+            settings = replace(settings, memory_limit=max(1, settings.limit - taken))
+        return settings, replace(data, rows=rows, targets=self.scaled(data.targets))
 
     def rows(self, rows: RowSource) -> RowSource:
         """Return rows as the kernel sees them."""
-        return rows if self.features is None else self.features.apply(rows)
+        return self.features.rows(rows)
 
     def scaled(self, targets: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
         """Return targets as the solver sees them, in their type."""
@@ -100,7 +119,7 @@ class Scaling:
         data : TrainingData
             That of the training, as it was given.
         """
-        callbacks = self._callbacks(settings.callbacks, data.feature_names)
+        callbacks = self._callbacks(settings, data.feature_names)
         landmarks = settings.landmarks
         if resolve.are_points(landmarks):
             landmarks = self._points(landmarks, data.rows)
@@ -108,24 +127,31 @@ class Scaling:
 
     def _points(self, landmarks: Any, rows: RowSource) -> Any:
         """Return landmarks that were given as points, as the kernel sees them."""
-        if self.features is None:
+        if self.features.empty:
             return landmarks
         points = _dense(resolve.points(landmarks, rows.shape[1]))
         return self.rows(points if points.dtype == rows.dtype else Cast(points, rows.dtype))
 
-    def _callbacks(self, callbacks: Callbacks, names: tuple[str, ...] | None) -> Sequence[Any]:
-        return [self._held_out(c, names) if isinstance(c, Validate) else c for c in callbacks]
+    def _callbacks(self, settings: FitSettings, names: tuple[str, ...] | None) -> Sequence[Any]:
+        limit = settings.limit
+        return [
+            self._held_out(c, names, limit) if isinstance(c, Validate) else c
+            for c in settings.callbacks
+        ]
 
-    def _held_out(self, given: Validate, names: tuple[str, ...] | None) -> Validate:
+    def _held_out(
+        self, given: Validate, names: tuple[str, ...] | None, limit: int | None
+    ) -> Validate:
         """Return held-out rows as the kernel sees them, with errors in the units of the targets."""
         if isinstance(given.X, RowSource):
-            rows = self.rows(as_rows(given.X))
+            source = given.X
         elif self.encoding is not None:
-            rows = self.encoding.rows(as_table(given.X))
+            source = self.encoding.rows(as_table(given.X))
         elif names is not None and is_table(given.X):
-            rows = self.rows(as_table(given.X).rows(names))
+            source = as_table(given.X).rows(names)
         else:
-            rows = self.rows(as_rows(given.X))
+            source = as_rows(given.X)
+        rows, _ = self.features.held(source, limit)
         if self.targets is None:
             return replace(given, X=rows)
         y = torch.as_tensor(given.y, dtype=torch.float64)
@@ -136,10 +162,10 @@ class Scaling:
 
     def model(self, model: KernelModel) -> KernelModel:
         """Return the model of a scaled fit, for rows and predictions as they are given."""
+        model = self.features.model(model)
         if self.targets is None:
-            return replace(model, standardizer=self.features)
-        mean, scale = self.targets.mean, self.targets.scale
-        return replace(model, standardizer=self.features, target_shift=mean, target_scale=scale)
+            return model
+        return replace(model, target_shift=self.targets.mean, target_scale=self.targets.scale)
 
     def path(self, path: list[PathRow] | None) -> list[PathRow] | None:
         """Return the rows of a path with errors in the units of the target, if it is one."""

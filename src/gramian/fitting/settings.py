@@ -23,10 +23,12 @@ from .parameters import (
     FileLike,
     Flag,
     Folds,
+    Inputs,
     KernelLike,
     LandmarksLike,
     Lengthscale,
     MemoryLimit,
+    MetricLike,
     Number,
     OptionalFlag,
     OptionalNumber,
@@ -54,7 +56,7 @@ class FitSettings:
     lengthscale: Lengthscale
     penalty: Penalty
     landmarks: LandmarksLike
-    standardize: Flag
+    standardize: Inputs
     standardize_target: OptionalFlag
     cv: Folds
     solver: SolverLike
@@ -69,12 +71,14 @@ class FitSettings:
     validation_fraction: Number
     patience: Count
     time_limit: OptionalNumber
+    metric: MetricLike = None
 
     def __post_init__(self) -> None:
         as_count(self.max_iter, "max_iter")
         if not (_is_number(self.tol) and 0 <= self.tol < math.inf):
             raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
-        _check_flag("standardize", self.standardize)
+        if not self.uses_quantiles:
+            _check_flag("standardize", self.standardize, "True, False or 'quantile'")
         if self.standardize_target is not None:
             _check_flag("standardize_target", self.standardize_target)
         _check_callbacks(self.callbacks)
@@ -144,14 +148,19 @@ class FitSettings:
         return bool(self.standardize if given is None else given)
 
     @property
+    def uses_quantiles(self) -> bool:
+        """Whether features are made normal by their quantiles, once they are standardised."""
+        return isinstance(self.standardize, str) and self.standardize == "quantile"
+
+    @property
     def limit(self) -> int | None:
         """``memory_limit`` in bytes, None if it is the machine's."""
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
 
 
-def _check_flag(name: str, given: object) -> None:
+def _check_flag(name: str, given: object, known: str = "True or False") -> None:
     if not isinstance(given, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, not {given!r}")
+        raise ValueError(f"{name} must be {known}, not {given!r}")
 
 
 def _check_callbacks(given: object) -> None:

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from .average import AverageModel
 from .base import Label, Model
+from .checks import same_encoding
+from .importances import by_column
 from .kernel_model import KernelModel
+from .loading import load_model
 
-__all__ = ["KernelModel", "Label", "Model"]
+__all__ = [
+    "AverageModel",
+    "KernelModel",
+    "Label",
+    "Model",
+    "by_column",
+    "load_model",
+    "same_encoding",
+]

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data import Encoding
 from ..kernels import Kernel
 
 
@@ -39,19 +40,28 @@ def check_parts(parts: Mapping[str, Any]) -> None:
 
 def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) -> None:
     """Refuse an average of models that do not fit together: ValueError."""
-    finite = all(
-        isinstance(w, int | float) and not isinstance(w, bool) and math.isfinite(w) for w in weights
+    shares = all(
+        isinstance(w, int | float) and not isinstance(w, bool) and 0 <= w <= 1 for w in weights
     )
-    if len(weights) != len(members) or not weights or not finite:
+    if len(weights) != len(members) or not shares or abs(sum(weights) - 1) > 1e-6:
         raise ValueError(
-            f"an average of {len(members)} models needs as many finite weights, not {weights!r}"
+            f"an average of {len(members)} models needs as many weights of at least 0 and of sum "
+            f"1, not {weights!r}"
         )
-    if abs(sum(weights) - 1) > 1e-6:
-        raise ValueError(f"the weights of an average have the sum 1, not {sum(weights):g}")
     sizes = {(_inputs(parts), parts["coef"].shape[-1]) for parts in members}
     if len(sizes) > 1:
         said = " and ".join(f"{d} to {t}" for d, t in sorted(sizes))
         raise ValueError(f"the models of an average map {said} features to targets")
+
+
+def same_encoding(a: Encoding | None, b: Encoding | None) -> bool:
+    """Return whether two encodings, or none, make the same rows of the same tables."""
+    if a is None or b is None or a is b:
+        return a is b
+    tensors = b.tensors()
+    return a.to_dict() == b.to_dict() and all(
+        torch.equal(tensor, tensors[name]) for name, tensor in a.tensors().items()
+    )
 
 
 def _inputs(parts: Mapping[str, Any]) -> int:

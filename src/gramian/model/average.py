@@ -1,0 +1,127 @@
+"""AverageModel: the weighted mean of kernel models of the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import Encoding
+from ..engines import Engine
+from .base import Label, Model
+from .checks import check_average, check_parts, same_encoding
+from .file import write_model
+from .kernel_model import KernelModel
+from .read import read_model
+
+SHARED = ("feature_names", "classes", "target")
+
+
+@dataclass(frozen=True)
+class AverageModel(Model):
+    """The weighted mean of the values of several models.
+
+    Parameters
+    ----------
+    weights : tuple of float
+        Of each model: at least 0, of sum 1.
+    models : tuple of KernelModel
+        Of the same features, classes, encoding and targets. What they know as ``info`` is not
+        saved with them.
+    info : mapping, optional
+        What is worth keeping about the average, as JSON.
+
+    Raises
+    ------
+    ValueError
+        If the models do not predict the same of the same.
+
+    Notes
+    -----
+    A prediction costs those of all models, and gradients are means, too. Memory and the file hold
+    the centers of each model, for each has mapped them in its way, and the encoding once.
+    """
+
+    weights: tuple[float, ...]
+    models: tuple[KernelModel, ...]
+    info: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = field(init=False)
+    classes: tuple[Label, ...] | None = field(init=False)
+    encoding: Encoding | None = field(init=False)
+    target: tuple[str, ...] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_average(self.weights, [_parts(model) for model in self.models])
+        first = self.models[0]
+        for name in SHARED:
+            if any(getattr(model, name) != getattr(first, name) for model in self.models):
+                raise ValueError(f"the models of an average have the same {name}")
+            object.__setattr__(self, name, getattr(first, name))
+        if not all(same_encoding(model.encoding, first.encoding) for model in self.models):
+            raise ValueError("the models of an average have the same encoding")
+        object.__setattr__(self, "encoding", first.encoding)
+
+    @property
+    def parts(self) -> tuple[KernelModel, ...]:
+        return self.models
+
+    def predict(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t"]:
+        """Return the mean of the models' values; see `Model.predict`."""
+        rows = self.rows(X)
+        return self._mean(
+            model.predict(rows, engine=engine, memory_bytes=memory_bytes) for model in self.models
+        )
+
+    def gradient(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t d"]:
+        """Return the mean of the models' gradients; see `Model.gradient`."""
+        rows = self.rows(X)
+        return self._mean(
+            model.gradient(rows, engine=engine, memory_bytes=memory_bytes) for model in self.models
+        )
+
+    def feature_importances(
+        self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, " d"]:
+        """Return the mean of the models' importances; see `Model.feature_importances`."""
+        return self._mean(
+            model.feature_importances(engine=engine, memory_bytes=memory_bytes)
+            for model in self.models
+        )
+
+    def _mean(self, values: Iterable[Tensor]) -> Tensor:
+        """Return the weighted mean of tensors, computed one after the other."""
+        total = torch.zeros((), dtype=torch.float64)
+        for weight, value in zip(self.weights, values, strict=True):
+            total = total + weight * value
+        return total
+
+    def save(self, path: str | Path) -> None:
+        """Write all models to one file; see `Model.save`."""
+        for model in self.models:
+            check_parts(_parts(model))
+        write_model(path, self, self.weights)
+
+    @classmethod
+    def load(cls, path: str | Path, *, verify: bool = True) -> AverageModel:
+        """Read an average written by `save`; see `KernelModel.load`."""
+        found = read_model(Path(path), verify)
+        if found.weights is None:
+            raise ValueError(
+                f"{path} holds one model, and no average: read it with KernelModel.load, or "
+                "gramian.load"
+            )
+        models = tuple(KernelModel(**parts) for parts in found.members)
+        return cls(tuple(found.weights), models, info=models[0].info)
+
+
+def _parts(model: KernelModel) -> dict[str, Any]:
+    return {f.name: getattr(model, f.name) for f in fields(model)}

@@ -1,0 +1,15 @@
+"""Importances of the columns of a table, from those of the features that they are encoded as."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import Encoding
+
+
+def by_column(encoding: Encoding, shares: Float[Tensor, " d"]) -> dict[str, float]:
+    """Return the sum of the shares of each column's features, by its name."""
+    widths = [len(one.features) for one in encoding.used]
+    sums = [float(part.sum()) for part in shares.split(widths)]
+    return dict(zip(encoding.names, sums, strict=True))

@@ -1,0 +1,22 @@
+"""`load_model`: whatever model is in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .average import AverageModel
+from .base import Model
+from .kernel_model import KernelModel
+from .read import read_model
+
+
+def load_model(path: str | Path, *, verify: bool = True) -> Model:
+    """Read a model, or an average of models, written by `save`.
+
+    Parameters, errors and notes are those of `KernelModel.load`.
+    """
+    saved = read_model(Path(path), verify)
+    models = tuple(KernelModel(**parts) for parts in saved.members)
+    if saved.weights is None:
+        return models[0]
+    return AverageModel(tuple(saved.weights), models, info=models[0].info)
