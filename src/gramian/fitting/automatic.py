@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..data import RowSource, Standardizer, Subset, as_rows
 from ..engines import Engine
-from ..model import KernelModel, Model
+from ..model import AverageModel, KernelModel, Model
 from ..search import (
     Budget,
     Clock,
@@ -26,6 +26,7 @@ from ..search import (
     Trial,
     Watcher,
 )
+from ..search.material import random_folds
 from .data import TrainingData
 from .many_rows import with_all_rows
 from .splits import folds_of, is_pairs, is_splitter
@@ -34,6 +35,9 @@ logger = logging.getLogger("gramian")
 
 MOST_ROWS = 20_000
 """Rows that a search works with; of more, a random sample. The last fit takes all."""
+
+
+LossOf = Callable[[Tensor, Tensor, Tensor | None], float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +54,8 @@ class SearchSettings:
     standardize : bool
         Whether features that are not encoded are given mean 0 and deviation 1.
     score : callable, optional
-        ``score(values, truth, weights)`` of held-out rows, the smaller the better, by which fits
-        are compared; the mean squared error if None.
+        Loss of predictions, given true targets and weights of held-out rows, by which fits are
+        compared; the mean squared error if None.
     watchers : sequence of callables
         Called with each `Trial`; one that returns True ends the search.
     """
@@ -61,7 +65,7 @@ class SearchSettings:
     cv: object = None
     engine: str | Engine = "auto"
     standardize: bool = True
-    score: object = None
+    score: LossOf | None = None
     watchers: Sequence[Watcher] = ()
 
 
@@ -102,18 +106,18 @@ class _Scaled:
     rows: RowSource
     targets: Float[Tensor, "n t"]
     features: Standardizer | None
-    of_targets: Standardizer | None
+    of_targets: Standardizer
 
     @classmethod
     def of(cls, data: TrainingData, standardize: bool) -> _Scaled:
-        features, of_targets, rows = None, None, data.rows
+        features, rows = None, data.rows
         if standardize and data.encoding is None and not rows.sparse:
             features = Standardizer.fit(rows, weights=data.weights)
             rows = features.apply(rows)
-        targets = data.targets
-        if not data.coded:
-            of_targets = Standardizer.fit(as_rows(targets), weights=data.weights)
-            targets = of_targets.scaled(targets)
+        of_targets = Standardizer.fit(as_rows(data.targets), weights=data.weights)
+        if data.coded:  # their scale is that of errors; their mean is what nothing is known by
+            of_targets = Standardizer(of_targets.mean, torch.ones_like(of_targets.scale))
+        targets = of_targets.scaled(data.targets)
         return cls(data, rows, targets, features, of_targets)
 
     def model(self, member: Member, material: Material) -> KernelModel:
@@ -124,8 +128,8 @@ class _Scaled:
             member.centers,
             member.coef,
             self.features,
-            None if scale is None else scale.mean,
-            None if scale is None else scale.scale,
+            scale.mean,
+            scale.scale,
             self.data.feature_names,
             self.data.classes,
             self.data.encoding,
@@ -166,7 +170,7 @@ def search_fit(
         settings.space,
         clock,
         settings.engine,
-        score=_score(settings, material),
+        score=_score(settings, material, scaled.of_targets),
     )
     trials: list[Trial] = []
     interrupted = False
@@ -188,8 +192,8 @@ def search_fit(
         trials.append(trial)
         for watcher in settings.watchers:
             watcher(trial)
-    single = scaled.of_targets is not None and len(scaled.of_targets.scale) == 1
-    unit = float(scaled.of_targets.scale[0]) if single and scaled.of_targets else 1.0
+    scale = scaled.of_targets.scale
+    unit = float(scale[0]) if len(scale) == 1 else 1.0
     return Searched(
         model, trials, members, clock.meter.evaluations, clock.seconds, interrupted, unit
     )
@@ -198,9 +202,7 @@ def search_fit(
 def _model(models: list[KernelModel], members: list[Member]) -> Model:
     if len(models) == 1:
         return models[0]
-    from ..model import AverageModel
-
-    return AverageModel(tuple(models), tuple(member.weight for member in members))
+    return AverageModel(tuple(member.weight for member in members), tuple(models))
 
 
 def _check(data: TrainingData) -> None:
@@ -262,21 +264,21 @@ def _shuffled(
     cv: int, data: TrainingData, index: Int[Tensor, " s"] | None, rng: torch.Generator
 ) -> list[Split]:
     """Return so many shuffled folds, each class with its share of them."""
-    from ..search.material import random_folds
-
     targets = data.targets if index is None else data.targets[index]
     return random_folds(targets, data.coded, cv, rng)
 
 
-def _score(settings: SearchSettings, material: Material) -> Score | None:
+def _score(
+    settings: SearchSettings, material: Material, targets: Standardizer
+) -> Score | None:
     given = settings.score
     if given is None:
         return None
+    truth = material.truth.double() * targets.scale + targets.mean
 
     def score(values: Float[Tensor, "v t"]) -> float:
-        loss = float(given(values, material.truth, material.held_weights))  # type: ignore[operator]
+        predicted = values.double() * targets.scale + targets.mean
+        loss = float(given(predicted, truth, material.held_weights))
         return loss if math.isfinite(loss) else math.inf
 
     return score
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -104,6 +104,13 @@ def sampled_member(stem: Stem) -> Member:
         stem.recipe, 1.0, fit.kernel, stem.recipe.inputs == "quantile", stem.maps[0], fit.centers,
         fit.coef, fit.penalty, False, shares(stem.gradients),
     )  # fmt: skip
+
+
+def constant(member: Member) -> Member:
+    """Return the function that is zero: the mean of the targets, as nothing else was found."""
+    return replace(
+        member, weight=1.0, centers=member.centers[:1], coef=torch.zeros_like(member.coef[:1])
+    )
 
 
 def shares(M: Float[Tensor, "d d"] | None) -> Float[Tensor, " d"] | None:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -28,7 +29,7 @@ from .clock import Clock
 from .full_fit import SHIFTS, FullFit, full_fit
 from .material import Material
 from .recipe import Recipe, Trial
-from .refit import Member, refit, sampled_member
+from .refit import Member, constant, refit, sampled_member
 from .sampled import Effort, Stem, at_maps, learned, screened
 from .space import Space
 
@@ -45,6 +46,9 @@ HOPELESS = 2.0
 
 WORTH = 1.15
 """A further stem is fitted if its error on a sample is at most so many times the least."""
+
+NOTHING_GAINED = 0.999
+"""A result whose loss is a larger share of that of the mean is the mean."""
 
 REFIT = 0.8
 """Seconds of the last fit to all rows, in those of the fit that chose its penalty, about."""
@@ -290,10 +294,12 @@ class Search:
         ):
             if least is None:
                 raise ValueError("the search has no result before its first step")
-            return [sampled_member(least)]
+            return [self._or_constant(sampled_member(least), least.loss)]
+        best = min(self.fits, key=self.loss)
+        if best.loss >= self._constant_loss():
+            return [constant(sampled_member(best.stem))]
         weights = self.weights
         if len(weights) != len(self.fits):
-            best = min(self.fits, key=self.loss)
             weights = [float(fit is best) for fit in self.fits]
         return [
             refit(
@@ -303,6 +309,13 @@ class Search:
             for fit, weight in zip(self.fits, weights, strict=True)
             if weight > 0
         ]  # fmt: skip
+
+    def _or_constant(self, member: Member, loss: float) -> Member:
+        return member if loss < self._constant_loss() else constant(member)
+
+    def _constant_loss(self) -> float:
+        """Return the loss of the mean of the targets, but for what is within rounding of it."""
+        return NOTHING_GAINED * self._squared(torch.zeros_like(self.material.truth))
 
     def record(self, step: str, member: Member) -> Trial:
         """Return a member as a trial, of a last fit."""
