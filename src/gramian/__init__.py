@@ -6,7 +6,7 @@
 One estimator for every method: ``landmarks=`` and ``solver=`` choose the numerics. X may be an
 array, a DataFrame, a sparse matrix or a Parquet file larger than memory. The layers below, from
 rows to models, are public too: `gramian.data`, `gramian.kernels`, `gramian.operators`,
-`gramian.problems`, `gramian.landmarks`, `gramian.solvers`, `gramian.callbacks`.
+`gramian.problems`, `gramian.landmarks`, `gramian.solvers`, `gramian.metric`, `gramian.callbacks`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import approximations, callbacks, data, kernels, landmarks, operators, problems, solvers
+    from . import (
+        approximations,
+        callbacks,
+        data,
+        kernels,
+        landmarks,
+        metric,
+        operators,
+        problems,
+        solvers,
+    )
     from .estimators import (
         KernelCCA,
         KernelKMeans,
@@ -33,12 +43,13 @@ if TYPE_CHECKING:
         load,
         nystrom_error,
     )
-    from .model import KernelModel
+    from .model import AverageModel, KernelModel
     from .solvers import solve
 
 __version__ = version("gramian")
 
 __all__ = [
+    "AverageModel",
     "KernelCCA",
     "KernelKMeans",
     "KernelModel",
@@ -59,6 +70,7 @@ __all__ = [
     "landmarks",
     "leverage_scores",
     "load",
+    "metric",
     "nystrom_error",
     "operators",
     "problems",
@@ -67,6 +79,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "AverageModel": "model",
     "KernelCCA": "estimators",
     "KernelKMeans": "estimators",
     "KernelModel": "model",

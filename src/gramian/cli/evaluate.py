@@ -9,7 +9,7 @@ import numpy as np
 from .._checks import as_bytes
 from ..data import target_column
 from ..data.columns import check_columns
-from ..model import KernelModel
+from ..model import Model, load_model
 from . import metrics
 from .confusion import confusion
 from .open_for_model import open_for_model
@@ -25,7 +25,7 @@ def evaluate(
     metric: str | None = None,
 ) -> Report:
     """Report metrics of the predictions for the rows of a table: all of them, or one."""
-    loaded = KernelModel.load(model)
+    loaded = load_model(model)
     classification = loaded.classes is not None
     task = metrics.CLASSIFICATION_TASK if classification else metrics.REGRESSION_TASK
     if metric is not None:
@@ -55,7 +55,7 @@ def evaluate(
     return {**about, **metrics.measured(answers, constant), **remark, **mistakes}
 
 
-def _check_kind(y: np.ndarray, name: str, model: KernelModel) -> None:
+def _check_kind(y: np.ndarray, name: str, model: Model) -> None:
     text = y.dtype.kind == "U"
     trained_on_text = model.classes is not None and isinstance(model.classes[0], str)
     if text != trained_on_text:

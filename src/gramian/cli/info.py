@@ -8,12 +8,16 @@ from pathlib import Path
 import torch
 
 from .. import __version__, kernels, landmarks, solvers
+from ..data import LinearMap
 from ..data.formats import endings
 from ..engines import compiled_tiles
 from ..engines.triton_engine import is_usable
 from ..fitting import machine_memory
-from ..model import KernelModel
+from ..model import KernelModel, Model, by_column, load_model
 from .report import Report
+
+MOST_IMPORTANT = 10
+"""Features whose importances are shown."""
 
 
 def info(model: Path | None) -> Report:
@@ -45,19 +49,56 @@ def _about_here() -> Report:
 
 
 def _about_model(path: Path) -> Report:
-    model = KernelModel.load(path)
-    m, d = model.centers.shape
+    model = load_model(path)
     about = {name: value for name, value in model.info.items() if name != "columns"}
+    parts = [_about_part(one) for one in model.parts]
+    weights = getattr(model, "weights", None)
+    if weights is None:
+        (own,) = parts
+    else:
+        own = {"average": {f"model_{i + 1}": part for i, part in enumerate(parts)}}
     return {
         "model": str(path),
         "file_bytes": path.stat().st_size,
-        "kernel": model.kernel.to_dict(),
-        "centers": m,
-        "features": d,
+        "weights": weights,
+        **own,
+        "features": model.features,
         "feature_names": model.feature_names,
-        "outputs": model.coef.shape[1],
+        "outputs": model.outputs,
         "classes": model.classes,
-        "standardized": None if model.encoding else model.standardizer is not None,
+        "importances": _importances(model),
         "columns": None if model.encoding is None else model.encoding.describe(),
         "trained": about,
     }
+
+
+def _about_part(model: KernelModel) -> Report:
+    quantiles, metric = model.quantiles, model.metric
+    return {
+        "kernel": model.kernel.to_dict(),
+        "centers": len(model.centers),
+        "standardized": None if model.encoding else model.standardizer is not None,
+        "quantiles": None if quantiles is None else f"of {len(quantiles.columns)} features",
+        "metric": None if metric is None else _about_metric(metric, model.importances is not None),
+    }
+
+
+def _about_metric(metric: LinearMap, learned: bool) -> str:
+    kind = f"{metric.inputs} factors"
+    if metric.matrix is not None:
+        kind = f"matrix of {metric.inputs} x {metric.outputs}"
+    return f"{'learned' if learned else 'given'}: {kind}"
+
+
+def _importances(model: Model) -> dict[str, float] | None:
+    """Return the largest importances, if they were learned; others take a computation."""
+    if any(one.importances is None for one in model.parts):
+        return None
+    shares = model.feature_importances()
+    if model.encoding is not None:
+        found = by_column(model.encoding, shares)
+    else:
+        names = model.feature_names or [f"feature {i}" for i in range(len(shares))]
+        found = dict(zip(names, shares.tolist(), strict=True))
+    ordered = sorted(found.items(), key=lambda item: -item[1])
+    return dict(ordered[:MOST_IMPORTANT])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .._checks import it_has, listed
 from ..data import RowSource, Table, check_finite
-from ..model import KernelModel
+from ..model import Model
 
 
-def open_for_model(model: KernelModel, table: Table, target: str | None = None) -> RowSource:
+def open_for_model(model: Model, table: Table, target: str | None = None) -> RowSource:
     """Return rows of the columns that a model was trained on, with no missing values in them.
 
     They are found by name. If the model or the table has no names (``.npy``): all columns but the
@@ -20,9 +20,9 @@ def open_for_model(model: KernelModel, table: Table, target: str | None = None) 
     return rows
 
 
-def _columns(model: KernelModel, table: Table, target: str | None) -> tuple[str, ...]:
+def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:
     there = tuple(name for name in table.names if name != target)
-    d = model.centers.shape[1]
+    d = model.features
     if model.feature_names is not None and table.named:
         wanted = model.feature_names
     elif len(there) == d:

@@ -57,7 +57,10 @@ class FitOptions:
     )
     lengthscale: Annotated[
         str,
-        _option(MODEL, "A number in units of the (standardised) features, one each, or median."),
+        _option(
+            MODEL,
+            "A number in units of the (standardised) features, one each, median, or 2 median.",
+        ),
     ] = "median"
     penalty: Annotated[
         str,
@@ -82,6 +85,14 @@ class FitOptions:
         bool,
         _option(MODEL, "Give features, and the target of a regression, mean 0 and deviation 1."),
     ] = True
+    quantiles: Annotated[
+        bool,
+        _option(MODEL, "Make features normal by their quantiles then: for long tails."),
+    ] = False
+    learn_metric: Annotated[
+        bool,
+        _option(MODEL, "Learn first, on a sample, which features and directions matter."),
+    ] = False
     standardize_target: Annotated[
         bool | None, _option(MODEL, "Do so with the target alone, or not; by default as above.")
     ] = None
@@ -111,8 +122,7 @@ class FitOptions:
     seed: Annotated[int, _option(WORK, "For random landmarks and held-out rows.")] = 0
 
     def __post_init__(self) -> None:
-        if self.features is not None and self.drop is not None:
-            raise ValueError("--features and --drop are two ways to say the same: give one")
+        self._check_together()
         parsing.penalty(self.penalty)
         if self.max_iter < 1:
             raise ValueError(f"--max-iter must be at least 1, not {self.max_iter}")
@@ -126,6 +136,12 @@ class FitOptions:
             raise ValueError(f"--tol must be at least 0, not {self.tol:g}")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"--seed must be at least 0 and below 2**32, not {self.seed}")
+
+    def _check_together(self) -> None:
+        if self.features is not None and self.drop is not None:
+            raise ValueError("--features and --drop are two ways to say the same: give one")
+        if self.quantiles and not self.standardize:
+            raise ValueError("--quantiles goes on from --standardize: leave --no-standardize out")
 
 
 def options_from(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

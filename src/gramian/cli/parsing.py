@@ -25,18 +25,28 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def lengthscale(text: str) -> str | float | tuple[float, ...]:
-    """Read ``--lengthscale``: "median", a number, or numbers with commas."""
-    if text == "median":
-        return text
+    """Read ``--lengthscale``: "median" or a multiple, a number, or numbers with commas."""
+    if text.endswith("median"):
+        return _medians(text)
     try:
         values = tuple(float(part) for part in text.split(","))
     except ValueError:
         raise ValueError(
-            f"--lengthscale is a number, one number per feature with commas, or median, not {text}"
+            "--lengthscale is a number, one number per feature with commas, median, or as "
+            f"'2 median', not {text}"
         ) from None
     if not all(0 < value < math.inf for value in values):
         raise ValueError(f"--lengthscale must be positive and finite, not {text}")
     return values[0] if len(values) == 1 else values
+
+
+def _medians(text: str) -> str:
+    from ..kernels import medians
+
+    factor = medians(text)
+    if factor is None or not 0 < factor < math.inf:
+        raise ValueError(f"--lengthscale is a multiple of the median as '2 median', not {text!r}")
+    return text
 
 
 def penalty(text: str) -> float | Literal["auto"]:

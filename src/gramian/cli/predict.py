@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import as_bytes
 from ..data import check_kept, split_names, write_beside, write_table
 from ..data.formats import format_to_write
-from ..model import KernelModel
+from ..model import load_model
 from .open_for_model import open_for_model
 from .outputs import check_outputs
 from .report import Report
@@ -23,11 +23,11 @@ def predict(
     start = time.perf_counter()
     check_outputs({"out": out}, [model, data])
     format_to_write(out)  # refuses a name that says no such format, before any work
-    loaded = KernelModel.load(model)
+    loaded = load_model(model)
     kept = [] if keep is None else split_names(keep)
     table = loaded.table(data)
     if kept:
-        check_kept(out, table, kept, list(named(np.empty((1, loaded.coef.shape[1])))))
+        check_kept(out, table, kept, list(named(np.empty((1, loaded.outputs)))))
     rows = open_for_model(loaded, table)
     memory = as_bytes(memory_limit, "--memory-limit")
     if loaded.classes is None:

@@ -23,7 +23,7 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         lengthscale="median",
         penalty=parsing.penalty(options.penalty),
         landmarks=parsing.landmarks(options.landmarks),
-        standardize=options.standardize,
+        standardize="quantile" if options.quantiles else options.standardize,
         standardize_target=options.standardize_target,
         cv=options.cv,
         solver=options.solver,
@@ -37,6 +37,7 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         early_stopping=options.early_stopping,
         validation_fraction=0.1,
         patience=options.patience,
+        metric="learned" if options.learn_metric else None,
         time_limit=None if options.time_limit is None else parsing.seconds(options.time_limit),
     )
 

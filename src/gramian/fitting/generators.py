@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+MAPS = 0x6D617073
+"""Turns the seed of the kernel's sample into that of the maps of features."""
+
 
 @dataclass(frozen=True)
 class Generators:
@@ -46,5 +49,5 @@ class Generators:
         """
         seeds = state.randint(2**31 - 1, size=6 if folds else 3)
         made = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
-        maps = torch.Generator().manual_seed(int(state.randint(2**31 - 1)))
-        return replace(made, maps=maps)
+        # of one of them, and no further draw from a state that others share
+        return replace(made, maps=torch.Generator().manual_seed(int(seeds[0]) ^ MAPS))

@@ -8,7 +8,7 @@ positive numbers::
 
 The ``lengthscale`` is a number in the units of the features, one number per feature, or
 ``"median"``, which the estimators replace by the median distance within a random sample of rows
-(`Kernel.resolve`).
+(`Kernel.resolve`), or a multiple of it such as ``"2 median"``.
 
 =====================  ==========================================  =====================
 name                   k(x, z), with r = ‖x - z‖₂ / lengthscale     class
@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._lengthscale import medians
 from .base import Kernel, Product, Scaled, Sum, from_dict, kernels
 from .inner import Linear, Polynomial
 from .l1 import L1Laplacian
@@ -94,5 +95,6 @@ __all__ = [
     "from_dict",
     "hint",
     "make",
+    "medians",
     "names",
 ]
