@@ -149,16 +149,17 @@ int main() {
   for (const auto& kernel : kernels)
     for (const Shape& at : shapes)
       for (bool difference : {false, true}) {
-        std::vector<double> first32, first64, slopes32, slopes64, g32, g64;
+        std::vector<double> first32, first64, slopes64, g32, g64;
         for (const gramian::Isa* isa : gramian::present()) {
           const std::string what = kernel + " " + isa->name + " d=" + std::to_string(at.d);
           const auto f32 = verbs<float>(*isa, kernel.c_str(), at, difference, what + " float32",
                                       &g32);
           const auto f64 = verbs<double>(*isa, kernel.c_str(), at, difference, what + " float64",
                                        &g64);
-          if (first32.empty()) first32 = f32, first64 = f64, slopes32 = g32, slopes64 = g64;
-          compare(g32, slopes64, 1e-3, what + " gradients in float32 against float64");
-          compare(g64, slopes64, 1e-9, what + " gradients against the first");
+          if (first32.empty()) first32 = f32, first64 = f64, slopes64 = g64;
+          if (at.d < 1000)  // float32 has nothing left of the l1 Laplacian there
+            compare(g32, slopes64, 1e-3, what + " gradients in float32 against float64");
+          compare(g64, slopes64, 1e-9, what + " gradients in float64 against the first");
           compare(f32, first32, 1e-3, what + " float32 against the first");
           compare(f64, first64, 1e-10, what + " float64 against the first");
           cases++;
