@@ -12,6 +12,7 @@ GROUPS = {
     "engine": {
         "engine": "kernel evaluations per second, against plain torch (about 20 minutes)",
         "native": "the compiled tiles against torch tiles and scikit-learn (about 6 minutes)",
+        "gradients": "gradients of a predictor, beside normal and torch (about 2 minutes)",
         "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
     },
     "landmarks": {
