@@ -11,8 +11,12 @@ from torch import Tensor
 
 from .. import _linalg as la
 from ..lowrank import columns_factor
+from ..operators import DenseBlock
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
+
+STORED_FEATURES = 48
+"""Features from which on entries are stored, if there is memory for them."""
 
 RANK = 1000
 """Columns of the preconditioner at most: r² memory and r³ work stay out of sight."""
@@ -49,6 +53,8 @@ class FullPath:
         Its own penalty is not used. Products run in the dtype of its rows.
     inverses : sequence of LowRankInverse
         A preconditioner for each penalty.
+    entries : DenseBlock or None
+        Those of K, if they are stored.
 
     Notes
     -----
@@ -66,6 +72,7 @@ class FullPath:
     problem: FullProblem
     penalties: tuple[float, ...]
     inverses: tuple[LowRankInverse, ...]
+    entries: DenseBlock | None = None
 
     @classmethod
     def build(
@@ -75,14 +82,29 @@ class FullPath:
         *,
         rng: torch.Generator,
         rank: int = RANK,
+        store_bytes: int = 0,
     ) -> FullPath:
-        """Return the path with preconditioners from random columns of K, at most half of them."""
-        n = problem.K.shape[0]
+        """Return the path with preconditioners from random columns of K, at most half of them.
+
+        Parameters
+        ----------
+        problem : FullProblem
+        penalties : sequence of float
+        rng : torch.Generator
+            Draws the columns.
+        rank : int, default=1000
+        store_bytes : int, default=0
+            Memory for entries of K, which are stored if they fit and rows have 48 features or more:
+            computing them anew then costs more than reading them.
+        """
+        n, d = problem.K.rows.shape
+        stored = d >= STORED_FEATURES and n * n * problem.K.dtype.itemsize <= store_bytes
+        entries = DenseBlock(problem.K.dense()) if stored else None
         factor = columns_factor(problem.K, max(1, min(rank, n // 2)), rng=rng)
         unit = 1.0 if problem.weights is None else 1 / problem.weights.double()[:, None]
         shifts = [problem.total * penalty for penalty in penalties]
         inverses = LowRankInverse.path(factor, unit, shifts)
-        return cls(problem, tuple(penalties), tuple(inverses))
+        return cls(problem, tuple(penalties), tuple(inverses), entries)
 
     def stages(self, start: Float[Tensor, "p n t"] | None = None) -> Iterator[Stage]:
         """Yield the iterates after 0, 1, 2, ... iterations, for ever; `start` is where they begin.
@@ -118,6 +140,8 @@ class FullPath:
 
     def _apply(self, P: Tensor, ridge: Tensor) -> Tensor:
         """Return (K + ridge) P, with entries and P in the dtype of the rows."""
+        if self.entries is not None:
+            return (self.entries @ P.to(self.problem.K.dtype)).double() + ridge * P
         K = self.problem.K
         return (K @ P.to(K.dtype)).double() + ridge * P
 

@@ -46,6 +46,9 @@ GAIN = 1e-3
 MEMORY: dict[str, Any] = {"memory_bytes": 1 << 32}
 """For blocks: rows of a search are in memory, and on both sides of K."""
 
+STORED: dict[str, Any] = {"store_bytes": 1 << 31}
+"""For entries of K that are stored, where rows have many features."""
+
 MOST_ITERATIONS = 60
 SOLVED = 3e-3
 """Relative residual at which a system counts as solved: the loss changes no more."""
@@ -199,7 +202,7 @@ def _points(
     if small:
         problem = problem.double()
     shifts = (SMALL_SHIFTS if small else SHIFTS) if shifts is None else shifts
-    path = FullPath.build(problem, [s / problem.total for s in shifts], rng=material.rng)
+    path = FullPath.build(problem, [s / problem.total for s in shifts], rng=material.rng, **STORED)
     return _watched(path, shifts, sample, held, ends)
 
 

@@ -16,7 +16,7 @@ from ..operators import KernelOperator
 from ..paths import FullPath, direct_path
 from ..problems import FullProblem
 from .clock import Clock
-from .full_fit import DIRECT_ROWS, MEMORY, MOST_ITERATIONS, SHIFTS, SOLVED, FullFit
+from .full_fit import DIRECT_ROWS, MEMORY, MOST_ITERATIONS, SHIFTS, SOLVED, STORED, FullFit
 from .material import Material
 from .recipe import Recipe
 from .sampled import Stem
@@ -168,7 +168,7 @@ def _until(
     start: Tensor | None,
 ) -> Tensor | None:
     """Iterate until the residual is as small as `aim`; None if time is over before."""
-    path = FullPath.build(problem, [penalty], rng=rng)
+    path = FullPath.build(problem, [penalty], rng=rng, **STORED)
     for stage in path.stages(None if start is None else start[None]):
         if float(stage.residual[0]) <= aim and stage.iteration > 0:
             return stage.coef[0]
