@@ -115,11 +115,14 @@ def _maps(recipe: Recipe) -> dict[str, Any]:
     if recipe.rounds:
         powers = (recipe.power,)
         machine = RecursiveFeatureMachine(rounds=recipe.rounds, powers=powers)
-    return {"standardize": True if recipe.inputs == "standard" else recipe.inputs, "metric": machine}
+    return {
+        "standardize": True if recipe.inputs == "standard" else recipe.inputs,
+        "metric": machine,
+    }
 
 
 def results(found: Searched) -> dict[str, Any]:
-    """Return a row for each recipe and penalty that was tried, as scikit-learn's ``cv_results_``."""
+    """Return a row for each recipe and penalty, as scikit-learn's ``cv_results_``."""
     rows: dict[str, list[Any]] = {
         name: []
         for name in ("params", "step", "mean_test_score", "seconds", "elapsed", "evaluations")
@@ -228,4 +231,3 @@ def _machine(given: object) -> RecursiveFeatureMachine | None:
     raise ValueError(
         f"metric must be 'auto', 'learned', None or a RecursiveFeatureMachine, not {given!r}"
     )
-

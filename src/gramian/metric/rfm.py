@@ -84,12 +84,13 @@ class _Products:
 @metrics.register("learned")
 @dataclass(frozen=True)
 class RecursiveFeatureMachine(Metric):
-    r"""The recursive feature machine: M is the mean outer product of the gradients of the predictor.
+    r"""The recursive feature machine: M is the mean outer product of a predictor's gradients.
 
     Parameters
     ----------
-    rounds : int, default=2
-        Metrics that are learned, one from the other.
+    rounds : int, default=10
+        Metrics that are learned, one from the other, at most: they end where the error falls no
+        more.
     powers : tuple of float, default=(0.5, 0.25)
         Powers p of M by which rows are mapped; the first round tries all. Kernels of the l1
         distance take the first.
@@ -182,7 +183,7 @@ class RecursiveFeatureMachine(Metric):
                 yield tried[-1]
             best = min(tried, key=lambda r: r.fit.loss)
             powers = (best.power,)
-            if best.fit.loss > (TOO_BAD if number<2 else 0.99) * least.fit.loss:
+            if best.fit.loss > (TOO_BAD if number < 2 else 0.99) * least.fit.loss:
                 return
             least = min(least, best, key=lambda r: r.fit.loss)
 
@@ -210,9 +211,7 @@ class RecursiveFeatureMachine(Metric):
         if len(X) < min(s, m):  # few rows that are no landmarks: the held-out ones are none either
             X = torch.cat([X, sample.held_X, sample.X[:m]])[:s]
         mapped = X if last.map is None else last.map.forth(X)
-        K = KernelOperator(
-            last.fit.kernel, mapped, last.fit.centers, how.engine, meter=how.meter
-        )
+        K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, how.engine, meter=how.meter)
         G = K.gradients(mapped, last.fit.coef.to(X.dtype)).double()
         if last.map is not None:
             G = last.map.back(G)
@@ -231,8 +230,10 @@ def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d d"]:
     """Return the symmetric power of M, its largest eigenvalue taken for 1."""
     values, vectors = torch.linalg.eigh(M)
     values = (values / values[-1]).clamp(min=0.0)
-    return (vectors * values**power) @ vectors.T
+    root: Tensor = (vectors * values**power) @ vectors.T
+    return root
 
 
 def _scales(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, " d"]:
-    return M.diagonal().clamp(min=0.0) ** power
+    scales: Tensor = M.diagonal().clamp(min=0.0) ** power
+    return scales
