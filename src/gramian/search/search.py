@@ -33,7 +33,7 @@ from .refit import Member, constant, refit, sampled_member
 from .sampled import Effort, Stem, at_maps, learned, screened
 from .space import Space
 
-METRIC_SHARE = 0.35
+METRIC_SHARE = 0.3
 """Of what is left after the screen, metrics may take so much."""
 
 METRIC_FITS = 10
@@ -53,7 +53,7 @@ NOTHING_GAINED = 0.999
 REFIT = 0.8
 """Seconds of the last fit to all rows, in those of the fit that chose its penalty, about."""
 
-FIRST_SHARE = 0.5
+FIRST_SHARE = 0.6
 """Of what is left, the first fit with all rows as centers may take so much."""
 
 Score = Callable[[Float[Tensor, "v t"]], float]
