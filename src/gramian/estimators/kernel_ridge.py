@@ -41,11 +41,17 @@ from ..fitting.parameters import (
     RandomState,
     SolverLike,
 )
+from ..metric import Metric
 from ..model import Model
 from . import inputs, tables
 from .arguments import Columns, RowsLike, TargetsLike
 from .explaining import Explaining, metric_history, one_or_all
-from .rows_estimator import Estimator, as_numpy, squeezed
+from .rows_estimator import (
+    Estimator,
+    RowsEstimator,  # noqa: F401  the bound of Estimator is looked up here
+    as_numpy,
+    squeezed,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -74,6 +80,16 @@ class KernelRidgeBase(Explaining):
     patience: Count = 5
     time_limit: OptionalNumber = None
     random_state: RandomState = None
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that sparse rows are accepted, but where quantiles or a learned metric need others.
+
+        A matrix that is given as the metric refuses them, too, once they are there.
+        """
+        tags = super().__sklearn_tags__()
+        quantiles = isinstance(self.standardize, str)
+        tags.input_tags.sparse = not (quantiles or isinstance(self.metric, str | Metric))
+        return tags
 
     # --- planning ------------------------------------------------------------------------------
 
