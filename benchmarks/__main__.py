@@ -12,6 +12,7 @@ GROUPS = {
     "engine": {
         "engine": "kernel evaluations per second, against plain torch (about 20 minutes)",
         "native": "the compiled tiles against torch tiles and scikit-learn (about 6 minutes)",
+        "gradients": "gradients of a predictor, beside normal and torch (about 2 minutes)",
         "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
     },
     "landmarks": {
@@ -26,6 +27,8 @@ GROUPS = {
         "regression": "test error and seconds on these, against scikit-learn (about an hour)",
     },
     "tables": {
+        "accuracy": "error and CPU seconds on 38 tables, boosted trees and xRFM (about a day)",
+        "search": "against a full grid, budgets, noise, seeds, odd tables (about two hours)",
         "categories": "encoded categories, one-hot and boosting on three sets (about 20 minutes)",
     },
     "full": {
@@ -83,6 +86,15 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--forget", action="append", default=[], metavar="KEY=VALUE",
         help="measure again only rows with this value, e.g. file=csv of faults; may be repeated",
     )  # fmt: skip
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="KEY=VALUE",
+        help="of `accuracy` and `search`: measure only this, e.g. set=pol contender=xrfm; may be "
+        "repeated, and values of one key are alternatives",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of `accuracy` (default 0)")
+    parser.add_argument(
+        "--limit", type=int, default=1800, help="CPU seconds of one fit of `accuracy` (1800)"
+    )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.name if name not in FOLDER]
     if unknown:

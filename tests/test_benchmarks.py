@@ -6,6 +6,7 @@ import ast
 import gzip
 import importlib
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from gramian.data import sample_path
 
 ROOT = Path(__file__).parents[1]
 OPTIONS = {"quick": False, "fresh": False, "forget": []}
@@ -178,6 +181,188 @@ def test_the_settings_that_others_use_are_in_the_results(benchmarks):
         lengthscale, penalty = chosen(name, "2000")
         assert lengthscale > 0
         assert 0 < penalty < 1
+
+
+# --- accuracy beside others ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def fits(benchmarks) -> list[dict[str, Any]]:
+    """Return rows of three contenders on two sets; one has failed, one is right everywhere."""
+    sets = {"pol": (1.0, 2.0, 4.0), "magic": (0.0, 0.1, None)}
+    names = ("gramian default", "lightgbm", "xrfm")
+    rows = []
+    for name, errors in sets.items():
+        for contender, error in zip(names, errors, strict=True):
+            row = {"set": name, "contender": contender, "seed": 0, "cap": 20_000}
+            found = {"error": error, "cpu_s": 3.0, "test rows": 50}
+            rows.append(row | ({"failed": "time"} if error is None else found))
+    return rows
+
+
+def test_columns_rows_and_classes_of_a_table(benchmarks, tmp_path):
+    sets = benchmarks("tables.accuracy_sets")
+    n = 50
+    columns = {name: np.full(n, -1.0) for name in ("fold", "y_gap", "n_atoms", "R0x", "F12z")}
+    target, split = np.repeat([7, 3, 5], [30, 15, 5]), np.repeat([0, 1, 2], [40, 9, 1])
+    X = np.arange(n, dtype=np.float32)
+    columns |= {"x": X, "station_id": np.arange(n), "target": target, "split": split}
+    table = sets.load(written(tmp_path / "magic.parquet", **columns), cap=None)
+    assert table.labels
+    np.testing.assert_array_equal(table.X[:, 0], X[:40])
+    np.testing.assert_array_equal(table.X_test[:, 0], X[40:49])
+    np.testing.assert_array_equal(table.y, np.repeat([1, 0], [30, 10]))
+    np.testing.assert_array_equal(table.y_test, np.repeat([0, 2], [5, 4]))  # 5: not in training
+    few = sets.load(tmp_path / "magic.parquet", cap=10, seed=3)
+    kept = np.random.default_rng(3).permutation(40)[:10]
+    np.testing.assert_array_equal(few.X[:, 0], X[kept])
+    np.testing.assert_array_equal(few.X_test, table.X_test)
+    columns["target_temp100"] = np.arange(n) / 2
+    ocean = sets.load(written(tmp_path / "argo_temp.parquet", **columns))
+    assert (ocean.X.shape, ocean.y[3], ocean.labels) == ((40, 1), 1.5, False)
+
+
+def test_errors_are_compared_where_both_have_one(benchmarks, fits):
+    report = benchmarks("tables.accuracy_report")
+    grid = report.Grid.of(fits, "tables", "20000")
+    assert grid.sets == ["pol", "magic"]
+    assert report.side_by_side(grid)[1]["xrfm"] == "failed"
+    lightgbm, xrfm = report.duels(grid)
+    assert (lightgbm["sets"], lightgbm["better, %"], xrfm["sets"]) == (2, 100, 1)
+    ratio = np.sqrt(1 / 2 * 0.01 / 0.1)  # no error on 50 rows: half a wrong label
+    assert lightgbm["error ratio, geometric mean"] == pytest.approx(ratio)
+    assert (lightgbm["there"], xrfm["worst ratio"]) == ("pol", 0.25)
+    asked = report.as_asked(grid)
+    assert [row["set"] for row in asked] == ["pol", "magic"]
+    assert asked[0]["gramian default"] == "1 / 3"
+    assert report.Grid.of(fits, "molecules", "20000").sets == []
+
+
+def test_ranks_and_critical_difference_are_those_of_the_paper(benchmarks, tmp_path):
+    report = benchmarks("tables.accuracy_report")
+    q = {2: 1.960, 5: 2.728, 10: 3.164}  # table 5 a of Demsar (2006)
+    for k, value in q.items():
+        n = 30
+        expected = value * np.sqrt(k * (k + 1) / (6 * n))
+        assert report.critical_difference(k, n) == pytest.approx(expected, abs=2e-3)
+    assert report.critical_difference(4, 14) == pytest.approx(1.25, abs=5e-3)  # its example
+    error = np.array([[1.0, 2.0, 2.0], [1.0, 3.0, np.inf]] * 6)
+    ranks = report.Ranks.of(["a", "b", "c"], error)
+    np.testing.assert_allclose(ranks.mean, [1.0, 2.25, 2.75])
+    assert ranks.groups() == [(1, 2)]  # the difference to the first is above 0.96
+    assert ranks.p < 0.01
+    assert [row["contender"] for row in report.ranked(ranks)] == ["a", "b", "c"]
+    plots = benchmarks("tables.accuracy_plots")
+    plots.critical_difference(ranks, tmp_path / "ranks.png")
+    finite = np.where(np.isfinite(error), error, 4.0)
+    grid = report.Grid(["s"] * 12, ["a", "b", "c"], finite, np.ones_like(finite))
+    plots.error_by_seconds(grid, tmp_path / "seconds.png")
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("ranks.png", "seconds.png"))
+
+
+def test_one_fit_has_error_seconds_and_log_loss(benchmarks, tmp_path):
+    fit = benchmarks("tables.accuracy_fit")
+    energy = fit.Job(str(sample_path("energy")), "mean", 0, 100)
+    row = fit.fitted(energy)
+    table = benchmarks("tables.accuracy_sets").load(sample_path("energy"), 100)
+    assert row["error"] == pytest.approx(np.sqrt(((table.y_test - table.y.mean()) ** 2).mean()))
+    assert (row["rows"], row["test rows"]) == (100, len(table.y_test))
+    assert energy.key == {"set": "energy", "contender": "mean", "seed": 0, "cap": 100}
+    target, split = np.tile([0, 0, 0, 1], 10), np.repeat([0, 1], [32, 8])
+    path = written(tmp_path / "magic.parquet", x=np.arange(40.0), target=target, split=split)
+    row = fit.fitted(fit.Job(str(path), "mean", 0, None))
+    assert row["error"] == 0.25
+    assert row["log loss"] == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+
+
+@pytest.mark.slow
+def test_a_fit_that_fails_or_takes_too_long_is_a_row(benchmarks):
+    fit = benchmarks("tables.accuracy_fit")
+    job = fit.Job(str(sample_path("energy")), "mean", 0, None)
+    row = fit.in_own_process(job, 60)
+    assert row["set"] == "energy"
+    assert row["cpu_s"] < row["wall_s"] + 1
+    assert fit.in_own_process(replace(job, contender="no"), 60)["failed"] == "KeyError: 'no'"
+    assert fit.in_own_process(job, 1)["failed"] == "more than 1 CPU s"
+
+
+def test_only_what_is_asked_for_is_measured(benchmarks, capsys):
+    command, accuracy = benchmarks("__main__"), benchmarks("tables.accuracy")
+
+    def asked(*only: str) -> list[tuple[str, str]]:
+        arguments = [part for text in only for part in ("--only", text)]
+        options = command.parse(["accuracy", "--data", "nowhere", *arguments])
+        return [(Path(job.path).stem, job.contender) for job in accuracy.jobs(options)]
+
+    assert asked("set=energy", "contender=xrfm", "contender=mean") == [
+        ("energy", "mean"),
+        ("energy", "xrfm"),
+    ]
+    assert asked("set=pol") == []  # there is no such folder
+    assert "pol.parquet" in capsys.readouterr().out
+    assert len(asked("set=energy")) == len(benchmarks("tables.accuracy_contenders").CONTENDERS)
+
+
+def test_a_missing_peer_is_named_with_the_extra_that_has_it(benchmarks):
+    package = benchmarks("tables.accuracy_contenders").package
+    assert package("json").loads("1") == 1
+    with pytest.raises(ImportError, match=r"no_such_peer cannot be imported .*'\.\[bench\]'"):
+        package("no_such_peer")
+
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+def test_the_grid_finds_the_best_cell_and_counts_every_fit(benchmarks):
+    grid = benchmarks("tables.search_grid")
+    X = np.random.default_rng(0).standard_normal((80, 2)).astype(np.float32)
+    table = benchmarks("tables.accuracy_sets").Table(X, X[:, 0].astype(float), X, X[:, 0], False)
+    cut = grid.Cut.of(table, 0, quick=True)
+    assert (cut.fit, len(cut.held_out().y_test)) == (60, 20)
+    ((train, held),) = cut.splitter().split()
+    np.testing.assert_array_equal(cut.table.X[held], cut.held_out().X_test)
+    np.testing.assert_array_equal(cut.table.X[train], cut.held_out().X)
+    found = grid.grid(cut, 0)
+    cells = len(grid.KERNELS) * len(grid.MULTIPLES) * len(grid.PENALTIES)
+    one = grid.plain(False, 0).set_params(landmarks=60).fit(X[:60], X[:60, 0])
+    each = one.history_[-1]["kernel_evaluations"]
+    assert found.evaluations == cells * (each + 20 * 60)
+    assert found.settings["kernel"] == "gaussian"  # the smoothest, for a linear function
+    assert found.error < 0.01
+
+
+def test_columns_of_noise_are_permuted_columns(benchmarks):
+    sets, fits = benchmarks("tables.accuracy_sets"), benchmarks("tables.search_fits")
+    X = np.random.default_rng(0).standard_normal((200, 3)).astype(np.float32)
+    table = fits.with_noise(sets.Table(X[:150], X[:150, 0], X[150:], X[150:, 0], False), 0)
+    np.testing.assert_array_equal(table.X[:, :3], X[:150])
+    np.testing.assert_array_equal(np.sort(table.X[:, 3:], axis=0), np.sort(X[:150], axis=0))
+    np.testing.assert_array_equal(np.sort(table.X_test[:, 3:], axis=0), np.sort(X[150:], axis=0))
+    assert np.abs(np.corrcoef(table.X.T)[:3, 3:]).max() < 0.3
+
+
+def test_odd_tables_are_odd(benchmarks):
+    odd = benchmarks("tables.search_odd")
+    tables = {name: odd.odd(name, False, 0) for name in odd.TABLES}
+    assert all(np.isfinite(table.X).all() for table in tables.values())
+    assert len(tables["30 rows"].X) == 30
+    assert tables["one feature"].X.shape[1] == 1
+    assert np.ptp(tables["constant columns"].X, axis=0).tolist()[1:4] == [0, 0, 0]
+    assert set(np.unique(tables["one-hot only"].X)) == {0, 1}
+    assert np.ptp(tables["constant target"].y) == 0
+    near = tables["near-duplicates"].X
+    assert len(np.unique(near.round(4), axis=0)) < 0.2 * len(near)
+    assert odd.odd("heavy tails", True, 0).y.mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_searches_are_summed_up(benchmarks):
+    search = benchmarks("tables.search")
+    rows = [{"budget": 2.0, "of the budget": share} for share in (0.5, 1.05, 1.2)]
+    (kept,) = search.kept(rows)
+    assert (kept["searches"], kept["within 1.1"], kept["most, of the budget"]) == (3, 2, 1.2)
+    rows = [{"set": "pol", "error": e, "chosen": c} for e, c in ((1.0, "a"), (3.0, "b"))]
+    (spread,) = search.spread(rows)
+    assert (spread["mean"], spread["deviation, %"], spread["different choices"]) == (2.0, 50.0, 2)
 
 
 # --- the folders ---------------------------------------------------------------------------------

@@ -67,6 +67,14 @@ class Tables:
             write(self.name, tables, self.notes, hidden=self.hidden)
 
 
+def asked(row: Row, only: list[str]) -> bool:
+    """Return whether for each key given as ``KEY=VALUE`` the row has one of its values."""
+    wanted: dict[str, set[str]] = {}
+    for key, _, value in (text.partition("=") for text in only):
+        wanted.setdefault(key, set()).add(value)
+    return all(str(row.get(key)) in values for key, values in wanted.items())
+
+
 def _matches(row: Row, forget: list[str]) -> bool:
     """Return whether a row has any of the values given as ``KEY=VALUE``."""
     pairs = (text.partition("=") for text in forget)

@@ -98,6 +98,46 @@ void check_reach(Random& random, const Case& at, Matrix& x,
   if (got != top && !(std::fabs(got - top) <= 1e-12 * top)) fail(at, "reach", 0, 0, got, top);
 }
 
+// Errors are relative to what slopes may be: pairs next to each other are differences of much more.
+template <class V>
+void check_gradients(const Case& at, const Matrix& x, long start, long stop,
+                     const std::vector<double>& coordinates, const std::vector<double>& columns,
+                     long m, long t, long d, const std::vector<double>& got, V v) {
+  std::vector<double> slope(static_cast<size_t>(d));
+  for (long i = start; i < stop; i++) {
+    if (x.kinds[size_t(i)] != Rows::plain) continue;
+    for (long c = 0; c < t; c++) {
+      std::vector<Sum> sums(static_cast<size_t>(d));
+      double steepest = 0, all = 0;
+      for (double f : at.factor) steepest = f > steepest ? f : steepest;
+      for (long j = 0; j < m; j++) {
+        const double *a = coordinates.data() + i * d, *b = columns.data() + j * d;
+        double size = 1, length = 0;
+        at.entry(a, b, &size);
+        at.slope(a, b, slope.data());
+        for (long k = 0; k < d; k++) length += slope[size_t(k)] * slope[size_t(k)];
+        if (at.inner) {  // the sum of the sizes of what an inner product is of
+          size = at.kernel == "linear" ? 1 : at.first * std::pow(1 + size, 1.0);
+          length = length > 1 ? length : 1;
+        }
+        all += std::fabs(v(j, c)) * (std::sqrt(length) + size * steepest);
+        for (long k = 0; k < d; k++) {
+          // coordinates are rounded: those next to each other may be equal, or not
+          const double apart = a[k] - b[k], bound = at.single ? 1e-6 : 1e-14;
+          const bool unsure = !at.radial && !at.inner && apart != 0 && std::fabs(apart) < bound;
+          sums[size_t(k)].add(slope[size_t(k)], v(j, c), 0);
+          if (unsure) sums[size_t(k)].size += 2e9 * std::fabs(v(j, c));
+        }
+      }
+      for (long k = 0; k < d; k++) {
+        sums[size_t(k)].size += all;
+        compare(at, "gradients", i, c * d + k, got[size_t(((i - start) * t + c) * d + k)],
+                sums[size_t(k)]);
+      }
+    }
+  }
+}
+
 void run_case() {
   Random random(seed);
   const Shape shape = some_shape(random);
@@ -163,7 +203,9 @@ void run_case() {
                     : random.one_of(60) ? Stop::during
                                         : Stop::never;
   const long strips = workers == 1 ? random.between(1, 4) : workers;
-  bool finished[4][4] = {};
+  std::vector<double> slopes(size_t(count * t * d), NaN);
+  const bool differentiable = at.pieces == 0;
+  bool finished[5][4] = {};
   const auto verbs = [&](long worker) {
     const gramian::Rows rows = part(worker);
     const long first = rows.start - start;
@@ -174,6 +216,8 @@ void run_case() {
     finished[2][worker] =
         tiles->normal(rows, has_v ? v.data() : nullptr, has_w ? w.data() : nullptr,
                       has_y ? y.data() : nullptr, t, sums);
+    finished[4][worker] = differentiable && tiles->gradients(rows, z.points(), v.data(), t,
+                                                             slopes.data() + first * t * d);
     finished[3][worker] = true;
     if (!at.square) return;
     for (long strip = worker; strip < strips; strip += workers)
@@ -188,13 +232,14 @@ void run_case() {
   } else {
     in_workers(workers, flush, verbs);
   }
-  bool complete[4] = {true, true, true, true};
+  bool complete[5] = {true, true, true, true, differentiable};
   for (long worker = 0; worker < workers; worker++)
-    for (int verb = 0; verb < 4; verb++) {
+    for (int verb = 0; verb < 5; verb++) {
       const bool some = finished[verb][worker];
       complete[verb] &= some;
+      if (verb == 4 && (!differentiable || t == 0)) continue;
       const bool works =
-          verb < 3 ? bound(worker) < bound(worker + 1) : worker * BLOCK < m && at.square;
+          verb != 3 ? bound(worker) < bound(worker + 1) : worker * BLOCK < m && at.square;
       if (when != Stop::during && some != (when == Stop::never || !works))
         fail(at, "stop", verb, worker, some, !some);
     }
@@ -247,6 +292,10 @@ void run_case() {
       u.value = sum.value * weight, u.size = sum.size * std::fabs(weight);
       u.finite = sum.finite && std::isfinite(u.value);
     }
+  if (complete[4] && !z.any(Rows::nan)) check_gradients(at, x, start, stop, coordinates, columns,
+                                                        m, t, d, slopes, [&](long j, long c) {
+                                                          return seen(v[c * width + j]);
+                                                        });
   for (long i = start; i < stop; i++)
     if (x.kinds[size_t(i)] == Rows::wild) return;
   for (long c = 0; c < t && complete[2]; c++)

@@ -53,8 +53,8 @@ class GradientsOf {
         some_(smaller(t, larger(SLOPE_COLUMNS / each_, 1))) {}
 
   bool write(gramian::Rows rows, double* out) const {
+    if (t_ == 0 || rows.start == rows.stop) return true;  // `out` may be null
     std::memset(out, 0, sizeof(double) * size_t((rows.stop - rows.start) * t_ * d_));
-    if (t_ == 0) return true;
     Work work(*this);
     for (long i = rows.start; i < rows.stop; i += BLOCK_ROWS) {
       const long count = smaller(BLOCK_ROWS, rows.stop - i);

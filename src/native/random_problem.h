@@ -144,6 +144,29 @@ struct Case {
     return std::pow(product + second, first);
   }
 
+  // The gradient of an entry, by which the sum of feature k is multiplied, from coordinates.
+  void slope(const double* x, const double* z, double* out) const {
+    const long d = long(factor.size());
+    double squares = 0, product = 0, size;
+    for (long k = 0; k < d; k++) squares += (x[k] - z[k]) * (x[k] - z[k]), product += x[k] * z[k];
+    const double s = scale * squares, r = std::sqrt(s), e = std::exp(-r);
+    double of_s = 0;
+    if (kernel == "gaussian") of_s = -std::exp(-s);
+    if (kernel == "laplacian" || kernel == "matern12") of_s = r > 0 ? -e / (2 * r) : 0;
+    if (kernel == "matern32") of_s = -e / 2;
+    if (kernel == "matern52") of_s = -(1 + r) * e / 6;
+    if (kernel == "rational_quadratic") of_s = -first * std::pow(1 + s, -first - 1);
+    const double k_l1 = kernel == "l1_laplacian" ? entry(x, z, &size) : 0;
+    const double of_product = kernel == "linear" ? 1 : first * std::pow(product + second, first - 1);
+    for (long k = 0; k < d; k++) {
+      const double apart = x[k] - z[k];
+      const double slope = inner    ? of_product * z[k]
+                           : radial ? 2 * scale * apart * of_s
+                                    : -k_l1 * ((apart > 0) - (apart < 0));
+      out[k] = slope * factor[size_t(k)];
+    }
+  }
+
   std::vector<double> coordinates(Matrix& x) const {
     std::vector<double> out(size_t(x.n * x.d));
     for (long i = 0; i < x.n; i++)

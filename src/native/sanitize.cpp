@@ -46,7 +46,8 @@ struct Shape {
 // All verbs; what they give, one after the other.
 template <class S>
 std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at, bool difference,
-                          const std::string& what, int pieces = 0) {
+                          const std::string& what, std::vector<double>* gradients,
+                          int pieces = 0) {
   constexpr bool single = sizeof(S) == 4;
   const double tolerance = single ? 1e-4 : 1e-11;
   const auto x = numbers<S>(at.n * at.d, 1), z = numbers<S>(at.m * at.d, 2);
@@ -88,8 +89,14 @@ std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at,
   std::vector<double> half(normal.size());
   for (long strip = 0; strip < 2; strip++)
     tiles->symmetric(columns, strip, 2, v.data(), at.t, half.data());
+  std::vector<double> slopes(size_t(at.n * at.t * at.d));
+  if (tiles->gradients({rows, 0, at.n}, columns, v.data(), at.t, slopes.data()) != (pieces == 0)) {
+    failures++;
+    std::printf("%s: gradients %s\n", what.c_str(), pieces == 0 ? "stopped" : "of pieces");
+  }
   delete tiles;
 
+  if (pieces == 0) gradients->assign(slopes.begin(), slopes.end());
   product.insert(product.end(), normal.begin(), normal.end());
   product.insert(product.end(), half.begin(), half.end());
   return product;
@@ -142,12 +149,17 @@ int main() {
   for (const auto& kernel : kernels)
     for (const Shape& at : shapes)
       for (bool difference : {false, true}) {
-        std::vector<double> first32, first64;
+        std::vector<double> first32, first64, slopes64, g32, g64;
         for (const gramian::Isa* isa : gramian::present()) {
           const std::string what = kernel + " " + isa->name + " d=" + std::to_string(at.d);
-          const auto f32 = verbs<float>(*isa, kernel.c_str(), at, difference, what + " float32");
-          const auto f64 = verbs<double>(*isa, kernel.c_str(), at, difference, what + " float64");
-          if (first32.empty()) first32 = f32, first64 = f64;
+          const auto f32 = verbs<float>(*isa, kernel.c_str(), at, difference, what + " float32",
+                                      &g32);
+          const auto f64 = verbs<double>(*isa, kernel.c_str(), at, difference, what + " float64",
+                                       &g64);
+          if (first32.empty()) first32 = f32, first64 = f64, slopes64 = g64;
+          if (at.d < 1000)  // float32 has nothing left of the l1 Laplacian there
+            compare(g32, slopes64, 1e-3, what + " gradients in float32 against float64");
+          compare(g64, slopes64, 1e-9, what + " gradients in float64 against the first");
           compare(f32, first32, 1e-3, what + " float32 against the first");
           compare(f64, first64, 1e-10, what + " float64 against the first");
           cases++;
@@ -156,7 +168,7 @@ int main() {
           if (difference || !is_radial(kernel)) continue;
           const std::string what = kernel + " of " + std::to_string(pieces) + " pieces";
           const auto split =
-              verbs<float>(gramian::emulated, kernel.c_str(), at, false, what, pieces);
+              verbs<float>(gramian::emulated, kernel.c_str(), at, false, what, nullptr, pieces);
           compare(split, first32, pieces == 2 ? 1e-3 : 1e-4, what + " against the first");
           cases++;
         }

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gramian import kernels
 from gramian.data import SparseRows
-from gramian.engines import _tiled, _workers, covering, native_engine
+from gramian.engines import _gradients, _tiled, _workers, covering, native_engine
 from gramian.engines._compiled import instructions
 from gramian.engines.torch_engine import torch_on
 from gramian.engines.triton_engine import is_installed as triton_installed
@@ -308,6 +308,7 @@ def products(engine: Engine, rng: torch.Generator, dtype=torch.float32) -> list[
         engine.matvec(kernel, x, z, v),
         engine.normal(kernel, x, z, v, targets=y),
         engine.symmetric(kernel, x, y),
+        engine.gradients(kernel, x, z, v),
     ]
 
 
@@ -359,6 +360,7 @@ LONG: dict[str, Callable[[Engine, Tensor], Tensor]] = {
     "normal": lambda engine, x: engine.normal(Gaussian(), x[:LENGTH], x[:LENGTH], x[:LENGTH]),
     "symmetric": lambda engine, x: engine.symmetric(Gaussian(), x[:LENGTH], x[:LENGTH]),
     "block": lambda engine, x: engine.block(L1Laplacian(), *[x.view(-1, 2000)] * 2),
+    "gradients": lambda engine, x: engine.gradients(Gaussian(), *[x[:LENGTH]] * 3),
 }
 """Calls of which each part takes seconds."""
 
@@ -414,7 +416,7 @@ def test_an_interruption_ends_the_work_of_the_threads(threaded, verb, rng, monke
 
             return _workers.run(threads, watched, items, stop)
 
-        for module in (native_engine, _tiled):
+        for module in (native_engine, _tiled, _gradients):
             monkeypatch.setattr(module, "run", run)
         with pytest.raises(KeyboardInterrupt):
             LONG[verb](threaded(1), x)

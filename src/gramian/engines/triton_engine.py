@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from ..kernels import Kernel
 from ..kernels._lengthscale import LengthscaleKernel
 from ._fused.distances import PRECISIONS
 from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
-from ._gradients import TiledGradients
+from ._gradients import TiledGradients, check_gradients
 from ._kernels import unscaled
 from ._tiled import Tiled, given, is_empty
 from .base import DEVICE_BLOCK, Engine
@@ -57,6 +57,8 @@ class TritonEngine(Engine):
     for kernels without a fused profile (linear and polynomial ones, sums and products, kernels
     registered elsewhere): `covers` is False, and this engine is refused.
 
+    `gradients` are fused for smooth kernels of the Euclidean distance, with ``"3xtf32"`` in place of
+    ``"3xbf16"``; those of a kernel with a kink at zero and of the l1 Laplacian are by `TorchEngine`.
     `normal` computes entries a second time instead of storing them; or, with many features, keeps
     those of some rows, where that is cheaper by arithmetic. `symmetric` evaluates each pair once.
 
@@ -176,8 +178,19 @@ class TritonEngine(Engine):
     def gradients(
         self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
     ) -> Float[Tensor, "b t d"]:
+        check_gradients(kernel, x)
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
-        return TiledGradients(self.device)(kernel, x, z, v)
+        smooth = import_module(f"{__package__}._fused.profiles").SLOPES
+        factor, plain = unscaled(kernel)
+        K = None
+        if type(plain) in smooth and v.shape[1] > 0:
+            precise = replace(self, precision="3xtf32") if self.precision == "3xbf16" else self
+            _, K = precise._fused(plain, x, z, None)
+        if K is None:  # a kink, the l1 distance, or digits that float32 lacks
+            return TiledGradients(self.device)(kernel, x, z, v)
+        compute = import_module(f"{__package__}._fused.gradients").gradients
+        out: Tensor = compute(plain, *(u.to(self.device) for u in (x, z, v)), K)
+        return out.mul_(factor).to(x.device)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         width = max(t, 16)

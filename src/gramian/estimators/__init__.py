@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..fitting import Plan
 from .cca import KernelCCA
 from .classifier import KernelRidgeClassifier
+from .classifier_cv import KernelRidgeClassifierCV
 from .error import nystrom_error
 from .fourier import RandomFourierFeatures
 from .kmeans import KernelKMeans
@@ -19,6 +20,7 @@ from .loading import load
 from .nystrom import NystromTransformer
 from .pca import KernelPCA
 from .regressor import KernelRidge
+from .regressor_cv import KernelRidgeCV
 from .table_encoder import TableEncoder
 
 __all__ = [
@@ -26,7 +28,9 @@ __all__ = [
     "KernelKMeans",
     "KernelPCA",
     "KernelRidge",
+    "KernelRidgeCV",
     "KernelRidgeClassifier",
+    "KernelRidgeClassifierCV",
     "NystromTransformer",
     "Plan",
     "RandomFourierFeatures",

@@ -135,9 +135,9 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
             self._by_name = tables.is_by_name(X, y, columns)
             if self._by_name:
                 table = tables.opened(self, X, y, columns)
-                labels = _column(table.y)
+                labels = as_column(table.y)
                 table = replace(table, y=labels)
-                weights, classes = self._weights_and_classes(labels, sample_weight)
+                weights, classes = weights_and_classes(labels, sample_weight, self.class_weight)
                 data, settings = table_data(
                     table,
                     settings,
@@ -148,7 +148,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
                 )
             else:
                 rows, y = inputs.training_rows(self, X, y)
-                data, classes = self._coded(rows, _column(y), sample_weight)
+                data, classes = self._coded(rows, as_column(y), sample_weight)
 
             def encode(labels: ArrayLike) -> Tensor:
                 return class_codes(np.asarray(labels), classes, data.rows.dtype)
@@ -186,7 +186,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         with self._all_or_nothing():
             rows, y = self._more_rows(X, y)
             known = _known_classes(classes, getattr(self, "classes_", None))
-            data, _ = self._coded(rows, _column(y), sample_weight, known)
+            data, _ = self._coded(rows, as_column(y), sample_weight, known)
             fitted = self._go_on(settings, data)
             self.classes_ = known
             warn_of(ConvergenceWarning, fitted.stalled())
@@ -200,19 +200,8 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         known: np.ndarray | None = None,
     ) -> tuple[TrainingData, np.ndarray]:
         """Return the data with class codes as targets, and the classes."""
-        weights, classes = self._weights_and_classes(y, sample_weight, known)
+        weights, classes = weights_and_classes(y, sample_weight, self.class_weight, known)
         return coded_data(rows, y, classes, weights, self._names()), classes
-
-    def _weights_and_classes(
-        self, y: np.ndarray, sample_weight: Weights, known: np.ndarray | None = None
-    ) -> tuple[Tensor | None, np.ndarray]:
-        """Return the weights of rows, those of their classes included, and the classes."""
-        check_classification_targets(y)
-        weights = inputs.weight_tensor(sample_weight, len(y))
-        if self.class_weight is not None:
-            by_class = torch.from_numpy(compute_sample_weight(self.class_weight, y))
-            weights = by_class if weights is None else weights * by_class
-        return weights, classes_of(y, weights) if known is None else known
 
     def score(
         self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
@@ -247,10 +236,29 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
 
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the predicted label of each row, (n,)."""
-        values = self.decision_function(X)
-        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        labels: np.ndarray = self.classes_[best]
-        return labels
+        return chosen_labels(self.decision_function(X), self.classes_)
+
+
+def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the class of the largest value of each row; of two, the second if it is positive."""
+    best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+    labels: np.ndarray = classes[best]
+    return labels
+
+
+def weights_and_classes(
+    y: np.ndarray,
+    sample_weight: Weights,
+    class_weight: ClassWeight,
+    known: np.ndarray | None = None,
+) -> tuple[Tensor | None, np.ndarray]:
+    """Return the weights of rows, those of their classes included, and the classes."""
+    check_classification_targets(y)
+    weights = inputs.weight_tensor(sample_weight, len(y))
+    if class_weight is not None:
+        by_class = torch.from_numpy(compute_sample_weight(class_weight, y))
+        weights = by_class if weights is None else weights * by_class
+    return weights, classes_of(y, weights) if known is None else known
 
 
 def _known_classes(given: Labels, before: np.ndarray | None) -> np.ndarray:
@@ -264,6 +272,6 @@ def _known_classes(given: Labels, before: np.ndarray | None) -> np.ndarray:
     return before
 
 
-def _column(y: TargetsLike) -> np.ndarray:
+def as_column(y: TargetsLike) -> np.ndarray:
     """Return labels of shape (n,), with scikit-learn's warning for a column of them."""
     return as_labels(column_or_1d(y, warn=True))

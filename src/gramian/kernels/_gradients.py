@@ -19,7 +19,7 @@ def sums_of_rows(
     step = max(NUMBERS // p, 1)
     for c in range(0, t, step):
         weighted = v[:, c : c + step, None] * rows[:, None]
-        out[:, c : c + step] = torch.mm(S, weighted.view(m, -1)).view(S.shape[0], -1, p)
+        out[:, c : c + step] = torch.mm(S, weighted.reshape(m, -1)).view(S.shape[0], -1, p)
     return out
 
 

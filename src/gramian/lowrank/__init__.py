@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .columns import columns_factor
 from .pivoted_cholesky import ZERO_RESIDUAL_SHARE, PartialCholesky, pivoted_cholesky
 from .power import POWER_SAFETY, largest_eigenvalue
 from .randomized import RandomizedNystrom, randomized_nystrom
@@ -11,6 +12,7 @@ __all__ = [
     "ZERO_RESIDUAL_SHARE",
     "PartialCholesky",
     "RandomizedNystrom",
+    "columns_factor",
     "largest_eigenvalue",
     "pivoted_cholesky",
     "randomized_nystrom",

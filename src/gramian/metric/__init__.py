@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from .base import LearnedMetric, Metric, Round, metrics
+from .rfm import RecursiveFeatureMachine
 
 
 def make(name: str, **parameters: Any) -> Metric:
@@ -25,4 +26,4 @@ def names() -> tuple[str, ...]:
     return tuple(metrics)
 
 
-__all__ = ["LearnedMetric", "Metric", "Round", "make", "metrics", "names"]
+__all__ = ["LearnedMetric", "Metric", "RecursiveFeatureMachine", "Round", "make", "metrics", "names"]

@@ -113,8 +113,6 @@ class Streaming:
                 f"the rows have {d} features, the columns {self.cols.shape[1]}; both must have "
                 "the same"
             )
-        if s == 0:
-            return v.new_zeros(s, t, d)
         z, placed = self._hold(self.cols, t), self.engine.place(v)
         self.meter.evaluations += s * self.shape[1]
 

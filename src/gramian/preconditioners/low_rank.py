@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -37,17 +38,25 @@ class LowRankInverse:
     @classmethod
     def build(cls, factor: Float[Tensor, "n r"], ridge: Tensor | float) -> LowRankInverse:
         """Factorise. Cost: n r² and r³ / 3 operations; memory r² and a copy of a block of F."""
+        return cls.path(factor, ridge, [1.0])[0]
+
+    @classmethod
+    def path(
+        cls, factor: Float[Tensor, "n r"], ridge: Tensor | float, scales: Sequence[float]
+    ) -> list[LowRankInverse]:
+        """Return those with the ridge times each scale: n r² operations once, r³ / 3 for each."""
         ridge = torch.as_tensor(ridge, dtype=torch.float64, device=factor.device)
         r = factor.shape[1]
-        inner = torch.eye(r, dtype=torch.float64, device=factor.device)
+        gram = la.by_columns(torch.zeros(r, r, dtype=torch.float64, device=factor.device))
         rows = max(1, BLOCK_BYTES // (8 * max(r, 1)))
         for start in range(0, len(factor), rows):
             F = factor[start : start + rows].double()
             D = ridge[start : start + rows] if ridge.ndim else ridge
-            inner += F.t() @ (F / D)
-        R = la.by_columns(inner)
-        la.cholesky_(R)
-        return cls(factor, ridge, R)
+            if la.is_on_device(factor):
+                gram += F.t() @ (F / D)
+            else:
+                la.add_outer_(gram, (F / D.sqrt()).t())
+        return [cls(factor, scale * ridge, _inner(gram, scale)) for scale in scales]
 
     def __matmul__(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
         """Return P⁻¹ g in the dtype of `g`. Cost: 4 n r t operations."""
@@ -62,6 +71,14 @@ class LowRankInverse:
         """Return P g."""
         low = self.factor @ (self.factor.t() @ g.to(self.factor.dtype))
         return low.to(g.dtype) + self.ridge.to(g.dtype) * g
+
+
+def _inner(gram: Float[Tensor, "r r"], scale: float) -> Float[Tensor, "r r"]:
+    """Return the Cholesky factor of I + gram / scale, of which the upper triangle is read."""
+    R = la.by_columns((gram / scale).t().contiguous())
+    R.diagonal().add_(1.0)
+    la.cholesky_(R)
+    return R
 
 
 BLOCK_BYTES = 1 << 24

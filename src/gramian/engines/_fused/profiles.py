@@ -28,6 +28,20 @@ PROFILES: dict[type[Kernel], Any] = {}
 """The function of each class of kernels, of which a subclass is another kernel."""
 
 
+SLOPES: dict[type[Kernel], Any] = {}
+"""The derivative, as a function of s, of each class that is smooth: at a kink float32 will not do."""
+
+
+def slope(*kernels: type[Kernel]) -> Callable[[Any], Any]:
+    """Register a function as the derivative of the profile of these kernels."""
+
+    def register(derivative: Any) -> Any:
+        SLOPES.update(dict.fromkeys(kernels, derivative))
+        return derivative
+
+    return register
+
+
 def fused(*kernels: type[Kernel]) -> Callable[[Any], Any]:
     """Register a function as the profile of these kernels."""
 
@@ -46,6 +60,7 @@ def root(s):
     return tl.sqrt(tl.where(s > 10816.0, 10816.0, s))
 
 
+@slope(Gaussian)
 @fused(Gaussian)
 @triton.jit
 @no_type_check
@@ -79,6 +94,14 @@ def matern32(s, shape):
     return (1.0 + u) * tl.exp(-u)
 
 
+@slope(Matern32)
+@triton.jit
+@no_type_check
+def matern32_slope(s, shape):
+    """Return -exp(-u) / 2 of u = sqrt(s)."""
+    return tl.exp(-root(s)) * -0.5
+
+
 @fused(Matern52)
 @triton.jit
 @no_type_check
@@ -86,6 +109,15 @@ def matern52(s, shape):
     """Return (1 + u + u² / 3) exp(-u) of u = sqrt(s)."""
     u = root(s)
     return (1.0 + u + u * u / 3.0) * tl.exp(-u)
+
+
+@slope(Matern52)
+@triton.jit
+@no_type_check
+def matern52_slope(s, shape):
+    """Return -(1 + u) exp(-u) / 6 of u = sqrt(s)."""
+    u = root(s)
+    return (1.0 + u) * tl.exp(-u) / -6.0
 
 
 @fused(RationalQuadratic)
@@ -97,3 +129,12 @@ def rational_quadratic(s, shape):
     w = 1.0 + s
     logarithm = tl.where(w == 1.0, s, tl.log(w) * (s / tl.where(w == 1.0, 1.0, w - 1.0)))
     return tl.exp(-shape * logarithm)
+
+
+@slope(RationalQuadratic)
+@triton.jit
+@no_type_check
+def rational_quadratic_slope(s, shape):
+    """Return -shape (1 + s)^(-shape - 1)."""
+    k = rational_quadratic(s, shape)
+    return -shape * k / (1.0 + tl.where(s < 0.0, 0.0, s))

@@ -1,0 +1,42 @@
+"""Gradients of a predictor from fused tiles: products of slopes with v and with v times features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ...kernels import Radial
+from .products import TARGETS, Fused
+from .profiles import SLOPES
+
+
+def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tensor:
+    """Return the gradients of K v at the rows of x, (b, t, d) in float64.
+
+    Slopes take the place of entries, and v that of its products with each feature and with one.
+    For every `TARGETS` of these columns slopes are computed again.
+
+    Parameters
+    ----------
+    kernel : Radial
+        One of `SLOPES`.
+    x : Tensor of shape (b, d)
+    z : Tensor of shape (m, d)
+    v : Tensor of shape (m, t)
+    K : Fused
+        Of this kernel and these rows.
+    """
+    (b, d), t = x.shape, v.shape[1]
+    slopes = replace(K, constants={**K.constants, "PROFILE": SLOPES[type(kernel)]})
+    left, right = K.left.rows[:b, :d].double(), K.right.rows[: len(z), :d]
+    out = x.new_empty(b, t, d, dtype=torch.float64)
+    ones = torch.cat([right, torch.ones_like(right[:, :1])], dim=1)
+    each = max(TARGETS // (d + 1), 1)
+    for c in range(0, t, each):
+        some = v[:, c : c + each].to(right.dtype)
+        sums = (slopes @ (some[:, :, None] * ones[:, None]).flatten(1)).view(b, -1, d + 1)
+        out[:, c : c + each] = left[:, None] * sums[..., d:] - sums[..., :d]
+    factors = kernel.scaled(torch.full((1, d), 2 * kernel.scale).double())[0]
+    return out.mul_(factors.to(out.device))

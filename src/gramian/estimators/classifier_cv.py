@@ -1,0 +1,145 @@
+"""KernelRidgeClassifierCV: the classifier that chooses everything by itself."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..fitting import Generators, table_data
+from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
+    Callbacks,
+    EngineLike,
+    Folds,
+    MemoryLimit,
+    RandomState,
+)
+from ..fitting.targets import coded_data
+from . import inputs, tables
+from .arguments import ClassWeight, Columns, RowsLike, TargetsLike, Weights
+from .classifier import as_column, chosen_labels, weights_and_classes
+from .searching import KernelRidgeSearch
+
+
+@dataclass(eq=False, repr=False)
+class KernelRidgeClassifierCV(ClassifierMixin, KernelRidgeSearch):
+    """Classification by least squares on class codes that chooses everything by itself.
+
+    Codes are those of `KernelRidgeClassifier`, less their mean; the search is that of
+    `KernelRidgeCV`.
+
+    Parameters
+    ----------
+    kernel, lengthscale, metric, standardize, average, budget : as in `KernelRidgeCV`
+    cv : as in `KernelRidgeCV`
+        Random parts have the same share of each class.
+    scoring : str or None, default=None
+        What fits are compared by: None, the squared error of the codes, which is less noisy than
+        the share of wrong labels; ``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"`` or
+        ``"roc_auc"``.
+    engine, memory_limit, callbacks, random_state : as in `KernelRidgeCV`
+    class_weight : dict, "balanced" or None, default=None
+        Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
+        of its rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+    best_params_, best_score_, best_index_, cv_results_, history_, members_ : as in `KernelRidgeCV`
+    model_, kernel_, dual_coef_, metric_, feature_importances_ : as in `KernelRidgeCV`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import KernelRidgeClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> est = KernelRidgeClassifierCV(budget="20 s", random_state=0).fit(X, y)
+    >>> est.score(X, y) > 0.9
+    True
+    """
+
+    _: KW_ONLY
+    class_weight: ClassWeight = None
+
+    def fit(
+        self,
+        X: RowsLike,
+        y: TargetsLike,
+        sample_weight: Weights = None,
+        *,
+        columns: Columns = None,
+    ) -> KernelRidgeClassifierCV:
+        """Search, and fit the result to all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, columns : as in `KernelRidgeClassifier.fit`
+
+        Returns
+        -------
+        KernelRidgeClassifierCV
+            Itself. If it fails, the last fit is kept.
+
+        Raises
+        ------
+        ValueError
+            If there is one class only, the input or a parameter cannot be used, there are fewer
+            than five rows, or rows are sparse.
+        """
+        settings, seed = self._search_settings(classes=True), self._seed()
+        with self._all_or_nothing():
+            self._by_name = tables.is_by_name(X, y, columns)
+            if self._by_name:
+                table = tables.opened(self, X, y, columns)
+                labels = as_column(table.y)
+                table = replace(table, y=labels)
+                weights, classes = weights_and_classes(labels, sample_weight, self.class_weight)
+                rng = Generators.seeded(np.random.RandomState(seed))
+                data, _ = table_data(
+                    table, self._fit_settings(), rng, classes=classes, weights=weights
+                )
+            else:
+                rows, y = inputs.training_rows(self, X, y)
+                labels = as_column(y)
+                weights, classes = weights_and_classes(labels, sample_weight, self.class_weight)
+                data = coded_data(rows, labels, classes, weights, self._names())
+            self._search(settings, data, seed)
+            self.classes_ = classes
+        return self
+
+    def score(
+        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
+    ) -> float:
+        """Return the share of rows whose label is right.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : as in `fit`, optional
+            By default the column of X that was the target.
+        sample_weight : array-like of shape (n,), optional
+        """
+        check_is_fitted(self)
+        X, y = tables.with_truth(self.model_, X, y)
+        return float(super().score(X, y, sample_weight))
+
+    def decision_function(self, X: RowsLike) -> np.ndarray:
+        """Return the value of each class, (n,) for two classes, else (n, k).
+
+        Parameters
+        ----------
+        X : as in `fit`
+        """
+        values = self._predict(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: RowsLike) -> np.ndarray:
+        """Return the predicted label of each row, (n,).
+
+        Parameters
+        ----------
+        X : as in `fit`
+        """
+        return chosen_labels(self.decision_function(X), self.classes_)

@@ -1,0 +1,179 @@
+"""KernelRidgeCV: the regressor that chooses everything by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..fitting import Generators, TrainingData, table_data
+from ..fitting.targets import training_targets
+from . import inputs, tables
+from .arguments import Columns, RowsLike, TargetsLike, Weights
+from .searching import KernelRidgeSearch
+
+
+@dataclass(eq=False, repr=False)
+class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRidgeSearch):
+    r"""Kernel ridge regression that chooses kernel, metric, lengthscale and penalty by itself.
+
+    Rows are held out; kernels and inputs are screened on a sample, a metric is learned for each
+    kind of distance, and what looks best is fitted with all rows as centers, all penalties at once,
+    while the lengthscale walks to where the error is least. Then all rows are fitted.
+
+    Parameters
+    ----------
+    kernel : "auto", str or sequence of str, default="auto"
+        Names of kernels to choose among; ``"auto"``: ``"laplacian"``, ``"matern32"``,
+        ``"gaussian"`` and ``"l1_laplacian"``.
+    lengthscale : "auto", or one or several multiples of the median, default="auto"
+        Such as ``["0.5 median", "2 median"]``: of the distances of rows as they are mapped.
+    metric : "auto", None, "learned" or RecursiveFeatureMachine, default="auto"
+        None: no metric is learned. ``"auto"``: one is, and is taken if it predicts better.
+    standardize : "auto", bool or "quantile", default="auto"
+        Whether features are given mean 0 and deviation 1, or are made normal by their quantiles;
+        ``"auto"`` tries both. Columns of a table that are encoded are scaled by their encoding.
+    average : bool, default=True
+        Whether the weighted mean of several fits may be the result: mostly more accurate, and each
+        of them costs in predictions.
+    cv : None, int, splitter or iterable of pairs, default=None
+        How rows are held out. None: five folds of fewer than 1,500 rows, else a random fifth, at
+        most 2,000 rows.
+    scoring : str or None, default=None
+        What fits are compared by: None, ``"neg_root_mean_squared_error"`` or ``"r2"``: the squared
+        error; ``"neg_mean_absolute_error"``. Samples are compared by the squared error.
+    budget : str, int or "auto", default="auto"
+        Time on the clock, such as ``"30 s"`` or ``"2 min"``; or a number of kernel evaluations,
+        with which the search is the same on each machine. ``"auto"``: all steps, some seconds to a
+        minute or two for 20,000 rows.
+    engine : str or Engine, default="auto"
+        See `gramian.operators.choose_engine`.
+    memory_limit : int, str or None, default=None
+        Bytes for predictions, and for reading tables.
+    callbacks : sequence of callables, default=()
+        Called with each `gramian.search.Trial`; one that returns True ends the search.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    model_ : KernelModel or AverageModel
+        Predicts without scikit-learn, and saves itself.
+    best_params_ : dict
+        Parameters of a `KernelRidge` that repeats the member of largest weight without a search, up
+        to random draws.
+    best_score_ : float
+        The negative mean squared error on held-out rows, or the score that was asked for.
+    best_index_ : int
+        Its row in `cv_results_`.
+    cv_results_ : dict
+        A row for each recipe and penalty: ``params``, ``step``, ``mean_test_score``,
+        ``rank_test_score``, ``seconds``, ``elapsed``, ``evaluations``. Scores of the steps
+        ``"screen"``, ``"metric"`` and ``"kernel"`` are those of samples with few landmarks.
+    history_ : list of dict
+        What was tried, in this order, its error and what it gained over what came before.
+    members_ : list of (weight, dict)
+        Of the mean; one of weight 1 if it is none.
+    kernel_evaluations_ : int
+    interrupted_ : bool
+        Whether Ctrl-C ended the search: the model is the best until then.
+    kernel_, dual_coef_, metric_ : of the model; tuples of those of its members if it is a mean
+    feature_importances_ : ndarray of shape (d,)
+        Shares in the diagonal of the learned metric; no causal claim.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+
+    See Also
+    --------
+    KernelRidge : One fit with parameters that are given.
+
+    Notes
+    -----
+    Beyond 20,000 rows it searches on a random sample of so many, and fits all rows last: by
+    conjugate gradient up to 100,000 rows if the budget allows it, else with landmarks.
+
+    A result that predicts held-out rows no better than the mean is replaced by the mean.
+
+    The steps, the kernels and the multiples they begin with come from a study on real tables, see
+    docs/accuracy.md. Sources: Radhakrishnan et al., Science 383, 2024 (the recursive feature
+    machine); Caruana et al., ICML 2004 (weights of the mean).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidgeCV
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (200, 3))
+    >>> est = KernelRidgeCV(budget="20 s", random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> est.score(X, np.sin(X[:, 0])) > 0.99
+    True
+    """
+
+    def fit(
+        self,
+        X: RowsLike,
+        y: TargetsLike,
+        sample_weight: Weights = None,
+        *,
+        columns: Columns = None,
+    ) -> KernelRidgeCV:
+        """Search, and fit the result to all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, columns : as in `KernelRidge.fit`
+
+        Returns
+        -------
+        KernelRidgeCV
+            Itself. If it fails, the last fit is kept.
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter cannot be used, there are fewer than five rows, or rows are
+            sparse.
+        """
+        settings, seed = self._search_settings(classes=False), self._seed()
+        with self._all_or_nothing():
+            self._by_name = tables.is_by_name(X, y, columns)
+            if self._by_name:
+                table = tables.opened(self, X, y, columns)
+                tables.check_numbers(table)
+                weights, y = inputs.weight_tensor(sample_weight, len(table.y)), table.y
+                rng = Generators.seeded(np.random.RandomState(seed))
+                data, _ = table_data(table, self._fit_settings(), rng, weights=weights)
+            else:
+                rows, y = inputs.training_rows(self, X, y, y_numeric=True)
+                weights = inputs.weight_tensor(sample_weight, len(rows))
+                targets = training_targets(y, rows.dtype)
+                data = TrainingData(rows, targets, weights, feature_names=self._names())
+            self._search(settings, data, seed)
+            self._one_dimensional = np.ndim(y) == 1
+        return self
+
+    def score(
+        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
+    ) -> float:
+        """Return R2 of the predictions.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : as in `fit`, optional
+            By default the column of X that was the target.
+        sample_weight : array-like of shape (n,), optional
+        """
+        check_is_fitted(self)
+        X, y = tables.with_truth(self.model_, X, y)
+        return float(super().score(X, y, sample_weight))
+
+    def predict(self, X: RowsLike) -> np.ndarray:
+        """Return predictions, (n,) or (n, t), in float64.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        """
+        values = self._predict(X)
+        return values[:, 0] if self._one_dimensional else values

@@ -1,0 +1,118 @@
+"""Losses by the names of scikit-learn's scores, of predictions of held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn import metrics
+from torch import Tensor
+
+from .._checks import did_you_mean
+
+LEAST_SHARE = 1e-3
+"""A class is given this probability at least."""
+
+Loss = Callable[[Tensor, Tensor, Tensor | None], float]
+
+
+def loss_of(scoring: object, *, classes: bool) -> Loss | None:
+    """Return the loss that a score is the negative of; None for the mean squared error.
+
+    Parameters
+    ----------
+    scoring : str or None
+    classes : bool
+        Whether targets are codes of classes.
+
+    Raises
+    ------
+    ValueError
+        If there is no such score.
+    """
+    known = CLASSIFICATION if classes else REGRESSION
+    if scoring is None:
+        return None
+    if not isinstance(scoring, str) or scoring not in known:
+        raise ValueError(
+            f"scoring must be one of {', '.join(known)}, or None for the squared error, not "
+            f"{scoring!r}{did_you_mean(scoring, known)}"
+        )
+    return known[scoring]
+
+
+def _absolute(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
+    return float(metrics.mean_absolute_error(truth, values, sample_weight=_numpy(weights)))
+
+
+def _error(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
+    wrong = _labels(values) != _labels(truth)
+    return float(np.average(wrong, weights=_numpy(weights)))
+
+
+def _balanced(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
+    return 1 - float(
+        metrics.balanced_accuracy_score(
+            _labels(truth), _labels(values), sample_weight=_numpy(weights)
+        )
+    )
+
+
+def _log_loss(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
+    shares, labels = class_shares(values), _labels(truth)
+    found = -np.log(shares[np.arange(len(labels)), labels])
+    return float(np.average(found, weights=_numpy(weights)))
+
+
+def _one_minus_auc(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
+    """Return 1 - AUC; of several classes the mean of each against the others."""
+    labels, w = _labels(truth), _numpy(weights)
+    if values.shape[1] == 1:
+        return 1 - float(metrics.roc_auc_score(labels, values[:, 0], sample_weight=w))
+    found = [
+        metrics.roc_auc_score(labels == k, values[:, k], sample_weight=w)
+        for k in np.unique(labels)
+    ]
+    return 1 - float(np.mean(found))
+
+
+def class_shares(values: Tensor) -> np.ndarray:
+    """Return shares of classes, (n, k), from values of the codes: they sum to 1.
+
+    Square loss on codes estimates shares: (1 + f) / 2 for codes of -1 and 1, and f (k - 1) / k +
+    1 / k for the balanced ones of k classes.
+    """
+    f = values.double().numpy()
+    if f.shape[1] == 1:
+        shares = np.hstack([(1 - f) / 2, (1 + f) / 2])
+    else:
+        k = f.shape[1]
+        shares = f * (k - 1) / k + 1 / k
+    shares = np.clip(shares, LEAST_SHARE, 1.0)
+    found: np.ndarray = shares / shares.sum(axis=1, keepdims=True)
+    return found
+
+
+def _labels(values: Tensor) -> np.ndarray:
+    array = values.numpy()
+    found: np.ndarray = (array[:, 0] > 0).astype(int) if array.shape[1] == 1 else array.argmax(1)
+    return found
+
+
+def _numpy(weights: Tensor | None) -> Any:
+    return None if weights is None else weights.numpy()
+
+
+REGRESSION: dict[str, Loss | None] = {
+    "neg_root_mean_squared_error": None,
+    "neg_mean_squared_error": None,
+    "r2": None,
+    "neg_mean_absolute_error": _absolute,
+}
+CLASSIFICATION: dict[str, Loss | None] = {
+    "accuracy": _error,
+    "balanced_accuracy": _balanced,
+    "neg_log_loss": _log_loss,
+    "roc_auc": _one_minus_auc,
+}

@@ -1,0 +1,238 @@
+r"""RecursiveFeatureMachine: a metric from the gradients of the predictor that it improves.
+
+The loop of the recursive feature machine [1]_, in its symbols: fit f with the kernel of the metric
+M, let M be the mean of the outer products of the gradients of f, and again. Departures:
+
+* f has some 1,000 landmarks and is fitted to a sample, whatever the number of rows: M is an average
+  of gradients, which needs far fewer centers than the predictions do.
+* Gradients are taken at rows that are no landmarks: at a center of a kernel with a kink a gradient
+  is that of the kink.
+* Rows are mapped by :math:`R = M^{p}`, so that every kernel and engine works with the metric; the
+  powers p = 1/2 (the paper's) and 1/4 (a flatter metric) are tried in the first round, and the
+  better one goes on. For a kernel of the l1 distance R is the root of the diagonal of M: rotations
+  have no meaning for it.
+* The lengthscale is the median distance of the rows as they are mapped, in each round anew.
+* Penalty, power and round are chosen on rows that are held out. More than two or three rounds
+  concentrate M too far: on a set of 40,000 rows errors were 0.135, 0.053, 0.057 and 0.063 after 0
+  to 3 rounds.
+
+References
+----------
+.. [1] Radhakrishnan, Beaglehole, Pandit, Belkin, *Mechanism for feature learning in neural networks
+   and backpropagation-free machine learning models*, Science 383, 2024, algorithm 1.
+.. [2] Beaglehole, Holzmuller, Radhakrishnan, Belkin, *xRFM: accurate, scalable, and interpretable
+   feature learning models for tabular data*, 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._checks import as_count
+from ..data import LinearMap, RowSource
+from ..engines import Engine
+from ..kernels import Kernel, L1Laplacian
+from ..operators import CostMeter, KernelOperator
+from ..paths.sample import Sample, SampleFit, fit_sample
+from .base import LearnedMetric, Metric, Round, metrics
+from .sampling import drawn_sample
+
+TOO_BAD = 1.1
+"""Rounds end where the error is so many times the least: M has concentrated too far."""
+
+
+@dataclass(frozen=True, eq=False)
+class RoundFit:
+    """One metric, and the best fit with it.
+
+    Attributes
+    ----------
+    map : LinearMap or None
+        None before the first round: the rows as they are.
+    gradients : Tensor of shape (d, d), or None
+        The M that the map is a power of, its largest diagonal entry 1; None before the first round.
+    number : int
+    power : float
+    fit : SampleFit
+    """
+
+    map: LinearMap | None
+    gradients: Float[Tensor, "d d"] | None
+    number: int
+    power: float
+    fit: SampleFit
+
+    def record(self) -> Round:
+        """Return what the user is told of it."""
+        lengthscale = getattr(self.fit.kernel, "lengthscale", None)
+        return Round(self.number, self.fit.loss, self.fit.penalty, lengthscale)
+
+
+@dataclass(frozen=True)
+class _Products:
+    """Where products are computed, and what counts them."""
+
+    engine: str | Engine
+    meter: CostMeter
+
+
+@metrics.register("learned")
+@dataclass(frozen=True)
+class RecursiveFeatureMachine(Metric):
+    r"""The recursive feature machine: M is the mean outer product of the gradients of the predictor.
+
+    Parameters
+    ----------
+    rounds : int, default=2
+        Metrics that are learned, one from the other.
+    powers : tuple of float, default=(0.5, 0.25)
+        Powers p of M by which rows are mapped; the first round tries all. Kernels of the l1
+        distance take the first.
+    landmarks : int, default=1000
+        Centers of the predictor whose gradients are taken.
+    rows : int, default=8000
+        Rows that it is fitted to, at most; a fifth as many, at most, are held out.
+    gradient_rows : int, default=2000
+        Rows at which gradients are taken, at most.
+
+    Notes
+    -----
+    Cost of a round, with n rows, m landmarks, s gradient rows and p powers: p (n m kernel
+    evaluations, n m² operations), s m d for gradients and d³. On one core 0.3 to 0.5 s by default.
+
+    It cannot help where all directions matter alike, and it is no evidence of causes: a feature
+    that copies another shares its importance.
+
+    References
+    ----------
+    .. [1] Radhakrishnan, Beaglehole, Pandit, Belkin, *Mechanism for feature learning in neural
+       networks and backpropagation-free machine learning models*, Science 383, 2024.
+    """
+
+    rounds: int = 10
+    powers: tuple[float, ...] = (0.5, 0.25)
+    landmarks: int = 1000
+    rows: int = 8000
+    gradient_rows: int = 2000
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "landmarks", "rows", "gradient_rows"):
+            as_count(getattr(self, name), name)
+        if not self.powers or not all(0 < power <= 1 for power in self.powers):
+            raise ValueError(f"powers must be numbers above 0 up to 1, not {self.powers!r}")
+
+    def learn(
+        self,
+        kernel: Kernel,
+        rows: RowSource,
+        targets: Float[Tensor, "n t"],
+        weights: Float[Tensor, " n"] | None = None,
+        *,
+        rng: torch.Generator,
+        engine: str | Engine = "auto",
+        coded: bool = False,
+        memory_bytes: int = 1 << 30,
+    ) -> LearnedMetric:
+        most = self.rows + self.rows // 4
+        sample = drawn_sample(rows, targets, weights, most, rng=rng, coded=coded)
+        found = list(self.learn_from(sample, kernel, engine=engine))
+        best = min(found, key=lambda r: r.fit.loss)
+        d = sample.X.shape[1]
+        M = torch.eye(d, dtype=torch.float64) if best.gradients is None else best.gradients
+        shares = M.diagonal() / M.diagonal().sum()
+        map_ = LinearMap(scales=torch.ones(d)) if best.map is None else best.map
+        return LearnedMetric(map_, shares, M, tuple(r.record() for r in found))
+
+    def learn_from(
+        self,
+        sample: Sample,
+        kernel: Kernel,
+        *,
+        engine: str | Engine = "auto",
+        meter: CostMeter | None = None,
+    ) -> Iterator[RoundFit]:
+        """Yield the metrics of all rounds, the first one of which is none.
+
+        Parameters
+        ----------
+        sample : Sample
+        kernel : Kernel
+            With a lengthscale that is a multiple of the median, so that each round has its own.
+        engine : str or Engine, default="auto"
+        meter : CostMeter, optional
+        """
+        sample, how = sample.first(self.rows), _Products(engine, meter or CostMeter())
+        diagonal = isinstance(kernel, L1Laplacian)
+        best = least = self._fitted(sample, kernel, None, None, 0, 1.0, how)
+        yield best
+        powers = self.powers[:1] if diagonal else self.powers
+        for number in range(1, self.rounds + 1):
+            M = self._outer_products(sample, best, how)
+            if M is None:
+                return
+            tried = []
+            for power in powers:
+                R = map_of(M, power, diagonal=diagonal)
+                tried.append(self._fitted(sample, kernel, R, M, number, power, how))
+                yield tried[-1]
+            best = min(tried, key=lambda r: r.fit.loss)
+            powers = (best.power,)
+            if best.fit.loss > (TOO_BAD if number<2 else 0.99) * least.fit.loss:
+                return
+            least = min(least, best, key=lambda r: r.fit.loss)
+
+    def _fitted(
+        self,
+        sample: Sample,
+        kernel: Kernel,
+        R: LinearMap | None,
+        M: Tensor | None,
+        number: int,
+        power: float,
+        how: _Products,
+    ) -> RoundFit:
+        fit = fit_sample(
+            sample.mapped(R), kernel, landmarks=self.landmarks, engine=how.engine, meter=how.meter
+        )
+        return RoundFit(R, M, number, power, fit)
+
+    def _outer_products(
+        self, sample: Sample, last: RoundFit, how: _Products
+    ) -> Float[Tensor, "d d"] | None:
+        """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
+        m, s = len(last.fit.centers), self.gradient_rows
+        X = sample.X[m : m + s]
+        if len(X) < min(s, m):  # few rows that are no landmarks: the held-out ones are none either
+            X = torch.cat([X, sample.held_X, sample.X[:m]])[:s]
+        mapped = X if last.map is None else last.map.forth(X)
+        K = KernelOperator(
+            last.fit.kernel, mapped, last.fit.centers, how.engine, meter=how.meter
+        )
+        G = K.gradients(mapped, last.fit.coef.to(X.dtype)).double()
+        if last.map is not None:
+            G = last.map.back(G)
+        G = G.reshape(-1, X.shape[1])
+        M = G.T @ G
+        largest = float(M.diagonal().max())
+        return M / largest if 0 < largest < float("inf") else None
+
+
+def map_of(M: Float[Tensor, "d d"], power: float, *, diagonal: bool = False) -> LinearMap:
+    """Return the map of the metric M: its symmetric power, or that of its diagonal."""
+    return LinearMap(scales=_scales(M, power)) if diagonal else LinearMap(_root(M, power))
+
+
+def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d d"]:
+    """Return the symmetric power of M, its largest eigenvalue taken for 1."""
+    values, vectors = torch.linalg.eigh(M)
+    values = (values / values[-1]).clamp(min=0.0)
+    return (vectors * values**power) @ vectors.T
+
+
+def _scales(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, " d"]:
+    return M.diagonal().clamp(min=0.0) ** power

@@ -1,0 +1,64 @@
+"""drawn_sample: random rows of any source, divided into rows to learn from and rows to choose with."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import RowSource
+from ..paths.sample import Sample
+
+MOST_HELD = 2000
+"""Rows that are held out at most: errors are then known to a few percent."""
+
+HELD_SHARE = 5
+"""One row in so many is held out."""
+
+
+def drawn_sample(
+    rows: RowSource,
+    targets: Float[Tensor, "n t"],
+    weights: Float[Tensor, " n"] | None,
+    most: int,
+    *,
+    rng: torch.Generator,
+    coded: bool = False,
+) -> Sample:
+    """Return up to `most` random rows, a fifth of them held out, at most 2,000.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    targets : Tensor of shape (n, t)
+    weights : Tensor of shape (n,), optional
+    most : int
+    rng : torch.Generator
+    coded : bool, default=False
+        Whether targets are codes of classes: each class then has its share of the held-out rows.
+    """
+    index = torch.randperm(len(rows), generator=rng)[:most]
+    held, learn = divided(targets[index], coded)
+    order = index.sort()
+    X = rows.take(order.values)
+    X = X.to_dense() if rows.sparse else X
+    X = X[order.indices.argsort()]
+    Y, w = targets[index], None if weights is None else weights[index]
+    return Sample(
+        X[learn], Y[learn], X[held], Y[held],
+        None if w is None else w[learn], None if w is None else w[held],
+    )  # fmt: skip
+
+
+def divided(targets: Float[Tensor, "n t"], coded: bool) -> tuple[Tensor, Tensor]:
+    """Return numbers of rows to hold out, and those of the others, of rows in random order."""
+    n = len(targets)
+    count = min(MOST_HELD, n // HELD_SHARE)
+    place = torch.arange(n)
+    if coded:
+        label = (targets[:, 0] > 0).long() if targets.shape[1] == 1 else targets.argmax(dim=1)
+        place = label.argsort(stable=True)
+    step = max(1, n // max(count, 1))
+    held = torch.zeros(n, dtype=torch.bool)
+    held[place[torch.arange(count) * step]] = True
+    return held.nonzero()[:, 0], (~held).nonzero()[:, 0]

@@ -1,0 +1,66 @@
+"""nystrom_path: a Nystrom problem at many penalties, from one pass over the kernel matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .. import _linalg as la
+from ..problems import NystromProblem
+
+JITTER = 1e-6
+"""Of the diagonal of K_mm: far below every penalty that is worth trying, times the rows."""
+
+
+def nystrom_path(
+    problem: NystromProblem, penalties: Sequence[float]
+) -> Iterator[tuple[float, Float[Tensor, "m t"]]]:
+    r"""Solve (K_mn W K_nm + N penalty K_mm) coef = K_mn W y for one penalty after the other.
+
+    Parameters
+    ----------
+    problem : NystromProblem
+        Its own penalty is not used.
+    penalties : sequence of float
+        Decreasing.
+
+    Yields
+    ------
+    penalty : float
+    coef : Tensor of shape (m, t)
+        In float64. It ends before the first penalty at which the matrix is not positive definite
+        to rounding: all that follow would not be either.
+
+    Notes
+    -----
+    Cost: n m + m² kernel evaluations and n m² operations once, m³ / 3 for each penalty; memory:
+    3 m² numbers of float64 and a strip of rows.
+
+    The Gram matrix is summed in float64 from entries in the dtype of the rows: it is positive
+    semidefinite whatever their rounding was. Whitening by a factor of K_mm, as FALKON does it,
+    amplifies the rounding of float32 entries instead.
+    """
+    K = problem.K
+    m, weights, targets = K.shape[1], problem.weights, problem.targets.double()
+    gram = la.by_columns(torch.zeros(m, m, dtype=torch.float64))
+    rhs = torch.zeros(m, targets.shape[1], dtype=torch.float64)
+    for rows, strip in K.strips():
+        block = strip.to(torch.float64)
+        y = targets[rows]
+        if weights is not None:
+            root = weights[rows].double().sqrt()[:, None]
+            block, y = block * root, y * root
+        la.add_outer_(gram, block.cpu().t())
+        rhs += (block.t() @ y).cpu()
+    K_mm = problem.K_mm.double().dense().cpu()
+    K_mm.diagonal().mul_(1 + JITTER)
+    for penalty in penalties:
+        R = la.by_columns((gram + problem.total * penalty * K_mm).t().contiguous())
+        try:
+            la.cholesky_(R)
+        except la.NotPositiveDefinite:
+            return
+        yield penalty, la.solve_cholesky(R, rhs)

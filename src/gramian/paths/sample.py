@@ -1,0 +1,159 @@
+"""Sample: rows to fit and rows that are held out, in memory; and the best fit of a kernel to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import LinearMap, as_rows
+from ..engines import Engine
+from ..kernels import Kernel
+from ..operators import CostMeter, KernelOperator
+from ..problems import FullProblem, NystromProblem
+from .direct import direct_path
+from .nystrom import nystrom_path
+
+PENALTIES = tuple(10.0**-e for e in range(0, 10))
+"""Penalties of a path that is not told others, decreasing."""
+
+MEDIAN_ROWS = 1000
+"""Rows from which the median distance is computed."""
+
+WORSE = 1.5
+"""A path ends where the error is so many times the least: smaller penalties only fit the noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to learn from, in random order, and others to choose with.
+
+    Attributes
+    ----------
+    X : Tensor of shape (n, d)
+    Y : Tensor of shape (n, t)
+        Targets, or codes of classes, centered about zero.
+    held_X, held_Y : Tensor of shape (v, d), (v, t)
+    weights, held_weights : Tensor of shape (n,), (v,), or None
+        Positive; ones if None.
+    """
+
+    X: Float[Tensor, "n d"]
+    Y: Float[Tensor, "n t"]
+    held_X: Float[Tensor, "v d"]
+    held_Y: Float[Tensor, "v t"]
+    weights: Float[Tensor, " n"] | None = None
+    held_weights: Float[Tensor, " v"] | None = None
+
+    def mapped(self, map_: LinearMap | None) -> Sample:
+        """Return the sample with its rows mapped."""
+        if map_ is None:
+            return self
+        return replace(self, X=map_.forth(self.X), held_X=map_.forth(self.held_X))
+
+    def first(self, n: int) -> Sample:
+        """Return the sample with its first n rows to learn from."""
+        weights = None if self.weights is None else self.weights[:n]
+        return replace(self, X=self.X[:n], Y=self.Y[:n], weights=weights)
+
+    def loss(self, predicted: Float[Tensor, "v t"]) -> float:
+        """Return the mean squared error on the held-out rows; infinity if it is not a number."""
+        return squared_loss(predicted, self.held_Y, self.held_weights)
+
+
+def squared_loss(
+    predicted: Float[Tensor, "v t"],
+    truth: Float[Tensor, "v t"],
+    weights: Float[Tensor, " v"] | None = None,
+) -> float:
+    """Return the weighted mean of squared errors; infinity if that is not a number."""
+    errors = (predicted.double() - truth.double()).square().mean(dim=1)
+    if weights is None:
+        value = float(errors.mean())
+    else:
+        value = float((errors * weights.double()).sum() / weights.double().sum())
+    return value if math.isfinite(value) else math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class SampleFit:
+    """The best penalty of one kernel on a sample.
+
+    Attributes
+    ----------
+    loss : float
+        Mean squared error on the held-out rows.
+    penalty : float
+    kernel : Kernel
+        With its lengthscale.
+    centers : Tensor of shape (m, d)
+    coef : Tensor of shape (m, t)
+        In float64.
+    losses : tuple of (penalty, loss)
+        The whole path.
+    """
+
+    loss: float
+    penalty: float
+    kernel: Kernel
+    centers: Float[Tensor, "m d"]
+    coef: Float[Tensor, "m t"]
+    losses: tuple[tuple[float, float], ...]
+
+
+def fit_sample(
+    sample: Sample,
+    kernel: Kernel,
+    *,
+    landmarks: int,
+    penalties: Sequence[float] = PENALTIES,
+    engine: str | Engine = "auto",
+    meter: CostMeter | None = None,
+) -> SampleFit:
+    """Fit a kernel with one penalty after the other, and return the best on the held-out rows.
+
+    Parameters
+    ----------
+    sample : Sample
+    kernel : Kernel
+        A lengthscale that is a multiple of the median is resolved in the rows of the sample.
+    landmarks : int
+        Centers: the first rows of the sample; with all of them, the full problem is solved.
+    penalties : sequence of float
+        Decreasing.
+    engine : str or Engine, default="auto"
+    meter : CostMeter, optional
+
+    Notes
+    -----
+    Cost: that of `nystrom_path` or `direct_path`, and v m kernel evaluations.
+    """
+    kernel = kernel.resolve(sample.X[:MEDIAN_ROWS])
+    m = min(landmarks, len(sample.X))
+    K = KernelOperator(kernel, sample.X, sample.X, engine, meter=meter)
+    path = _path(K, sample, m, penalties)
+    held = replace(K, rows=as_rows(sample.held_X), cols=as_rows(sample.X[:m])).dense().double()
+    best, losses, least = None, [], math.inf
+    for penalty, coef in path:
+        loss = sample.loss(held @ coef)
+        losses.append((penalty, loss))
+        if best is None or loss < least:
+            best, least = (penalty, coef), loss
+        elif loss > WORSE * least:
+            break
+    if best is None:
+        raise FloatingPointError(f"{kernel!r} has no penalty at which its matrix is definite")
+    return SampleFit(least, best[0], kernel, sample.X[:m], best[1], tuple(losses))
+
+
+def _path(
+    K: KernelOperator, sample: Sample, m: int, penalties: Sequence[float]
+) -> Iterator[tuple[float, Tensor]]:
+    if m == len(sample.X):
+        return direct_path(FullProblem(K, sample.Y, 0.0, sample.weights), penalties)
+    K = K.against(sample.X[:m])
+    return nystrom_path(NystromProblem(K, sample.Y, 0.0, sample.weights), penalties)

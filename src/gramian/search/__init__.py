@@ -1,0 +1,38 @@
+"""Search: which kernel, inputs, metric, lengthscale and penalty predict rows that are held out.
+
+`Search` walks over the choices in the order that is cheap, within a `Budget`; `refit` makes the last
+fits with all rows. Both work with rows in memory; `gramian.fitting.automatic` brings them there.
+"""
+
+from __future__ import annotations
+
+from .clock import Budget, Clock
+from .full_fit import FullFit
+from .material import Material, Split
+from .recipe import L1, RADIAL, Recipe, Trial, Watcher
+from .refit import Member, refit, sampled_member
+from .sampled import Effort, Stem
+from .search import Score, Search
+from .space import INPUTS, Space
+
+__all__ = [
+    "INPUTS",
+    "L1",
+    "RADIAL",
+    "Budget",
+    "Clock",
+    "Effort",
+    "FullFit",
+    "Material",
+    "Member",
+    "Recipe",
+    "Score",
+    "Search",
+    "Space",
+    "Split",
+    "Stem",
+    "Trial",
+    "Watcher",
+    "refit",
+    "sampled_member",
+]

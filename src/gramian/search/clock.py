@@ -1,0 +1,86 @@
+"""Budget and Clock: how long a search may take, and how much of that is left."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from dataclasses import dataclass, field
+
+from ..operators import CostMeter
+
+UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "min": 60.0, "minutes": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may spend: seconds, kernel evaluations, or neither.
+
+    Attributes
+    ----------
+    seconds : float
+        By the clock on the wall, from the first row that is looked at to the last fit.
+    evaluations : float
+        Kernel evaluations, which depend on no hardware: the same search everywhere.
+    """
+
+    seconds: float = math.inf
+    evaluations: float = math.inf
+
+    @classmethod
+    def of(cls, given: object) -> Budget:
+        """Return the budget that was given: ``"30 s"``, ``"2 min"``, a whole number, or ``"auto"``.
+
+        Raises
+        ------
+        ValueError
+            If it is none of these.
+        """
+        if given is None or given == "auto":
+            return cls()
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str):
+            match = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([a-z]+)\s*", given.lower())
+            if match and match[2] in UNITS and match[1].count(".") < 2 and float(match[1]) > 0:
+                return cls(seconds=float(match[1]) * UNITS[match[2]])
+        elif isinstance(given, int | float) and not isinstance(given, bool) and given >= 1:
+            return cls(evaluations=float(given))
+        raise ValueError(
+            f"budget must be a time such as '30 s' or '2 min', a number of kernel evaluations, or "
+            f"'auto', not {given!r}"
+        )
+
+
+@dataclass
+class Clock:
+    """A budget as it is spent.
+
+    Attributes
+    ----------
+    budget : Budget
+    started : float
+        By `time.monotonic`.
+    meter : CostMeter
+        Of all kernel operators of the search.
+    """
+
+    budget: Budget = field(default_factory=Budget)
+    started: float = field(default_factory=time.monotonic)
+    meter: CostMeter = field(default_factory=CostMeter)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.started
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; not less than zero."""
+        return max(0.0, self.budget.seconds - self.seconds)
+
+    def allows(self, seconds: float, evaluations: float = 0.0) -> bool:
+        """Return whether a step that costs so much still fits."""
+        return seconds <= self.left and self.meter.evaluations + evaluations <= (
+            self.budget.evaluations
+        )

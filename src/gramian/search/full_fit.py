@@ -1,0 +1,238 @@
+"""full_fit: a recipe with all rows of each split as centers, at all penalties of a path."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..engines import Engine
+from ..kernels import Kernel
+from ..operators import KernelOperator
+from ..paths import FullPath, direct_path
+from ..paths.sample import MEDIAN_ROWS, Sample, squared_loss
+from ..problems import FullProblem
+from .clock import Clock
+from .material import Material
+from .recipe import Recipe
+from .sampled import Stem
+
+DIRECT_ROWS = 1500
+"""Up to so many rows each penalty is a factorisation in float64, which has no least penalty."""
+
+SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+"""N times the penalties of a path with float32 products; smaller ones they cannot tell."""
+
+SMALL_SHIFTS = (3e-3, 1e-3, 1e-4)
+"""Those that follow with products in float64, where the last of the others was the best."""
+
+DIRECT_SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
+
+EVERY = 3
+"""Iterations between two looks at the held-out rows."""
+
+PATIENCE = 3
+"""Looks without a gain after which a path ends."""
+
+GAIN = 1e-3
+"""Share of the loss that counts as a gain."""
+
+MEMORY: dict[str, Any] = {"memory_bytes": 1 << 32}
+"""For blocks: rows of a search are in memory, and on both sides of K."""
+
+STORED: dict[str, Any] = {"store_bytes": 1 << 31}
+"""For entries of K that are stored, where rows have many features."""
+
+MOST_ITERATIONS = 60
+SOLVED = 3e-3
+"""Relative residual at which a system counts as solved: the loss changes no more."""
+
+
+@dataclass(frozen=True, eq=False)
+class FullFit:
+    """A recipe fitted to the rows of each split, at its best penalty.
+
+    Attributes
+    ----------
+    stem : Stem
+    recipe : Recipe
+        That of the stem, with the lengthscale that was tried.
+    kernels : sequence of Kernel
+        Of the splits, with their lengthscales.
+    shift : float
+        N times the penalty, of the rows of a split.
+    penalty : float
+        Per row of a split.
+    loss : float
+    losses : tuple of (penalty, loss)
+    values : Tensor of shape (v, t)
+        Predictions of all held-out rows.
+    coefs : sequence of Tensor
+        Of the splits, in the order of their rows.
+    residual : float
+        Of the systems, relative; 0 where they were factorised.
+    iterations : int
+    seconds : float
+    """
+
+    stem: Stem
+    recipe: Recipe
+    kernels: tuple[Kernel, ...]
+    shift: float
+    penalty: float
+    loss: float
+    losses: tuple[tuple[float, float], ...]
+    values: Float[Tensor, "v t"]
+    coefs: tuple[Float[Tensor, "n t"], ...]
+    residual: float
+    iterations: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """One penalty of one split: the best iterate."""
+
+    loss: float
+    values: Tensor
+    coef: Tensor
+    residual: float = 0.0
+    iteration: int = 0
+
+
+def full_fit(
+    material: Material,
+    stem: Stem,
+    multiple: float,
+    *,
+    clock: Clock,
+    engine: str | Engine = "auto",
+    ends: float = math.inf,
+    small: bool = False,
+    shifts: Sequence[float] | None = None,
+) -> FullFit:
+    """Fit a recipe with all rows as centers, and return the best penalty on the held-out rows.
+
+    Parameters
+    ----------
+    material : Material
+    stem : Stem
+    multiple : float
+        The lengthscale in medians.
+    clock : Clock
+    engine : str or Engine, default="auto"
+    ends : float, default=inf
+        The time of `time.monotonic` at which iterations end.
+    small : bool, default=False
+        Whether to go on with smaller penalties, with products in float64.
+    shifts : sequence of float, optional
+        N times the penalties, decreasing, if they are known.
+    """
+    started = time.monotonic()
+    recipe = replace(stem.recipe, multiple=multiple)
+    kernels, runs, total = [], [], 0.0
+    for split, map_ in zip(material.splits, stem.maps, strict=True):
+        sample = material.sample(recipe.inputs, split).mapped(map_)
+        kernel = recipe.make_kernel().resolve(sample.X[:MEDIAN_ROWS])
+        kernels.append(kernel)
+        K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **MEMORY)
+        problem = FullProblem(K, sample.Y, 0.0, sample.weights)
+        total = problem.total
+        runs.append(_points(problem, sample, material, ends, small, shifts))
+    return _best(material, stem, recipe, tuple(kernels), runs, total, started)
+
+
+def _best(
+    material: Material,
+    stem: Stem,
+    recipe: Recipe,
+    kernels: tuple[Kernel, ...],
+    runs: Sequence[dict[float, _Point]],
+    total: float,
+    started: float,
+) -> FullFit:
+    shared = [s for s in runs[0] if all(s in run for run in runs)]
+    weights, truth = material.held_weights, material.truth
+    values = {s: torch.cat([run[s].values for run in runs]) for s in shared}
+    losses = {s: squared_loss(values[s], truth, weights) for s in shared}
+    shift = min(shared, key=lambda s: losses[s])
+    points = [run[shift] for run in runs]
+    return FullFit(
+        stem,
+        recipe,
+        kernels,
+        shift,
+        shift / total,
+        losses[shift],
+        tuple((s / total, losses[s]) for s in shared),
+        values[shift],
+        tuple(point.coef for point in points),
+        max(point.residual for point in points),
+        max(point.iteration for point in points),
+        time.monotonic() - started,
+    )
+
+
+def _points(
+    problem: FullProblem,
+    sample: Sample,
+    material: Material,
+    ends: float,
+    small: bool,
+    shifts: Sequence[float] | None,
+) -> dict[float, _Point]:
+    """Return the best iterate of each shift."""
+    K = problem.K
+    held = KernelOperator(K.kernel, sample.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
+    if len(sample.X) <= DIRECT_ROWS:
+        held = held.double().dense()
+        found = {}
+        shifts = DIRECT_SHIFTS if shifts is None else shifts
+        penalties = [s / problem.total for s in shifts]
+        for s, (_, coef) in zip(shifts, direct_path(problem, penalties), strict=False):
+            values = held.double() @ coef
+            found[s] = _Point(sample.loss(values), values, coef)
+        return found
+    if small:
+        problem = problem.double()
+    shifts = (SMALL_SHIFTS if small else SHIFTS) if shifts is None else shifts
+    path = FullPath.build(problem, [s / problem.total for s in shifts], rng=material.rng, **STORED)
+    return _watched(path, shifts, sample, held, ends)
+
+
+def _watched(
+    path: FullPath,
+    shifts: Sequence[float],
+    sample: Sample,
+    held: KernelOperator,
+    ends: float,
+) -> dict[float, _Point]:
+    """Iterate until the least loss of all penalties falls no more; keep the best of each."""
+    best: dict[float, _Point] = {}
+    least, looks = math.inf, 0
+    for stage in path.stages():
+        solved = bool((stage.residual < SOLVED).all())
+        late = time.monotonic() > ends or stage.iteration >= MOST_ITERATIONS
+        if stage.iteration % EVERY and not (solved or late):
+            continue
+        p, n, t = stage.coef.shape
+        values = held @ stage.coef.permute(1, 0, 2).reshape(n, p * t).to(held.dtype)
+        values = values.reshape(-1, p, t)
+        for i, s in enumerate(shifts):
+            loss = sample.loss(values[:, i])
+            if s not in best or loss < best[s].loss:
+                point = (values[:, i], stage.coef[i], float(stage.residual[i]), stage.iteration)
+                best[s] = _Point(loss, *point)
+        now = min(point.loss for point in best.values())
+        looks = 0 if now < (1 - GAIN) * least else looks + 1
+        least = min(least, now)
+        if solved or late or looks >= PATIENCE:
+            break
+    return best
+

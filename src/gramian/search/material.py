@@ -1,0 +1,129 @@
+"""Material: the rows that a search works with, in memory, and how they are divided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..data import QuantileMap
+from ..metric.sampling import divided
+from ..paths.sample import Sample
+
+FEW_ROWS = 1500
+"""Below so many rows each is held out once, in five folds; beyond, a fifth is, 2,000 at most."""
+
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Numbers of the rows to fit, in random order, and of those that are held out."""
+
+    learn: Int[Tensor, " n"]
+    held: Int[Tensor, " v"]
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Rows in memory, standardised or encoded; targets of deviation about 1, or codes of classes.
+
+    Attributes
+    ----------
+    X : Tensor of shape (n, d)
+    Y : Tensor of shape (n, t)
+    weights : Tensor of shape (n,), or None
+    coded : bool
+        Whether targets are codes of classes.
+    splits : sequence of Split
+    rng : torch.Generator
+    """
+
+    X: Float[Tensor, "n d"]
+    Y: Float[Tensor, "n t"]
+    weights: Float[Tensor, " n"] | None
+    coded: bool
+    splits: Sequence[Split]
+    rng: torch.Generator
+
+    @classmethod
+    def of(
+        cls,
+        X: Float[Tensor, "n d"],
+        Y: Float[Tensor, "n t"],
+        weights: Float[Tensor, " n"] | None = None,
+        *,
+        coded: bool = False,
+        splits: Sequence[Split] | None = None,
+        rng: torch.Generator,
+    ) -> Material:
+        """Return rows with the splits that were given, or with random ones."""
+        if splits is None:
+            splits = random_splits(Y, coded, rng)
+        return cls(X, Y, weights, coded, splits, rng)
+
+    @cached_property
+    def quantiles(self) -> QuantileMap:
+        """The map of the features to normal scores, by all rows: it does not look at targets."""
+        return QuantileMap.fit(self.X, rng=self.rng)
+
+    @cached_property
+    def _normal(self) -> Tensor:
+        return self.quantiles.scores(self.X)
+
+    def inputs(self, name: str) -> Float[Tensor, "n d"]:
+        """Return the rows as they are, or made normal by their quantiles."""
+        return self._normal if name == "quantile" else self.X
+
+    def sample(self, inputs: str, split: Split) -> Sample:
+        """Return the rows of a split."""
+        X, w = self.inputs(inputs), self.weights
+        return Sample(
+            X[split.learn], self.Y[split.learn], X[split.held], self.Y[split.held],
+            None if w is None else w[split.learn], None if w is None else w[split.held],
+        )  # fmt: skip
+
+    @cached_property
+    def held(self) -> Int[Tensor, " v"]:
+        """Numbers of all held-out rows, one split after the other."""
+        return torch.cat([split.held for split in self.splits])
+
+    @property
+    def truth(self) -> Float[Tensor, "v t"]:
+        """Targets of all held-out rows."""
+        return self.Y[self.held]
+
+    @property
+    def held_weights(self) -> Float[Tensor, " v"] | None:
+        """Weights of all held-out rows."""
+        return None if self.weights is None else self.weights[self.held]
+
+
+def random_splits(Y: Float[Tensor, "n t"], coded: bool, rng: torch.Generator) -> list[Split]:
+    """Return five folds of few rows, or one part of many; classes have their share of each."""
+    n = len(Y)
+    if n < FEW_ROWS:
+        return random_folds(Y, coded, FOLDS, rng)
+    order = torch.randperm(n, generator=rng)
+    held, learn = divided(Y[order], coded)
+    return [Split(order[learn], order[held])]
+
+
+def random_folds(
+    Y: Float[Tensor, "n t"], coded: bool, count: int, rng: torch.Generator
+) -> list[Split]:
+    """Return so many folds, each held out once; classes have their share of each."""
+    n = len(Y)
+    order = torch.randperm(n, generator=rng)
+    place = torch.arange(n)
+    if coded:
+        Z = Y[order]
+        label = (Z[:, 0] > 0).long() if Z.shape[1] == 1 else Z.argmax(dim=1)
+        place = label.argsort(stable=True)
+    number = torch.empty(n, dtype=torch.int64)
+    number[place] = torch.arange(n) % min(count, n)
+    return [Split(order[number != k], order[number == k]) for k in range(min(count, n))]

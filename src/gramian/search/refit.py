@@ -1,0 +1,183 @@
+"""refit: the last fit of a member of the result, to all rows, at the shift that was chosen."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import LinearMap
+from ..engines import Engine
+from ..kernels import Kernel
+from ..operators import KernelOperator
+from ..paths import FullPath, direct_path
+from ..problems import FullProblem
+from .clock import Clock
+from .full_fit import DIRECT_ROWS, MEMORY, MOST_ITERATIONS, SHIFTS, SOLVED, STORED, FullFit
+from .material import Material
+from .recipe import Recipe
+from .sampled import Stem
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A function of the result: a kernel, centers and coefficients, and the maps before them.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    weight : float
+    kernel : Kernel
+    quantiles : bool
+        Whether features are made normal by their quantiles first.
+    map : LinearMap or None
+    centers : Tensor of shape (n, k)
+        Mapped.
+    coef : Tensor of shape (n, t)
+    penalty : float
+        Per row.
+    all_rows : bool
+        Whether held-out rows are among the centers.
+    importances : Tensor of shape (d,), or None
+        Shares of the features in the diagonal of M; None without a learned metric.
+    """
+
+    recipe: Recipe
+    weight: float
+    kernel: Kernel
+    quantiles: bool
+    map: LinearMap | None
+    centers: Float[Tensor, "n k"]
+    coef: Float[Tensor, "n t"]
+    penalty: float
+    all_rows: bool
+    importances: Float[Tensor, " d"] | None = None
+
+
+def refit(
+    material: Material,
+    fit: FullFit,
+    weight: float,
+    *,
+    clock: Clock,
+    engine: str | Engine = "auto",
+    ends: float,
+) -> Member:
+    """Fit to all rows, held-out ones included, with the shift that was chosen without them.
+
+    It starts from the coefficients without them. Where its residual does not come down to that of
+    the fit that was chosen, as within too short a time, that one is returned.
+
+    Parameters
+    ----------
+    material : Material
+    fit : FullFit
+    weight : float
+    clock : Clock
+    engine : str or Engine, default="auto"
+    ends : float
+        The time of `time.monotonic` at which iterations end.
+    """
+    map_ = fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
+    X = material.inputs(fit.recipe.inputs)
+    X = X if map_ is None else map_.forth(X)
+    kernel = _mean_kernel(fit)
+    K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **MEMORY)
+    problem = FullProblem(K, material.Y, 0.0, material.weights)
+    penalty = fit.shift / problem.total
+    coef, all_rows = _coefficients(problem, fit, penalty, material, ends), True
+    if coef is None:
+        X, coef, penalty, all_rows = X[material.splits[0].learn], fit.coefs[0], fit.penalty, False
+    return Member(
+        fit.recipe, weight, kernel, fit.recipe.inputs == "quantile", map_, X, coef, penalty,
+        all_rows, shares(fit.stem.gradients),
+    )  # fmt: skip
+
+
+def sampled_member(stem: Stem) -> Member:
+    """Return the fit of a stem to its first sample, for want of time for a better one."""
+    fit = stem.fits[0]
+    return Member(
+        stem.recipe, 1.0, fit.kernel, stem.recipe.inputs == "quantile", stem.maps[0], fit.centers,
+        fit.coef, fit.penalty, False, shares(stem.gradients),
+    )  # fmt: skip
+
+
+def constant(member: Member) -> Member:
+    """Return the function that is zero: the mean of the targets, as nothing else was found."""
+    return replace(
+        member, weight=1.0, centers=member.centers[:1], coef=torch.zeros_like(member.coef[:1])
+    )
+
+
+def shares(M: Float[Tensor, "d d"] | None) -> Float[Tensor, " d"] | None:
+    """Return the shares of the features in the diagonal of M."""
+    return None if M is None else M.diagonal() / M.diagonal().sum()
+
+
+def _coefficients(
+    problem: FullProblem, fit: FullFit, penalty: float, material: Material, ends: float
+) -> Tensor | None:
+    """Return the coefficients of all rows; None if there is no time for them."""
+    if len(problem.targets) <= 2 * DIRECT_ROWS:
+        for _, coef in direct_path(problem, [penalty]):
+            return coef
+    start = None
+    if len(material.splits) == 1:
+        start = torch.zeros_like(material.Y, dtype=torch.float64)
+        start[material.splits[0].learn] = fit.coefs[0]
+    double = fit.shift < SHIFTS[-1]
+    aim = max(fit.residual, SOLVED)
+    return _until(problem.double() if double else problem, penalty, aim, material.rng, ends, start)
+
+
+def iterated(
+    K: KernelOperator,
+    targets: Float[Tensor, "n t"],
+    weights: Float[Tensor, " n"] | None,
+    member: Member,
+    rng: torch.Generator,
+    ends: float,
+) -> Tensor | None:
+    """Return the coefficients of a member for more rows, with its shift; None if time is short.
+
+    Parameters
+    ----------
+    K : KernelOperator of shape (n, n)
+    targets, weights : of these rows
+    member : Member
+    rng : torch.Generator
+    ends : float
+        The time of `time.monotonic` at which iterations end.
+    """
+    problem = FullProblem(K, targets.to(K.dtype), 0.0, weights)
+    shift = member.penalty * len(member.centers)
+    problem = problem.double() if shift < 0.9 * SHIFTS[-1] else problem
+    return _until(problem, shift / problem.total, SOLVED, rng, ends, None)
+
+
+def _until(
+    problem: FullProblem,
+    penalty: float,
+    aim: float,
+    rng: torch.Generator,
+    ends: float,
+    start: Tensor | None,
+) -> Tensor | None:
+    """Iterate until the residual is as small as `aim`; None if time is over before."""
+    path = FullPath.build(problem, [penalty], rng=rng, **STORED)
+    for stage in path.stages(None if start is None else start[None]):
+        if float(stage.residual[0]) <= aim and stage.iteration > 0:
+            return stage.coef[0]
+        if stage.iteration >= 2 * MOST_ITERATIONS or time.monotonic() > ends:
+            return None
+    return None
+
+
+def _mean_kernel(fit: FullFit) -> Kernel:
+    """Return the kernel with the mean lengthscale of the splits."""
+    lengthscales = [kernel.lengthscale for kernel in fit.kernels]  # type: ignore[attr-defined]
+    return fit.kernels[0].set_params(lengthscale=sum(lengthscales) / len(lengthscales))

@@ -1,0 +1,195 @@
+"""sampled: what a recipe is worth on a sample of the rows with few landmarks, in a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import LinearMap
+from ..engines import Engine
+from ..metric import RecursiveFeatureMachine
+from ..metric.rfm import RoundFit, map_of
+from ..operators import CostMeter
+from ..paths.sample import SampleFit, fit_sample
+from .material import Material
+from .recipe import L1, Recipe
+
+
+@dataclass(frozen=True)
+class Effort:
+    """The size of samples: landmarks and rows of the screen, and those of the learned metric."""
+
+    screen_landmarks: int = 500
+    screen_rows: int = 4000
+    machine: RecursiveFeatureMachine = RecursiveFeatureMachine()
+
+
+    def within(self, seconds: float, screen_seconds: float, fits: int) -> Effort:
+        """Return an effort with which so many fits of the metric take so many seconds, about.
+
+        Parameters
+        ----------
+        seconds : float
+        screen_seconds : float
+            That a fit of the screen took.
+        fits : int
+        """
+        screen = self.screen_rows * self.screen_landmarks**2
+        for landmarks, rows in ((self.machine.landmarks, self.machine.rows), *SMALLER):
+            machine = replace(self.machine, landmarks=landmarks, rows=rows)
+            if fits * screen_seconds * rows * landmarks**2 / screen <= seconds:
+                break
+        return replace(self, machine=machine)
+
+
+SMALLER = ((700, 6000), (500, 5000), (400, 4000), (300, 2500))
+"""Landmarks and rows for learning a metric in less time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stem:
+    """A kernel, inputs and a metric, the map of which differs from split to split.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    maps : sequence of LinearMap or None
+        One for each split.
+    gradients : Tensor of shape (d, d), or None
+        The mean of the M of the splits.
+    loss : float
+        On a sample, with few landmarks.
+    penalty : float
+    losses : tuple of (penalty, loss)
+    fits : sequence of SampleFit
+        One for each split, at its own best penalty.
+    """
+
+    recipe: Recipe
+    maps: tuple[LinearMap | None, ...]
+    gradients: Float[Tensor, "d d"] | None
+    loss: float
+    penalty: float
+    losses: tuple[tuple[float, float], ...]
+    fits: tuple[SampleFit, ...]
+
+    @property
+    def map(self) -> LinearMap | None:
+        """The map of the mean of all splits: that of the last fit."""
+        if self.gradients is None:
+            return None
+        return map_of(self.gradients, self.recipe.power, diagonal=self.recipe.kernel == L1)
+
+
+def screened(
+    material: Material, recipe: Recipe, effort: Effort, engine: str | Engine, meter: CostMeter
+) -> Stem:
+    """Return a recipe without a metric, fitted to a sample of each split."""
+    maps = (None,) * len(material.splits)
+    return at_maps(material, recipe, maps, None, effort, engine, meter, few=True)
+
+
+def at_maps(
+    material: Material,
+    recipe: Recipe,
+    maps: Sequence[LinearMap | None],
+    gradients: Tensor | None,
+    effort: Effort,
+    engine: str | Engine,
+    meter: CostMeter,
+    *,
+    few: bool = False,
+) -> Stem:
+    """Return a recipe with metrics that are known, fitted to a sample of each split."""
+    rows = effort.screen_rows if few else effort.machine.rows
+    landmarks = effort.screen_landmarks if few else effort.machine.landmarks
+    kernel, fits = recipe.make_kernel(), []
+    for split, map_ in zip(material.splits, maps, strict=True):
+        sample = material.sample(recipe.inputs, split).first(rows).mapped(map_)
+        fits.append(
+            fit_sample(sample, kernel, landmarks=landmarks, engine=engine, meter=meter)
+        )
+    return _stem(material, recipe, tuple(maps), gradients, fits)
+
+
+def learned(
+    material: Material,
+    stem: Stem,
+    effort: Effort,
+    engine: str | Engine,
+    meter: CostMeter,
+    goes_on: Callable[[], bool] = lambda: True,
+) -> list[Stem]:
+    """Return the stems of all rounds of the recursive feature machine, that without one included.
+
+    There is no further round once `goes_on` says so.
+
+    With several splits, the metric of each is learned from its own rows, for each power by itself.
+    """
+    machine, kernel = effort.machine, stem.recipe.make_kernel()
+    samples = [material.sample(stem.recipe.inputs, split) for split in material.splits]
+    if len(samples) == 1 or stem.recipe.kernel == L1:
+        machines = [machine]
+    else:
+        machines = [replace(machine, powers=(power,)) for power in machine.powers]
+    found: dict[tuple[int, float], Stem] = {}
+    for each in machines:
+        runs = [
+            _while(each.learn_from(s, kernel, engine=engine, meter=meter), goes_on)
+            for s in samples
+        ]
+        for key in _in_all(runs):
+            rounds = [next(r for r in run if (r.number, r.power) == key) for run in runs]
+            if key not in found:
+                found[key] = _of_rounds(material, stem.recipe, rounds)
+    return list(found.values())
+
+
+def _while(rounds: Iterable[RoundFit], goes_on: Callable[[], bool]) -> list[RoundFit]:
+    found = []
+    for each in rounds:
+        found.append(each)
+        if not goes_on():
+            break
+    return found
+
+
+def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:
+    """Return number and power of the rounds that all splits have come to."""
+    keys = [[(r.number, r.power) for r in run] for run in runs]
+    return [key for key in keys[0] if all(key in other for other in keys)]
+
+
+def _of_rounds(material: Material, recipe: Recipe, rounds: Sequence[RoundFit]) -> Stem:
+    first = rounds[0]
+    recipe = replace(recipe, rounds=first.number, power=first.power)
+    gradients = None
+    if first.gradients is not None:
+        found = [r.gradients for r in rounds if r.gradients is not None]
+        gradients = sum(found[1:], found[0]) / len(found)
+    maps = tuple(r.map for r in rounds)
+    return _stem(material, recipe, maps, gradients, [r.fit for r in rounds])
+
+
+def _stem(
+    material: Material,
+    recipe: Recipe,
+    maps: tuple[LinearMap | None, ...],
+    gradients: Tensor | None,
+    fits: Sequence[SampleFit],
+) -> Stem:
+    """Return the stem with the penalty of least mean loss over the splits."""
+    sizes = [len(split.held) for split in material.splits]
+    paths = [dict(fit.losses) for fit in fits]
+    shared = [p for p in paths[0] if all(p in path for path in paths)]
+    losses = tuple(
+        (p, sum(v * path[p] for v, path in zip(sizes, paths, strict=True)) / sum(sizes))
+        for p in shared
+    )
+    penalty, loss = min(losses, key=lambda each: each[1])
+    return Stem(recipe, maps, gradients, loss, penalty, losses, tuple(fits))
+
+
