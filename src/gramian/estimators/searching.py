@@ -111,7 +111,7 @@ def _parameters(member: Member) -> dict[str, Any]:
 
 
 STANDARDIZE = {"standard": True, "quantile": "quantile", "common": False}
-"""What `KernelRidge` calls inputs: lengthscales in medians make up for one scale of all features."""
+"""What `KernelRidge` calls inputs: lengthscales in medians make up for one scale of all."""
 
 
 def _maps(recipe: Recipe) -> dict[str, Any]:
