@@ -250,7 +250,15 @@ def _material(
     Y = scaled.targets if index is None else scaled.targets[index]
     weights = data.weights if index is None or data.weights is None else data.weights[index]
     splits = _splits(settings, data, index, rng)
-    material = Material.of(X, Y.to(X.dtype), weights, coded=data.coded, splits=splits, rng=rng)
+    material = Material.of(
+        X,
+        Y.to(X.dtype),
+        weights,
+        coded=data.coded,
+        splits=splits,
+        rng=rng,
+        scales=None if scaled.features is None else scaled.features.scale,
+    )
     return material, index
 
 

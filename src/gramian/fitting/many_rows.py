@@ -17,7 +17,7 @@ from ..paths.sample import squared_loss
 from ..problems import NystromProblem
 from ..search import Member, Search
 from ..search.full_fit import MEMORY
-from ..search.refit import iterated, shares
+from ..search.refit import importances, iterated
 from ..solvers import Falkon, deadline, max_iterations, solve
 
 logger = logging.getLogger("gramian")
@@ -94,8 +94,9 @@ def _exact(
         Z = search.material.quantiles.scores(X) if member.quantiles else X
         Z = Z if member.map is None else member.map.forth(Z)
         K = KernelOperator(member.kernel, Z, Z, search.engine, meter=search.clock.meter, **MEMORY)
+        most = search.clock.budget.evaluations
         ends = time.monotonic() + search.clock.left / (len(members) - len(found))
-        coef = iterated(K, targets, weights, member, search.material.rng, ends)
+        coef = iterated(K, targets, weights, member, search.material.rng, ends, most)
         if coef is None:
             return None
         penalty = member.shift / (float(n) if weights is None else float(weights.sum()))
@@ -119,7 +120,7 @@ def _falkon(
     mapped: RowSource = rows
     if stem.recipe.inputs == "quantile":
         mapped = material.quantiles.apply(mapped)
-    map_ = stem.maps[0]
+    map_ = material.composed(stem.recipe.inputs, stem.maps[0])
     mapped = mapped if map_ is None else map_.apply(mapped)
     mapped = _in_memory(mapped)
     m = _landmarks(search, len(rows))
@@ -142,7 +143,7 @@ def _falkon(
         return None
     return Member(
         stem.recipe, 1.0, kernel, stem.recipe.inputs == "quantile", map_, centers, coef, penalty,
-        problem.shift, False, shares(stem.gradients),
+        problem.shift, False, importances(material, stem),
     )  # fmt: skip
 
 
@@ -161,7 +162,7 @@ def _landmarks(search: Search, n: int) -> int | None:
     """Return how many landmarks there is time for."""
     for m in LANDMARKS:
         seconds = 2.0 * FALKON_ITERATIONS * n * m / FALKON_RATE / 4 + 3e-11 * m**3
-        if m < n and search.clock.allows(seconds, FALKON_ITERATIONS * float(n) * m):
+        if m < n and search.clock.allows(seconds, (FALKON_ITERATIONS + 3) * float(n) * m):
             return m
     return None
 

@@ -29,6 +29,12 @@ DIRECT_ROWS = 1500
 SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 """N times the penalties of a path with float32 products; smaller ones they cannot tell."""
 
+FEW_TARGETS = 4
+"""Targets up to which all shifts are solved side by side."""
+
+PILOT_ROWS = 4000
+"""Rows with which the shift of more targets is chosen."""
+
 SMALL_SHIFTS = (3e-3, 1e-3, 1e-4)
 """Those that follow with products in float64, where the last of the others was the best."""
 
@@ -39,6 +45,9 @@ EVERY = 3
 
 PATIENCE = 3
 """Looks without a gain after which a path ends."""
+
+Ends = tuple[float, float]
+"""Time of `time.monotonic`, and kernel evaluations, at which iterations end."""
 
 GAIN = 1e-3
 """Share of the loss that counts as a gain."""
@@ -114,6 +123,7 @@ def full_fit(
     clock: Clock,
     engine: str | Engine = "auto",
     ends: float = math.inf,
+    most: float = math.inf,
     small: bool = False,
     shifts: Sequence[float] | None = None,
 ) -> FullFit:
@@ -129,6 +139,8 @@ def full_fit(
     engine : str or Engine, default="auto"
     ends : float, default=inf
         The time of `time.monotonic` at which iterations end.
+    most : float, default=inf
+        Kernel evaluations of the search at which they do.
     small : bool, default=False
         Whether to go on with smaller penalties, with products in float64.
     shifts : sequence of float, optional
@@ -146,7 +158,7 @@ def full_fit(
         if shifts is None and len(sample.X) <= DIRECT_ROWS:  # that of the sample, too
             shifts = sorted({*DIRECT_SHIFTS, stem.penalty * problem.total}, reverse=True)
         total = problem.total
-        runs.append(_points(problem, sample, material, ends, small, shifts))
+        runs.append(_points(problem, sample, material, (ends, most), small, shifts))
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)
 
 
@@ -185,7 +197,7 @@ def _points(
     problem: FullProblem,
     sample: Sample,
     material: Material,
-    ends: float,
+    ends: Ends,
     small: bool,
     shifts: Sequence[float] | None,
 ) -> dict[float, _Point]:
@@ -202,9 +214,38 @@ def _points(
         return found
     if small:
         problem = problem.double()
-    shifts = (SMALL_SHIFTS if small else SHIFTS) if shifts is None else shifts
+    if shifts is None:
+        shifts = SMALL_SHIFTS if small else _shifts(problem, sample, material, ends)
     path = FullPath.build(problem, [s / problem.total for s in shifts], rng=material.rng, **STORED)
     return _watched(path, shifts, sample, held, ends)
+
+
+def _shifts(
+    problem: FullProblem, sample: Sample, material: Material, ends: Ends
+) -> Sequence[float]:
+    """Return the shifts of a path; of many targets the best of a part of the rows, and the next.
+
+    Each shift has as many columns as there are targets: seven of ten classes would take several
+    times the seconds of one.
+    """
+    n, t = problem.targets.shape
+    if t <= FEW_TARGETS or n < 2 * PILOT_ROWS:
+        return SHIFTS
+    part = sample.first(PILOT_ROWS)
+    K = KernelOperator(
+        problem.K.kernel, part.X, part.X, problem.K.engine, meter=problem.K.meter, **MEMORY
+    )
+    few = FullProblem(K, part.Y, 0.0, part.weights)
+    held = KernelOperator(K.kernel, part.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
+    path = FullPath.build(few, [s / few.total for s in SHIFTS], rng=material.rng, **STORED)
+    found = _watched(path, SHIFTS, part, held, ends)
+    best = SHIFTS.index(min(found, key=lambda s: found[s].loss))
+    return SHIFTS[best : best + 2] if best + 2 <= len(SHIFTS) else SHIFTS[-2:]
+
+
+def is_over(ends: Ends, evaluations: float) -> bool:
+    """Return whether iterations end."""
+    return time.monotonic() >= ends[0] or evaluations > ends[1]
 
 
 def _watched(
@@ -212,14 +253,16 @@ def _watched(
     shifts: Sequence[float],
     sample: Sample,
     held: KernelOperator,
-    ends: float,
+    ends: Ends,
 ) -> dict[float, _Point]:
     """Iterate until the least loss of all penalties falls no more; keep the best of each."""
     best: dict[float, _Point] = {}
     least, looks = math.inf, 0
+    before, look = held.meter.evaluations, held.shape[0] * held.shape[1]
     for stage in path.stages():
         solved = bool((stage.residual < SOLVED).all())
-        late = time.monotonic() > ends or stage.iteration >= MOST_ITERATIONS
+        step, before = held.meter.evaluations - before, held.meter.evaluations
+        late = is_over(ends, before + step + 2 * look) or stage.iteration >= MOST_ITERATIONS
         if stage.iteration % EVERY and not (solved or late):
             continue
         p, n, t = stage.coef.shape

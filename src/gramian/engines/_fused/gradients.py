@@ -1,4 +1,4 @@
-"""Gradients of a predictor from fused tiles: slopes times v, and times v and features."""
+"""Gradients of a predictor from fused tiles: slopes times v, and times v of each feature."""
 
 from __future__ import annotations
 
