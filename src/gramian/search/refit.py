@@ -14,6 +14,7 @@ from ..engines import Engine
 from ..kernels import Kernel
 from ..operators import KernelOperator
 from ..paths import FullPath, direct_path
+from ..paths.full import RANK
 from ..problems import FullProblem
 from .clock import Clock
 from .full_fit import (
@@ -151,10 +152,12 @@ def _coefficients(
     problem: FullProblem, fit: FullFit, penalty: float, material: Material, ends: Ends
 ) -> Tensor | None:
     """Return the coefficients of all rows; None if there is no time for them."""
-    if len(problem.targets) <= 2 * DIRECT_ROWS:
+    n, spent = len(problem.targets), problem.K.meter.evaluations
+    few = n <= 2 * DIRECT_ROWS
+    if few and spent + n * n <= ends[1]:
         for _, coef in direct_path(problem, [penalty]):
             return coef
-    if is_over(ends, problem.K.meter.evaluations):
+    if is_over(ends, spent + n * min(RANK, n // 2)):
         return None
     start = None
     if len(material.splits) == 1:
