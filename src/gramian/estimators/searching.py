@@ -85,9 +85,9 @@ class KernelRidgeSearch(Predicting):
         self.model_ = found.model
         self.kernel_ = one_or_all(one.kernel for one in found.model.parts)
         self.dual_coef_ = one_or_all(squeezed(one.coef) for one in found.model.parts)
-        self.members_ = [(member.weight, _parameters(member)) for member in found.members]
+        self.members_ = [(member.weight, parameters(member)) for member in found.members]
         main = max(found.members, key=lambda member: member.weight)
-        self.best_params_ = _parameters(main)
+        self.best_params_ = parameters(main)
         self.kernel_evaluations_, self.interrupted_ = found.evaluations, found.interrupted
         self.cv_results_ = results(found)
         self.best_index_ = best_index(self.cv_results_)
@@ -98,7 +98,7 @@ class KernelRidgeSearch(Predicting):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
-def _parameters(member: Member) -> dict[str, Any]:
+def parameters(member: Member) -> dict[str, Any]:
     """Return the parameters of a `KernelRidge` that repeats a member without a search."""
     recipe = member.recipe
     return {
@@ -114,7 +114,7 @@ def _maps(recipe: Recipe) -> dict[str, Any]:
     machine = None
     if recipe.rounds:
         powers = (recipe.power,)
-        machine = RecursiveFeatureMachine(rounds=recipe.rounds, powers=powers)
+        machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
     return {"standardize": True if recipe.inputs == "standard" else recipe.inputs, "metric": machine}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .clock import Budget, Clock
 from .full_fit import FullFit
+from .gains import Gain, gains
 from .material import Material, Split
 from .recipe import L1, RADIAL, Recipe, Trial, Watcher
 from .refit import Member, refit, sampled_member
@@ -23,6 +24,7 @@ __all__ = [
     "Clock",
     "Effort",
     "FullFit",
+    "Gain",
     "Material",
     "Member",
     "Recipe",
@@ -33,6 +35,7 @@ __all__ = [
     "Stem",
     "Trial",
     "Watcher",
+    "gains",
     "refit",
     "sampled_member",
 ]
