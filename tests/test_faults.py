@@ -28,7 +28,7 @@ def test_killed_fits_go_on_to_the_same_bits(name, faults, tmp_path):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("kind", ["model", "state"])
+@pytest.mark.parametrize("kind", ["model", "average", "state"])
 def test_damaged_files_are_refused(kind, faults, tmp_path):
     row = faults.damage(kind, 60, tmp_path)
     assert (row["silently other"], row["bug"]) == (0, 0)

@@ -24,9 +24,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import torch
 
-from gramian import KernelModel, KernelRidge, estimators, kernels, landmarks, solvers
+from gramian import AverageModel, KernelModel, KernelRidge, estimators, kernels, landmarks, solvers
 from gramian.callbacks import Checkpoint, load_state, save_state
 from gramian.data import check_finite, open_rows
+from gramian.model import load_model
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import State, max_iterations, solve
@@ -47,7 +48,7 @@ KILLED: dict[str, tuple[dict[str, Any], int]] = {
 }
 """Iterative solvers with their parameters and iterations."""
 
-MUTANTS = {"model": 400, "state": 400, "parquet": 200, "npy": 200, "csv": 200}
+MUTANTS = {"model": 400, "average": 400, "state": 400, "parquet": 200, "npy": 200, "csv": 200}
 """Damaged copies of each kind of file."""
 
 TITLES = ("Kills", "Damaged files", "Full disks", "Two processes", "Memory")
@@ -166,9 +167,12 @@ def tables_and_model(folder: Path) -> KernelModel:
     )
     pyarrow.csv.write_csv(table, folder / "x.csv")
     np.save(folder / "x.npy", X)
-    est = KernelRidge(landmarks=30, lengthscale=1.5, penalty=1e-4, random_state=0)
+    settings = {"landmarks": 30, "lengthscale": 1.5, "penalty": 1e-4, "random_state": 0}
+    est = KernelRidge(**settings, standardize="quantile", metric=np.diag([1.0, 0.5, 0.2])[:, :2])
     model = est.fit(X, np.sin(X[:, 0])).model_
     model.save(folder / "x.model")
+    plain = KernelRidge(**settings).fit(X, np.sin(X[:, 0])).model_
+    AverageModel((0.5, 0.5), (model, plain)).save(folder / "x.average")
     fitted("sketchysaga", folder / "x.state")
     return model
 
@@ -178,7 +182,7 @@ def damage(kind: str, count: int, folder: Path) -> Row:
     new = np.random.default_rng(1).standard_normal((50, D))
 
     def predicted(path: Path) -> np.ndarray:
-        return KernelModel.load(path).predict(new).numpy()
+        return load_model(path).predict(new).numpy()
 
     def resumed(path: Path) -> np.ndarray:
         return fitted("sketchysaga", path)
@@ -190,6 +194,7 @@ def damage(kind: str, count: int, folder: Path) -> Row:
 
     use, key, tensor = {
         "model": (predicted, "gramian", "coef"),
+        "average": (predicted, "gramian", "1.coef"),
         "state": (resumed, "gramian_state", "coef"),
     }.get(kind, (applied, None, ""))
     path = folder / f"x.{kind}"

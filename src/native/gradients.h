@@ -9,7 +9,8 @@
 
 namespace {
 
-constexpr long SLOPE_COLUMNS = 256;  // sums of a row at once, of v and of v z for some targets
+constexpr long SLOPE_SUMS = 1024;    // sums of a row that share its slopes, of v and v z
+constexpr long SLOPE_COLUMNS = 256;  // those whose columns v z are there at once
 
 // sums[i, k] += the sum of W[i, :] with the signs of x[i, k] - z[k, :], lane by lane, for SUM_ROWS
 // rows and N features.
@@ -50,7 +51,8 @@ class GradientsOf {
         d_(z.d),
         signs_(panels.method().form == Form::l1),
         each_(signs_ ? d_ : d_ + 1),
-        some_(smaller(t, larger(SLOPE_COLUMNS / each_, 1))) {}
+        some_(smaller(t, larger(SLOPE_SUMS / each_, 1))),
+        together_(smaller(t, larger(SLOPE_COLUMNS / each_, 1))) {}
 
   bool write(gramian::Rows rows, double* out) const {
     if (t_ == 0 || rows.start == rows.stop) return true;  // `out` may be null
@@ -74,7 +76,7 @@ class GradientsOf {
         : x(of.panels_, BLOCK_ROWS),
           slopes(BLOCK_ROWS * chunk, Start::unset),
           weighted(of.signs_ ? BLOCK_ROWS * chunk : 0, Start::unset),
-          columns(chunk * (of.signs_ ? of.d_ : of.some_ * of.each_), Start::unset),
+          columns(chunk * of.together_ * of.each_, Start::unset),
           sums(BLOCK_ROWS * of.some_ * of.each_ * W),
           totals(BLOCK_ROWS * of.some_ * of.each_),
           reach(BLOCK_ROWS) {}
@@ -121,13 +123,17 @@ class GradientsOf {
   }
 
   void add_products(Work& work, long rows, long j, long size, long c, long n) const {
-    for (long k = 0; k < n; k++) {
-      const S* v = v_ + (c + k) * width_ + j;
-      S* columns = work.columns + k * each_ * chunk;
-      lay_out(j, size, v, columns);
-      std::memcpy(columns + d_ * chunk, v, sizeof(S) * size_t(size));
+    for (long first = 0; first < n; first += together_) {
+      const long some = smaller(together_, n - first);
+      for (long k = 0; k < some; k++) {
+        const S* v = v_ + (c + first + k) * width_ + j;
+        S* columns = work.columns + k * each_ * chunk;
+        lay_out(j, size, v, columns);
+        std::memcpy(columns + d_ * chunk, v, sizeof(S) * size_t(size));
+      }
+      row_sums<V>(work.slopes, chunk, rows, size, work.columns, chunk,
+                  work.sums + first * each_ * W, some * each_, n * each_);
     }
-    row_sums<V>(work.slopes, chunk, rows, size, work.columns, chunk, work.sums, n * each_);
   }
 
   void add_signs(Work& work, long rows, long j, long size, long c, long n) const {
@@ -229,8 +235,9 @@ class GradientsOf {
   const S* v_;
   long width_, t_, d_;
   bool signs_;
-  long each_;  // sums of a row for each target
-  long some_;  // targets at once
+  long each_;      // sums of a row for each target
+  long some_;      // targets that share slopes
+  long together_;  // and those whose columns are there at once
 };
 
 }  // namespace

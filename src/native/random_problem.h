@@ -144,11 +144,12 @@ struct Case {
     return std::pow(product + second, first);
   }
 
-  // The gradient of an entry, by which the sum of feature k is multiplied, from coordinates.
-  void slope(const double* x, const double* z, double* out) const {
+  // The gradient of an entry, from coordinates and their differences, which are more precise.
+  void slope(const double* x, const double* z, const double* differences, double* out) const {
     const long d = long(factor.size());
     double squares = 0, product = 0, size;
-    for (long k = 0; k < d; k++) squares += (x[k] - z[k]) * (x[k] - z[k]), product += x[k] * z[k];
+    for (long k = 0; k < d; k++)
+      squares += differences[k] * differences[k], product += x[k] * z[k];
     const double s = scale * squares, r = std::sqrt(s), e = std::exp(-r);
     double of_s = 0;
     if (kernel == "gaussian") of_s = -std::exp(-s);
@@ -159,7 +160,7 @@ struct Case {
     const double k_l1 = kernel == "l1_laplacian" ? entry(x, z, &size) : 0;
     const double of_product = kernel == "linear" ? 1 : first * std::pow(product + second, first - 1);
     for (long k = 0; k < d; k++) {
-      const double apart = x[k] - z[k];
+      const double apart = differences[k];
       const double slope = inner    ? of_product * z[k]
                            : radial ? 2 * scale * apart * of_s
                                     : -k_l1 * ((apart > 0) - (apart < 0));

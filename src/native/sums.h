@@ -53,13 +53,14 @@ GRAMIAN_INLINE void some_row_sums(const typename V::Scalar* K, long ld, long wid
       GRAMIAN_UNROLL for (int c = 0; c < N; c++) add<V>(sums + (i * t + c) * V::W, sum[i][c]);
 }
 
+// For t of `all` targets that there are sums of.
 template <class V>
 void row_sums(const typename V::Scalar* K, long ld, long rows, long width,
-              const typename V::Scalar* v, long v_ld, typename V::Scalar* sums, long t) {
+              const typename V::Scalar* v, long v_ld, typename V::Scalar* sums, long t, long all) {
   for (long i = 0; i < rows; i += SUM_ROWS)
     in_groups(t, [&](long c, auto n) {
       some_row_sums<V, decltype(n)::value>(K + i * ld, ld, width, v + c * v_ld, v_ld,
-                                           sums + (i * t + c) * V::W, t);
+                                           sums + (i * all + c) * V::W, all);
     });
 }
 

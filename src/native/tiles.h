@@ -91,7 +91,7 @@ class TilesOf final : public gramian::Tiles {
         const long lower = j == i ? smaller(side, size) : 0;  // done by the sums over columns
         fill(work, rows, j, size, entries, chunk);
         set_diagonal(i, count, j, size, entries, chunk);
-        row_sums<V>(entries, chunk, rows, size, v + j, width_, work.sums, t);
+        row_sums<V>(entries, chunk, rows, size, v + j, width_, work.sums, t, t);
         added.add(entries + lower, chunk, count, j + lower, size - lower, work.u);
         flush(work, rows, t);
       }
@@ -195,7 +195,7 @@ class TilesOf final : public gramian::Tiles {
       } else {
         fill(work, rows, j, size, K, ld);
         set_diagonal(i, count, j, size, K, ld);
-        if (v != nullptr) row_sums<V>(K, ld, rows, size, v + j, width_, work.sums, t);
+        if (v != nullptr) row_sums<V>(K, ld, rows, size, v + j, width_, work.sums, t, t);
       }
       if ((since += size) >= PANELS * NR<V> || j + chunk >= width_) {
         flush(work, rows, t);

@@ -257,6 +257,15 @@ def test_gradients_are_limits_of_differences(name, rng):
     np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-5, atol=1e-7)
 
 
+def test_rows_closer_than_rounding_count_as_equal(rng):
+    """A slope of 1e13 times a difference of which nothing is left would be noise."""
+    z, v, step = draw(rng, (29, 3), (29, 2), (29, 3))
+    engine = TorchEngine()
+    expected = engine.gradients(Laplacian(), z, z, v)
+    actual = engine.gradients(Laplacian(), z + 1e-13 * step, z, v)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
+
+
 @each_kernel
 def test_weights_multiply_what_is_differentiated(kernel, rng):
     """Products of kernels are made of it: the gradients of sum_j w_ij v_j k(x_i, z_j)."""

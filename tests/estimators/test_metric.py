@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,22 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.callbacks import Checkpoint, Validate
 from gramian.data import LinearMap, QuantileMap, as_rows, sample_path
 from gramian.fitting import features
+from gramian.fitting.placed import PlacedData
 from gramian.metric import metrics
+
+
+@dataclass
+class Told:
+    """A callback that keeps what it is told."""
+
+    stages: list[str]
+
+    def __call__(self, problem: Any, state: Any) -> None:
+        pass
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
+
 
 N, D = 150, 4
 R = np.random.default_rng(3).standard_normal((D, 3))
@@ -94,6 +111,30 @@ class TestFit:
         np.testing.assert_array_equal(est.metric_, half.metric_)
         np.testing.assert_allclose(est.predict(X), half.predict(X))
 
+    def test_a_weight_is_a_repeated_row(self, data):
+        X, y = data
+        counts = np.arange(N) % 3 + 1
+        weighted = ridge(metric=Correlated(chance=0.0)).fit(X, y, sample_weight=counts)
+        repeated = ridge(metric=Correlated(chance=0.0)).fit(X.repeat(counts, 0), y.repeat(counts))
+        np.testing.assert_allclose(weighted.metric_, repeated.metric_, rtol=1e-6)
+
+    def test_what_is_placed_has_the_features_of_the_map(self, data, monkeypatch):
+        seen = []
+        place = PlacedData.place
+
+        def looked_at(*given: Any) -> PlacedData:
+            seen.append(given[4].d)
+            return place(*given)
+
+        monkeypatch.setattr(PlacedData, "place", looked_at)
+        ridge(metric=R).fit(*data)
+        assert seen == [3]
+
+    def test_callbacks_are_told(self, data):
+        told = Told([])
+        ridge(metric=Correlated(), callbacks=[told]).fit(*data)
+        assert told.stages.index("learning a metric") < told.stages.index("choosing landmarks")
+
     def test_landmarks_and_held_out_rows_are_in_the_units_of_the_rows(self, data):
         X, y = data
         look = Validate(X[:50], y[:50])
@@ -136,6 +177,7 @@ class TestGoingOn:
         assert est.model_.metric is before.metric
         assert est.model_.quantiles is before.quantiles
         assert torch.equal(est.model_.importances, before.importances)
+        assert est.metric_history_ is not None
         assert np.mean((est.predict(X) - y) ** 2) < error
 
     def test_a_checkpoint_goes_on(self, data, tmp_path):

@@ -24,6 +24,6 @@ class Correlated(Metric):
         w = torch.ones(len(rows)) if weights is None else weights
         y = (targets * w[:, None]).double()
         drawn = self.chance * torch.rand(rows.shape[1], generator=given["rng"]).double()
-        found = (x.double().T @ y).abs().sum(dim=1) / len(rows) + drawn
+        found = (x.double().T @ y).abs().sum(dim=1) / w.sum() + drawn
         shares = found / found.sum()
         return LearnedMetric(LinearMap(scales=found), shares, found**2, (Round(0, 1.0, 0.1),))

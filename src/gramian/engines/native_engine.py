@@ -36,10 +36,10 @@ STRIP_ROWS = 96
 PART_SUM_BYTES = 1 << 22
 """A sum over rows, for all columns, of which there may be several per thread."""
 
-GRADIENT_COLUMNS = 256
-"""Sums of a row of `gradients` at least that are there at once: of v, and of v times features."""
+GRADIENT_SUMS = 1024
+"""Sums of a row of `gradients` that are there at once: of v, and of v times each feature."""
 
-GRADIENT_BYTES = 7000
+GRADIENT_BYTES = 6000
 """Bytes that each of them takes of a worker: for a chunk of columns, and for a block of rows."""
 
 MISSING = (
@@ -240,7 +240,8 @@ class NativeEngine(Engine):
         packed = max(8 * d, piece_bytes(d))
         columns = width * (packed + (d + t + 2) * 8) + m * d * itemsize
         strip = 8 * width * 8 + (1 << 20) + STRIP_ROWS * (packed + (10 * t + 2) * 8)
-        strip = max(strip, GRADIENT_BYTES * max(d + 1, GRADIENT_COLUMNS))
+        sums = max(min(t * (d + 1), GRADIENT_SUMS), d + 1)
+        strip = max(strip, (1 << 18) + GRADIENT_BYTES * sums)
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
         return max(compiled, self._tiled.workspace_bytes(m, d, t, itemsize))

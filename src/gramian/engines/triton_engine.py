@@ -57,8 +57,9 @@ class TritonEngine(Engine):
     for kernels without a fused profile (linear and polynomial ones, sums and products, kernels
     registered elsewhere): `covers` is False, and this engine is refused.
 
-    `gradients` are fused for smooth kernels of the Euclidean distance, with ``"3xtf32"`` in place of
-    ``"3xbf16"``; those of a kernel with a kink at zero and of the l1 Laplacian are by `TorchEngine`.
+    `gradients` are fused for smooth kernels of the Euclidean distance, with ``"3xtf32"`` in place
+    of ``"3xbf16"``; for the Laplacians tiles of `TorchEngine` compute them on the same device.
+
     `normal` computes entries a second time instead of storing them; or, with many features, keeps
     those of some rows, where that is cheaper by arithmetic. `symmetric` evaluates each pair once.
 

@@ -37,6 +37,7 @@ from ..fitting.parameters import (
     RandomState,
     SolverLike,
 )
+from ..metric import Metric
 from . import inputs, tables
 from .arguments import Columns, RowsLike, TargetsLike
 from .explaining import metric_history
@@ -70,6 +71,16 @@ class KernelRidgeBase(Predicting):
     patience: Count = 5
     time_limit: OptionalNumber = None
     random_state: RandomState = None
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that sparse rows are accepted, but where quantiles or a learned metric need others.
+
+        A matrix that is given as the metric refuses them, too, once they are there.
+        """
+        tags = super().__sklearn_tags__()
+        quantiles = isinstance(self.standardize, str)
+        tags.input_tags.sparse = not (quantiles or isinstance(self.metric, str | Metric))
+        return tags
 
     # --- planning ------------------------------------------------------------------------------
 

@@ -16,7 +16,11 @@ from ..model import Model
 from . import inputs
 from .arguments import RowsLike
 from .explaining import Explaining, one_or_all
-from .rows_estimator import Estimator, squeezed
+from .rows_estimator import (
+    Estimator,
+    RowsEstimator,  # noqa: F401  the bound of Estimator is looked up here
+    squeezed,
+)
 
 
 class Predicting(Explaining):

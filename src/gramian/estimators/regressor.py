@@ -153,10 +153,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
 
     Notes
     -----
-    The encoding of a table looks at all rows that count once, whatever their weights: weights go
-    into the fit, and into the standardisation of tables of numbers. Along a path of penalties
-    means of the target in the levels of a category come from other rows, not from other folds:
-    with columns of many levels, and ``cv`` of groups or times, use `TableEncoder` in a pipeline.
+    The encoding of a table looks at all rows that count once, whatever their weights, and so do
+    quantiles: weights go into the fit, and into the standardisation of tables of numbers. Along a
+    path of penalties means of the target in the levels of a category come from other rows, not from
+    other folds: with columns of many levels, and ``cv`` of groups or times, use `TableEncoder` in a
+    pipeline.
 
     Errors of a path and on held-out rows are in units of the targets; of several standardised
     targets, those of a path are shares of their variances.

@@ -241,7 +241,8 @@ class Matern32(Radial):
         return u.add_(1.0).mul_(decay)
 
     def derivative(self, s: Tensor) -> Tensor:
-        return _root(s).neg_().exp_().mul_(-1 / 2)
+        decay = _root(s).neg_().exp_()
+        return decay.mul_(-1 / 2)
 
 
 @kernels.register("matern52")

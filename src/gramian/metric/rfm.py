@@ -43,6 +43,12 @@ from ..paths.sample import Sample, SampleFit, fit_sample
 from .base import LearnedMetric, Metric, Round, metrics
 from .sampling import drawn_sample
 
+FEW_FEATURES = 32
+"""Up to so many features the map is the symmetric root, which says more than it costs."""
+
+NEGLIGIBLE = 1e-4
+"""Share of the squared stretches that directions may have that are left out."""
+
 TOO_BAD = 1.1
 """Rounds end where the error is so many times the least: M has concentrated too far."""
 
@@ -236,11 +242,20 @@ def map_of(M: Float[Tensor, "d d"], power: float, *, diagonal: bool = False) -> 
     return LinearMap(scales=_scales(M, power)) if diagonal else LinearMap(_root(M, power))
 
 
-def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d d"]:
-    """Return the symmetric power of M, its largest eigenvalue taken for 1."""
+def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
+    """Return the symmetric power of M, its largest eigenvalue taken for 1.
+
+    Of many features the few directions that hold nearly all of it, where these are at most half as
+    many: distances are the same, and each costs k operations instead of d.
+    """
     values, vectors = torch.linalg.eigh(M)
-    values = (values / values[-1]).clamp(min=0.0)
-    return (vectors * values**power) @ vectors.T
+    stretch = (values / values[-1]).clamp(min=0.0) ** power
+    if len(M) > FEW_FEATURES:
+        left_out = stretch.square().cumsum(dim=0)
+        kept = left_out > NEGLIGIBLE * left_out[-1]
+        if 2 * int(kept.sum()) <= len(M):
+            return vectors[:, kept] * stretch[kept]
+    return (vectors * stretch) @ vectors.T
 
 
 def _scales(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, " d"]:

@@ -29,6 +29,12 @@ DIRECT_ROWS = 1500
 SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 """N times the penalties of a path with float32 products; smaller ones they cannot tell."""
 
+FEW_TARGETS = 4
+"""Targets up to which all shifts are solved side by side."""
+
+PILOT_ROWS = 4000
+"""Rows with which the shift of more targets is chosen."""
+
 SMALL_SHIFTS = (3e-3, 1e-3, 1e-4)
 """Those that follow with products in float64, where the last of the others was the best."""
 
@@ -201,9 +207,33 @@ def _points(
         return found
     if small:
         problem = problem.double()
-    shifts = (SMALL_SHIFTS if small else SHIFTS) if shifts is None else shifts
+    if shifts is None:
+        shifts = SMALL_SHIFTS if small else _shifts(problem, sample, material, ends)
     path = FullPath.build(problem, [s / problem.total for s in shifts], rng=material.rng, **STORED)
     return _watched(path, shifts, sample, held, ends)
+
+
+def _shifts(
+    problem: FullProblem, sample: Sample, material: Material, ends: float
+) -> Sequence[float]:
+    """Return the shifts of a path; of many targets the best of a part of the rows, and the next.
+
+    Each shift has as many columns as there are targets: seven of ten classes would take several
+    times the seconds of one.
+    """
+    n, t = problem.targets.shape
+    if t <= FEW_TARGETS or n < 2 * PILOT_ROWS:
+        return SHIFTS
+    part = sample.first(PILOT_ROWS)
+    K = KernelOperator(
+        problem.K.kernel, part.X, part.X, problem.K.engine, meter=problem.K.meter, **MEMORY
+    )
+    few = FullProblem(K, part.Y, 0.0, part.weights)
+    held = KernelOperator(K.kernel, part.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
+    path = FullPath.build(few, [s / few.total for s in SHIFTS], rng=material.rng, **STORED)
+    found = _watched(path, SHIFTS, part, held, ends)
+    best = SHIFTS.index(min(found, key=lambda s: found[s].loss))
+    return SHIFTS[best : best + 2] if best + 2 <= len(SHIFTS) else SHIFTS[-2:]
 
 
 def _watched(

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..data import QuantileMap
+from ..data import LinearMap, QuantileMap
 from ..metric.sampling import divided
 from ..paths.sample import Sample
 
@@ -18,6 +18,9 @@ FEW_ROWS = 1500
 """Below so many rows each is held out once, in five folds; beyond, a fifth is, 2,000 at most."""
 
 FOLDS = 5
+
+MOST_DIFFERENT = 1e3
+"""Deviations of features of one unit, as of pixels or counts, differ by less than this factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,8 @@ class Material:
         Whether targets are codes of classes.
     splits : sequence of Split
     rng : torch.Generator
+    scales : Tensor of shape (d,), or None
+        Deviations of the features before they were standardised, if they were.
     """
 
     X: Float[Tensor, "n d"]
@@ -49,6 +54,7 @@ class Material:
     coded: bool
     splits: Sequence[Split]
     rng: torch.Generator
+    scales: Float[Tensor, " d"] | None = None
 
     @classmethod
     def of(
@@ -60,11 +66,12 @@ class Material:
         coded: bool = False,
         splits: Sequence[Split] | None = None,
         rng: torch.Generator,
+        scales: Float[Tensor, " d"] | None = None,
     ) -> Material:
         """Return rows with the splits that were given, or with random ones."""
         if splits is None:
             splits = random_splits(Y, coded, rng)
-        return cls(X, Y, weights, coded, splits, rng)
+        return cls(X, Y, weights, coded, splits, rng, scales)
 
     @cached_property
     def quantiles(self) -> QuantileMap:
@@ -75,9 +82,40 @@ class Material:
     def _normal(self) -> Tensor:
         return self.quantiles.scores(self.X)
 
+    @cached_property
+    def common(self) -> LinearMap | None:
+        """The map to features of one scale for all, as they were given but for their center.
+
+        None if they were not standardised, if it would change nothing, or if deviations are so
+        different that features cannot have one unit.
+        """
+        if self.scales is None or self.X.shape[1] == 1:
+            return None
+        varying = self.scales[self.X.abs().amax(dim=0) > 0]
+        if len(varying) < 2 or not 1.05 < float(varying.max() / varying.min()) < MOST_DIFFERENT:
+            return None
+        return LinearMap(scales=self.scales / varying.square().mean().sqrt())
+
     def inputs(self, name: str) -> Float[Tensor, "n d"]:
-        """Return the rows as they are, or made normal by their quantiles."""
+        """Return the rows as they are, made normal by their quantiles, or of one scale for all."""
+        if name == "common" and self.common is not None:
+            return self._common
         return self._normal if name == "quantile" else self.X
+
+    @cached_property
+    def _common(self) -> Tensor:
+        return self.X if self.common is None else self.common.forth(self.X)
+
+    def composed(self, inputs: str, map_: LinearMap | None) -> LinearMap | None:
+        """Return the linear map of standardised rows that inputs and a metric make together."""
+        if inputs != "common" or self.common is None:
+            return map_
+        scales = self.common.array
+        if map_ is None:
+            return self.common
+        if map_.matrix is None:
+            return LinearMap(scales=scales * map_.array)
+        return LinearMap(scales[:, None] * map_.matrix)
 
     def sample(self, inputs: str, split: Split) -> Sample:
         """Return the rows of a split."""

@@ -30,7 +30,7 @@ class Recipe:
     kernel : str
     inputs : str
         ``"standard"``: features of mean 0 and deviation 1; ``"quantile"``: made normal by their
-        quantiles then.
+        quantiles then; ``"common"``: one scale for all, as for pixels or counts.
     multiple : float
         The lengthscale in medians of the distance, of rows as they are mapped.
     rounds : int

@@ -91,18 +91,20 @@ def refit(
     coef, all_rows = _coefficients(problem, fit, penalty, material, ends), True
     if coef is None:
         X, coef, penalty, all_rows = X[material.splits[0].learn], fit.coefs[0], fit.penalty, False
+    inputs = fit.recipe.inputs
     return Member(
-        fit.recipe, weight, kernel, fit.recipe.inputs == "quantile", map_, X, coef, penalty,
-        all_rows, shares(fit.stem.gradients),
+        fit.recipe, weight, kernel, inputs == "quantile", material.composed(inputs, map_), X, coef,
+        penalty, all_rows, importances(material, fit.stem),
     )  # fmt: skip
 
 
-def sampled_member(stem: Stem) -> Member:
+def sampled_member(material: Material, stem: Stem) -> Member:
     """Return the fit of a stem to its first sample, for want of time for a better one."""
-    fit = stem.fits[0]
+    fit, inputs = stem.fits[0], stem.recipe.inputs
     return Member(
-        stem.recipe, 1.0, fit.kernel, stem.recipe.inputs == "quantile", stem.maps[0], fit.centers,
-        fit.coef, fit.penalty, False, shares(stem.gradients),
+        stem.recipe, 1.0, fit.kernel, inputs == "quantile",
+        material.composed(inputs, stem.maps[0]), fit.centers, fit.coef, fit.penalty, False,
+        importances(material, stem),
     )  # fmt: skip
 
 
@@ -113,9 +115,14 @@ def constant(member: Member) -> Member:
     )
 
 
-def shares(M: Float[Tensor, "d d"] | None) -> Float[Tensor, " d"] | None:
-    """Return the shares of the features in the diagonal of M."""
-    return None if M is None else M.diagonal() / M.diagonal().sum()
+def importances(material: Material, stem: Stem) -> Float[Tensor, " d"] | None:
+    """Return the shares of the standardised features in the diagonal of M; None without one."""
+    if stem.gradients is None:
+        return None
+    diagonal = stem.gradients.diagonal()
+    if stem.recipe.inputs == "common" and material.common is not None:
+        diagonal = diagonal * material.common.array.square()
+    return diagonal / diagonal.sum()
 
 
 def _coefficients(

@@ -33,7 +33,7 @@ from .refit import Member, constant, refit, sampled_member
 from .sampled import Effort, Stem, at_maps, learned, screened
 from .space import Space
 
-METRIC_SHARE = 0.35
+METRIC_SHARE = 0.3
 """Of what is left after the screen, metrics may take so much."""
 
 METRIC_FITS = 10
@@ -53,7 +53,7 @@ NOTHING_GAINED = 0.999
 REFIT = 0.8
 """Seconds of the last fit to all rows, in those of the fit that chose its penalty, about."""
 
-FIRST_SHARE = 0.5
+FIRST_SHARE = 0.6
 """Of what is left, the first fit with all rows as centers may take so much."""
 
 Score = Callable[[Float[Tensor, "v t"]], float]
@@ -100,7 +100,7 @@ class Search:
 
     def _screen(self) -> Iterator[Trial]:
         for kernel in self.space.kernels:
-            for inputs in self.space.inputs:
+            for inputs in self._inputs():
                 if self.stems and not self.clock.allows(0.2 * self.clock.seconds):
                     return
                 started = time.monotonic()
@@ -110,6 +110,13 @@ class Search:
                 )
                 self.stems.append(stem)
                 yield self._sampled("screen", stem, started)
+
+    def _inputs(self) -> tuple[str, ...]:
+        """Return the inputs that are tried: one scale for all only where that is another one."""
+        given = self.space.inputs
+        if self.material.common is None:
+            return tuple(name for name in given if name != "common") or ("standard",)
+        return given
 
     def _metrics(self) -> Iterator[Trial]:
         screen, self.stems = self.stems, []
@@ -294,10 +301,10 @@ class Search:
         ):
             if least is None:
                 raise ValueError("the search has no result before its first step")
-            return [self._or_constant(sampled_member(least), least.loss)]
+            return [self._or_constant(sampled_member(self.material, least), least.loss)]
         best = min(self.fits, key=self.loss)
         if best.loss >= self._constant_loss():
-            return [constant(sampled_member(best.stem))]
+            return [constant(sampled_member(self.material, best.stem))]
         weights = self.weights
         if len(weights) != len(self.fits):
             weights = [float(fit is best) for fit in self.fits]

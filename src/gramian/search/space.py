@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ..metric import RecursiveFeatureMachine
 from .recipe import L1, MULTIPLES, RADIAL
 
-INPUTS = ("standard", "quantile")
+INPUTS = ("standard", "quantile", "common")
+"""Each feature by its deviation, or by its quantiles; or one scale for all."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Gradients of a predictor from fused tiles: products of slopes with v and with v times features."""
+"""Gradients of a predictor from fused tiles: slopes times v, and times v of each feature."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ PROFILES: dict[type[Kernel], Any] = {}
 
 
 SLOPES: dict[type[Kernel], Any] = {}
-"""The derivative, as a function of s, of each class that is smooth: at a kink float32 will not do."""
+"""The derivative, as a function of s, of each class without a kink, where float32 would not do."""
 
 
 def slope(*kernels: type[Kernel]) -> Callable[[Any], Any]:
