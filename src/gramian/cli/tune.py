@@ -18,6 +18,14 @@ from .settings import check
 SHOWN = 15
 """Recipes in the ranking."""
 
+INPUTS = {
+    "standard": [],
+    "quantile": ["--quantiles"],
+    "common": ["--no-standardize", "--standardize-target"],
+}
+"""Options that give a fit the inputs of a recipe; with one scale for all features, lengthscales in
+medians make up for it."""
+
 DIRECT_ROWS = 3000
 """Rows beyond which the command asks for the solver that the search has used."""
 
@@ -93,7 +101,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
     words = ["gramian", "fit", str(data), *_given(options)]
     words += ["--kernel", recipe.kernel, "--lengthscale", f"{recipe.multiple:g} median"]
     words += ["--penalty", f"{member.penalty:.6g}"]
-    words += ["--quantiles"] if recipe.inputs == "quantile" else []
+    words += INPUTS[recipe.inputs]
     if recipe.rounds:
         words += ["--learn-metric", "--metric-rounds", str(recipe.rounds)]
         words += ["--metric-power", f"{recipe.power:g}"]

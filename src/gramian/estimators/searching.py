@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
+from .._checks import as_count
 from ..fitting import FitSettings, TrainingData
 from ..fitting.automatic import Searched, SearchSettings, search_fit
 from ..fitting.parameters import (
@@ -20,10 +22,13 @@ from ..fitting.parameters import (
     MemoryLimit,
     RandomState,
 )
+from ..fitting.search_plan import SearchPlan, plan_search
 from ..kernels._lengthscale import medians
 from ..kernels.base import kernels
 from ..metric import RecursiveFeatureMachine
 from ..search import INPUTS, L1, RADIAL, Budget, Member, Recipe, Space
+from . import tables
+from .arguments import Columns, RowsLike, TargetsLike
 from .explaining import one_or_all
 from .predicting import Predicting
 from .regressor import KernelRidge
@@ -50,6 +55,40 @@ class KernelRidgeSearch(Predicting):
     memory_limit: MemoryLimit = None
     callbacks: Callbacks = ()
     random_state: RandomState = None
+
+    def plan(
+        self,
+        X: RowsLike,
+        y: TargetsLike | None = None,
+        *,
+        columns: Columns = None,
+        targets: int = 1,
+    ) -> SearchPlan:
+        """Say what a search will need, before anything is computed.
+
+        Parameters
+        ----------
+        X, y, columns : as in `fit`
+            A table is read once, to know how many features its columns become. Without y, all
+            columns are features.
+        targets : int, default=1
+            Number of targets without y: outputs of a regression, classes beyond two.
+
+        Returns
+        -------
+        SearchPlan
+            Rows that are searched on, memory, kernel evaluations and seconds on this machine, or
+            the budget: an estimate, for how much is tried depends on the data.
+
+        Notes
+        -----
+        Takes about a second, to measure the speed of this machine.
+        """
+        classes = is_classifier(self)
+        _, rows, t = tables.sized(
+            self._fit_settings(), X, y, columns, as_count(targets, "targets"), classes
+        )
+        return plan_search(self._search_settings(classes=classes), rows, t)
 
     def _search_settings(self, *, classes: bool) -> SearchSettings:
         """Return the parameters of a search, checked."""
@@ -115,6 +154,8 @@ def _maps(recipe: Recipe) -> dict[str, Any]:
     if recipe.rounds:
         powers = (recipe.power,)
         machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
+    if recipe.inputs == "common":  # a multiple of the median distance makes up for the scale
+        return {"standardize": False, "standardize_target": True, "metric": machine}
     return {"standardize": True if recipe.inputs == "standard" else recipe.inputs, "metric": machine}
 
 
