@@ -71,8 +71,7 @@ def _one_minus_auc(values: Tensor, truth: Tensor, weights: Tensor | None) -> flo
     if values.shape[1] == 1:
         return 1 - float(metrics.roc_auc_score(labels, values[:, 0], sample_weight=w))
     found = [
-        metrics.roc_auc_score(labels == k, values[:, k], sample_weight=w)
-        for k in np.unique(labels)
+        metrics.roc_auc_score(labels == k, values[:, k], sample_weight=w) for k in np.unique(labels)
     ]
     return 1 - float(np.mean(found))
 

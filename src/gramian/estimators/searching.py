@@ -142,11 +142,15 @@ def parameters(member: Member) -> dict[str, Any]:
     recipe = member.recipe
     return {
         "kernel": recipe.kernel,
-        "lengthscale": member.kernel.lengthscale,  # type: ignore[attr-defined]
+        "lengthscale": f"{recipe.multiple:g} median",
         "penalty": member.penalty,
         **_maps(recipe),
         "landmarks": None if member.all_rows else len(member.centers),
     }
+
+
+STANDARDIZE = {"standard": True, "quantile": "quantile", "common": False}
+"""What `KernelRidge` calls inputs: lengthscales in medians make up for one scale of all."""
 
 
 def _maps(recipe: Recipe) -> dict[str, Any]:
@@ -160,7 +164,7 @@ def _maps(recipe: Recipe) -> dict[str, Any]:
 
 
 def results(found: Searched) -> dict[str, Any]:
-    """Return a row for each recipe and penalty that was tried, as scikit-learn's ``cv_results_``."""
+    """Return a row for each recipe and penalty, as scikit-learn's ``cv_results_``."""
     rows: dict[str, list[Any]] = {
         name: []
         for name in ("params", "step", "mean_test_score", "seconds", "elapsed", "evaluations")
@@ -269,4 +273,3 @@ def _machine(given: object) -> RecursiveFeatureMachine | None:
     raise ValueError(
         f"metric must be 'auto', 'learned', None or a RecursiveFeatureMachine, not {given!r}"
     )
-

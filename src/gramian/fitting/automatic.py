@@ -60,7 +60,7 @@ class SearchSettings:
         Called with each `Trial`; one that returns True ends the search.
     """
 
-    budget: Budget = Budget()
+    budget: Budget = field(default_factory=Budget)
     space: Space = field(default_factory=Space)
     cv: object = None
     engine: str | Engine = "auto"
@@ -146,9 +146,7 @@ class _Scaled:
         )
 
 
-def search_fit(
-    data: TrainingData, settings: SearchSettings, rng: torch.Generator
-) -> Searched:
+def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generator) -> Searched:
     """Search for a model and fit it to all rows.
 
     Parameters
@@ -276,9 +274,7 @@ def _shuffled(
     return random_folds(targets, data.coded, cv, rng)
 
 
-def _score(
-    settings: SearchSettings, material: Material, targets: Standardizer
-) -> Score | None:
+def _score(settings: SearchSettings, material: Material, targets: Standardizer) -> Score | None:
     given = settings.score
     if given is None:
         return None

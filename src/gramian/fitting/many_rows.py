@@ -17,8 +17,8 @@ from ..paths.sample import squared_loss
 from ..problems import NystromProblem
 from ..search import Member, Search
 from ..search.full_fit import MEMORY
-from ..search.refit import iterated, shares
-from ..solvers import Falkon, solve
+from ..search.refit import importances, iterated
+from ..solvers import Falkon, deadline, max_iterations, solve
 
 logger = logging.getLogger("gramian")
 
@@ -86,13 +86,12 @@ def _exact(
     expected = len(members) * seconds * (n / s) ** 2
     if not search.clock.allows(expected, 30.0 * n * n * len(members)):
         return None
-    X, found = rows.take(torch.arange(n)), []
+    X = rows.take(torch.arange(n))
+    found: list[Member] = []
     for member in members:
         Z = search.material.quantiles.scores(X) if member.quantiles else X
         Z = Z if member.map is None else member.map.forth(Z)
-        K = KernelOperator(
-            member.kernel, Z, Z, search.engine, meter=search.clock.meter, **MEMORY
-        )
+        K = KernelOperator(member.kernel, Z, Z, search.engine, meter=search.clock.meter, **MEMORY)
         ends = time.monotonic() + search.clock.left / (len(members) - len(found))
         coef = iterated(K, targets, weights, member, search.material.rng, ends)
         if coef is None:
@@ -109,7 +108,7 @@ def _falkon(
     weights: Tensor | None,
     index: Tensor,
 ) -> Member | None:
-    """Return the best stem with landmarks from all rows; None if it is no better on held-out ones."""
+    """Return the best stem with landmarks from all rows; None if it is no better."""
     material = search.material
     stem = min(search.stems, key=lambda s: s.loss)
     held = index[material.splits[0].held].sort().values
@@ -118,7 +117,7 @@ def _falkon(
     mapped: RowSource = rows
     if stem.recipe.inputs == "quantile":
         mapped = material.quantiles.apply(mapped)
-    map_ = stem.maps[0]
+    map_ = material.composed(stem.recipe.inputs, stem.maps[0])
     mapped = mapped if map_ is None else map_.apply(mapped)
     mapped = _in_memory(mapped)
     m = _landmarks(search, len(rows))
@@ -131,13 +130,8 @@ def _falkon(
     landmarks = torch.randperm(len(fitted), generator=material.rng)[:m].sort().values
     w = None if weights is None else weights[stays]
     problem = NystromProblem.at(K, landmarks, targets[stays].to(rows.dtype), penalty, w)
-    ends = time.monotonic() + search.clock.left
-
-    def stop(state: object) -> str | None:
-        done = getattr(state, "iteration", 0) >= FALKON_ITERATIONS
-        return "max_iterations" if done or time.monotonic() > ends else None
-
-    result = solve(problem, Falkon(), stop=[stop], rng=material.rng)
+    stop = [max_iterations(FALKON_ITERATIONS), deadline(time.monotonic() + search.clock.left)]
+    result = solve(problem, Falkon(), stop=stop, rng=material.rng)
     centers, coef = problem.K.cols.take(torch.arange(m)), result.state.coef.double()
     values = replace(problem.K, rows=as_rows(mapped.take(held))) @ coef
     held_weights = None if weights is None else weights[held]
@@ -148,7 +142,7 @@ def _falkon(
         return None
     return Member(
         stem.recipe, 1.0, kernel, stem.recipe.inputs == "quantile", map_, centers, coef, penalty,
-        True, shares(stem.gradients),
+        True, importances(material, stem),
     )  # fmt: skip
 
 
@@ -166,5 +160,3 @@ def _in_memory(rows: RowSource) -> RowSource:
     if n * d * rows.dtype.itemsize > HELD_BYTES:
         return rows
     return as_rows(rows.take(torch.arange(n)))
-
-

@@ -13,9 +13,7 @@ JITTER = 1e-5
 """Of the diagonal of K_SS: what float32 entries of the columns are off by."""
 
 
-def columns_factor(
-    K: KernelOperator, rank: int, *, rng: torch.Generator
-) -> Float[Tensor, "n r"]:
+def columns_factor(K: KernelOperator, rank: int, *, rng: torch.Generator) -> Float[Tensor, "n r"]:
     """Return F = K_nS R⁻¹ for random distinct rows S and R'R = K_SS + jitter: F F' is near K.
 
     Parameters

@@ -26,4 +26,12 @@ def names() -> tuple[str, ...]:
     return tuple(metrics)
 
 
-__all__ = ["LearnedMetric", "Metric", "RecursiveFeatureMachine", "Round", "make", "metrics", "names"]
+__all__ = [
+    "LearnedMetric",
+    "Metric",
+    "RecursiveFeatureMachine",
+    "Round",
+    "make",
+    "metrics",
+    "names",
+]

@@ -1,4 +1,4 @@
-"""drawn_sample: random rows of any source, divided into rows to learn from and rows to choose with."""
+"""drawn_sample: random rows of any source, in two parts: to learn from, and to choose with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sample: rows to fit and rows that are held out, in memory; and the best fit of a kernel to them."""
+"""Sample: rows to fit and rows that are held out, in memory; fit_sample: the best penalty."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 

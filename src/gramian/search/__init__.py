@@ -1,7 +1,8 @@
 """Search: which kernel, inputs, metric, lengthscale and penalty predict rows that are held out.
 
-`Search` walks over the choices in the order that is cheap, within a `Budget`; `refit` makes the last
-fits with all rows. Both work with rows in memory; `gramian.fitting.automatic` brings them there.
+`Search` walks over the choices in the order that is cheap, within a `Budget`; `refit` makes the
+last fits with all rows. Both work with rows in memory; `gramian.fitting.automatic` brings them
+there.
 """
 
 from __future__ import annotations

@@ -197,12 +197,11 @@ def _points(
     K = problem.K
     held = KernelOperator(K.kernel, sample.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
     if len(sample.X) <= DIRECT_ROWS:
-        held = held.double().dense()
-        found = {}
+        K_held, found = held.double().dense(), {}
         shifts = DIRECT_SHIFTS if shifts is None else shifts
         penalties = [s / problem.total for s in shifts]
         for s, (_, coef) in zip(shifts, direct_path(problem, penalties), strict=False):
-            values = held.double() @ coef
+            values = K_held @ coef
             found[s] = _Point(sample.loss(values), values, coef)
         return found
     if small:
@@ -265,4 +264,3 @@ def _watched(
         if solved or late or looks >= PATIENCE:
             break
     return best
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jaxtyping import Float
 from torch import Tensor
@@ -24,8 +24,7 @@ class Effort:
 
     screen_landmarks: int = 500
     screen_rows: int = 4000
-    machine: RecursiveFeatureMachine = RecursiveFeatureMachine()
-
+    machine: RecursiveFeatureMachine = field(default_factory=RecursiveFeatureMachine)
 
     def within(self, seconds: float, screen_seconds: float, fits: int) -> Effort:
         """Return an effort with which so many fits of the metric take so many seconds, about.
@@ -109,9 +108,7 @@ def at_maps(
     kernel, fits = recipe.make_kernel(), []
     for split, map_ in zip(material.splits, maps, strict=True):
         sample = material.sample(recipe.inputs, split).first(rows).mapped(map_)
-        fits.append(
-            fit_sample(sample, kernel, landmarks=landmarks, engine=engine, meter=meter)
-        )
+        fits.append(fit_sample(sample, kernel, landmarks=landmarks, engine=engine, meter=meter))
     return _stem(material, recipe, tuple(maps), gradients, fits)
 
 
@@ -138,8 +135,7 @@ def learned(
     found: dict[tuple[int, float], Stem] = {}
     for each in machines:
         runs = [
-            _while(each.learn_from(s, kernel, engine=engine, meter=meter), goes_on)
-            for s in samples
+            _while(each.learn_from(s, kernel, engine=engine, meter=meter), goes_on) for s in samples
         ]
         for key in _in_all(runs):
             rounds = [next(r for r in run if (r.number, r.power) == key) for run in runs]
@@ -192,5 +188,3 @@ def _stem(
     )
     penalty, loss = min(losses, key=lambda each: each[1])
     return Stem(recipe, maps, gradients, loss, penalty, losses, tuple(fits))
-
-

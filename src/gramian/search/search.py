@@ -105,9 +105,7 @@ class Search:
                     return
                 started = time.monotonic()
                 recipe = Recipe(kernel, inputs, self.space.first(kernel))
-                stem = screened(
-                    self.material, recipe, self.effort, self.engine, self.clock.meter
-                )
+                stem = screened(self.material, recipe, self.effort, self.engine, self.clock.meter)
                 self.stems.append(stem)
                 yield self._sampled("screen", stem, started)
 
@@ -139,8 +137,8 @@ class Search:
                 goes_on=lambda: self.clock.seconds < ends,
             )
             self.stems += found
-            for each in found:
-                yield self._sampled("metric", each, started)
+            for one in found:
+                yield self._sampled("metric", one, started)
             yield from self._other_kernels(group)
 
     def _learner(self, stems: list[Stem], group: tuple[str, ...]) -> Stem:
@@ -206,7 +204,7 @@ class Search:
         heads = [self._best(self.stems, g) for g in groups]
         heads = [s for s in heads if s.loss <= HOPELESS * least]
         seen = [(h.recipe.kernel, h.recipe.rounds, h.recipe.power) for h in heads]
-        rest = []
+        rest: list[Stem] = []
         for s in sorted(self.stems, key=lambda s: s.loss):
             key = (s.recipe.kernel, s.recipe.rounds, s.recipe.power)
             similar = any(
@@ -283,7 +281,7 @@ class Search:
         if len(members) < 2 or not self.clock.allows(seconds):
             return
         self.weights = weights
-        values = sum(w * self.fits[i].values for i, w in enumerate(weights))
+        values = torch.stack([weights[i] * self.fits[i].values for i in members]).sum(dim=0)
         main = self.fits[max(members, key=lambda i: weights[i])]
         yield self._trial("average", main.recipe, main.penalty, loss(values), (), values, started)
 
@@ -291,14 +289,13 @@ class Search:
         return squared_loss(values, self.material.truth, self.material.held_weights)
 
     def members(self, *, refits: bool = True) -> list[Member]:
-        """Return the functions of the result: those of the average, or the best, fitted to all rows.
+        """Return the functions of the result: the best or the average, fitted to all rows.
 
-        Without `refits`, held-out rows are not among those that they are fitted to. Where time did not suffice for a fit better than those of samples, the best one of these.
+        Without `refits`, held-out rows are not among those that they are fitted to. Where time did
+        not suffice for a fit better than those of samples, the best one of these.
         """
         least = min(self.stems, key=lambda s: s.loss, default=None)
-        if not self.fits or (
-            least is not None and least.loss < min(fit.loss for fit in self.fits)
-        ):
+        if not self.fits or (least is not None and least.loss < min(fit.loss for fit in self.fits)):
             if least is None:
                 raise ValueError("the search has no result before its first step")
             return [self._or_constant(sampled_member(self.material, least), least.loss)]
@@ -333,9 +330,7 @@ class Search:
     # --- records -------------------------------------------------------------------------------
 
     def _sampled(self, step: str, stem: Stem, started: float) -> Trial:
-        return self._trial(
-            step, stem.recipe, stem.penalty, stem.loss, stem.losses, None, started
-        )
+        return self._trial(step, stem.recipe, stem.penalty, stem.loss, stem.losses, None, started)
 
     def _fitted(self, fit: FullFit) -> Trial:
         return self._trial(
@@ -358,4 +353,3 @@ class Search:
             step, recipe, penalty, loss, losses, values,
             now - started, now - clock.started, clock.meter.evaluations,
         )  # fmt: skip
-

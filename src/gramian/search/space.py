@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..metric import RecursiveFeatureMachine
 from .recipe import L1, MULTIPLES, RADIAL
@@ -34,7 +34,7 @@ class Space:
     kernels: tuple[str, ...] = (*RADIAL, L1)
     inputs: tuple[str, ...] = INPUTS
     multiples: tuple[float, ...] | None = None
-    machine: RecursiveFeatureMachine | None = RecursiveFeatureMachine()
+    machine: RecursiveFeatureMachine | None = field(default_factory=RecursiveFeatureMachine)
     averages: bool = True
     fits: int = 16
 
