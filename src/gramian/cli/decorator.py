@@ -31,7 +31,9 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
         ]
         of_options = inspect.signature(options, eval_str=True).parameters
         parameters += [p for name, p in of_options.items() if name != "given"]
-        in_context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=Context)
+        in_context = inspect.Parameter(
+            "context", inspect.Parameter.KEYWORD_ONLY, annotation=Context
+        )
         parameters.append(in_context)
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [p.replace(kind=p.KEYWORD_ONLY) for p in parameters]

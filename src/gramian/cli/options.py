@@ -31,9 +31,7 @@ Target = Annotated[str, _option(DATA, "Column to predict; in a .npy file, its nu
 Features = Annotated[
     str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
 ]
-Drop = Annotated[
-    str | None, _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore")
-]
+Drop = Annotated[str | None, _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore")]
 Kind = Annotated[Task, _option(DATA, "auto: classification if the target is text or boolean.")]
 Validation = Annotated[
     str | None,

@@ -94,9 +94,7 @@ class Outcome:
         return metrics.answers_of(answers.predicted, values, self.classes)
 
 
-def fit(
-    data: Path, options: FitOptions, out: Path, history: Path | None
-) -> Report:
+def fit(data: Path, options: FitOptions, out: Path, history: Path | None) -> Report:
     """Search for a model, save it, and report what was found."""
     check(options)
     check_files(data, options, {"out": out, "history": history})

@@ -72,7 +72,9 @@ def check(options: FitOptions) -> None:
     names = ("auto", *solvers.names())
     if options.metric_kernel is not None:
         known = kernels.names()
-        _check_name("metric-kernel", options.metric_kernel, known, kernels.hint(options.metric_kernel))
+        _check_name(
+            "metric-kernel", options.metric_kernel, known, kernels.hint(options.metric_kernel)
+        )
     _check_name("solver", options.solver, names, did_you_mean(options.solver, names))
     if options.memory_limit is not None:
         as_bytes(options.memory_limit, "--memory-limit")

@@ -59,7 +59,9 @@ def ranking(done: Outcome) -> list[dict[str, Any]]:
         row = recipe_row(trial.recipe)
         key = ("average",) if trial.step == "average" else tuple(row.values())
         if key not in rows:
-            error = {name: value for name, value in done.error(trial).items() if "_of_m" not in name}
+            error = {
+                name: value for name, value in done.error(trial).items() if "_of_m" not in name
+            }
             rows[key] = trial.loss, {
                 "step": trial.step, **row, "penalty": trial.penalty, **error
             }  # fmt: skip

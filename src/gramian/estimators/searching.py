@@ -158,9 +158,9 @@ def _maps(recipe: Recipe) -> dict[str, Any]:
     if recipe.rounds:
         powers = (recipe.power,)
         machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
-    if recipe.inputs == "common":  # a multiple of the median distance makes up for the scale
-        return {"standardize": False, "standardize_target": True, "metric": machine}
-    return {"standardize": True if recipe.inputs == "standard" else recipe.inputs, "metric": machine}
+    standardize = STANDARDIZE[recipe.inputs]
+    targets = {} if standardize else {"standardize_target": True}
+    return {"standardize": standardize, **targets, "metric": machine}
 
 
 def results(found: Searched) -> dict[str, Any]:

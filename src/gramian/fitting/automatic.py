@@ -237,7 +237,12 @@ def _material(
     weights = data.weights if index is None or data.weights is None else data.weights[index]
     splits = _splits(settings, data, index, rng)
     material = Material.of(
-        X, Y.to(X.dtype), weights, coded=data.coded, splits=splits, rng=rng,
+        X,
+        Y.to(X.dtype),
+        weights,
+        coded=data.coded,
+        splits=splits,
+        rng=rng,
         scales=None if scaled.features is None else scaled.features.scale,
     )
     return material, index

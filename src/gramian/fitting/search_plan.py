@@ -70,7 +70,11 @@ class SearchPlan:
     limited: bool
 
     def __str__(self) -> str:
-        rows = "all rows" if self.searched_rows == self.all_rows else f"{self.searched_rows:,} random rows"
+        rows = (
+            "all rows"
+            if self.searched_rows == self.all_rows
+            else f"{self.searched_rows:,} random rows"
+        )
         why = ", the budget" if self.limited else ""
         return (
             f"a search on {rows}, {self.held_out:,} of them held out to choose by: "
@@ -153,9 +157,7 @@ def _full(n: int, t: int) -> _Work:
     if n <= FEW_ROWS:
         return _Work(few=float(n) ** 2, flops=len(SHIFTS) * n**3 / 3)
     columns = len(SHIFTS) * t
-    return _Work(
-        wide=PRODUCTS * n**2 / 2, flops=n * RANK**2 + PRODUCTS * 4.0 * n * RANK * columns
-    )
+    return _Work(wide=PRODUCTS * n**2 / 2, flops=n * RANK**2 + PRODUCTS * 4.0 * n * RANK * columns)
 
 
 def _last_work(s: int, n: int, t: int) -> _Work:

@@ -231,9 +231,7 @@ class RecursiveFeatureMachine(Metric):
         if len(X) < min(s, m):  # few rows that are no landmarks: the held-out ones are none either
             X = torch.cat([X, sample.held_X, sample.X[:m]])[:s]
         mapped = X if last.map is None else last.map.forth(X)
-        K = KernelOperator(
-            last.fit.kernel, mapped, last.fit.centers, how.engine, meter=how.meter
-        )
+        K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, how.engine, meter=how.meter)
         G = K.gradients(mapped, last.fit.coef.to(X.dtype)).double()
         if last.map is not None:
             G = last.map.back(G)
