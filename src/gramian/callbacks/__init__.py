@@ -8,6 +8,9 @@ method ``finish()`` is told when the run has ended, whatever ended it; one that 
 `Validate` adds the error on held-out rows, `KeepBest` keeps the state where that was smallest,
 `Checkpoint` saves the state to a file and resumes from it, `ProgressBar`, `ProgressLines` and
 `LogProgress` tell a person how far it is.
+
+The callbacks of a search, ``callback(trial)``, are called with each `gramian.search.Trial`, and end
+it by returning True: `SearchBar` and `SearchLines` say what was tried and what each step gained.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from .checkpoint import Checkpoint
 from .keep_best import KeepBest
 from .lines import ProgressLines
 from .progress import LogProgress, ProgressBar
+from .searching import SearchBar, SearchLines
 from .stages import announce
 from .state_file import load_state, save_state
 from .validate import Validate
@@ -26,6 +30,8 @@ __all__ = [
     "LogProgress",
     "ProgressBar",
     "ProgressLines",
+    "SearchBar",
+    "SearchLines",
     "Validate",
     "announce",
     "load_state",

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
-from .._checks import as_positive
 from ..problems import Problem
 from ..solvers import State
 from .progress import metrics_text
 from .stages import ITERATING, READING
+from .ticking import EVERY_SECONDS, Ticking
 
-EVERY_SECONDS = 30.0
 
-
-class ProgressLines:
+class ProgressLines(Ticking):
     """Say every half minute how far a fit is, inside a ``with`` statement; silent outside.
 
     Stage, iteration, metrics and seconds in one line, also while a stage or an iteration lasts for
@@ -33,33 +28,12 @@ class ProgressLines:
     def __init__(
         self, say: Callable[[str], Any], every_seconds: float | int = EVERY_SECONDS
     ) -> None:
-        self.say, self.every_seconds = say, as_positive(every_seconds, "every_seconds")
+        super().__init__(say, every_seconds)
         self._at, self._state_text = READING, ""
-        self._start = time.monotonic()
-        self._ended: threading.Event | None = None
-        self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> ProgressLines:
-        self._start = time.monotonic()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(self._ended,), daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._ended is not None and self._thread is not None:
-            self._ended.set()
-            self._thread.join()  # so that nothing is said after what follows
-            self._ended = self._thread = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the thread out of copies and pickles."""
-        return self.__dict__ | {"_ended": None, "_thread": None}
+    def line(self) -> str:
+        """Return stage, iteration and metrics."""
+        return f"{self._at}{self._state_text}"
 
     def stage(self, name: str) -> None:
         """Keep the stage in mind for the next line."""
@@ -70,7 +44,3 @@ class ProgressLines:
         seconds = {name: value for name, value in state.metrics.items() if name != "seconds"}
         self._at = ITERATING
         self._state_text = f" {state.iteration}: {metrics_text(seconds)}".rstrip(" :")
-
-    def _run(self, ended: threading.Event) -> None:
-        while not ended.wait(self.every_seconds):
-            self.say(f"{self._at}{self._state_text}, {time.monotonic() - self._start:.0f} s")

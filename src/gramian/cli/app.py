@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .options import FitOptions, options_from
+from .decorator import options_from
+from .options import FitOptions, TuneOptions
 from .report import show
 
 app = typer.Typer(
@@ -74,22 +75,52 @@ def fit(
     history: Annotated[
         Path | None,
         typer.Option(
-            help=".json or .csv, one row per iteration since the start or the resumption.",
+            help=".json or .csv, one row per iteration since the start or the resumption; of a "
+            "search, one per trial.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a model on a table and save it. Parquet is streamed, never loaded as a whole."""
-    from .fit import fit as run
+    """Find a model for a table and save it; or make one fit, if an option describes the model.
 
-    show(run(data, options, out, checkpoint, history, checkpoint_every), as_json)
+    With none of the options below "The model" and "The fit", a search chooses kernel, inputs,
+    learned metric, lengthscale and penalty on rows that it holds out, and fits all rows last. With
+    any of them, or --checkpoint, it is one fit, and Parquet is streamed, never loaded as a whole.
+    """
+    if options.of_a_model:
+        from .fit import fit as run
+
+        show(run(data, options, out, checkpoint, history, checkpoint_every), as_json)
+    else:
+        from .search import fit as search
+
+        show(search(data, options, out, history), as_json)
+
+
+@app.command()
+@options_from(TuneOptions)
+def tune(
+    data: Data,
+    options: TuneOptions,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the model.", rich_help_panel=OUTPUT)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Search as `gramian fit` does, and say what was tried, and what each step gained.
+
+    The last line is a command that makes the best fit once more without a search.
+    """
+    from .tune import tune as run
+
+    show(run(data, options, out), as_json)
 
 
 @app.command()
 @options_from(FitOptions)
 def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
-    """Say what a fit would need: solver, landmarks, memory, kernel evaluations, seconds."""
+    """Say what a fit, or a search, would need: rows, memory, kernel evaluations, seconds."""
     from .plan import plan as run
 
     show(run(data, options), as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,11 @@ def fit(
     """Train a model, save it, and report how it went."""
     start = time.perf_counter()
     check(options)
-    _check_files(data, options, out, checkpoint, history)
+    check_files(data, options, {"out": out, "checkpoint": checkpoint, "history": history})
     saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
     with _resumable(checkpoint), progress(options.max_iter) as shown:
         training = open_training(data, options)
-        _check_metric(training, options)
+        check_metric(training, options)
         ready = training.prepared(settings_of(options), generators(options))
         fitting.check_memory(ready.settings, ready.data.rows, ready.training.targets)
         remark(task.reason(training.y, options))  # once nothing is to be refused
@@ -72,7 +72,7 @@ def _saved(
     model = replace(fitted.model, info={**about, "columns": list(given.columns)})
     model.save(out)
     if history is not None:
-        write_atomically(history, lambda part: _write_history(part, history, fitted.history))
+        write_atomically(history, lambda part: write_history(part, history, fitted.history))
     report = {"model": str(out), **about, "kernel": model.kernel.to_dict()}
     return report if ready.columns is None else {**report, "columns": ready.columns}
 
@@ -89,14 +89,19 @@ def _saved_anyway(
     return f"{out} holds the model of iteration {kept}"
 
 
-def _check_files(
-    data: Path, options: FitOptions, out: Path, checkpoint: Path | None, history: Path | None
-) -> None:
+def check_files(data: Path, options: FitOptions, outputs: Mapping[str, Path | None]) -> None:
+    """Refuse files that cannot be written, or are read, before any work.
+
+    Parameters
+    ----------
+    data : Path
+    options : FitOptions
+    outputs : mapping of str to Path or None
+        By the names of their options: ``out``, ``checkpoint``, ``history``.
+    """
     held_out = None if options.validation is None else parsing.validation(options.validation)
-    check_outputs(
-        {"out": out, "checkpoint": checkpoint, "history": history},
-        [data, held_out] if isinstance(held_out, Path) else [data],
-    )
+    check_outputs(outputs, [data, held_out] if isinstance(held_out, Path) else [data])
+    checkpoint, history = outputs.get("checkpoint"), outputs.get("history")
     if checkpoint is not None:
         check_is_checkpoint(checkpoint)
     if history is not None and history.suffix.lower() not in (".json", ".csv"):
@@ -123,7 +128,7 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
         raise
 
 
-def _check_metric(training: Training, options: FitOptions) -> None:
+def check_metric(training: Training, options: FitOptions) -> None:
     """Refuse a metric of another task, or one without rows to measure it on."""
     if options.metric is None:
         return
@@ -163,6 +168,8 @@ def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float)
         "target": options.target,
         "rows": n,
         "features": d,
+        "method": "one fit",
+        "asked_for_by": list(options.of_a_model),
         "landmarks": None if fitted.index is None else len(fitted.index),
         "penalty": fitted.penalty,
         "solver": solvers.name_of(fitted.solver),
@@ -196,7 +203,7 @@ def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str
     return {"rows": len(y), "rmse": found[VALID_RMSE], "rmse_of_mean": error}
 
 
-def _write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:
+def write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:
     """Write one row per iteration; `named` says in which format."""
     with part.open("w", newline="", encoding="utf-8") as file:
         if named.suffix.lower() == ".json":

@@ -13,11 +13,9 @@ from ..data.formats import endings
 from ..engines import compiled_tiles
 from ..engines.triton_engine import is_usable
 from ..fitting import machine_memory
-from ..model import KernelModel, Model, by_column, load_model
+from ..model import KernelModel, load_model
+from .importances import importances
 from .report import Report
-
-MOST_IMPORTANT = 10
-"""Features whose importances are shown."""
 
 
 def info(model: Path | None) -> Report:
@@ -66,7 +64,7 @@ def _about_model(path: Path) -> Report:
         "feature_names": model.feature_names,
         "outputs": model.outputs,
         "classes": model.classes,
-        "importances": _importances(model),
+        "importances": importances(model),
         "columns": None if model.encoding is None else model.encoding.describe(),
         "trained": about,
     }
@@ -88,17 +86,3 @@ def _about_metric(metric: LinearMap, learned: bool) -> str:
     if metric.matrix is not None:
         kind = f"matrix of {metric.inputs} x {metric.outputs}"
     return f"{'learned' if learned else 'given'}: {kind}"
-
-
-def _importances(model: Model) -> dict[str, float] | None:
-    """Return the largest importances, if they were learned; others take a computation."""
-    if any(one.importances is None for one in model.parts):
-        return None
-    shares = model.feature_importances()
-    if model.encoding is not None:
-        found = by_column(model.encoding, shares)
-    else:
-        names = model.feature_names or [f"feature {i}" for i in range(len(shares))]
-        found = dict(zip(names, shares.tolist(), strict=True))
-    ordered = sorted(found.items(), key=lambda item: -item[1])
-    return dict(ordered[:MOST_IMPORTANT])

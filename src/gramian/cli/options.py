@@ -1,18 +1,18 @@
-"""Options of a fit: each field of `FitOptions` is an option of `gramian fit` and `plan`."""
+"""Options of a fit and of a search: each field of a class is an option of its commands."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 from typer import Option
 
 from . import parsing
 
-DATA, MODEL, WORK = "What to learn from", "The model", "The computation"
+DATA, SEARCH, WORK = "What to learn from", "The search", "The computation"
+MODEL = "The model: each of these asks for one fit, without a search"
+FIT = "The fit: so does each of these"
 
 
 class Task(StrEnum):
@@ -27,31 +27,55 @@ def _option(panel: str, help: str, *names: str) -> Any:
     return Option(*names, help=help, rich_help_panel=panel)
 
 
+Target = Annotated[str, _option(DATA, "Column to predict; in a .npy file, its number.")]
+Features = Annotated[
+    str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
+]
+Drop = Annotated[str | None, _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore")]
+Kind = Annotated[Task, _option(DATA, "auto: classification if the target is text or boolean.")]
+Validation = Annotated[
+    str | None,
+    _option(
+        DATA,
+        "Rows held out to measure the error: a fraction of DATA, or another file. A search does "
+        "not choose by them.",
+    ),
+]
+Metric = Annotated[
+    str | None, _option(DATA, "What is measured on them, as mae, r2, balanced_accuracy or auc.")
+]
+Spent = Annotated[
+    str,
+    _option(
+        SEARCH,
+        "Time for a search, as '30 s' or '2 min', or kernel evaluations, as 1e9; auto: all its "
+        "steps, up to a minute or two.",
+    ),
+]
+Memory = Annotated[
+    str | None, _option(WORK, "Memory for the fit beside data and libraries, as 500MB.")
+]
+Where = Annotated[str, _option(WORK, "auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1.")]
+Seed = Annotated[int, _option(WORK, "For random landmarks and held-out rows.")]
+
+
 @dataclass(frozen=True)
 class FitOptions:
-    """Options of `gramian fit` and `gramian plan`."""
+    """Options of `gramian fit` and `gramian plan`.
 
-    target: Annotated[str, _option(DATA, "Column to predict; in a .npy file, its number.")]
-    features: Annotated[
-        str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
-    ] = None
-    drop: Annotated[
-        str | None, _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore")
-    ] = None
-    task: Annotated[
-        Task, _option(DATA, "auto: classification if the target is text or boolean.")
-    ] = Task.AUTO
-    validation: Annotated[
-        str | None,
-        _option(DATA, "Rows held out to measure the error: a fraction of DATA, or another file."),
-    ] = None
-    metric: Annotated[
-        str | None,
-        _option(
-            DATA,
-            "What is measured on them, as mae, r2, balanced_accuracy or auc.",
-        ),
-    ] = None
+    Attributes
+    ----------
+    given : frozenset of str
+        Which parameters of the command were given, whatever their values; no option.
+    """
+
+    target: Target
+    features: Features = None
+    drop: Drop = None
+    task: Kind = Task.AUTO
+    validation: Validation = None
+    metric: Metric = None
+    budget: Spent = "auto"
     kernel: Annotated[str, _option(MODEL, "Name of a kernel; `gramian info` lists them.")] = (
         "gaussian"
     )
@@ -96,30 +120,47 @@ class FitOptions:
     standardize_target: Annotated[
         bool | None, _option(MODEL, "Do so with the target alone, or not; by default as above.")
     ] = None
-    solver: Annotated[str, _option(WORK, "auto, or a name; `gramian info` lists them.")] = "auto"
-    max_iter: Annotated[int, _option(WORK, "Iterations after which to stop.")] = 100
-    tol: Annotated[float, _option(WORK, "Relative residual at which to stop.")] = 1e-6
+    metric_rounds: Annotated[
+        int | None, _option(MODEL, "Rounds of --learn-metric, at most; each is tried.")
+    ] = None
+    metric_power: Annotated[
+        float | None,
+        _option(MODEL, "Power of the matrix that is learned, up to 1; 0.5 and 0.25 are tried."),
+    ] = None
+    metric_kernel: Annotated[
+        str | None, _option(MODEL, "Kernel that it is learned with; --kernel by default.")
+    ] = None
+    solver: Annotated[str, _option(FIT, "auto, or a name; `gramian info` lists them.")] = "auto"
+    max_iter: Annotated[int, _option(FIT, "Iterations after which to stop.")] = 100
+    tol: Annotated[float, _option(FIT, "Relative residual at which to stop.")] = 1e-6
     early_stopping: Annotated[
         bool,
         _option(
-            WORK,
+            FIT,
             "Stop when the error on held-out rows no longer falls, and keep the best iteration. "
             "The rows of --validation, else a random tenth.",
         ),
     ] = False
     patience: Annotated[
-        int, _option(WORK, "Looks at these rows without a new minimum before that.")
+        int, _option(FIT, "Looks at these rows without a new minimum before that.")
     ] = 5
     time_limit: Annotated[
-        str | None, _option(WORK, "Time after which to stop: seconds, or 10min, 1.5h.")
+        str | None, _option(FIT, "Time after which to stop: seconds, or 10min, 1.5h.")
     ] = None
-    memory_limit: Annotated[
-        str | None, _option(WORK, "Memory for the fit beside data and libraries, as 500MB.")
-    ] = None
-    engine: Annotated[
-        str, _option(WORK, "auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1.")
-    ] = "auto"
-    seed: Annotated[int, _option(WORK, "For random landmarks and held-out rows.")] = 0
+    memory_limit: Memory = None
+    engine: Where = "auto"
+    seed: Seed = 0
+    given: frozenset[str] = frozenset()
+
+    @property
+    def of_a_model(self) -> tuple[str, ...]:
+        """The options that were given and describe a model or its fit: a search has none."""
+        named = [f.name for f in fields(self) if f.name not in SEARCHED]
+        return tuple(
+            f"--{name.replace('_', '-')}"
+            for name in (*named, "checkpoint", "checkpoint_every")
+            if name in self.given
+        )
 
     def __post_init__(self) -> None:
         self._check_together()
@@ -142,32 +183,38 @@ class FitOptions:
             raise ValueError("--features and --drop are two ways to say the same: give one")
         if self.quantiles and not self.standardize:
             raise ValueError("--quantiles goes on from --standardize: leave --no-standardize out")
+        if self.budget != "auto" and self.of_a_model:
+            raise ValueError(
+                f"--budget is of a search, and {self.of_a_model[0]} asks for one fit without it: "
+                "leave one of them out"
+            )
+        for name in ("metric_rounds", "metric_power", "metric_kernel"):
+            if getattr(self, name) is not None and not self.learn_metric:
+                option = name.replace("_", "-")
+                raise ValueError(f"--{option} says how to learn a metric: give --learn-metric, too")
 
 
-def options_from(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that makes the fields of a dataclass options of a command.
+@dataclass(frozen=True)
+class TuneOptions:
+    """Options of `gramian tune`, those of a search."""
 
-    The command gets one instance as the argument ``options``; its other parameters stay its own.
-    """
+    target: Target
+    features: Features = None
+    drop: Drop = None
+    task: Kind = Task.AUTO
+    validation: Validation = None
+    metric: Metric = None
+    budget: Spent = "auto"
+    memory_limit: Memory = None
+    engine: Where = "auto"
+    seed: Seed = 0
+    given: frozenset[str] = frozenset()
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        def run(**given: Any) -> None:
-            values = {f.name: given.pop(f.name) for f in fields(options)}
-            command(options=options(**values), **given)
+    @property
+    def of_fit(self) -> FitOptions:
+        """The same as options of a fit that searches."""
+        return FitOptions(**asdict(self))
 
-        hints = get_type_hints(command, include_extras=True)
-        own = inspect.signature(command).parameters.values()
-        parameters = [
-            p.replace(kind=p.KEYWORD_ONLY, annotation=hints[p.name])
-            for p in own
-            if p.name != "options"
-        ]
-        parameters += inspect.signature(options, eval_str=True).parameters.values()
-        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [p.replace(kind=p.KEYWORD_ONLY) for p in parameters]
-        )
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
-        return run
 
-    return decorate
+SEARCHED = frozenset(f.name for f in fields(TuneOptions))
+"""Options that say nothing about the model."""

@@ -12,6 +12,9 @@ from .._checks import did_you_mean
 if TYPE_CHECKING:
     from ..landmarks import Selector
 
+LEAST_BUDGET = 1e4
+"""Kernel evaluations below which a budget must be a time without its unit."""
+
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -69,6 +72,20 @@ def seconds(text: str) -> float:
     if not value > 0:
         raise ValueError(f"--time-limit is a positive number of seconds, or as 10min, not {text}")
     return value
+
+
+def budget(text: str) -> str | float:
+    """Read ``--budget``: a time or "auto" as they are, or kernel evaluations."""
+    try:
+        count = float(text)
+    except ValueError:
+        return text
+    if not LEAST_BUDGET <= count < math.inf:
+        raise ValueError(
+            f"--budget {text} would be kernel evaluations, too few to begin with: for a time, give "
+            f"a unit, as '{text} s'"
+        )
+    return count
 
 
 def landmarks(text: str) -> str | int | Selector | None:

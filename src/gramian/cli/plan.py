@@ -6,23 +6,32 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .. import fitting
+from ..fitting.automatic import SearchSettings
+from ..fitting.plan import Plan
+from ..fitting.search_plan import SearchPlan, plan_search
 from .options import FitOptions
 from .report import Report
-from .settings import check, generators, settings_of
+from .settings import budget, check, generators, settings_of
 from .training import open_training
 
 
 def plan(data: Path, options: FitOptions) -> Report:
-    """Report solver, memory, kernel evaluations and seconds of a fit with these options."""
+    """Report memory, kernel evaluations and seconds of a fit, or a search, with these options."""
     check(options)
     training = open_training(data, options)
     ready = training.prepared(settings_of(options), generators(options))
-    expected = fitting.plan(ready.settings, ready.data.rows, training.targets)
+    rows, targets = ready.data.rows, training.targets
+    if options.of_a_model:
+        expected: Plan | SearchPlan = fitting.plan(ready.settings, rows, targets)
+    else:
+        search = SearchSettings(budget=budget(options), engine=options.engine)
+        expected = plan_search(search, rows, targets)
     n, d = ready.data.rows.shape
     return {
         "plan": str(expected),
         "rows": n,
         "features": d,
-        **asdict(expected),
+        "method": "one fit" if options.of_a_model else "search",
+        **{name: value for name, value in asdict(expected).items() if name != "rows"},
         "columns": ready.columns,
     }

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..callbacks import ProgressBar, ProgressLines, announce, stages
-from ..callbacks.lines import EVERY_SECONDS
+from ..callbacks import ProgressBar, ProgressLines, SearchBar, SearchLines, announce, stages
+from ..callbacks.ticking import EVERY_SECONDS
 from .messages import message
 
 
@@ -33,7 +33,38 @@ def progress(
     if sys.stderr.isatty():
         shown: ProgressBar | ProgressLines = ProgressBar(iterations)
     else:
-        shown = ProgressLines(lambda line: message("", line), every_seconds)
+        shown = ProgressLines(_say, every_seconds)
     with shown:
         announce([shown], stages.READING)
         yield [shown]
+
+
+@contextmanager
+def search_progress(
+    seconds: float, every_seconds: float = EVERY_SECONDS
+) -> Iterator[list[Callable[..., Any]]]:
+    """Show on stderr what a search tries and gains, while the context lasts.
+
+    Parameters
+    ----------
+    seconds : float
+        The most that it may take.
+    every_seconds : float
+        Seconds between two lines, where stderr is no terminal.
+
+    Yields
+    ------
+    list of callables
+        For the callbacks of the search.
+    """
+    if sys.stderr.isatty():
+        shown: SearchBar | SearchLines = SearchBar(seconds)
+    else:
+        shown = SearchLines(_say, every_seconds)
+    with shown:
+        announce([shown], stages.READING)
+        yield [shown]
+
+
+def _say(line: str) -> None:
+    message("", line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import typer
@@ -69,5 +69,20 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
+        if value and all(isinstance(row, Mapping) for row in value):
+            return _aligned(value)
         return ", ".join(_text(inner) for inner in value)
     return str(value)
+
+
+def _aligned(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows below the names of their columns; a column without any value is left out."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    shown = [name for name in names if any(row.get(name) is not None for row in rows)]
+    cells = [[name.replace("_", " ") for name in shown]]
+    cells += [["" if row.get(name) is None else _text(row[name]) for name in shown] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    )

@@ -11,7 +11,10 @@ import torch
 from .. import kernels, solvers
 from .._checks import as_bytes, did_you_mean
 from ..fitting import FitSettings, Generators
+from ..metric import Metric
+from ..metric.base import metrics
 from ..operators import choose_engine
+from ..search import Budget
 from . import parsing
 from .options import FitOptions
 
@@ -37,9 +40,20 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         early_stopping=options.early_stopping,
         validation_fraction=0.1,
         patience=options.patience,
-        metric="learned" if options.learn_metric else None,
+        metric=_metric(options),
         time_limit=None if options.time_limit is None else parsing.seconds(options.time_limit),
     )
+
+
+def _metric(options: FitOptions) -> Metric | str | None:
+    if not options.learn_metric:
+        return None
+    powers = None if options.metric_power is None else (options.metric_power,)
+    asked = {
+        "rounds": options.metric_rounds, "powers": powers, "kernel": options.metric_kernel
+    }  # fmt: skip
+    given = {name: value for name, value in asked.items() if value is not None}
+    return metrics.make("learned", **given)
 
 
 def generators(options: FitOptions) -> Generators:
@@ -47,14 +61,25 @@ def generators(options: FitOptions) -> Generators:
     return Generators.seeded(np.random.RandomState(options.seed))
 
 
+def budget(options: FitOptions) -> Budget:
+    """Return what a search may spend."""
+    return Budget.of(parsing.budget(options.budget))
+
+
 def check(options: FitOptions) -> None:
     """Refuse what cannot be right whatever the data are: before the first pass over them."""
     _check_name("kernel", options.kernel, kernels.names(), kernels.hint(options.kernel))
     names = ("auto", *solvers.names())
+    if options.metric_kernel is not None:
+        known = kernels.names()
+        _check_name(
+            "metric-kernel", options.metric_kernel, known, kernels.hint(options.metric_kernel)
+        )
     _check_name("solver", options.solver, names, did_you_mean(options.solver, names))
     if options.memory_limit is not None:
         as_bytes(options.memory_limit, "--memory-limit")
     settings_of(options)
+    budget(options)
     choose_engine(options.engine, dtype=torch.float32)
 
 

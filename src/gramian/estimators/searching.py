@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from .._checks import as_bytes
+from .._checks import as_bytes, as_count
 from ..fitting import FitSettings, TrainingData
 from ..fitting.automatic import Searched, SearchSettings, search_fit
 from ..fitting.parameters import (
@@ -22,12 +23,15 @@ from ..fitting.parameters import (
     MemoryLimit,
     RandomState,
 )
+from ..fitting.search_plan import SearchPlan, plan_search
 from ..fitting.settings import check_callbacks, is_integer
 from ..fitting.splits import is_pairs, is_splitter
 from ..kernels._lengthscale import medians
 from ..kernels.base import kernels
 from ..metric import RecursiveFeatureMachine
 from ..search import INPUTS, L1, RADIAL, Budget, Member, Recipe, Space
+from . import tables
+from .arguments import Columns, RowsLike, TargetsLike
 from .explaining import one_or_all
 from .predicting import Predicting
 from .regressor import KernelRidge
@@ -54,6 +58,40 @@ class KernelRidgeSearch(Predicting):
     memory_limit: MemoryLimit = None
     callbacks: Callbacks = ()
     random_state: RandomState = None
+
+    def plan(
+        self,
+        X: RowsLike,
+        y: TargetsLike | None = None,
+        *,
+        columns: Columns = None,
+        targets: int = 1,
+    ) -> SearchPlan:
+        """Say what a search will need, before anything is computed.
+
+        Parameters
+        ----------
+        X, y, columns : as in `fit`
+            A table is read once, to know how many features its columns become. Without y, all
+            columns are features.
+        targets : int, default=1
+            Number of targets without y: outputs of a regression, classes beyond two.
+
+        Returns
+        -------
+        SearchPlan
+            Rows that are searched on, memory, kernel evaluations and seconds on this machine, or
+            the budget: an estimate, for how much is tried depends on the data.
+
+        Notes
+        -----
+        Takes about a second, to measure the speed of this machine.
+        """
+        classes = is_classifier(self)
+        _, rows, t = tables.sized(
+            self._fit_settings(), X, y, columns, as_count(targets, "targets"), classes
+        )
+        return plan_search(self._search_settings(classes=classes), rows, t)
 
     def _search_settings(self, *, classes: bool) -> SearchSettings:
         """Return the parameters of a search, checked."""
@@ -94,7 +132,7 @@ class KernelRidgeSearch(Predicting):
         self.dual_coef_ = one_or_all(squeezed(one.coef) for one in found.model.parts)
         scoring = scoring_of(self.scoring, classes=data.coded)
         as_is = {"scaled": settings.standardize, "coded": data.coded}
-        self.members_ = [(member.weight, _parameters(member, **as_is)) for member in found.members]
+        self.members_ = [(member.weight, parameters(member, **as_is)) for member in found.members]
         self.best_params_ = max(self.members_, key=lambda member: member[0])[1]
         self.kernel_evaluations_, self.interrupted_ = found.evaluations, found.interrupted
         self.cv_results_ = results(found, scoring, **as_is)
@@ -106,7 +144,7 @@ class KernelRidgeSearch(Predicting):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
-def _parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
+def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
     """Return the parameters of a `KernelRidge` that repeats a member without a search."""
     recipe = member.recipe
     return {
@@ -126,10 +164,10 @@ def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
     machine = None
     if recipe.rounds:
         powers = (recipe.power,)
-        machine = RecursiveFeatureMachine(rounds=recipe.rounds, powers=powers)
+        machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
     standardize = STANDARDIZE.get(recipe.inputs, scaled)
-    center = {} if standardize or coded else {"standardize_target": True}
-    return {"standardize": standardize, **center, "metric": machine}
+    targets = {} if standardize or coded else {"standardize_target": True}
+    return {"standardize": standardize, **targets, "metric": machine}
 
 
 SAMPLED = ("screen", "metric", "kernel")

@@ -88,6 +88,10 @@ class Searched:
         Whether it was ended by Ctrl-C.
     unit : float
         Of the square root of a loss, in that of the target: 1 for classes and several targets.
+    truth : Tensor of shape (v, t)
+        Targets of the held-out rows, as the values of trials are.
+    targets : Standardizer
+        Which both were scaled by: ``values * scale + mean`` is in units of the target, or codes.
     """
 
     model: Model
@@ -97,6 +101,8 @@ class Searched:
     seconds: float
     interrupted: bool
     unit: float
+    truth: Float[Tensor, "v t"]
+    targets: Standardizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +203,9 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     scale = scaled.of_targets.scale
     unit = float(scale[0]) if len(scale) == 1 else 1.0
     return Searched(
-        model, trials, members, clock.meter.evaluations, clock.seconds, interrupted, unit
-    )
+        model, trials, members, clock.meter.evaluations, clock.seconds, interrupted, unit,
+        material.truth, scaled.of_targets,
+    )  # fmt: skip
 
 
 def _last_fits(

@@ -39,6 +39,7 @@ from .._checks import as_count
 from ..data import LinearMap, RowSource
 from ..engines import Engine
 from ..kernels import Kernel, L1Laplacian
+from ..kernels.base import kernels
 from ..operators import CostMeter, KernelOperator
 from ..paths.sample import Sample, SampleFit, fit_sample
 from .base import LearnedMetric, Metric, Round, metrics
@@ -111,6 +112,9 @@ class RecursiveFeatureMachine(Metric):
         Rows that it is fitted to, at most; a fifth as many, at most, are held out.
     gradient_rows : int, default=2000
         Rows at which gradients are taken, at most.
+    kernel : str or None, default=None
+        Name of the kernel of the predictor whose gradients are taken, its lengthscale the median;
+        None: the kernel of the fit.
 
     Notes
     -----
@@ -131,12 +135,15 @@ class RecursiveFeatureMachine(Metric):
     landmarks: int = 1000
     rows: int = 8000
     gradient_rows: int = 2000
+    kernel: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("rounds", "landmarks", "rows", "gradient_rows"):
             as_count(getattr(self, name), name)
         if not self.powers or not all(0 < power <= 1 for power in self.powers):
             raise ValueError(f"powers must be numbers above 0 up to 1, not {self.powers!r}")
+        if self.kernel is not None:
+            kernels.make(self.kernel, lengthscale="median")  # refuses a name that there is not
 
     def learn(
         self,
@@ -152,6 +159,8 @@ class RecursiveFeatureMachine(Metric):
     ) -> LearnedMetric:
         most = self.rows + self.rows // 4
         sample = drawn_sample(rows, targets, weights, most, rng=rng, coded=coded)
+        if self.kernel is not None:
+            kernel = kernels.make(self.kernel, lengthscale="median")
         found = list(self.learn_from(sample, kernel, engine=engine))
         best = min(found, key=lambda r: r.fit.loss)
         d = sample.X.shape[1]

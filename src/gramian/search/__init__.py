@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .clock import Budget, Clock
 from .full_fit import FullFit
+from .gains import Gain, gains
 from .material import Material, Split
 from .recipe import L1, RADIAL, Recipe, Trial, Watcher
 from .refit import Member, refit, sampled_member
@@ -24,6 +25,7 @@ __all__ = [
     "Clock",
     "Effort",
     "FullFit",
+    "Gain",
     "Material",
     "Member",
     "Recipe",
@@ -34,6 +36,7 @@ __all__ = [
     "Stem",
     "Trial",
     "Watcher",
+    "gains",
     "refit",
     "sampled_member",
 ]

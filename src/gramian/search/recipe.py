@@ -37,6 +37,8 @@ class Recipe:
         Of the recursive feature machine; 0: no learned metric.
     power : float
         Of its matrix M, by which rows are mapped.
+    learner : str or None
+        The kernel whose gradients M is made of; None without a learned metric.
     """
 
     kernel: str
@@ -44,6 +46,7 @@ class Recipe:
     multiple: float = 1.0
     rounds: int = 0
     power: float = 0.5
+    learner: str | None = None
 
     def make_kernel(self) -> Kernel:
         """Return the kernel, its lengthscale still a multiple of the median."""

@@ -187,7 +187,8 @@ def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:
 
 def _of_rounds(material: Material, recipe: Recipe, rounds: Sequence[RoundFit]) -> Stem:
     first = rounds[0]
-    recipe = replace(recipe, rounds=first.number, power=first.power)
+    learner = recipe.kernel if first.number else None
+    recipe = replace(recipe, rounds=first.number, power=first.power, learner=learner)
     gradients = None
     if first.gradients is not None:
         found = [r.gradients for r in rounds if r.gradients is not None]

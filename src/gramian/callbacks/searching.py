@@ -1,0 +1,151 @@
+"""SearchBar, SearchLines: what a search tries, and what each of its steps gains, while it works."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ..search import Trial
+from ..search.gains import Gain, gains, step_of
+from .stages import READING
+from .ticking import EVERY_SECONDS, Ticking
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+STEPS = {
+    "screen": "screening kernels and inputs",
+    "sample": "the best of them on more rows",
+    "metric": "learning a metric",
+    "kernel": "kernels with that metric",
+    "fit": "fitting all rows",
+    "average": "averaging fits",
+    "refit": "fitting held-out rows, too",
+}
+"""What a search does, by the steps of its trials."""
+
+
+class SearchLines(Ticking):
+    """Say every half minute what a search tries and has gained, inside a ``with`` statement.
+
+    One of the ``callbacks`` of `KernelRidgeCV`; silent outside of the statement. A line has the
+    step, the number of trials and the last of them, and the error after each step with the share
+    by which the step lowered it. A thread says it, which ends with the context.
+
+    Parameters
+    ----------
+    say : callable
+        Writes a line, such as ``logging.getLogger("gramian").info`` or `print`.
+    every_seconds : float, default=30
+    """
+
+    def __init__(
+        self, say: Callable[[str], Any], every_seconds: float | int = EVERY_SECONDS
+    ) -> None:
+        super().__init__(say, every_seconds)
+        self._at, self._trials = READING, list[Trial]()
+
+    def stage(self, name: str) -> None:
+        """Keep in mind what is done before the search."""
+        self._at = name
+
+    def __call__(self, trial: Trial) -> None:
+        """Keep a trial in mind for the next line."""
+        self._trials = [*self._trials, trial]  # a new list: the thread may be reading the last
+
+    def line(self) -> str:
+        """Return the step, the last trial and what was gained until now."""
+        trials = self._trials
+        if not trials:
+            return self._at
+        last, done = trials[-1], [gain_text(one) for one in gains(trials)]
+        return f"{STEPS[step_of(last)]}, trial {len(trials)}: {trial_text(last)}; {', '.join(done)}"
+
+
+class SearchBar:
+    """A bar on the terminal with a line for each step of a search, inside a ``with`` statement.
+
+    One of the ``callbacks`` of `KernelRidgeCV`; silent outside of the statement.
+
+    Parameters
+    ----------
+    seconds : float, default=inf
+        That the search may take; without it the bar only pulses.
+    """
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self.seconds = seconds
+        self._progress: Progress | None = None
+        self._trials: list[Trial] = []
+
+    def __enter__(self) -> SearchBar:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[last]}"),
+        )
+        self._progress = Progress(*columns, console=Console(stderr=True))
+        total = self.seconds if math.isfinite(self.seconds) else None
+        self._task = self._progress.add_task(READING, total=total, last="")
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            self._step_done()
+            self._progress.stop()
+            self._progress = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what is on the terminal out of copies and pickles."""
+        return {"seconds": self.seconds, "_progress": None, "_trials": []}
+
+    def stage(self, name: str) -> None:
+        """Say before the bar what is done now."""
+        if self._progress is not None:
+            self._progress.update(self._task, description=name)
+
+    def __call__(self, trial: Trial) -> None:
+        """Show a trial, and a line of the step before if it is the first of another one."""
+        if self._progress is None:
+            return
+        if self._trials and step_of(self._trials[-1]) != step_of(trial):
+            self._step_done()
+        self._trials.append(trial)
+        self._progress.update(
+            self._task,
+            description=STEPS[step_of(trial)],
+            completed=trial.elapsed,
+            last=trial_text(trial),
+        )
+
+    def _step_done(self) -> None:
+        found = {one.step: one for one in gains(self._trials)}
+        if self._progress is None or not self._trials:
+            return
+        step = step_of(self._trials[-1])
+        if step in found:
+            self._progress.console.print(f"{gain_text(found[step])}", highlight=False)
+
+
+def trial_text(trial: Trial) -> str:
+    """Return a trial in a line: its recipe, and its error if it has one."""
+    error = f", error {math.sqrt(trial.loss):.4g}" if trial.loss >= 0 else ""
+    return f"{trial.recipe}{error}"
+
+
+def gain_text(gain: Gain) -> str:
+    """Return the error after a step, and the share by which it lowered it."""
+    less = "" if gain.gain is None else f" ({100 * gain.gain:.1f} % less)"
+    return f"{gain.step} {gain.error:.4g}{less}"

@@ -1,0 +1,229 @@
+"""`gramian fit` without a model that is described: the search for one."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import __version__
+from .._atomic import write_atomically
+from ..fitting import Generators
+from ..fitting.automatic import Searched, SearchSettings, search_fit
+from ..model import Model
+from ..search import Member, Recipe, Trial
+from . import metrics, task
+from .fit import check_files, check_metric, write_history
+from .held_out import held_out_errors
+from .messages import message, remark
+from .options import FitOptions
+from .progress import search_progress
+from .report import Report
+from .settings import budget, check, settings_of
+from .signals import reason
+from .training import Prepared, open_training
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A search on a table, and what came of it.
+
+    Attributes
+    ----------
+    ready : Prepared
+    found : Searched
+    options : FitOptions
+    seconds : float
+        From the first look at the table on.
+    """
+
+    ready: Prepared
+    found: Searched
+    options: FitOptions
+    seconds: float
+
+    @property
+    def classes(self) -> Sequence[Any] | None:
+        """Labels; None for a regression."""
+        return self.found.model.classes
+
+    @property
+    def constant(self) -> Any:
+        """The best constant prediction: the mean of the target, or the largest class."""
+        return metrics.best_constant(self.ready.training.y, self.classes is not None)
+
+    @property
+    def chosen(self) -> Trial:
+        """The trial that the model is made from."""
+        trials = [trial for trial in self.found.trials if trial.step != "refit"]
+        if len(self.found.members) > 1:
+            return next(trial for trial in trials if trial.step == "average")
+        recipe = self.found.members[0].recipe
+        made = [trial for trial in trials if trial.recipe == recipe and trial.step != "average"]
+        return min(made or trials, key=lambda trial: trial.loss)
+
+    def error(self, trial: Trial) -> dict[str, float]:
+        """Return the error of a trial on the rows that the search has held out, and its share.
+
+        That is RMSE in units of the target. Of classes: the share of wrong labels, where the
+        predictions are known, else the RMSE of the codes of classes.
+        """
+        if self.classes is None:
+            unit, truth = self.found.unit, self.found.truth.double()
+            mean = unit * float(truth.square().mean().sqrt())
+            return {"rmse": unit * math.sqrt(trial.loss), "rmse_of_mean": mean}
+        if trial.values is None:
+            return {"rmse_of_codes": math.sqrt(trial.loss)}
+        return metrics.measured(self._answers(trial), self.constant, ["error"])
+
+    def _answers(self, trial: Trial) -> metrics.Answers:
+        scale = self.found.targets
+        values, truth = (
+            (part.double() * scale.scale + scale.mean).numpy()
+            for part in (trial.values, self.found.truth)
+            if part is not None
+        )
+        answers = metrics.answers_of(np.empty(0), truth, self.classes)
+        return metrics.answers_of(answers.predicted, values, self.classes)
+
+
+def fit(data: Path, options: FitOptions, out: Path, history: Path | None) -> Report:
+    """Search for a model, save it, and report what was found."""
+    check(options)
+    check_files(data, options, {"out": out, "history": history})
+    with told():
+        done = searched(data, options)
+        about = saved(done, out)
+        if history is not None:
+            rows = [history_row(done, trial) for trial in done.found.trials]
+            write_atomically(history, lambda part: write_history(part, history, rows))
+        stop_if_interrupted(done, f"{out} holds the best of {about['trials']} trials")
+    return report(done, out, about)
+
+
+def searched(data: Path, options: FitOptions) -> Outcome:
+    """Search for a model of a table: the same one as the estimators, with the same seed."""
+    start = time.perf_counter()
+    spent = budget(options)
+    with search_progress(spent.seconds) as shown:
+        training = open_training(data, options)
+        check_metric(training, options)
+        seed = int(np.random.RandomState(options.seed).randint(2**31 - 1))
+        generators = Generators.seeded(np.random.RandomState(seed))
+        ready = training.prepared(settings_of(options), generators)
+        remark(task.reason(training.y, options))
+        settings = SearchSettings(budget=spent, engine=options.engine, watchers=shown)
+        found = search_fit(ready.data, settings, torch.Generator().manual_seed(seed))
+    return Outcome(ready, found, options, time.perf_counter() - start)
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Say what there is if the user interrupts before there is a model."""
+    try:
+        yield
+    except _Told:
+        raise
+    except KeyboardInterrupt as error:
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            message("", f"{reason(error)}; nothing is saved")
+        raise
+
+
+class _Told(KeyboardInterrupt):
+    """An interruption that was spoken of."""
+
+
+def stop_if_interrupted(done: Outcome, kept: str) -> None:
+    """End the command as one that was interrupted, and say what is kept, if the search was."""
+    if done.found.interrupted:
+        with contextlib.suppress(OSError):
+            message("", f"interrupted; {kept}")
+        raise _Told
+
+
+def saved(done: Outcome, out: Path | None) -> dict[str, Any]:
+    """Write the model, if there is a file for it, and return the facts that are kept in it."""
+    about = _about(done)
+    if out is not None:
+        columns = list(done.ready.training.given.columns)
+        _with_info(done.found.model, {**about, "columns": columns}).save(out)
+    return about
+
+
+def _with_info(model: Model, info: dict[str, Any]) -> Model:
+    found: Model = replace(model, info=info)  # type: ignore[type-var]
+    return found
+
+
+def _about(done: Outcome) -> dict[str, Any]:
+    ready, found = done.ready, done.found
+    return {
+        "version": __version__,
+        "task": "regression" if done.classes is None else "classification",
+        "target": done.options.target,
+        "rows": len(ready.training.y),
+        "features": ready.data.rows.shape[1],
+        "method": "search",
+        "budget": done.options.budget,
+        "trials": len([trial for trial in found.trials if trial.step != "refit"]),
+        "stop_reason": "interrupted" if found.interrupted else "searched",
+        "members": [member_row(member) for member in found.members],
+        "kernel_evaluations": found.evaluations,
+        "seconds": done.seconds,
+        "baseline": done.constant,
+        "chosen_by": {"rows": len(found.truth), **done.error(done.chosen)},
+        "validation": _validation(done),
+    }
+
+
+def _validation(done: Outcome) -> dict[str, Any] | None:
+    """Return the error on rows that neither the fits nor their choice have seen."""
+    ready, y = done.ready, done.ready.training.held_out_y
+    if y is None or ready.held_out is None:
+        return None
+    values = done.found.model.predict(ready.held_out, engine=done.options.engine).numpy()
+    metric = done.options.metric or ("rmse" if done.classes is None else "error")
+    return held_out_errors(y, values, done.classes, done.constant, metric)
+
+
+def report(done: Outcome, out: Path | None, about: dict[str, Any]) -> dict[str, Any]:
+    """Return what a person or a program is told."""
+    where = {} if out is None else {"model": str(out)}
+    columns = done.ready.columns
+    return {**where, **about, **({} if columns is None else {"columns": columns})}
+
+
+def member_row(member: Member) -> dict[str, Any]:
+    """Return what a function of the model is, in a row."""
+    landmarks = None if member.all_rows else len(member.centers)
+    return {
+        "weight": member.weight, **recipe_row(member.recipe), "penalty": member.penalty,
+        "landmarks": landmarks,
+    }  # fmt: skip
+
+
+def recipe_row(recipe: Recipe) -> dict[str, Any]:
+    """Return a recipe in a row; lengthscales in medians."""
+    metric = f"round {recipe.rounds}, M^{recipe.power:g}" if recipe.rounds else None
+    return {
+        "kernel": recipe.kernel, "inputs": recipe.inputs, "medians": recipe.multiple,
+        "metric": metric,
+    }  # fmt: skip
+
+
+def history_row(done: Outcome, trial: Trial) -> dict[str, Any]:
+    """Return a trial in a row of a file."""
+    error = done.error(trial) if trial.loss >= 0 else {}
+    return {
+        "step": trial.step, **recipe_row(trial.recipe), "penalty": trial.penalty,
+        **error, "seconds": trial.seconds,
+        "elapsed": trial.elapsed, "kernel_evaluations": trial.evaluations,
+    }  # fmt: skip
