@@ -46,7 +46,7 @@ def averaged(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[float]:
     kept = [c if c >= LEAST * sum(best) else 0 for c in best]
     shares = [c / sum(kept) for c in kept]
     parts = [w * each.double() for w, each in zip(shares, values, strict=True) if w > 0]
-    if (
+    if not loss(torch.stack(parts).sum(dim=0)) <= alone[first]:  # those left out carried it
         not loss(torch.stack(parts).sum(dim=0)) <= alone[first]
     ):  # those that were left out carried it
         shares = [float(k == first) for k in range(len(values))]
