@@ -27,7 +27,7 @@ def trial(step: str, loss: float, rounds: int = 0, **more: Any) -> Trial:
 
 
 class TestGains:
-    TRIALS = [
+    TRIALS = (
         trial("screen", 0.64),
         trial("screen", 0.81),
         trial("metric", 0.49),
@@ -37,7 +37,7 @@ class TestGains:
         trial("fit", 0.09, rounds=1),
         trial("average", 0.0225, rounds=1, losses=()),
         trial("refit", math.nan, rounds=1, losses=()),
-    ]
+    )
 
     def test_shares_of_the_error_step_by_step(self):
         found = gains(self.TRIALS)
