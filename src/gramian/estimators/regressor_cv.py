@@ -43,7 +43,8 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRidgeSearch):
         most 2,000 rows.
     scoring : str or None, default=None
         What fits are compared by: None, ``"neg_root_mean_squared_error"`` or ``"r2"``: the squared
-        error; ``"neg_mean_absolute_error"``. Samples are compared by the squared error.
+        error; ``"neg_mean_absolute_error"``. Samples, and penalties of a fit, are compared by the
+        squared error.
     budget : str, int or "auto", default="auto"
         Time on the clock, such as ``"30 s"`` or ``"2 min"``; or a number of kernel evaluations,
         with which the search is the same on each machine. ``"auto"``: all steps, some seconds to a
@@ -64,13 +65,15 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRidgeSearch):
         Parameters of a `KernelRidge` that repeats the member of largest weight without a search, up
         to random draws.
     best_score_ : float
-        The negative mean squared error on held-out rows, or the score that was asked for.
+        The negative mean squared error on held-out rows, or the score that was asked for (R2 with
+        the variance of all rows).
     best_index_ : int
         Its row in `cv_results_`.
     cv_results_ : dict
         A row for each recipe and penalty: ``params``, ``step``, ``mean_test_score``,
-        ``rank_test_score``, ``seconds``, ``elapsed``, ``evaluations``. Scores of the steps
-        ``"screen"``, ``"metric"`` and ``"kernel"`` are those of samples with few landmarks.
+        ``rank_test_score``, ``squared_error``, ``seconds``, ``elapsed``, ``evaluations``. The steps
+        ``"screen"``, ``"metric"`` and ``"kernel"`` are samples with few landmarks; they have no
+        score if one other than the squared error was asked for.
     history_ : list of dict
         What was tried, in this order, its error and what it gained over what came before.
     members_ : list of (weight, dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,24 @@ LEAST_SHARE = 1e-3
 Loss = Callable[[Tensor, Tensor, Tensor | None], float]
 
 
-def loss_of(scoring: object, *, classes: bool) -> Loss | None:
-    """Return the loss that a score is the negative of; None for the mean squared error.
+@dataclass(frozen=True)
+class Scoring:
+    """A score, and the loss that it falls with.
+
+    Attributes
+    ----------
+    loss : callable or None
+        Of predictions, true targets and weights; None: the mean squared error.
+    score : callable
+        Of a loss, and of the unit of the square root of a squared one.
+    """
+
+    loss: Loss | None
+    score: Callable[[float, float], float]
+
+
+def scoring_of(scoring: object, *, classes: bool) -> Scoring:
+    """Return the score of a name; the negative mean squared error for None.
 
     Parameters
     ----------
@@ -33,7 +50,7 @@ def loss_of(scoring: object, *, classes: bool) -> Loss | None:
     """
     known = CLASSIFICATION if classes else REGRESSION
     if scoring is None:
-        return None
+        return SQUARED
     if not isinstance(scoring, str) or scoring not in known:
         raise ValueError(
             f"scoring must be one of {', '.join(known)}, or None for the squared error, not "
@@ -103,15 +120,26 @@ def _numpy(weights: Tensor | None) -> Any:
     return None if weights is None else weights.numpy()
 
 
-REGRESSION: dict[str, Loss | None] = {
-    "neg_root_mean_squared_error": None,
-    "neg_mean_squared_error": None,
-    "r2": None,
-    "neg_mean_absolute_error": _absolute,
+def _negative(loss: float, unit: float) -> float:
+    return -loss
+
+
+def _complement(loss: float, unit: float) -> float:
+    """Return 1 - loss: shares of what is right; and R2, as the variance of all targets is 1."""
+    return 1 - loss
+
+
+SQUARED = Scoring(None, lambda loss, unit: -loss * unit**2)
+
+REGRESSION: dict[str, Scoring] = {
+    "neg_root_mean_squared_error": Scoring(None, lambda loss, unit: -(loss**0.5) * unit),
+    "neg_mean_squared_error": SQUARED,
+    "r2": Scoring(None, _complement),
+    "neg_mean_absolute_error": Scoring(_absolute, _negative),
 }
-CLASSIFICATION: dict[str, Loss | None] = {
-    "accuracy": _error,
-    "balanced_accuracy": _balanced,
-    "neg_log_loss": _log_loss,
-    "roc_auc": _one_minus_auc,
+CLASSIFICATION: dict[str, Scoring] = {
+    "accuracy": Scoring(_error, _complement),
+    "balanced_accuracy": Scoring(_balanced, _complement),
+    "neg_log_loss": Scoring(_log_loss, _negative),
+    "roc_auc": Scoring(_one_minus_auc, _complement),
 }

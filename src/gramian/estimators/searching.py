@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from .._checks import as_count
+from .._checks import as_bytes, as_count
 from ..fitting import FitSettings, TrainingData
 from ..fitting.automatic import Searched, SearchSettings, search_fit
 from ..fitting.parameters import (
@@ -23,6 +24,8 @@ from ..fitting.parameters import (
     RandomState,
 )
 from ..fitting.search_plan import SearchPlan, plan_search
+from ..fitting.settings import check_callbacks, is_integer
+from ..fitting.splits import is_pairs, is_splitter
 from ..kernels._lengthscale import medians
 from ..kernels.base import kernels
 from ..metric import RecursiveFeatureMachine
@@ -33,7 +36,7 @@ from .explaining import one_or_all
 from .predicting import Predicting
 from .regressor import KernelRidge
 from .rows_estimator import squeezed
-from .scoring import loss_of
+from .scoring import Scoring, scoring_of
 
 AUTO = "auto"
 
@@ -92,8 +95,11 @@ class KernelRidgeSearch(Predicting):
 
     def _search_settings(self, *, classes: bool) -> SearchSettings:
         """Return the parameters of a search, checked."""
-        if not isinstance(self.average, bool):
+        if not isinstance(self.average, bool | np.bool_):
             raise ValueError(f"average must be True or False, not {self.average!r}")
+        check_callbacks(self.callbacks)
+        if self.memory_limit is not None:
+            as_bytes(self.memory_limit)
         return SearchSettings(
             budget=Budget.of(self.budget),
             space=Space(
@@ -101,12 +107,12 @@ class KernelRidgeSearch(Predicting):
                 inputs=_inputs(self.standardize),
                 multiples=_multiples(self.lengthscale),
                 machine=_machine(self.metric),
-                averages=self.average,
+                averages=bool(self.average),
             ),
-            cv=self.cv,
+            cv=_folds(self.cv),
             engine=self.engine,
             standardize=self.standardize is not False,
-            score=loss_of(self.scoring, classes=classes),
+            score=scoring_of(self.scoring, classes=classes).loss,
             watchers=tuple(self.callbacks),
         )
 
@@ -124,92 +130,108 @@ class KernelRidgeSearch(Predicting):
         self.model_ = found.model
         self.kernel_ = one_or_all(one.kernel for one in found.model.parts)
         self.dual_coef_ = one_or_all(squeezed(one.coef) for one in found.model.parts)
-        self.members_ = [(member.weight, parameters(member)) for member in found.members]
-        main = max(found.members, key=lambda member: member.weight)
-        self.best_params_ = parameters(main)
+        scaled, scoring = settings.standardize, scoring_of(self.scoring, classes=data.coded)
+        self.members_ = [
+            (member.weight, parameters(member, scaled=scaled)) for member in found.members
+        ]
+        self.best_params_ = max(self.members_, key=lambda member: member[0])[1]
         self.kernel_evaluations_, self.interrupted_ = found.evaluations, found.interrupted
-        self.cv_results_ = results(found)
+        self.cv_results_ = results(found, scoring, scaled=scaled)
         self.best_index_ = best_index(self.cv_results_)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.history_ = history(found)
+        self.history_ = history(found, scoring)
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
-def parameters(member: Member) -> dict[str, Any]:
+def parameters(member: Member, *, scaled: bool) -> dict[str, Any]:
     """Return the parameters of a `KernelRidge` that repeats a member without a search."""
     recipe = member.recipe
     return {
         "kernel": recipe.kernel,
         "lengthscale": f"{recipe.multiple:g} median",
         "penalty": member.penalty,
-        **_maps(recipe),
+        **_maps(recipe, scaled=scaled),
         "landmarks": None if member.all_rows else len(member.centers),
     }
 
 
-STANDARDIZE = {"standard": True, "quantile": "quantile", "common": False}
+STANDARDIZE = {"quantile": "quantile", "common": False}
 """What `KernelRidge` calls inputs: lengthscales in medians make up for one scale of all."""
 
 
-def _maps(recipe: Recipe) -> dict[str, Any]:
+def _maps(recipe: Recipe, *, scaled: bool) -> dict[str, Any]:
     machine = None
     if recipe.rounds:
         powers = (recipe.power,)
         machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
-    standardize = STANDARDIZE[recipe.inputs]
+    standardize = scaled if recipe.inputs == "standard" else STANDARDIZE[recipe.inputs]
     targets = {} if standardize else {"standardize_target": True}
     return {"standardize": standardize, **targets, "metric": machine}
 
 
-def results(found: Searched) -> dict[str, Any]:
-    """Return a row for each recipe and penalty, as scikit-learn's ``cv_results_``."""
-    rows: dict[str, list[Any]] = {
-        name: []
-        for name in ("params", "step", "mean_test_score", "seconds", "elapsed", "evaluations")
-    }
+SAMPLED = ("screen", "metric", "kernel")
+"""Steps that are compared by the squared error on samples, whatever score was asked for."""
+
+COLUMNS = (
+    "params", "step", "mean_test_score", "squared_error", "seconds", "elapsed", "evaluations"
+)  # fmt: skip
+
+
+def results(found: Searched, scoring: Scoring, *, scaled: bool) -> dict[str, Any]:
+    """Return a row for each recipe and penalty, as scikit-learn's ``cv_results_``.
+
+    With a score of its own, fits have a row for their best penalty only, and samples no score.
+    """
+    rows: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for trial in found.trials:
-        for penalty, loss in trial.losses or ((trial.penalty, trial.loss),):
+        squared = scoring.loss is None or trial.step in SAMPLED
+        losses = trial.losses if squared else ()
+        for penalty, loss in losses or ((trial.penalty, trial.loss),):
             if trial.step == "refit":
                 continue
             recipe = trial.recipe
+            scored = scoring.loss is None or not squared
+            score = scoring.score(loss, found.unit) if scored else math.nan
+            rows["squared_error"].append(loss * found.unit**2 if squared else math.nan)
             rows["params"].append({
                 "kernel": recipe.kernel, "lengthscale": f"{recipe.multiple:g} median",
-                "penalty": penalty, **_maps(recipe),
+                "penalty": penalty, **_maps(recipe, scaled=scaled),
             })  # fmt: skip
             rows["step"].append(trial.step)
-            rows["mean_test_score"].append(-loss * found.unit**2)
+            rows["mean_test_score"].append(score)
             rows["seconds"].append(trial.seconds)
             rows["elapsed"].append(trial.elapsed)
             rows["evaluations"].append(trial.evaluations)
     table: dict[str, Any] = {
         name: values if name == "params" else np.array(values) for name, values in rows.items()
     }
-    order = np.argsort(-table["mean_test_score"], kind="stable")
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.arange(1, len(order) + 1)
-    table["rank_test_score"] = ranks
+    scores = np.nan_to_num(table["mean_test_score"], nan=-np.inf)
+    ahead = np.searchsorted(np.sort(-scores), -scores)  # of equal scores, all have the first rank
+    table["rank_test_score"] = (1 + ahead).astype(np.int32)
     return table
 
 
 def best_index(table: dict[str, Any]) -> int:
     """Return the row of the best fit with all rows as centers, or of the average; else of any."""
-    scores = table["mean_test_score"]
-    last = np.isin(table["step"], ("fit", "average"))
-    return int(np.argmax(np.where(last, scores, -np.inf) if last.any() else scores))
+    scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", "average"))
+    if not last.any():
+        return int(np.argmin(table["squared_error"]))
+    return int(np.argmax(np.where(last, scores, -np.inf)))
 
 
-def history(found: Searched) -> list[dict[str, Any]]:
+def history(found: Searched, scoring: Scoring) -> list[dict[str, Any]]:
     """Return a row for each trial: what was tried, its error, and what it gained."""
     rows: list[dict[str, Any]] = []
     least: dict[bool, float] = {True: math.inf, False: math.inf}
     for trial in found.trials:
-        sampled = trial.step in ("screen", "metric", "kernel")
+        sampled = trial.step in SAMPLED
         before = least[sampled]
         least[sampled] = min(before, trial.loss) if math.isfinite(trial.loss) else before
-        error = found.unit * math.sqrt(trial.loss) if trial.loss >= 0 else math.nan
-        gain = 1 - trial.loss / before if math.isfinite(before) else 0.0
+        squared = scoring.loss is None or sampled
+        error = found.unit * math.sqrt(trial.loss) if squared else trial.loss
+        gain = 1 - trial.loss / before if 0 < before < math.inf else 0.0
         rows.append({
             "step": trial.step, "what": str(trial.recipe), "penalty": trial.penalty,
             "error": error, "gain": max(gain, 0.0) if gain == gain else 0.0,
@@ -223,7 +245,7 @@ def _kernels(given: object) -> tuple[str, ...]:
     if given is None or (isinstance(given, str) and given == AUTO):
         return (*RADIAL, L1)
     names = (given,) if isinstance(given, str) else given
-    if not isinstance(names, Sequence) or not names:
+    if not isinstance(names, Sequence) or not len(names):
         raise ValueError(f"kernel must be 'auto', a name or a list of names, not {given!r}")
     for name in names:
         if not isinstance(name, str) or name not in kernels or name in UNUSABLE:
@@ -232,7 +254,7 @@ def _kernels(given: object) -> tuple[str, ...]:
                 f"a search takes kernels by name, of {', '.join(usable)}, not {name!r}"
                 f"{kernels.hint(name)}"
             )
-    return tuple(names)
+    return tuple(dict.fromkeys(names))
 
 
 UNUSABLE = ("sum", "product", "scaled", "linear", "polynomial")
@@ -261,6 +283,17 @@ def _multiples(given: object) -> tuple[float, ...] | None:
             f"as ['0.5 median', 'median', '2 median'], not {given!r}"
         )
     return tuple(sorted({multiple for multiple in found if multiple is not None}))
+
+
+def _folds(given: Any) -> object:
+    """Return ``cv``, checked; pairs that can be read once only as a list."""
+    cv = tuple(given) if isinstance(given, Iterator) else given
+    if cv is None or is_splitter(cv) or is_pairs(cv) or (is_integer(cv) and cv >= 2):
+        return cv
+    raise ValueError(
+        "cv must be None or a number of folds from 2 on, a splitter such as KFold(5), or a list of "
+        f"pairs (rows to train on, rows to test on), not {reprlib.repr(cv)}"
+    )
 
 
 def _machine(given: object) -> RecursiveFeatureMachine | None:

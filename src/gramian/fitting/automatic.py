@@ -17,6 +17,7 @@ from ..model import AverageModel, KernelModel, Model
 from ..search import (
     Budget,
     Clock,
+    Effort,
     Material,
     Member,
     Score,
@@ -169,11 +170,13 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     _check(data)
     scaled = _Scaled.of(data, settings.standardize)
     material, index = _material(scaled, settings, rng)
+    machine = settings.space.machine
     found = Search(
         material,
         settings.space,
         clock,
         settings.engine,
+        Effort() if machine is None else Effort(machine=machine),
         score=_score(settings, material, scaled.of_targets),
     )
     trials: list[Trial] = []
@@ -184,24 +187,42 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
             if any([watcher(trial) for watcher in settings.watchers]):
                 break
     except KeyboardInterrupt:
-        if not found.stems:
+        if not found.begun:
             raise
         interrupted = True
-    members = found.members(refits=not interrupted)
-    if index is not None and not interrupted:
-        members = with_all_rows(found, members, scaled.rows, scaled.targets, data.weights, index)
+    members, interrupted = _last_fits(found, scaled, index, interrupted)
     model = _model([scaled.model(member, material) for member in members], members)
-    for member in members:
-        trial = found.record("refit", member)
-        trials.append(trial)
-        for watcher in settings.watchers:
-            watcher(trial)
+    refits = [found.record("refit", member) for member in members]
+    trials += refits
+    try:
+        for trial in refits:
+            for watcher in settings.watchers:
+                watcher(trial)
+    except KeyboardInterrupt:
+        interrupted = True
     scale = scaled.of_targets.scale
     unit = float(scale[0]) if len(scale) == 1 else 1.0
     return Searched(
         model, trials, members, clock.meter.evaluations, clock.seconds, interrupted, unit,
         material.truth, scaled.of_targets,
     )  # fmt: skip
+
+
+def _last_fits(
+    found: Search, scaled: _Scaled, index: Int[Tensor, " s"] | None, interrupted: bool
+) -> tuple[list[Member], bool]:
+    """Return the functions of the result, and whether a fit was interrupted."""
+    if interrupted:
+        return found.members(refits=False), True
+    members = None
+    try:
+        members = found.members()
+        if index is not None:
+            weights = scaled.data.weights
+            members = with_all_rows(found, members, scaled.rows, scaled.targets, weights, index)
+    except KeyboardInterrupt:
+        return members or found.members(refits=False), True
+    return members, False
 
 
 def _model(models: list[KernelModel], members: list[Member]) -> Model:
@@ -276,6 +297,10 @@ def _shuffled(
 ) -> list[Split]:
     """Return so many shuffled folds, each class with its share of them."""
     targets = data.targets if index is None else data.targets[index]
+    if cv > len(targets):
+        raise ValueError(
+            f"cv={cv} folds need as many rows, and there are {len(targets)}; give a smaller number"
+        )
     return random_folds(targets, data.coded, cv, rng)
 
 

@@ -64,6 +64,8 @@ def with_all_rows(
         sample in time, up to 100,000 rows. Else FALKON with as many landmarks as time allows, if
         that has a smaller error on the rows that the search has held out; else as they are.
     """
+    if not any(bool(member.coef.any()) for member in members):  # the mean, which more rows share
+        return members
     n, d = rows.shape
     if n <= ALL_ROWS and n * d * rows.dtype.itemsize <= HELD_BYTES:
         found = _exact(search, members, rows, targets, weights, index)
@@ -96,7 +98,7 @@ def _exact(
         coef = iterated(K, targets, weights, member, search.material.rng, ends)
         if coef is None:
             return None
-        penalty = member.penalty * s / n
+        penalty = member.shift / (float(n) if weights is None else float(weights.sum()))
         found.append(replace(member, centers=Z, coef=coef, penalty=penalty, all_rows=True))
     return found
 
@@ -110,8 +112,8 @@ def _falkon(
 ) -> Member | None:
     """Return the best stem with landmarks from all rows; None if it is no better."""
     material = search.material
-    stem = min(search.stems, key=lambda s: s.loss)
-    held = index[material.splits[0].held].sort().values
+    stem, split = search.least(), material.splits[0]
+    held, order = index[split.held].sort()
     stays = torch.ones(len(rows), dtype=torch.bool)
     stays[held] = False
     mapped: RowSource = rows
@@ -126,24 +128,33 @@ def _falkon(
     kernel = stem.fits[0].kernel
     fitted = Complement(mapped, held)
     K = KernelOperator(kernel, fitted, fitted, search.engine, meter=search.clock.meter)
-    penalty = stem.penalty * len(material.splits[0].learn) / len(rows)
+    penalty = stem.penalty * len(split.learn) / len(rows)
     landmarks = torch.randperm(len(fitted), generator=material.rng)[:m].sort().values
     w = None if weights is None else weights[stays]
     problem = NystromProblem.at(K, landmarks, targets[stays].to(rows.dtype), penalty, w)
     stop = [max_iterations(FALKON_ITERATIONS), deadline(time.monotonic() + search.clock.left)]
     result = solve(problem, Falkon(), stop=stop, rng=material.rng)
     centers, coef = problem.K.cols.take(torch.arange(m)), result.state.coef.double()
-    values = replace(problem.K, rows=as_rows(mapped.take(held))) @ coef
-    held_weights = None if weights is None else weights[held]
-    loss = squared_loss(values, targets[held], held_weights)
-    best = min((search.loss(fit) for fit in search.fits), default=math.inf)
+    values = (replace(problem.K, rows=as_rows(mapped.take(held))) @ coef)[order.argsort()]
+    loss, best = _losses(search, values)
     logger.info("FALKON with %d landmarks: loss %.4g, all rows of the sample %.4g", m, loss, best)
     if not loss < best:
         return None
     return Member(
         stem.recipe, 1.0, kernel, stem.recipe.inputs == "quantile", map_, centers, coef, penalty,
-        True, importances(material, stem),
+        problem.shift, False, importances(material, stem),
     )  # fmt: skip
+
+
+def _losses(search: Search, values: Tensor) -> tuple[float, float]:
+    """Return the loss of predictions of the first held-out rows, and that of the result on them."""
+    material, expected = search.material, search.expected()
+    if len(material.splits) == 1:
+        return search.loss_of(values), search.loss_of(expected)
+    v, w = len(values), material.held_weights
+    w = None if w is None else w[:v]
+    truth = material.truth[:v]
+    return squared_loss(values, truth, w), squared_loss(expected[:v], truth, w)
 
 
 def _landmarks(search: Search, n: int) -> int | None:

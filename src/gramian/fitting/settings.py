@@ -81,7 +81,7 @@ class FitSettings:
             _check_flag("standardize", self.standardize, "True, False or 'quantile'")
         if self.standardize_target is not None:
             _check_flag("standardize_target", self.standardize_target)
-        _check_callbacks(self.callbacks)
+        check_callbacks(self.callbacks)
         if self.memory_limit is not None:
             as_bytes(self.memory_limit)
         self._check_stopping()
@@ -163,7 +163,8 @@ def _check_flag(name: str, given: object, known: str = "True or False") -> None:
         raise ValueError(f"{name} must be {known}, not {given!r}")
 
 
-def _check_callbacks(given: object) -> None:
+def check_callbacks(given: object) -> None:
+    """Raise ValueError if callbacks are no list of callables."""
     if not isinstance(given, Sequence) or not all(map(callable, given)):
         raise ValueError(
             f"callbacks must be a list of callables, like [Validate(X, y)], not {given!r}"

@@ -227,14 +227,18 @@ class RecursiveFeatureMachine(Metric):
     ) -> Float[Tensor, "d d"] | None:
         """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
         m, s = len(last.fit.centers), self.gradient_rows
-        X = sample.X[m : m + s]
+        X, w = sample.X[m : m + s], sample.weights
+        root = None if w is None else w[m : m + s].sqrt()
         if len(X) < min(s, m):  # few rows that are no landmarks: the held-out ones are none either
             X = torch.cat([X, sample.held_X, sample.X[:m]])[:s]
+            if w is not None and sample.held_weights is not None:
+                root = torch.cat([w[m:], sample.held_weights, w[:m]])[:s].sqrt()
         mapped = X if last.map is None else last.map.forth(X)
         K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, how.engine, meter=how.meter)
         G = K.gradients(mapped, last.fit.coef.to(X.dtype)).double()
         if last.map is not None:
             G = last.map.back(G)
+        G = G if root is None else G * root[:, None, None]
         G = G.reshape(-1, X.shape[1])
         M = G.T @ G
         largest = float(M.diagonal().max())
@@ -258,8 +262,10 @@ def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
         left_out = stretch.square().cumsum(dim=0)
         kept = left_out > NEGLIGIBLE * left_out[-1]
         if 2 * int(kept.sum()) <= len(M):
-            return vectors[:, kept] * stretch[kept]
-    return (vectors * stretch) @ vectors.T
+            few: Tensor = vectors[:, kept] * stretch[kept]
+            return few
+    root: Tensor = (vectors * stretch) @ vectors.T
+    return root
 
 
 def _scales(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, " d"]:

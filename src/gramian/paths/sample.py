@@ -13,7 +13,7 @@ from ..data import LinearMap, as_rows
 from ..engines import Engine
 from ..kernels import Kernel
 from ..operators import CostMeter, KernelOperator
-from ..problems import FullProblem, NystromProblem
+from ..problems import FullProblem, NystromProblem, Problem
 from .direct import direct_path
 from .nystrom import nystrom_path
 
@@ -94,6 +94,8 @@ class SampleFit:
         In float64.
     losses : tuple of (penalty, loss)
         The whole path.
+    total : float
+        The sum of the weights: times the penalty, what is added to the diagonal of K.
     """
 
     loss: float
@@ -102,6 +104,7 @@ class SampleFit:
     centers: Float[Tensor, "m d"]
     coef: Float[Tensor, "m t"]
     losses: tuple[tuple[float, float], ...]
+    total: float
 
 
 def fit_sample(
@@ -134,7 +137,8 @@ def fit_sample(
     kernel = kernel.resolve(sample.X[:MEDIAN_ROWS])
     m = min(landmarks, len(sample.X))
     K = KernelOperator(kernel, sample.X, sample.X, engine, meter=meter)
-    path = _path(K, sample, m, penalties)
+    problem = _problem(K, sample, m)
+    path = _path(problem, penalties)
     held = replace(K, rows=as_rows(sample.held_X), cols=as_rows(sample.X[:m])).dense().double()
     best, losses, least = None, [], math.inf
     for penalty, coef in path:
@@ -146,13 +150,16 @@ def fit_sample(
             break
     if best is None:
         raise FloatingPointError(f"{kernel!r} has no penalty at which its matrix is definite")
-    return SampleFit(least, best[0], kernel, sample.X[:m], best[1], tuple(losses))
+    return SampleFit(least, best[0], kernel, sample.X[:m], best[1], tuple(losses), problem.total)
 
 
-def _path(
-    K: KernelOperator, sample: Sample, m: int, penalties: Sequence[float]
-) -> Iterator[tuple[float, Tensor]]:
+def _problem(K: KernelOperator, sample: Sample, m: int) -> Problem:
     if m == len(sample.X):
-        return direct_path(FullProblem(K, sample.Y, 0.0, sample.weights), penalties)
-    K = K.against(sample.X[:m])
-    return nystrom_path(NystromProblem(K, sample.Y, 0.0, sample.weights), penalties)
+        return FullProblem(K, sample.Y, 0.0, sample.weights)
+    return NystromProblem(K.against(sample.X[:m]), sample.Y, 0.0, sample.weights)
+
+
+def _path(problem: Problem, penalties: Sequence[float]) -> Iterator[tuple[float, Tensor]]:
+    if isinstance(problem, FullProblem):
+        return direct_path(problem, penalties)
+    return nystrom_path(problem, penalties)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -43,4 +44,8 @@ def averaged(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[float]:
         if tried[k] < least:
             best, least = list(counts), tried[k]
     kept = [c if c >= LEAST * sum(best) else 0 for c in best]
-    return [c / sum(kept) for c in kept]
+    shares = [c / sum(kept) for c in kept]
+    mean = sum(w * each.double() for w, each in zip(shares, values, strict=True))
+    if not loss(torch.as_tensor(mean)) <= alone[first]:  # those that were left out carried it
+        shares = [float(k == first) for k in range(len(values))]
+    return shares

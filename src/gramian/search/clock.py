@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import numbers
 import re
 import time
 from dataclasses import dataclass, field
 
 from ..operators import CostMeter
 
-UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "min": 60.0, "minutes": 60.0, "h": 3600.0}
+UNITS = {
+    "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0,
+    "min": 60.0, "minute": 60.0, "minutes": 60.0,
+    "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,13 @@ class Budget:
         if isinstance(given, cls):
             return given
         if isinstance(given, str):
-            match = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([a-z]+)\s*", given.lower())
-            if match and match[2] in UNITS and match[1].count(".") < 2 and float(match[1]) > 0:
+            number = r"\d+\.?\d*(?:e\d+)?|\.\d+(?:e\d+)?"
+            match = re.fullmatch(rf"\s*({number})\s*([a-z]+)\s*", given.lower(), re.ASCII)
+            if match and match[2] in UNITS and float(match[1]) > 0:
                 return cls(seconds=float(match[1]) * UNITS[match[2]])
-        elif isinstance(given, int | float) and not isinstance(given, bool) and given >= 1:
-            return cls(evaluations=float(given))
+        real = isinstance(given, numbers.Real) and not isinstance(given, bool)
+        if real and float(given) >= 1:  # type: ignore[arg-type]
+            return cls(evaluations=float(given))  # type: ignore[arg-type]
         raise ValueError(
             f"budget must be a time such as '30 s' or '2 min', a number of kernel evaluations, or "
             f"'auto', not {given!r}"
@@ -80,7 +87,6 @@ class Clock:
         return max(0.0, self.budget.seconds - self.seconds)
 
     def allows(self, seconds: float, evaluations: float = 0.0) -> bool:
-        """Return whether a step that costs so much still fits."""
-        return seconds <= self.left and self.meter.evaluations + evaluations <= (
-            self.budget.evaluations
-        )
+        """Return whether a step that costs so much still fits; nothing does once time is over."""
+        spent = self.meter.evaluations + evaluations
+        return 0 < self.left >= seconds and spent <= self.budget.evaluations

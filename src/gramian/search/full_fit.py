@@ -149,6 +149,8 @@ def full_fit(
         kernels.append(kernel)
         K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **MEMORY)
         problem = FullProblem(K, sample.Y, 0.0, sample.weights)
+        if shifts is None and len(sample.X) <= DIRECT_ROWS:  # that of the sample, too
+            shifts = sorted({*DIRECT_SHIFTS, stem.penalty * problem.total}, reverse=True)
         total = problem.total
         runs.append(_points(problem, sample, material, ends, small, shifts))
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)

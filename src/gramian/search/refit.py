@@ -39,8 +39,10 @@ class Member:
     coef : Tensor of shape (n, t)
     penalty : float
         Per row.
+    shift : float
+        N times the penalty, N the sum of the weights: what is added to the diagonal of K.
     all_rows : bool
-        Whether held-out rows are among the centers.
+        Whether all rows are centers, held-out ones included.
     importances : Tensor of shape (d,), or None
         Shares of the features in the diagonal of M; None without a learned metric.
     """
@@ -53,6 +55,7 @@ class Member:
     centers: Float[Tensor, "n k"]
     coef: Float[Tensor, "n t"]
     penalty: float
+    shift: float
     all_rows: bool
     importances: Float[Tensor, " d"] | None = None
 
@@ -69,7 +72,8 @@ def refit(
     """Fit to all rows, held-out ones included, with the shift that was chosen without them.
 
     It starts from the coefficients without them. Where its residual does not come down to that of
-    the fit that was chosen, as within too short a time, that one is returned.
+    the fit that was chosen, as within too short a time, that one is returned: that of the first
+    split.
 
     Parameters
     ----------
@@ -82,20 +86,25 @@ def refit(
         The time of `time.monotonic` at which iterations end.
     """
     map_ = fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
-    X = material.inputs(fit.recipe.inputs)
-    X = X if map_ is None else map_.forth(X)
-    kernel = _mean_kernel(fit)
+    X, kernel = _mapped(material, fit, map_), _mean_kernel(fit)
     K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **MEMORY)
     problem = FullProblem(K, material.Y, 0.0, material.weights)
     penalty = fit.shift / problem.total
     coef, all_rows = _coefficients(problem, fit, penalty, material, ends), True
-    if coef is None:
-        X, coef, penalty, all_rows = X[material.splits[0].learn], fit.coefs[0], fit.penalty, False
+    if coef is None:  # coefficients of the first split go with its map and its lengthscale
+        map_, kernel, coef = fit.stem.maps[0], fit.kernels[0], fit.coefs[0]
+        X, penalty, all_rows = _mapped(material, fit, map_), fit.penalty, False
+        X = X[material.splits[0].learn]
     inputs = fit.recipe.inputs
     return Member(
         fit.recipe, weight, kernel, inputs == "quantile", material.composed(inputs, map_), X, coef,
-        penalty, all_rows, importances(material, fit.stem),
+        penalty, fit.shift, all_rows, importances(material, fit.stem),
     )  # fmt: skip
+
+
+def _mapped(material: Material, fit: FullFit, map_: LinearMap | None) -> Float[Tensor, "n k"]:
+    X = material.inputs(fit.recipe.inputs)
+    return X if map_ is None else map_.forth(X)
 
 
 def sampled_member(material: Material, stem: Stem) -> Member:
@@ -103,8 +112,8 @@ def sampled_member(material: Material, stem: Stem) -> Member:
     fit, inputs = stem.fits[0], stem.recipe.inputs
     return Member(
         stem.recipe, 1.0, fit.kernel, inputs == "quantile",
-        material.composed(inputs, stem.maps[0]), fit.centers, fit.coef, fit.penalty, False,
-        importances(material, stem),
+        material.composed(inputs, stem.maps[0]), fit.centers, fit.coef, fit.penalty,
+        fit.total * fit.penalty, False, importances(material, stem),
     )  # fmt: skip
 
 
@@ -132,6 +141,8 @@ def _coefficients(
     if len(problem.targets) <= 2 * DIRECT_ROWS:
         for _, coef in direct_path(problem, [penalty]):
             return coef
+    if time.monotonic() >= ends:
+        return None
     start = None
     if len(material.splits) == 1:
         start = torch.zeros_like(material.Y, dtype=torch.float64)
@@ -161,9 +172,8 @@ def iterated(
         The time of `time.monotonic` at which iterations end.
     """
     problem = FullProblem(K, targets.to(K.dtype), 0.0, weights)
-    shift = member.penalty * len(member.centers)
-    problem = problem.double() if shift < 0.9 * SHIFTS[-1] else problem
-    return _until(problem, shift / problem.total, SOLVED, rng, ends, None)
+    problem = problem.double() if member.shift < 0.9 * SHIFTS[-1] else problem
+    return _until(problem, member.shift / problem.total, SOLVED, rng, ends, None)
 
 
 def _until(

@@ -50,6 +50,10 @@ WORTH = 1.15
 NOTHING_GAINED = 0.999
 """A result whose loss is a larger share of that of the mean is the mean."""
 
+SAMPLE_WINS = 0.95
+"""The fit to a sample is the result if its loss is a smaller share of that with all rows: these had
+no time."""
+
 REFIT = 0.8
 """Seconds of the last fit to all rows, in those of the fit that chose its penalty, about."""
 
@@ -73,6 +77,8 @@ class Search:
     score : callable, optional
         What fits are compared by, of the predictions of all held-out rows, the smaller the better;
         the mean squared error if None. Samples are compared by the mean squared error.
+    screen : list of Stem
+        Of the screen, with fewer landmarks than the others.
     stems : list of Stem
     fits : list of FullFit
     weights : list of float
@@ -85,6 +91,7 @@ class Search:
     engine: str | Engine = "auto"
     effort: Effort = field(default_factory=Effort)
     score: Score | None = None
+    screen: list[Stem] = field(default_factory=list)
     stems: list[Stem] = field(default_factory=list)
     fits: list[FullFit] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -117,7 +124,7 @@ class Search:
         return given
 
     def _metrics(self) -> Iterator[Trial]:
-        screen, self.stems = self.stems, []
+        screen, self.screen, self.stems = self.stems, self.stems, []
         seconds = METRIC_SHARE * self.clock.left
         ends = self.clock.seconds + seconds
         each = self.clock.seconds / (len(screen) * len(self.material.splits))
@@ -230,7 +237,8 @@ class Search:
             if self._far_off(fit):
                 return
         best = min(tried.values(), key=self.loss, default=None)
-        if best is not None and best.shift == SHIFTS[-1] and self._goes_on(2.0):
+        iterated = best is not None and best.residual > 0
+        if best is not None and iterated and best.shift == SHIFTS[-1] and self._goes_on(2.0):
             yield self._fitted(self._fit(stem, best.recipe.multiple, small=True))
 
     def _fit(self, stem: Stem, multiple: float, *, small: bool = False) -> FullFit:
@@ -269,6 +277,8 @@ class Search:
         return self.clock.allows(times * seconds + 2 * self._refit_seconds(), evaluations)
 
     def _average(self) -> Iterator[Trial]:
+        if not self.fits:
+            return
         started = time.monotonic()
         best = min(range(len(self.fits)), key=lambda i: self.loss(self.fits[i]))
         self.weights = [float(i == best) for i in range(len(self.fits))]
@@ -294,11 +304,11 @@ class Search:
         Without `refits`, held-out rows are not among those that they are fitted to. Where time did
         not suffice for a fit better than those of samples, the best one of these.
         """
-        least = min(self.stems, key=lambda s: s.loss, default=None)
-        if not self.fits or (least is not None and least.loss < min(fit.loss for fit in self.fits)):
-            if least is None:
-                raise ValueError("the search has no result before its first step")
+        least = self.least()
+        if least.loss < SAMPLE_WINS * min((fit.loss for fit in self.fits), default=math.inf):
             return [self._or_constant(sampled_member(self.material, least), least.loss)]
+        if not self.fits:  # no loss of a sample is finite
+            return [constant(sampled_member(self.material, least))]
         best = min(self.fits, key=self.loss)
         if best.loss >= self._constant_loss():
             return [constant(sampled_member(self.material, best.stem))]
@@ -313,6 +323,33 @@ class Search:
             for fit, weight in zip(self.fits, weights, strict=True)
             if weight > 0
         ]  # fmt: skip
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a result, be it that of a single sample."""
+        return bool(self.stems or self.screen)
+
+    def least(self) -> Stem:
+        """Return the best on a sample."""
+        stems = self.stems or self.screen
+        if not stems:
+            raise ValueError("the search has no result before its first step")
+        return min(stems, key=lambda s: s.loss)
+
+    def loss_of(self, values: Float[Tensor, "v t"]) -> float:
+        """Return what predictions of all held-out rows are compared by."""
+        return (self.score or self._squared)(values)
+
+    def expected(self) -> Float[Tensor, "v t"]:
+        """Return predictions of all held-out rows by the result; those of the mean without fits."""
+        if not self.fits:
+            return torch.zeros_like(self.material.truth)
+        weights = self.weights
+        if len(weights) != len(self.fits):
+            best = min(self.fits, key=self.loss)
+            weights = [float(fit is best) for fit in self.fits]
+        pairs = zip(weights, self.fits, strict=True)
+        return torch.stack([w * fit.values.double() for w, fit in pairs if w > 0]).sum(dim=0)
 
     def _or_constant(self, member: Member, loss: float) -> Member:
         return member if loss < self._constant_loss() else constant(member)
