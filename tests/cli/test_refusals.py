@@ -41,7 +41,7 @@ OPTIONS = {
     "--penalty auto --landmarks bless:9 --solver direct": "along its path with --solver falkon",
     "--lengthscale 0": "--lengthscale must be positive and finite, not 0",
     "--lengthscale 1,-2,3": "--lengthscale must be positive and finite, not 1,-2,3",
-    "--lengthscale long": "--lengthscale is a number,.*or median, not long",
+    "--lengthscale long": "--lengthscale is a number,.*median, or as '2 median', not long",
     "--lengthscale 1,2": "2 lengthscales, but the table has 3 features",
     "--kernel rbf": "unknown --kernel 'rbf'; known: .*; did you mean gaussian?",
     "--kernel gausian": "unknown --kernel 'gausian'; known: .*; did you mean gaussian?",
@@ -81,6 +81,13 @@ OPTIONS = {
     "--task guess": "'guess' is not one of",
     "--kernel poly": "unknown --kernel 'poly'; known: .*; did you mean polynomial?",
     "--kernel cosine": "did you mean linear, of rows divided by their norms?",
+    "--budget 30": "--budget 30 would be kernel evaluations, .* give a unit, as '30 s'",
+    "--budget soon": "--budget must be a time such as '30 s' .*, not 'soon'",
+    "--budget 1e9 --tol 0.1": "--budget is of a search, and --tol asks for one fit without it",
+    "--metric-rounds 2": "--metric-rounds says how to learn a metric: give --learn-metric, too",
+    "--learn-metric --metric-rounds 0": "--metric-rounds must be at least 1, not 0",
+    "--learn-metric --metric-power 2": "--metric-power is above 0 and at most 1, not 2",
+    "--learn-metric --metric-kernel rbf": "unknown --metric-kernel 'rbf'.*did you mean gaussian",
     "--gamma 0.5": r"No such option: --gamma; here it is --lengthscale: .* = \(2 \* gamma\)",
     "--alpha 1": "No such option: --alpha; here it is --penalty: penalty = alpha / n",
     "--length-scale 1": "No such option: --length-scale; here it is --lengthscale: a number",
@@ -300,8 +307,13 @@ def test_empty_tables(refused, train, tmp_path):
     assert "0 rows" in refused(data=tmp_path / "empty.csv")
 
 
+def test_too_few_rows_for_a_search(refused, save):
+    assert_says(refused(data=save(n=4)), "a search needs 5 .*: describe its model, as by --kernel")
+
+
 def test_one_row_is_a_table(report, save, tmp_path):
-    report("fit", save(n=1), "--target", "y", "--out", tmp_path / "y.model")
+    options = ("--target", "y", "--kernel", "gaussian")
+    report("fit", save(n=1), *options, "--out", tmp_path / "y.model")
 
 
 # --- models --------------------------------------------------------------------------------------

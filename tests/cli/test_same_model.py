@@ -19,7 +19,13 @@ import pytest
 import torch
 
 import gramian
-from gramian import KernelModel, KernelRidge, KernelRidgeClassifier
+from gramian import (
+    KernelModel,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+    KernelRidgeCV,
+)
 from gramian.data import sample_path
 
 
@@ -86,6 +92,11 @@ def contents(model: KernelModel) -> dict[str, Any]:
     return found
 
 
+def gramian_model(path: Path) -> Any:
+    """The model of a file, one or an average."""
+    return gramian.load(path).model_
+
+
 def assert_same(one: KernelModel, two: KernelModel) -> None:
     a, b = contents(one), contents(two)
     assert a.keys() == b.keys()
@@ -135,6 +146,30 @@ def test_classes(gramian: Any, tmp_path: Path, target: str) -> None:
             )
             assert done.code == 0, done.err
             assert_same(KernelModel.load(tmp_path / "m"), first)
+
+
+@pytest.mark.parametrize(
+    ("target", "columns"),
+    [("target", None), ("target", ["MedInc", "HouseAge", "AveRooms"]), ("region", None)],
+    ids=["mixed", "numbers", "classes"],
+)
+def test_a_search(gramian: Any, tmp_path: Path, target: str, columns: list[str] | None) -> None:
+    frame = houses(60)
+    if columns is not None:
+        frame = frame[[*frame.columns[1:4], "target"]]
+    cls = KernelRidgeClassifierCV if target == "region" else KernelRidgeCV
+    first = cls(random_state=3).fit(frame, target).model_
+    done = gramian(
+        "fit", csv(frame, tmp_path), "--target", target, "--seed", 3, "--out", tmp_path / "m"
+    )
+    assert done.code == 0, done.err
+    found = gramian_model(tmp_path / "m")
+    assert len(found.parts) == len(first.parts)
+    assert getattr(found, "weights", None) == getattr(first, "weights", None)
+    for one, two in zip(found.parts, first.parts, strict=True):
+        assert_same(one, two)
+        assert (one.metric is None) == (two.metric is None)
+        assert one.metric is None or torch.equal(one.metric.array, two.metric.array)
 
 
 @pytest.mark.slow

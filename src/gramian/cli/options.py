@@ -192,6 +192,10 @@ class FitOptions:
             if getattr(self, name) is not None and not self.learn_metric:
                 option = name.replace("_", "-")
                 raise ValueError(f"--{option} says how to learn a metric: give --learn-metric, too")
+        if self.metric_rounds is not None and self.metric_rounds < 1:
+            raise ValueError(f"--metric-rounds must be at least 1, not {self.metric_rounds}")
+        if self.metric_power is not None and not 0 < self.metric_power <= 1:
+            raise ValueError(f"--metric-power is above 0 and at most 1, not {self.metric_power:g}")
 
 
 @dataclass(frozen=True)

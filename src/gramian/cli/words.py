@@ -25,6 +25,7 @@ OPTIONS = {
     "cv": "--cv",
     "patience": "--patience",
     "time_limit": "--time-limit",
+    "budget": "--budget",
 }
 """Options by the parameters that they set."""
 
@@ -74,6 +75,10 @@ PHRASES = (
     ),
     (r"penalty='auto' with cv=\S+; give a penalty", "--penalty auto; give a number"),
     (r"; for an estimator fitted elsewhere, set its engine_ to 'auto'", ""),
+    (
+        r"; use KernelRidge$",
+        "; one fit needs none: describe its model, as by --kernel gaussian",
+    ),
     (r"\buse landmarks\b", "use --landmarks"),
     (r"\bor use 'bless'", "or use --landmarks bless"),
     (r"\bbut (X|the rows) has\b", "but the table has"),

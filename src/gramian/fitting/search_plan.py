@@ -35,6 +35,9 @@ RANK = 1000
 MEMBERS = 2
 """Fits to all rows at the end, about."""
 
+FIT_SECONDS = 0.01
+"""What each fit of few rows takes beside its work."""
+
 ENOUGH_SECONDS = 0.2
 CALIBRATION_ROWS = 1500
 CALIBRATION_ORDER = 600
@@ -85,17 +88,23 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class _Work:
-    """Kernel evaluations by the columns that they are multiplied with, and other operations."""
+    """Kernel evaluations by the columns that they are multiplied with, operations, and fits."""
 
     few: float = 0.0
     wide: float = 0.0
     flops: float = 0.0
+    fits: float = 1.0
 
     def __add__(self, other: _Work) -> _Work:
-        return _Work(self.few + other.few, self.wide + other.wide, self.flops + other.flops)
+        return _Work(
+            self.few + other.few,
+            self.wide + other.wide,
+            self.flops + other.flops,
+            self.fits + other.fits,
+        )
 
     def __mul__(self, times: float) -> _Work:
-        return _Work(times * self.few, times * self.wide, times * self.flops)
+        return _Work(times * self.few, times * self.wide, times * self.flops, times * self.fits)
 
 
 def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> SearchPlan:
@@ -192,7 +201,8 @@ def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: in
     symmetric = _timed(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
     symmetric /= engine.symmetric_evaluations(n)
     flop = _timed(lambda: la.cholesky_(la.by_columns(A.clone()))) / (k**3 / 3)
-    return work.few * plain + work.wide * symmetric + work.flops * flop
+    beside = work.fits * FIT_SECONDS
+    return beside + work.few * plain + work.wide * symmetric + work.flops * flop
 
 
 def _timed(run: Callable[[], object]) -> float:

@@ -27,12 +27,13 @@ from ..paths.sample import squared_loss
 from .average import averaged
 from .clock import Clock
 from .cost import of_fit, of_refit, of_sample
-from .full_fit import SHIFTS, FullFit, full_fit
+from .full_fit import FullFit, full_fit
 from .material import Material
 from .recipe import Recipe, Trial
 from .refit import Member, constant, refit, sampled_member
 from .sampled import Effort, Stem, at_maps, learned, screened
 from .space import Space
+from .walk import Walk
 
 SCREEN_SHARE = 0.2
 """Of kernel evaluations, where these are the budget, the screen may take so much."""
@@ -47,6 +48,15 @@ LEARNER = "matern32"
 
 HOPELESS = 2.0
 """A distance whose best kernel has so many times the least error gets no fit with all rows."""
+
+INPUTS_WORTH = 1.25
+"""Inputs whose error is so many times the least are tried with one kernel only."""
+
+HANDICAP = {"gaussian": 1.05}
+"""By which the errors of samples are multiplied: few landmarks prefer smooth kernels."""
+
+FAR_OFF = 1.15
+"""A walk whose error is so many times the least ends."""
 
 WORTH = 1.15
 """A further stem is fitted if its error on a sample is at most so many times the least."""
@@ -63,6 +73,11 @@ REFIT = 0.8
 
 FIRST_SHARE = 0.6
 """Of what is left, the first fit with all rows as centers may take so much."""
+
+
+def _handicapped(stem: Stem) -> float:
+    return HANDICAP.get(stem.recipe.kernel, 1.0) * stem.loss
+
 
 Score = Callable[[Float[Tensor, "v t"]], float]
 
@@ -110,19 +125,27 @@ class Search:
     # --- on samples ----------------------------------------------------------------------------
 
     def _screen(self) -> Iterator[Trial]:
-        cells = len(self.space.kernels) * len(self._inputs())
+        """Try one kernel with all inputs, and the others with those that are not far off."""
+        inputs = self._inputs()
+        cells = len(self.space.kernels) * len(inputs)
         most = SCREEN_SHARE * self.clock.budget.evaluations / cells
         self.effort = self.effort.screening(most, self._cost)
         cost = self._cost(self.effort.screen_landmarks, self.effort.screen_rows)
-        for kernel in self.space.kernels:
-            for inputs in self._inputs():
+        order = sorted(self.space.kernels, key=lambda kernel: kernel != LEARNER)
+        for kernel in order:
+            for name in inputs:
                 if self.stems and not self.clock.allows(0.2 * self.clock.seconds, cost):
                     return
                 started = time.monotonic()
-                recipe = Recipe(kernel, inputs, self.space.first(kernel))
+                recipe = Recipe(kernel, name, self.space.first(kernel))
                 stem = screened(self.material, recipe, self.effort, self.engine, self.clock.meter)
                 self.stems.append(stem)
                 yield self._sampled("screen", stem, started)
+            if kernel == order[0]:
+                least = min(s.loss for s in self.stems)
+                inputs = tuple(
+                    s.recipe.inputs for s in self.stems if s.loss <= INPUTS_WORTH * least
+                )
 
     def _cost(self, landmarks: int, rows: int) -> float:
         return of_sample(self.material, landmarks, rows)
@@ -216,52 +239,46 @@ class Search:
         return sorted(groups, key=lambda group: self._best(stems, group).loss)
 
     def _best(self, stems: list[Stem], group: tuple[str, ...]) -> Stem:
-        return min((s for s in stems if s.recipe.kernel in group), key=lambda s: s.loss)
+        return min((s for s in stems if s.recipe.kernel in group), key=_handicapped)
 
     # --- with all rows as centers --------------------------------------------------------------
 
     def _fits(self) -> Iterator[Trial]:
-        for stem in self._queue():
-            if not self._goes_on():
+        walks, heads = self._walks()
+        while self._goes_on():
+            walk = self._next(walks, heads)
+            if walk is None:
                 return
-            yield from self._walk(stem)
+            step = walk.waiting.pop(0)
+            fit = self._fit(walk.stem, step.multiple, small=step.small)
+            walk.add(step, fit, self.loss(fit))
+            yield self._fitted(fit)
 
-    def _queue(self) -> list[Stem]:
-        """Return the stems that are worth a fit: the best of each distance, then the others."""
-        least = min(s.loss for s in self.stems)
-        groups = self._in_order(self.stems)
-        heads = [self._best(self.stems, g) for g in groups]
-        heads = [s for s in heads if s.loss <= HOPELESS * least]
-        seen = [(h.recipe.kernel, h.recipe.rounds, h.recipe.power) for h in heads]
-        rest: list[Stem] = []
-        for s in sorted(self.stems, key=lambda s: s.loss):
-            key = (s.recipe.kernel, s.recipe.rounds, s.recipe.power)
+    def _walks(self) -> tuple[list[Walk], int]:
+        """Return the stems worth a fit, and how many of them are the best of a distance."""
+        least = min(_handicapped(s) for s in self.stems)
+        heads = [self._best(self.stems, group) for group in self._in_order(self.stems)]
+        heads = [s for s in heads if _handicapped(s) <= HOPELESS * least]
+        found = list(heads)
+        for s in sorted(self.stems, key=_handicapped):
             similar = any(
                 s.recipe.kernel == r.recipe.kernel and s.recipe.power == r.recipe.power
-                for r in (*heads, *rest)
+                for r in found
             )
-            if key not in seen and not similar and s.loss <= WORTH * least:
-                rest.append(s)
-        return [*heads, *rest]
+            if not similar and _handicapped(s) <= WORTH * least:
+                found.append(s)
+        return [Walk(stem, self.space) for stem in found], len(heads)
 
-    def _walk(self, stem: Stem) -> Iterator[Trial]:
-        """Fit with the usual lengthscale, then with its neighbours as long as the error falls."""
-        tried: dict[float, FullFit] = {}
-        waiting = [self.space.first(stem.recipe.kernel)]
-        while waiting and self._goes_on():
-            multiple = waiting.pop(0)
-            fit = self._fit(stem, multiple)
-            yield self._fitted(fit)
-            before = min((self.loss(f) for f in tried.values()), default=math.inf)
-            tried[multiple] = fit
-            if self.loss(fit) < before:
-                waiting = self.space.beside(multiple, list(tried))
-            if self._far_off(fit):
-                return
-        best = min(tried.values(), key=self.loss, default=None)
-        iterated = best is not None and best.residual > 0
-        if best is not None and iterated and best.shift == SHIFTS[-1] and self._goes_on(2.0):
-            yield self._fitted(self._fit(stem, best.recipe.multiple, small=True))
+    def _next(self, walks: list[Walk], heads: int) -> Walk | None:
+        """Return the walk to go on with: each distance once, the best to its end, the others."""
+        for walk in walks[:heads]:
+            if not walk.losses:
+                return walk
+        least = min(walk.least for walk in walks)
+        going = [w for w in walks if w.losses and w.waiting and w.least <= FAR_OFF * least]
+        if going:
+            return min(going, key=lambda w: w.least)
+        return next((w for w in walks if not w.losses), None)
 
     def _fit(self, stem: Stem, multiple: float, *, small: bool = False) -> FullFit:
         left = self.clock.left * (1.0 if self.fits else FIRST_SHARE)
@@ -284,9 +301,6 @@ class Search:
         refit = of_refit(self.material)
         enough = self.clock.allows(0.0, of_fit(self.material) + refit)
         return self.clock.budget.evaluations - (refit if enough else 0.0)
-
-    def _far_off(self, fit: FullFit) -> bool:
-        return self.loss(fit) > 1.3 * min(self.loss(f) for f in self.fits)
 
     def loss(self, fit: FullFit) -> float:
         """Return what fits are compared by."""

@@ -1,0 +1,327 @@
+"""`gramian fit` without a model that is described searches; with one it is one fit."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import re
+import shlex
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from gramian import KernelModel, load
+from gramian.callbacks import SearchBar
+from gramian.cli import progress
+from gramian.search import Search
+
+CONTROL = re.compile(r"\x1b\[[?0-9;]*[a-zA-Z]|\r")
+
+FEW = 2e5
+"""Kernel evaluations after which a search of some dozen rows ends."""
+
+
+@pytest.fixture
+def search(report, tmp_path):
+    """Return a function that searches a table, for its report; the model is y.model."""
+
+    def run(data, *more):
+        out = tmp_path / "y.model"
+        return report("fit", data, "--target", "y", "--budget", FEW, *more, "--out", out)
+
+    return run
+
+
+def test_which_it_was_is_said(report, search, train, tmp_path):
+    said = search(train)
+    assert (said["method"], said["stop_reason"]) == ("search", "searched")
+    assert said["trials"] > 5
+    assert said["kernel_evaluations"] < 5 * FEW
+    assert sum(member["weight"] for member in said["members"]) == pytest.approx(1)
+    assert said["chosen_by"]["rows"] == 61
+    assert said["chosen_by"]["rmse"] < 0.5 * said["chosen_by"]["rmse_of_mean"]
+    assert said["chosen_by"]["rmse_of_mean"] == pytest.approx(30, rel=0.5)
+    assert "columns" not in said
+    one = report(
+        "fit", train, "--target", "y", "--landmarks", 9, "--tol", 1e-6, "--out", tmp_path / "z"
+    )
+    assert (one["method"], one["asked_for_by"]) == ("one fit", ["--landmarks", "--tol"])
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--kernel", "gaussian"),
+        ("--lengthscale", "median"),
+        ("--penalty", "1e-6"),
+        ("--standardize",),
+        ("--solver", "auto"),
+        ("--max-iter", 100),
+        ("--time-limit", 60),
+        ("--early-stopping",),
+        ("--checkpoint", "{}/y.ckpt"),
+    ],
+)
+def test_each_of_them_asks_for_one_fit_be_it_with_its_default(report, train, tmp_path, option):
+    words = [str(word).replace("{}", str(tmp_path)) for word in option]
+    said = report("fit", train, "--target", "y", *words, "--out", tmp_path / "y.model")
+    assert said["asked_for_by"] == [words[0]]
+
+
+def test_rows_of_validation_are_not_looked_at(search, report, save, fresh, tmp_path):
+    data = save()
+    said = search(data, "--validation", fresh)
+    coef = [part.coef for part in load(tmp_path / "y.model").model_.parts]
+    found = report("evaluate", tmp_path / "y.model", fresh)
+    assert said["validation"]["rows"] == 17
+    assert said["validation"]["rmse"] == pytest.approx(found["rmse"], rel=1e-9)
+    search(data)
+    alone = [part.coef for part in load(tmp_path / "y.model").model_.parts]
+    assert all(bool((one == two).all()) for one, two in zip(coef, alone, strict=True))
+    part = search(data, "--validation", 0.2, "--metric", "mae")
+    assert (part["rows"], part["chosen_by"]["rows"]) == (49, 49)
+    assert part["validation"].keys() == {"rows", "mae", "mae_of_mean"}
+
+
+def test_classes(search, report, save, tmp_path):
+    x = np.linspace(-1, 1, 61)
+    label = np.array(["low", "mid", "high"])[np.digitize(x, [-0.3, 0.3])]
+    data = save(a=x, y=label)
+    said = search(data)
+    assert said["task"] == "classification"
+    assert said["chosen_by"]["error"] < 0.3
+    assert said["chosen_by"]["error_of_majority"] == pytest.approx(40 / 61, abs=0.03)
+    assert report("evaluate", tmp_path / "y.model", data)["error"] < 0.3
+
+
+def test_the_share_of_wrong_labels_is_that_of_held_out_rows(search, save):
+    y = np.where(np.random.default_rng(0).random(61) < 0.2, "rare", "usual")
+    said = search(save(y=y))["chosen_by"]
+    assert said["error_of_majority"] == pytest.approx(float((y == "rare").mean()))
+    assert said["error"] >= 0.5 * said["error_of_majority"]  # there is nothing to learn
+
+
+def test_the_model_is_described_evaluated_and_applied(gramian, search, report, train, tmp_path):
+    model, out = tmp_path / "y.model", tmp_path / "p.npy"
+    said = search(train)
+    about = report("info", model)
+    assert about["trained"]["members"] == said["members"]
+    assert about["trained"]["method"] == "search"
+    assert report("evaluate", model, train)["r2"] > 0.8
+    assert report("predict", model, train, "--out", out)["rows"] == 61
+    shown = gramian("info", model).out
+    assert "trained members\n  weight  kernel" in shown
+    assert "{" not in shown
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_the_history_has_a_row_per_trial(search, train, tmp_path, kind):
+    path = tmp_path / f"h.{kind}"
+    said = search(train, "--history", path)
+    text = path.read_text("utf-8")
+    rows = json.loads(text) if kind == "json" else list(csv.DictReader(text.splitlines()))
+    assert len(rows) == said["trials"] + len(said["members"])
+    assert rows[0]["step"] == "screen"
+    assert min(float(row["rmse"]) for row in rows if row.get("rmse")) == pytest.approx(
+        said["chosen_by"]["rmse"], rel=0.05
+    )
+
+
+def test_plan(report, gramian, train):
+    said = report("plan", train, "--target", "y")
+    assert (said["method"], said["searched_rows"], said["held_out"]) == ("search", 61, 61)
+    assert said["seconds"] > 0
+    few = report("plan", train, "--target", "y", "--budget", 1e5)
+    assert few["kernel_evaluations"] == pytest.approx(1e5)
+    assert few["limited"]
+    assert few["plan"].endswith(" s, the budget")
+    assert report("plan", train, "--target", "y", "--kernel", "gaussian")["solver"] == "direct"
+
+
+# --- while it works ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Let each trial take some milliseconds, and say a line as often."""
+    often = functools.partial(progress.search_progress, every_seconds=0.01)
+    monkeypatch.setattr("gramian.cli.search.search_progress", often)
+    steps = Search.steps
+
+    def slowly(self):
+        for trial in steps(self):
+            yield trial
+            time.sleep(0.03)
+
+    monkeypatch.setattr(Search, "steps", slowly)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_piped_search_says_what_it_tries_and_gains(gramian, train, tmp_path):
+    options = ("--target", "y", "--budget", FEW, "--json", "--out", tmp_path / "y.model")
+    lines = gramian("fit", train, *options).err.splitlines()
+    assert any("screening kernels and inputs, trial 1: " in line for line in lines)
+    last = [line for line in lines if "fitting all rows" in line][-1]
+    assert " inputs" in last
+    assert "error " in last
+    assert "; screen 0." in last
+    assert " % less), fit 0." in last
+    assert last.endswith(" s")
+
+
+def test_a_short_search_says_nothing(gramian, train, tmp_path):
+    options = ("--target", "y", "--budget", FEW, "--out", tmp_path / "y.model")
+    assert gramian("fit", train, *options).err == ""
+
+
+def test_a_terminal_has_a_bar_and_a_line_per_step(gramian, train, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    made = []
+    monkeypatch.setattr(
+        "gramian.cli.progress.SearchBar", lambda seconds: made.append(seconds) or SearchBar(seconds)
+    )
+    options = ("--target", "y", "--budget", "20 s", "--out", tmp_path / "y.model")
+    done = gramian("fit", train, *options)
+    assert made == [20.0]
+    steps = re.findall(r"(\w+) [\d.e-]+ \([\d.]+ % less\)", CONTROL.sub("", done.err))
+    assert {"sample", "metric", "fit"} <= set(steps)
+
+
+# --- interrupted ---------------------------------------------------------------------------------
+
+
+def interrupted(monkeypatch, step):
+    """Have a search interrupted after its first trial of a step."""
+    steps = Search.steps
+
+    def until(self):
+        for trial in steps(self):
+            yield trial
+            if trial.step == step:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(Search, "steps", until)
+
+
+@pytest.mark.parametrize("step", ["screen", "fit"])
+def test_the_best_until_then_is_kept(gramian, report, train, tmp_path, monkeypatch, step):
+    out = tmp_path / "y.model"
+    interrupted(monkeypatch, step)
+    done = gramian("fit", train, "--target", "y", "--out", out, "--history", tmp_path / "h.csv")
+    assert done.code == 130
+    rows = (tmp_path / "h.csv").read_text().splitlines()
+    trials = len([row for row in rows[1:] if not row.startswith("refit")])
+    assert done.err == f"gramian: interrupted; {out} holds the best of {trials} trials\n"
+    assert done.out == ""
+    assert report("info", out)["trained"]["stop_reason"] == "interrupted"
+    assert report("evaluate", out, train)["r2"] > 0.3
+
+
+def test_before_there_is_anything_nothing_is_written(gramian, train, tmp_path, monkeypatch):
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gramian.cli.search.search_fit", interrupt)
+    done = gramian("fit", train, "--target", "y", "--out", tmp_path / "y.model")
+    assert (done.code, done.err) == (130, "gramian: interrupted; nothing is saved\n")
+    assert not (tmp_path / "y.model").exists()
+
+
+# --- tune ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tune(report):
+    """Return a function that tunes on a table, for its report."""
+
+    def run(data, *more):
+        return report("tune", data, "--target", "y", *more)
+
+    return run
+
+
+def test_the_ranking(tune, train):
+    said = tune(train, "--budget", FEW)
+    rows = said["ranking"]
+    assert 5 < len(rows) <= 15
+    assert rows[0].keys() >= {"step", "kernel", "inputs", "medians", "metric", "penalty", "rmse"}
+    errors = [row["rmse"] for row in rows]
+    assert errors == sorted(errors)
+    assert said["chosen_by"]["rmse"] <= 1.05 * errors[0]
+    recipes = [tuple(row.values())[1:5] for row in rows if row["step"] != "average"]
+    assert len(set(recipes)) == len(recipes)
+
+
+def test_gains_lead_from_the_screen_to_the_error_of_the_result(tune, train):
+    said = tune(train, "--budget", FEW)
+    rows = said["gains"]
+    assert [row["step"] for row in rows][:2] == ["screen", "sample"]
+    assert rows[0]["less"] is None
+    errors = [row["rmse"] for row in rows]
+    assert errors == sorted(errors, reverse=True)
+    for before, after in zip(errors, rows[1:], strict=False):
+        share = float(after["less"].removesuffix(" %")) / 100
+        assert 1 - after["rmse"] / before == pytest.approx(share, abs=6e-4)
+    assert sum(row["trials"] for row in rows) == said["trials"]
+
+
+def test_importances_are_the_largest_of_the_columns(tune, save):
+    more = {f"noise{i}": np.random.default_rng(i).standard_normal(61) for i in range(9)}
+    found = tune(save(**more), "--budget", FEW)["importances"]
+    assert len(found) == 10
+    assert next(iter(found)) == "a"
+
+
+def test_without_a_file_nothing_is_written(tune, train, tmp_path):
+    tune(train, "--budget", FEW)
+    assert [path.name for path in tmp_path.iterdir()] == ["train.parquet"]
+    said = tune(train, "--budget", FEW, "--out", tmp_path / "best.model")
+    assert said["model"] == str(tmp_path / "best.model")
+    assert load(tmp_path / "best.model").model_.feature_names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("kind", ["regression", "classification"])
+def test_the_command_repeats_the_winner(tune, report, save, tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    data, fresh = save("train file.parquet", 300), save("fresh.parquet", 200, 1)
+    more, error = (), "rmse"
+    if kind == "classification":
+        for path in (data, fresh):
+            table = pq.read_table(path)
+            label = pq.read_table(path)["y"].to_numpy() > 875
+            pq.write_table(table.set_column(3, "y", [label.astype(int)]), path)
+        more, error = ("--task", "classification"), "error"
+    options = (*more, "--drop", "c", "--validation", fresh, "--seed", 2)
+    said = tune(data, *options, "--budget", 3e7)
+    program, *words = shlex.split(said["command"])
+    assert (program, words[0]) == ("gramian", "fit")
+    again = report(*words)
+    assert again["method"] == "one fit"
+    assert again["target"] == "y"
+    limit = 1.5 if kind == "regression" else 2.0
+    assert again["validation"][error] <= limit * said["validation"][error] + 0.02
+    model = KernelModel.load("tuned.model")
+    assert model.feature_names == ("a", "b")
+    main = max(said["members"], key=lambda member: member["weight"])
+    assert model.kernel.to_dict()["name"] == main["kernel"]
+    assert (model.metric is None) == (main["metric"] is None)
+
+
+def test_an_interrupted_tune_without_a_file(gramian, train, monkeypatch):
+    interrupted(monkeypatch, "screen")
+    done = gramian("tune", train, "--target", "y")
+    assert done.code == 130
+    assert done.err == ("gramian: interrupted; no --out was given, and nothing is kept\n")
+
+
+def test_a_ranking_for_people(gramian, train):
+    done = gramian("tune", train, "--target", "y", "--budget", FEW)
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0] == "ranking"
+    assert lines[1].split()[:5] == ["step", "kernel", "inputs", "medians", "metric"]
+    assert lines[-1].startswith("command")
+    assert "gramian fit" in lines[-1]
