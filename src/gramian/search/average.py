@@ -47,7 +47,5 @@ def averaged(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[float]:
     shares = [c / sum(kept) for c in kept]
     parts = [w * each.double() for w, each in zip(shares, values, strict=True) if w > 0]
     if not loss(torch.stack(parts).sum(dim=0)) <= alone[first]:  # those left out carried it
-        not loss(torch.stack(parts).sum(dim=0)) <= alone[first]
-    ):  # those that were left out carried it
         shares = [float(k == first) for k in range(len(values))]
     return shares
