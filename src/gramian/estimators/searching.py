@@ -130,13 +130,12 @@ class KernelRidgeSearch(Predicting):
         self.model_ = found.model
         self.kernel_ = one_or_all(one.kernel for one in found.model.parts)
         self.dual_coef_ = one_or_all(squeezed(one.coef) for one in found.model.parts)
-        scaled, scoring = settings.standardize, scoring_of(self.scoring, classes=data.coded)
-        self.members_ = [
-            (member.weight, parameters(member, scaled=scaled)) for member in found.members
-        ]
+        scoring = scoring_of(self.scoring, classes=data.coded)
+        as_is = {"scaled": settings.standardize, "coded": data.coded}
+        self.members_ = [(member.weight, parameters(member, **as_is)) for member in found.members]
         self.best_params_ = max(self.members_, key=lambda member: member[0])[1]
         self.kernel_evaluations_, self.interrupted_ = found.evaluations, found.interrupted
-        self.cv_results_ = results(found, scoring, scaled=scaled)
+        self.cv_results_ = results(found, scoring, **as_is)
         self.best_index_ = best_index(self.cv_results_)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.history_ = history(found, scoring)
@@ -145,14 +144,14 @@ class KernelRidgeSearch(Predicting):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
-def parameters(member: Member, *, scaled: bool) -> dict[str, Any]:
+def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
     """Return the parameters of a `KernelRidge` that repeats a member without a search."""
     recipe = member.recipe
     return {
         "kernel": recipe.kernel,
         "lengthscale": f"{recipe.multiple:g} median",
         "penalty": member.penalty,
-        **_maps(recipe, scaled=scaled),
+        **_maps(recipe, scaled=scaled, coded=coded),
         "landmarks": None if member.all_rows else len(member.centers),
     }
 
@@ -161,13 +160,13 @@ STANDARDIZE = {"quantile": "quantile", "common": False}
 """What `KernelRidge` calls inputs: lengthscales in medians make up for one scale of all."""
 
 
-def _maps(recipe: Recipe, *, scaled: bool) -> dict[str, Any]:
+def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
     machine = None
     if recipe.rounds:
         powers = (recipe.power,)
         machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
-    standardize = scaled if recipe.inputs == "standard" else STANDARDIZE[recipe.inputs]
-    targets = {} if standardize else {"standardize_target": True}
+    standardize = STANDARDIZE.get(recipe.inputs, scaled)
+    targets = {} if standardize or coded else {"standardize_target": True}
     return {"standardize": standardize, **targets, "metric": machine}
 
 
@@ -179,7 +178,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def results(found: Searched, scoring: Scoring, *, scaled: bool) -> dict[str, Any]:
+def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> dict[str, Any]:
     """Return a row for each recipe and penalty, as scikit-learn's ``cv_results_``.
 
     With a score of its own, fits have a row for their best penalty only, and samples no score.
@@ -197,7 +196,7 @@ def results(found: Searched, scoring: Scoring, *, scaled: bool) -> dict[str, Any
             rows["squared_error"].append(loss * found.unit**2 if squared else math.nan)
             rows["params"].append({
                 "kernel": recipe.kernel, "lengthscale": f"{recipe.multiple:g} median",
-                "penalty": penalty, **_maps(recipe, scaled=scaled),
+                "penalty": penalty, **_maps(recipe, scaled=scaled, coded=coded),
             })  # fmt: skip
             rows["step"].append(trial.step)
             rows["mean_test_score"].append(score)

@@ -94,8 +94,9 @@ def _exact(
         Z = search.material.quantiles.scores(X) if member.quantiles else X
         Z = Z if member.map is None else member.map.forth(Z)
         K = KernelOperator(member.kernel, Z, Z, search.engine, meter=search.clock.meter, **MEMORY)
+        most = search.clock.budget.evaluations
         ends = time.monotonic() + search.clock.left / (len(members) - len(found))
-        coef = iterated(K, targets, weights, member, search.material.rng, ends)
+        coef = iterated(K, targets, weights, member, search.material.rng, ends, most)
         if coef is None:
             return None
         penalty = member.shift / (float(n) if weights is None else float(weights.sum()))
@@ -161,7 +162,7 @@ def _landmarks(search: Search, n: int) -> int | None:
     """Return how many landmarks there is time for."""
     for m in LANDMARKS:
         seconds = 2.0 * FALKON_ITERATIONS * n * m / FALKON_RATE / 4 + 3e-11 * m**3
-        if m < n and search.clock.allows(seconds, FALKON_ITERATIONS * float(n) * m):
+        if m < n and search.clock.allows(seconds, (FALKON_ITERATIONS + 3) * float(n) * m):
             return m
     return None
 

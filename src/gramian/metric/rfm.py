@@ -269,4 +269,5 @@ def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
 
 
 def _scales(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, " d"]:
-    return M.diagonal().clamp(min=0.0) ** power
+    scales: Tensor = M.diagonal().clamp(min=0.0) ** power
+    return scales

@@ -86,6 +86,11 @@ class Clock:
         """Seconds that are left; not less than zero."""
         return max(0.0, self.budget.seconds - self.seconds)
 
+    @property
+    def evaluations_left(self) -> float:
+        """Kernel evaluations that are left; not less than zero."""
+        return max(0.0, self.budget.evaluations - self.meter.evaluations)
+
     def allows(self, seconds: float, evaluations: float = 0.0) -> bool:
         """Return whether a step that costs so much still fits; nothing does once time is over."""
         spent = self.meter.evaluations + evaluations

@@ -46,6 +46,9 @@ EVERY = 3
 PATIENCE = 3
 """Looks without a gain after which a path ends."""
 
+Ends = tuple[float, float]
+"""Time of `time.monotonic`, and kernel evaluations, at which iterations end."""
+
 GAIN = 1e-3
 """Share of the loss that counts as a gain."""
 
@@ -120,6 +123,7 @@ def full_fit(
     clock: Clock,
     engine: str | Engine = "auto",
     ends: float = math.inf,
+    most: float = math.inf,
     small: bool = False,
     shifts: Sequence[float] | None = None,
 ) -> FullFit:
@@ -135,6 +139,8 @@ def full_fit(
     engine : str or Engine, default="auto"
     ends : float, default=inf
         The time of `time.monotonic` at which iterations end.
+    most : float, default=inf
+        Kernel evaluations of the search at which they do.
     small : bool, default=False
         Whether to go on with smaller penalties, with products in float64.
     shifts : sequence of float, optional
@@ -152,7 +158,7 @@ def full_fit(
         if shifts is None and len(sample.X) <= DIRECT_ROWS:  # that of the sample, too
             shifts = sorted({*DIRECT_SHIFTS, stem.penalty * problem.total}, reverse=True)
         total = problem.total
-        runs.append(_points(problem, sample, material, ends, small, shifts))
+        runs.append(_points(problem, sample, material, (ends, most), small, shifts))
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)
 
 
@@ -191,7 +197,7 @@ def _points(
     problem: FullProblem,
     sample: Sample,
     material: Material,
-    ends: float,
+    ends: Ends,
     small: bool,
     shifts: Sequence[float] | None,
 ) -> dict[float, _Point]:
@@ -215,7 +221,7 @@ def _points(
 
 
 def _shifts(
-    problem: FullProblem, sample: Sample, material: Material, ends: float
+    problem: FullProblem, sample: Sample, material: Material, ends: Ends
 ) -> Sequence[float]:
     """Return the shifts of a path; of many targets the best of a part of the rows, and the next.
 
@@ -237,19 +243,26 @@ def _shifts(
     return SHIFTS[best : best + 2] if best + 2 <= len(SHIFTS) else SHIFTS[-2:]
 
 
+def is_over(ends: Ends, evaluations: float) -> bool:
+    """Return whether iterations end."""
+    return time.monotonic() >= ends[0] or evaluations > ends[1]
+
+
 def _watched(
     path: FullPath,
     shifts: Sequence[float],
     sample: Sample,
     held: KernelOperator,
-    ends: float,
+    ends: Ends,
 ) -> dict[float, _Point]:
     """Iterate until the least loss of all penalties falls no more; keep the best of each."""
     best: dict[float, _Point] = {}
     least, looks = math.inf, 0
+    before, look = held.meter.evaluations, held.shape[0] * held.shape[1]
     for stage in path.stages():
         solved = bool((stage.residual < SOLVED).all())
-        late = time.monotonic() > ends or stage.iteration >= MOST_ITERATIONS
+        step, before = held.meter.evaluations - before, held.meter.evaluations
+        late = is_over(ends, before + step + 2 * look) or stage.iteration >= MOST_ITERATIONS
         if stage.iteration % EVERY and not (solved or late):
             continue
         p, n, t = stage.coef.shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,9 +14,20 @@ from ..engines import Engine
 from ..kernels import Kernel
 from ..operators import KernelOperator
 from ..paths import FullPath, direct_path
+from ..paths.full import RANK
 from ..problems import FullProblem
 from .clock import Clock
-from .full_fit import DIRECT_ROWS, MEMORY, MOST_ITERATIONS, SHIFTS, SOLVED, STORED, FullFit
+from .full_fit import (
+    DIRECT_ROWS,
+    MEMORY,
+    MOST_ITERATIONS,
+    SHIFTS,
+    SOLVED,
+    STORED,
+    Ends,
+    FullFit,
+    is_over,
+)
 from .material import Material
 from .recipe import Recipe
 from .sampled import Stem
@@ -68,6 +79,7 @@ def refit(
     clock: Clock,
     engine: str | Engine = "auto",
     ends: float,
+    most: float = math.inf,
 ) -> Member:
     """Fit to all rows, held-out ones included, with the shift that was chosen without them.
 
@@ -84,13 +96,15 @@ def refit(
     engine : str or Engine, default="auto"
     ends : float
         The time of `time.monotonic` at which iterations end.
+    most : float, default=inf
+        Kernel evaluations of the search at which they do.
     """
     map_ = fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
     X, kernel = _mapped(material, fit, map_), _mean_kernel(fit)
     K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **MEMORY)
     problem = FullProblem(K, material.Y, 0.0, material.weights)
     penalty = fit.shift / problem.total
-    coef, all_rows = _coefficients(problem, fit, penalty, material, ends), True
+    coef, all_rows = _coefficients(problem, fit, penalty, material, (ends, most)), True
     if coef is None:  # coefficients of the first split go with its map and its lengthscale
         map_, kernel, coef = fit.stem.maps[0], fit.kernels[0], fit.coefs[0]
         X, penalty, all_rows = _mapped(material, fit, map_), fit.penalty, False
@@ -135,13 +149,15 @@ def importances(material: Material, stem: Stem) -> Float[Tensor, " d"] | None:
 
 
 def _coefficients(
-    problem: FullProblem, fit: FullFit, penalty: float, material: Material, ends: float
+    problem: FullProblem, fit: FullFit, penalty: float, material: Material, ends: Ends
 ) -> Tensor | None:
     """Return the coefficients of all rows; None if there is no time for them."""
-    if len(problem.targets) <= 2 * DIRECT_ROWS:
+    n, spent = len(problem.targets), problem.K.meter.evaluations
+    few = n <= 2 * DIRECT_ROWS
+    if few and spent + n * n <= ends[1]:
         for _, coef in direct_path(problem, [penalty]):
             return coef
-    if time.monotonic() >= ends:
+    if is_over(ends, spent + n * min(RANK, n // 2)):
         return None
     start = None
     if len(material.splits) == 1:
@@ -159,6 +175,7 @@ def iterated(
     member: Member,
     rng: torch.Generator,
     ends: float,
+    most: float = math.inf,
 ) -> Tensor | None:
     """Return the coefficients of a member for more rows, with its shift; None if time is short.
 
@@ -170,10 +187,12 @@ def iterated(
     rng : torch.Generator
     ends : float
         The time of `time.monotonic` at which iterations end.
+    most : float, default=inf
+        Kernel evaluations of the search at which they do.
     """
     problem = FullProblem(K, targets.to(K.dtype), 0.0, weights)
     problem = problem.double() if member.shift < 0.9 * SHIFTS[-1] else problem
-    return _until(problem, member.shift / problem.total, SOLVED, rng, ends, None)
+    return _until(problem, member.shift / problem.total, SOLVED, rng, (ends, most), None)
 
 
 def _until(
@@ -181,15 +200,18 @@ def _until(
     penalty: float,
     aim: float,
     rng: torch.Generator,
-    ends: float,
+    ends: Ends,
     start: Tensor | None,
 ) -> Tensor | None:
     """Iterate until the residual is as small as `aim`; None if time is over before."""
     path = FullPath.build(problem, [penalty], rng=rng, **STORED)
+    meter = problem.K.meter
+    before = meter.evaluations
     for stage in path.stages(None if start is None else start[None]):
         if float(stage.residual[0]) <= aim and stage.iteration > 0:
             return stage.coef[0]
-        if stage.iteration >= 2 * MOST_ITERATIONS or time.monotonic() > ends:
+        step, before = meter.evaluations - before, meter.evaluations
+        if stage.iteration >= 2 * MOST_ITERATIONS or is_over(ends, before + step):
             return None
     return None
 

@@ -43,6 +43,32 @@ class Effort:
                 break
         return replace(self, machine=machine)
 
+    def screening(self, most: float, cost: Cost) -> Effort:
+        """Return an effort whose screen of a recipe has no more kernel evaluations, if one has.
+
+        Parameters
+        ----------
+        most : float
+        cost : callable
+            Kernel evaluations of a fit, of landmarks and rows.
+        """
+        for landmarks, rows in ((self.screen_landmarks, self.screen_rows), *SMALLER, *LEAST):
+            if rows <= self.screen_rows and cost(landmarks, rows) <= most:
+                break
+        return replace(self, screen_landmarks=landmarks, screen_rows=rows)
+
+    def learning(self, most: float, cost: Cost) -> Effort:
+        """Return an effort whose fits of the metric have no more kernel evaluations each."""
+        for landmarks, rows in ((self.machine.landmarks, self.machine.rows), *SMALLER, *LEAST):
+            if rows <= self.machine.rows and cost(landmarks, rows) <= most:
+                break
+        return replace(self, machine=replace(self.machine, landmarks=landmarks, rows=rows))
+
+
+Cost = Callable[[int, int], float]
+
+LEAST = ((150, 1200), (60, 600), (20, 200))
+"""Landmarks and rows for budgets of few kernel evaluations."""
 
 SMALLER = ((700, 6000), (500, 5000), (400, 4000), (300, 2500))
 """Landmarks and rows for learning a metric in less time."""

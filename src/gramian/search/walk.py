@@ -1,0 +1,64 @@
+"""Walk: the fits of one stem, from one lengthscale to the next as long as the error falls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from .full_fit import SHIFTS, FullFit
+from .sampled import Stem
+from .space import Space
+
+
+@dataclass(frozen=True)
+class Step:
+    """A fit to make: a lengthscale in medians, and whether with penalties that are very small."""
+
+    multiple: float
+    small: bool = False
+
+
+@dataclass(eq=False)
+class Walk:
+    """The fits of a stem: those that were made, and those that are worth making.
+
+    It begins with the usual lengthscale, and goes on to the neighbours of the best one, the smaller
+    first. Where the least penalty is the best in the end, smaller ones follow, with products in
+    float64.
+
+    Attributes
+    ----------
+    stem : Stem
+    space : Space
+    waiting : list of Step
+    losses : dict
+        The error of each lengthscale that was tried.
+    least : float
+        Of these.
+    """
+
+    stem: Stem
+    space: Space
+    waiting: list[Step] = field(default_factory=list)
+    losses: dict[float, float] = field(default_factory=dict)
+    least: float = math.inf
+    _small: bool = False
+    _at: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.waiting.append(Step(self.space.first(self.stem.recipe.kernel)))
+
+    def add(self, step: Step, fit: FullFit, loss: float) -> None:
+        """Note a fit, and see what is worth making now."""
+        better = loss < self.least
+        self.least = min(self.least, loss)
+        if step.small:
+            return
+        self.losses[step.multiple] = loss
+        if better:
+            near = self.space.beside(step.multiple, list(self.losses))
+            self.waiting = [Step(multiple) for multiple in near]
+            self._small = fit.shift == SHIFTS[-1] and fit.residual > 0
+            self._at = step.multiple
+        if not self.waiting and self._small:
+            self.waiting, self._small = [Step(self._at, small=True)], False
