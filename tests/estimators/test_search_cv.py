@@ -91,6 +91,11 @@ class TestParameters:
         with pytest.raises((ValueError, TypeError), match=r"[Ss]parse"):
             ridge().fit(scipy.sparse.csr_matrix(X), Y)
 
+    def test_a_search_that_exceeds_the_memory_is_refused(self):
+        with pytest.raises(ValueError, match=f"{N} rows of 3 features takes about .* 10 MB; raise"):
+            ridge(memory_limit="10 MB").fit(X, Y)
+        assert ridge(memory_limit="100 MB", budget=50_000).fit(X, Y).best_params_
+
     def test_a_failed_fit_keeps_the_last(self):
         est = ridge(budget=50_000).fit(X, Y)
         before = est.predict(X)
@@ -207,9 +212,7 @@ class TestAttributes:
         new = RNG.standard_normal((300, D))
         truth = 10 * np.sin(2 * new[:, 0]) + new[:, 1] + 100
         errors = [np.std(e.predict(new * [1, 3, 20]) - truth) for e in (est, again)]
-        draws = (
-            6 if est.best_params_["metric"] else 1.3
-        )  # of the rows that the metric is learned on
+        draws = 6 if est.best_params_["metric"] else 1.3  # its metric is learned on other rows
         assert errors[1] < draws * errors[0]
 
     def test_members_of_an_average(self):
