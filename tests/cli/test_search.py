@@ -39,7 +39,9 @@ def test_which_it_was_is_said(report, search, train, tmp_path):
     said = search(train)
     assert (said["method"], said["stop_reason"]) == ("search", "searched")
     assert said["trials"] > 5
-    assert said["kernel_evaluations"] < 5 * FEW
+    free = report("fit", train, "--target", "y", "--out", tmp_path / "free.model")
+    assert said["kernel_evaluations"] < 0.7 * free["kernel_evaluations"]
+    assert (said["budget"], free["budget"]) == ("200000.0", "auto")
     assert sum(member["weight"] for member in said["members"]) == pytest.approx(1)
     assert said["chosen_by"]["rows"] == 61
     assert said["chosen_by"]["rmse"] < 0.5 * said["chosen_by"]["rmse_of_mean"]
