@@ -93,6 +93,12 @@ class KernelRidgeSearch(Predicting):
         )
         return plan_search(self._search_settings(classes=classes), rows, t)
 
+    def __sklearn_tags__(self) -> Any:
+        """Say that rows are dense: quantiles and metrics would fill what is zero."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
     def _search_settings(self, *, classes: bool) -> SearchSettings:
         """Return the parameters of a search, checked."""
         if not isinstance(self.average, bool | np.bool_):

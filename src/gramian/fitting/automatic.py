@@ -239,8 +239,8 @@ def _check(data: TrainingData) -> None:
         )
     if len(data.rows) < 5:
         raise ValueError(
-            f"there are {len(data.rows)} rows of positive weight, and a search needs 5 at least to "
-            "hold some out; use KernelRidge"
+            f"too few rows of positive weight, n_samples = {len(data.rows)}: a search needs 5 at "
+            "least, to hold some out; use KernelRidge"
         )
 
 

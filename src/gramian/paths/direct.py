@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -38,8 +39,9 @@ def direct_path(
     """
     K = problem.K.double().dense().cpu()
     y = problem.targets.double().cpu()
+    A = torch.empty_like(K)  # once: freed and taken again, such blocks pile up in the heap
     for penalty in penalties:
-        A = K.clone()
+        A.copy_(K)
         A.diagonal().add_(replace(problem, penalty=penalty).ridge.cpu().reshape(-1))
         R = la.by_columns(A)
         try:

@@ -55,10 +55,11 @@ def nystrom_path(
             block, y = block * root, y * root
         la.add_outer_(gram, block.cpu().t())
         rhs += (block.t() @ y).cpu()
-    K_mm = problem.K_mm.double().dense().cpu()
+    K_mm = la.by_columns(problem.K_mm.double().dense().cpu())
     K_mm.diagonal().mul_(1 + JITTER)
+    R = la.by_columns(torch.empty(m, m, dtype=torch.float64))
     for penalty in penalties:
-        R = la.by_columns((gram + problem.total * penalty * K_mm).t().contiguous())
+        torch.add(gram, K_mm, alpha=problem.total * penalty, out=R)
         try:
             la.cholesky_(R)
         except la.NotPositiveDefinite:

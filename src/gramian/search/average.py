@@ -45,7 +45,7 @@ def averaged(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[float]:
             best, least = list(counts), tried[k]
     kept = [c if c >= LEAST * sum(best) else 0 for c in best]
     shares = [c / sum(kept) for c in kept]
-    mean = sum(w * each.double() for w, each in zip(shares, values, strict=True))
-    if not loss(torch.as_tensor(mean)) <= alone[first]:  # those that were left out carried it
+    parts = [w * each.double() for w, each in zip(shares, values, strict=True) if w > 0]
+    if not loss(torch.stack(parts).sum(dim=0)) <= alone[first]:  # those left out carried it
         shares = [float(k == first) for k in range(len(values))]
     return shares

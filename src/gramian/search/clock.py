@@ -73,7 +73,7 @@ class Clock:
     """
 
     budget: Budget = field(default_factory=Budget)
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=lambda: time.monotonic())
     meter: CostMeter = field(default_factory=CostMeter)
 
     @property

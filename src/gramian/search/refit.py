@@ -15,6 +15,7 @@ from ..kernels import Kernel
 from ..operators import KernelOperator
 from ..paths import FullPath, direct_path
 from ..paths.full import RANK
+from ..paths.sample import MEDIAN_ROWS
 from ..problems import FullProblem
 from .clock import Clock
 from .full_fit import (
@@ -100,7 +101,8 @@ def refit(
         Kernel evaluations of the search at which they do.
     """
     map_ = fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
-    X, kernel = _mapped(material, fit, map_), _mean_kernel(fit)
+    X = _mapped(material, fit, map_)
+    kernel = _kernel(material, fit, X)
     K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **MEMORY)
     problem = FullProblem(K, material.Y, 0.0, material.weights)
     penalty = fit.shift / problem.total
@@ -216,7 +218,9 @@ def _until(
     return None
 
 
-def _mean_kernel(fit: FullFit) -> Kernel:
-    """Return the kernel with the mean lengthscale of the splits."""
-    lengthscales = [kernel.lengthscale for kernel in fit.kernels]  # type: ignore[attr-defined]
-    return fit.kernels[0].set_params(lengthscale=sum(lengthscales) / len(lengthscales))
+def _kernel(material: Material, fit: FullFit, X: Float[Tensor, "n k"]) -> Kernel:
+    """Return the kernel of the only split, or with the lengthscale of all rows in their own map."""
+    if len(fit.kernels) == 1:
+        return fit.kernels[0]
+    some = torch.randperm(len(X), generator=material.rng)[:MEDIAN_ROWS]
+    return fit.recipe.make_kernel().resolve(X[some])

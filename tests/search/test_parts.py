@@ -1,0 +1,270 @@
+"""The parts of a search: budgets, rows and their splits, spaces, and weights of an average."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from gramian.data import LinearMap
+from gramian.operators import CostMeter
+from gramian.search import Budget, Clock, Effort, Material, Recipe, Space, clock
+from gramian.search.average import LEAST, averaged
+from gramian.search.cost import of_fit, of_refit, of_sample
+from gramian.search.material import random_folds, random_splits
+
+
+class TestBudget:
+    @pytest.mark.parametrize(
+        ("given", "seconds"),
+        [("30 s", 30), ("30s", 30), (" 2 MIN ", 120), ("1.5 min", 90), (".5 h", 1800),
+         ("1 minute", 60), ("2e1 seconds", 20), ("1 hour", 3600), ("3. s", 3)],
+    )  # fmt: skip
+    def test_a_time(self, given, seconds):
+        assert Budget.of(given) == Budget(seconds=seconds)
+
+    @pytest.mark.parametrize("given", [1000, 1e6, np.int64(5), np.float32(7), Fraction(9, 2)])
+    def test_kernel_evaluations(self, given):
+        assert Budget.of(given) == Budget(evaluations=float(given))
+
+    @pytest.mark.parametrize("given", [None, "auto", Budget()])
+    def test_neither(self, given):
+        assert Budget.of(given) == Budget(math.inf, math.inf)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        ["", "s", ". s", "30", "30 years", "-1 s", "0 s", "1.2.3 s", "٣ s", 0, -5, 0.5, math.nan,
+         True, [30], {"seconds": 30}],
+    )  # fmt: skip
+    def test_what_is_refused_is_named(self, wrong):
+        with pytest.raises(ValueError, match="budget must be a time such as '30 s'") as error:
+            Budget.of(wrong)
+        assert repr(wrong) in str(error.value)
+
+
+class TestClock:
+    @pytest.fixture
+    def now(self, monkeypatch) -> list[float]:
+        now = [100.0]
+        monkeypatch.setattr(clock.time, "monotonic", lambda: now[0])
+        return now
+
+    def test_time_is_spent(self, now):
+        found = Clock(Budget(seconds=10), started=100.0)
+        assert found.allows(10)
+        assert not found.allows(10.5)
+        now[0] = 106.0
+        assert (found.seconds, found.left) == (6, 4)
+        assert not found.allows(5)
+
+    def test_nothing_is_free_once_it_is_over(self, now):
+        found = Clock(Budget(seconds=10), started=100.0)
+        now[0] = 110.0
+        assert not found.allows(0.0)
+        now[0] = 120.0
+        assert found.left == 0
+
+    def test_evaluations_are_spent(self):
+        meter = CostMeter()
+        found = Clock(Budget(evaluations=100), meter=meter)
+        meter.evaluations += 60
+        assert found.allows(1e9, 40)
+        assert not found.allows(0.0, 41)
+        assert found.evaluations_left == 40
+
+    def test_without_a_budget_all_is_allowed(self):
+        assert Clock().allows(1e9, 1e30)
+
+
+def label(n: int, rng: torch.Generator) -> torch.Tensor:
+    return torch.arange(n).remainder(10).clamp(max=2)[torch.randperm(n, generator=rng)]
+
+
+class TestSplits:
+    @pytest.mark.parametrize("n", [5, 6, 29, 1499])
+    @pytest.mark.parametrize("coded", [False, True])
+    def test_each_of_few_rows_is_held_out_once(self, n, coded, rng):
+        found = random_splits(torch.eye(3)[label(n, rng)], coded, rng)
+        assert len(found) == 5
+        assert torch.equal(torch.cat([s.held for s in found]).sort().values, torch.arange(n))
+        for split in found:
+            both = torch.cat([split.learn, split.held])
+            assert torch.equal(both.sort().values, torch.arange(n))
+
+    @pytest.mark.parametrize(("n", "held"), [(1500, 300), (30_000, 2000)])
+    def test_a_part_of_many_rows_is(self, n, held, rng):
+        (found,) = random_splits(torch.randn(n, 1, generator=rng), False, rng)
+        assert len(found.held) == held
+        both = torch.cat([found.learn, found.held])
+        assert torch.equal(both.sort().values, torch.arange(n))
+
+    @pytest.mark.parametrize("n", [100, 2000])
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_classes_have_their_share(self, n, classes, rng):
+        place = label(n, rng).clamp(max=classes - 1)
+        codes = torch.eye(3)[place] if classes == 3 else 2.0 * place[:, None] - 1
+        for split in random_splits(codes, True, rng):
+            share = place[split.held].bincount() / len(split.held)
+            torch.testing.assert_close(share, place.bincount() / n, atol=0.021, rtol=0)
+
+    def test_rows_to_learn_from_are_in_random_order(self, rng):
+        for n in (100, 2000):
+            for split in random_splits(torch.randn(n, 1), False, rng):
+                assert not torch.equal(split.learn, split.learn.sort().values)
+
+    def test_no_more_folds_than_rows(self, rng):
+        assert len(random_folds(torch.randn(3, 1), False, 5, rng)) == 3
+
+    def test_a_class_of_one_row(self, rng):
+        place = torch.zeros(40, dtype=torch.int64)
+        place[7] = 1
+        found = random_splits(2.0 * place[:, None] - 1, True, rng)
+        assert sum(7 in split.held for split in found) == 1
+
+
+class TestMaterial:
+    @pytest.fixture
+    def material(self, rng) -> Material:
+        X = torch.randn(50, 3, generator=rng).exp()
+        X = (X - X.mean(dim=0)) / X.std(dim=0)
+        w, scales = torch.arange(50.0) + 1, torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
+        Y = torch.arange(50.0)[:, None]
+        return Material.of(X, Y, w, rng=rng, scales=scales)
+
+    def test_a_sample_keeps_rows_together(self, material):
+        for split in material.splits:
+            found = material.sample("standard", split)
+            assert torch.equal(found.X, material.X[split.learn])
+            assert torch.equal(found.Y[:, 0] + 1, found.weights)
+            assert torch.equal(found.held_Y[:, 0] + 1, found.held_weights)
+
+    def test_what_is_held_out(self, material):
+        assert torch.equal(material.truth[:, 0].long(), material.held)
+        assert torch.equal(material.held_weights, material.truth[:, 0] + 1)
+
+    def test_quantiles_are_normal(self, material):
+        X = material.inputs("quantile")
+        assert X is material.inputs("quantile")
+        assert float(X.abs().max()) < 3.5
+        torch.testing.assert_close(X.median(dim=0).values, torch.zeros(3), atol=0.15, rtol=0)
+
+    def test_one_scale_for_all(self, material):
+        torch.testing.assert_close(
+            material.inputs("common"),
+            material.X * torch.tensor([1.0, 2.0, 4.0]) / 7**0.5,
+        )
+
+    @pytest.mark.parametrize("scales", [None, [2.0, 2.0, 2.0], [1.0, 1.0, 1e4]])
+    def test_there_is_none_where_it_is_no_other(self, material, scales):
+        scales = None if scales is None else torch.tensor(scales, dtype=torch.float64)
+        found = replace(material, scales=scales)
+        assert found.common is None
+        assert found.inputs("common") is found.X
+
+    @pytest.mark.parametrize(
+        "map_", [None, LinearMap(scales=[1.0, 2, 3]), LinearMap(torch.arange(6.0).reshape(3, 2))]
+    )
+    @pytest.mark.parametrize("inputs", ["standard", "common"])
+    def test_inputs_and_a_metric_are_one_map(self, material, map_, inputs):
+        X = material.inputs(inputs)
+        expected = X if map_ is None else map_.forth(X)
+        one = material.composed(inputs, map_)
+        torch.testing.assert_close(material.X if one is None else one.forth(material.X), expected)
+
+
+class TestSpace:
+    def test_neighbours_are_half_and_double(self):
+        space = Space()
+        assert space.beside(1.0, []) == [0.5, 2.0]
+        assert space.beside(1.0, [0.5, 1.0]) == [2.0]
+        assert space.beside(1 / 32, []) == [1 / 16]
+        assert space.beside(32.0, []) == [16.0]
+
+    def test_neighbours_of_multiples_that_were_given(self):
+        space = Space(multiples=(0.5, 1.0, 4.0))
+        assert space.beside(1.0, []) == [0.5, 4.0]
+        assert space.beside(0.5, []) == [1.0]
+        assert space.beside(4.0, [1.0]) == []
+
+    def test_the_first_is_the_nearest_to_the_usual_one(self):
+        assert Space().first("gaussian") == 0.5
+        assert Space(multiples=(0.25, 3.0)).first("gaussian") == 0.25
+        assert Space(multiples=(0.25, 3.0)).first("laplacian") == 3.0
+
+    def test_kernels_of_a_distance_share_a_metric(self):
+        assert Space().groups() == [("laplacian", "matern32", "gaussian"), ("l1_laplacian",)]
+        assert Space(kernels=("l1_laplacian",)).groups() == [("l1_laplacian",)]
+
+    def test_a_recipe_says_what_it_is(self):
+        recipe = Recipe("laplacian", "quantile", 0.5, 2, 0.25)
+        assert str(recipe) == "laplacian, 0.5 medians, quantile inputs, metric of round 2, M^0.25"
+        assert recipe.make_kernel().medians == 0.5
+
+
+class TestCosts:
+    def test_samples_shrink_with_the_budget(self, rng):
+        material = Material.of(torch.randn(3000, 2), torch.randn(3000, 1), rng=rng)
+
+        def cost(landmarks: int, rows: int) -> float:
+            return of_sample(material, landmarks, rows)
+
+        effort = Effort()
+        assert effort.screening(math.inf, cost) == effort
+        for most in (1e6, 1e5, 5e4):
+            small = effort.screening(most, cost).learning(most, cost)
+            assert cost(small.screen_landmarks, small.screen_rows) <= most
+            assert cost(small.machine.landmarks, small.machine.rows) <= most
+            assert small.machine.rounds == effort.machine.rounds
+
+    def test_those_of_few_rows_are_counted(self, rng):
+        material = Material.of(torch.randn(100, 2), torch.randn(100, 1), rng=rng)
+        assert of_sample(material, 10, 40) == 5 * (40 + 10 + 20) * 10
+        assert of_fit(material) == 5 * (80 * 80 + 20 * 80)
+        assert of_refit(material) == 100 * 100
+
+
+class TestAveraged:
+    def squared(self, truth: torch.Tensor):
+        return lambda values: float((values - truth).square().mean())
+
+    @pytest.mark.parametrize("seed", range(30))
+    def test_never_worse_than_the_best_alone(self, seed):
+        rng = torch.Generator().manual_seed(seed)
+        truth = torch.randn(20, 1, generator=rng)
+        noise = torch.rand(6, generator=rng) ** 3
+        values = [truth + s * torch.randn(20, 1, generator=rng) for s in noise]
+        loss = self.squared(truth)
+        weights = averaged(values, loss)
+        mean = sum(w * v for w, v in zip(weights, values, strict=True))
+        assert loss(mean) <= min(map(loss, values)) + 1e-12
+        assert sum(weights) == pytest.approx(1)
+        assert all(w == 0 or w >= LEAST / 2 for w in weights)
+
+    def test_opposite_errors_cancel(self):
+        truth, error = torch.zeros(9, 1), torch.arange(9.0)[:, None]
+        weights = averaged([error, -error, error + 5], self.squared(truth))
+        assert weights == [0.5, 0.5, 0.0]
+
+    def test_a_member_that_was_needed_and_is_too_small(self):
+        """The mean of 1 and 19 parts is best, and neither of them is without the first."""
+        values = [torch.full((1, 1), 10.0), torch.full((1, 1), 1.0)]
+
+        def loss(value: torch.Tensor) -> float:
+            x = float(value)
+            return {10.0: 1.0, 1.0: 2.0}.get(x, x / 100)
+
+        assert averaged(values, loss) == [1.0, 0.0]
+
+    def test_what_is_no_number_is_left_out(self):
+        truth = torch.zeros(4, 1)
+        bad = torch.full((4, 1), float("nan"))
+
+        def loss(values: torch.Tensor) -> float:
+            value = self.squared(truth)(values)
+            return value if math.isfinite(value) else math.inf
+
+        assert averaged([bad, truth + 1, truth - 1], loss) == [0.0, 0.5, 0.5]
