@@ -159,7 +159,7 @@ def _coefficients(
     if few and spent + n * n <= ends[1]:
         for _, coef in direct_path(problem, [penalty]):
             return coef
-    if is_over(ends, spent + n * min(RANK, n // 2)):
+    if is_over(ends, spent + n * min(RANK, n // 2) + n * n):  # two iterations, at least
         return None
     start = None
     if len(material.splits) == 1:

@@ -172,10 +172,11 @@ class Search:
             if not self.clock.allows(0.0, METRIC_FITS * cost):
                 self.stems = self.stems or screen
                 return
-            stem = self._learner(screen, group)
             if self.space.machine is None or self.material.X.shape[1] == 1:
-                yield self._again(stem)
+                yield self._again(self._best(screen, group))
+                yield from self._other_kernels(group)
                 continue
+            stem = self._learner(screen, group)
             started = time.monotonic()
             found = learned(
                 self.material,

@@ -1,0 +1,350 @@
+"""A search finds what is plain to see, keeps its budget, and has a result whenever it ends."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from gramian.data import as_rows
+from gramian.fitting import TrainingData
+from gramian.fitting.automatic import Searched, SearchSettings, search_fit
+from gramian.metric import RecursiveFeatureMachine
+from gramian.operators import CostMeter
+from gramian.search import Budget, Clock, Effort, Material, Search, Space, Trial, search
+from gramian.search.cost import of_fit, of_refit
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+SMALL = Space(kernels=("laplacian", "gaussian"), inputs=("standard",), machine=None, averages=False)
+WHOLE = Space(machine=RecursiveFeatureMachine(rounds=2), fits=6)
+
+
+def rows(n: int, d: int = 3, seed: int = 0) -> Tensor:
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def smooth(X: Tensor) -> Tensor:
+    return (2 * X[:, :1]).sin() + X[:, 1:2]
+
+
+def fitted(X: Tensor, Y: Tensor, space: Space = SMALL, *, coded: bool = False, **how: object):
+    classes = (0, 1) if coded else None
+    data = TrainingData(as_rows(X), Y, classes=classes)
+    rng = torch.Generator().manual_seed(0)
+    return search_fit(data, SearchSettings(space=space, **how), rng)
+
+
+def searched(X: Tensor, Y: Tensor, space: Space, **how: object) -> tuple[Search, list[Trial]]:
+    """Return a search of standardised rows, and its trials."""
+    material = Material.of(X, Y, rng=torch.Generator().manual_seed(0))
+    found = Search(material, space, how.pop("clock", Clock()), **how)
+    return found, list(found.steps())
+
+
+def predictions(found: Searched, X: Tensor) -> Tensor:
+    return found.model.predict(as_rows(X))
+
+
+class TestWhatItChooses:
+    def test_a_smooth_kernel_for_a_smooth_function(self):
+        X = rows(200, 2)
+        found = fitted(X, (X[:, :1] + X[:, 1:2]).sin())
+        assert found.members[0].recipe.kernel == "gaussian"
+
+    def test_a_rough_kernel_for_a_rough_function(self):
+        X = rows(300, 1)
+        walk = (X[:, :1] * 6).floor() % 2
+        found = fitted(X, walk)
+        assert found.members[0].recipe.kernel == "laplacian"
+
+    @pytest.mark.parametrize(("frequency", "multiple"), [(0.2, 4.0), (9.0, 0.125)])
+    def test_a_lengthscale_among_those_that_were_given(self, frequency, multiple):
+        X = rows(300, 1)
+        multiples = (0.125, 4.0)
+        space = Space(("gaussian",), ("standard",), multiples, None, averages=False)
+        found = fitted(X, (frequency * X).sin(), space)
+        assert found.members[0].recipe.multiple == multiple
+
+    def test_a_lengthscale_by_walking(self):
+        X = rows(400, 1)
+        found = fitted(X, (15 * X).sin(), Space(("gaussian",), ("standard",), machine=None))
+        assert found.members[0].recipe.multiple <= 0.25
+
+    def test_quantiles_for_features_with_heavy_tails(self):
+        X = rows(300)
+        space = Space(("gaussian",), machine=None, averages=False)
+        found = fitted(X.sinh().sinh(), (X[:, :1] + X[:, 1:2]).sin(), space)
+        assert found.members[0].recipe.inputs == "quantile"
+
+    def test_a_metric_where_few_features_matter(self):
+        X = rows(300, 8)
+        found = fitted(X, (2 * X[:, 3:4]).sin(), WHOLE)
+        member = max(found.members, key=lambda each: each.weight)
+        assert member.recipe.rounds > 0
+        assert float(member.importances[3]) > 0.8
+
+    def test_the_metric_that_was_given_is_the_one_that_learns(self):
+        X = rows(200, 4)
+        machine = RecursiveFeatureMachine(rounds=1, powers=(0.3,))
+        found = fitted(X, smooth(X), Space(("gaussian",), ("standard",), machine=machine))
+        learned = {(t.recipe.rounds, t.recipe.power) for t in found.trials if t.step == "metric"}
+        assert learned == {(0, 1.0), (1, 0.3)}
+
+    def test_without_a_metric_each_kernel_of_a_distance_may_be_fitted(self):
+        X = rows(200, 2)
+        space = Space(inputs=("standard",), machine=None)
+        found, _ = searched(X, (X[:, :1] + X[:, 1:2]).sin(), space)
+        assert {stem.recipe.kernel for stem in found.stems} == set(space.kernels)
+
+    def test_what_was_asked_for_decides(self):
+        X = rows(200, 2)
+        found, _ = searched(X, smooth(X), SMALL, score=lambda values: -float(values.std()))
+        best = min(found.fits, key=found.loss)
+        assert float(best.values.std()) == max(float(fit.values.std()) for fit in found.fits)
+        assert found.fits[found.weights.index(1.0)] is best
+
+    def test_an_average_is_no_worse_than_its_best_member(self):
+        X = rows(150, 4)
+        found, trials = searched(X, smooth(X) + rows(150, 1, seed=5), WHOLE)
+        losses = [trial.loss for trial in trials if trial.step == "fit"]
+        (average,) = [trial for trial in trials if trial.step == "average"]
+        assert average.loss <= min(losses)
+        expected = (average.values - found.material.truth).square().mean()
+        assert average.loss == pytest.approx(float(expected), rel=1e-6)
+        torch.testing.assert_close(found.expected(), average.values)
+
+    def test_the_result_is_fitted_to_all_rows(self):
+        X = rows(150, 2)
+        (member,) = fitted(X, smooth(X)).members
+        assert member.all_rows
+        assert len(member.centers) == 150
+        assert member.shift == pytest.approx(member.penalty * 150)
+
+    def test_the_same_seed_gives_the_same_bits(self):
+        X = rows(80, 3)
+        one, other = fitted(X, smooth(X), WHOLE), fitted(X, smooth(X), WHOLE)
+        assert torch.equal(predictions(one, X), predictions(other, X))
+        assert [t.losses for t in one.trials] == [t.losses for t in other.trials]
+
+
+class TestSignal:
+    def test_noise_is_predicted_by_its_mean(self):
+        X = rows(200)
+        y = rows(200, 1, seed=1) + 5
+        found = predictions(fitted(X, y), X)
+        torch.testing.assert_close(found, y.mean().expand(200, 1))
+
+    @pytest.mark.parametrize("seed", range(2))
+    def test_labels_without_signal_are_those_of_the_larger_class(self, seed):
+        X = rows(200)
+        rng = torch.Generator().manual_seed(seed)
+        codes = 2.0 * (torch.rand(200, 1, generator=rng) < 0.25).double() - 1
+        found = predictions(fitted(X, codes, coded=True), X)
+        assert bool((found < 0).all())
+
+    def test_a_weak_signal_is_kept(self):
+        X = rows(300)
+        found = predictions(fitted(X, 0.4 * X[:, :1] + rows(300, 1, seed=1)), X)
+        assert float(found.std()) > 0.2
+
+    def test_of_weights_the_error_is_weighted(self):
+        """Half of the rows are noise, of hardly any weight; the others follow a function."""
+        X = rows(200)
+        half = torch.arange(200) % 2 == 0
+        y = torch.where(half[:, None], smooth(X), 10 * rows(200, 1, seed=3))
+        w = torch.where(half, 1.0, 1e-6).double()
+        data = TrainingData(as_rows(X), y, w)
+        found = search_fit(data, SearchSettings(space=SMALL), torch.Generator())
+        errors = (predictions(found, X) - smooth(X))[half]
+        assert float(errors.std()) < 0.2
+
+
+class TestAwkward:
+    @pytest.mark.parametrize("n", [5, 7, 30])
+    def test_few_rows(self, n, dtype):
+        X = rows(n).to(dtype)
+        found = fitted(X, smooth(X), WHOLE)
+        assert bool(predictions(found, X).isfinite().all())
+
+    @pytest.mark.parametrize(
+        ("X", "y"),
+        [
+            (rows(80, 1), rows(80, 1).sin()),
+            (rows(30, 60), rows(30, 60)[:, :1]),
+            (torch.ones(40, 2, dtype=torch.float64), rows(40, 1)),
+            (torch.cat([rows(80), torch.ones(80, 2)], dim=1), smooth(rows(80))),
+            (torch.eye(6, dtype=torch.float64)[torch.arange(80) % 6], rows(80, 1)),
+            (rows(20).repeat(4, 1) + 1e-9 * rows(80), smooth(rows(20)).repeat(4, 1)),
+            (rows(80).sinh().sinh() ** 3, rows(80, 1, seed=1).sinh() ** 3),
+            (rows(80), torch.full((80, 1), 7.0, dtype=torch.float64)),
+            (rows(80), torch.zeros(80, 1, dtype=torch.float64)),
+            (rows(80), smooth(rows(80)) + 1e9),
+            (1e8 + rows(80), smooth(rows(80))),
+            (rows(80), torch.cat([smooth(rows(80)), rows(80, 1, seed=2) * 1e6], dim=1)),
+        ],
+        ids=["one feature", "more features than rows", "constant rows", "constant features",
+             "one-hot", "near-duplicates", "heavy tails", "constant target", "zeros",
+             "offset of the target", "offset of the rows", "two targets"],
+    )  # fmt: skip
+    def test_tables_as_they_are(self, X, y, dtype):
+        machine = RecursiveFeatureMachine(rounds=1, powers=(0.5,))
+        space = Space(("matern32", "l1_laplacian"), machine=machine, fits=3)
+        if dtype == torch.float32:
+            X, y = X.float(), y.float()
+        found = fitted(X, y, space)
+        values = predictions(found, X)
+        assert bool(values.isfinite().all())
+        assert float((values - y).square().mean()) <= 1.001 * float(
+            (y - y.mean(dim=0)).square().mean()
+        ) + 1e-5 * float(y.square().mean())
+        for member in found.members:
+            assert math.isfinite(member.penalty)
+
+    def test_a_constant_target_is_predicted_exactly(self):
+        X = rows(50)
+        found = predictions(fitted(X, torch.full((50, 1), 7.25, dtype=torch.float64)), X)
+        assert bool((found == 7.25).all())
+
+    def test_fewer_than_five_rows_are_refused(self):
+        X = rows(4)
+        with pytest.raises(ValueError, match="n_samples = 4"):
+            fitted(X, smooth(X))
+
+    def test_without_a_step_there_is_no_result(self):
+        X = rows(20)
+        found = Search(Material.of(X, smooth(X), rng=torch.Generator()), SMALL, Clock())
+        with pytest.raises(ValueError, match="before its first step"):
+            found.members()
+
+
+class TestBudgets:
+    @pytest.mark.parametrize("budget", [5e4, 1e6, 5e6])
+    @pytest.mark.parametrize("n", [60, 1700])
+    def test_kernel_evaluations_are_kept(self, n, budget):
+        X = rows(n)
+        found = fitted(X, smooth(X), WHOLE, budget=Budget(evaluations=budget))
+        assert found.evaluations <= 1.1 * budget
+        assert found.members
+
+    def test_a_larger_budget_is_used(self):
+        X = rows(200)
+        errors = []
+        for budget in (5e4, 5e6):
+            found = fitted(X, smooth(X), WHOLE, budget=Budget(evaluations=budget))
+            errors.append(float((predictions(found, rows(400, seed=7)) - smooth(rows(400, seed=7)))
+                                .square().mean()))  # fmt: skip
+        assert errors[1] < 0.2 * errors[0]
+
+    def test_costs_of_fits_are_about_those_that_were_expected(self):
+        X = rows(1900, 4).float()
+        found, trials = searched(X, smooth(X), SMALL)
+        fits = [t for t in trials if t.step == "fit"]
+        used = (fits[-1].evaluations - fits[0].evaluations) / (len(fits) - 1)
+        assert 0.2 < used / of_fit(found.material) < 2
+        before = found.clock.meter.evaluations
+        found.members()
+        assert found.clock.meter.evaluations - before <= 1.5 * of_refit(found.material)
+
+    @pytest.mark.parametrize("each", [0.5, 30.0])
+    def test_seconds_are_kept_by_a_clock_that_each_product_moves(self, each, monkeypatch):
+        """The clock is moved by kernel evaluations: no second of this machine counts."""
+        meter, per_second = CostMeter(), 1e5 / each
+        monkeypatch.setattr(search.time, "monotonic", lambda: meter.evaluations / per_second)
+        X = rows(300)
+        clock = Clock(Budget(seconds=10 * each), started=0.0, meter=meter)
+        found, trials = searched(X, smooth(X), WHOLE, clock=clock)
+        slowest = max(trial.seconds for trial in trials)
+        assert clock.seconds <= 10 * each + slowest
+        found.members()
+        assert clock.seconds <= 10 * each + 2 * slowest
+
+    def test_without_any_time_there_is_a_result(self, monkeypatch):
+        now = iter(range(10**9))
+        monkeypatch.setattr(search.time, "monotonic", lambda: float(next(now)))
+        X = rows(100)
+        found, trials = searched(X, smooth(X), WHOLE, clock=Clock(Budget(seconds=1.0), started=0.0))
+        assert [trial.step for trial in trials] == ["screen"]
+        (member,) = found.members()
+        assert bool(member.coef.any())
+
+
+STEPS = 11
+"""Trials of the search that is ended at each of them."""
+
+
+class TestEnds:
+    X = rows(90)
+
+    def run(self, watcher: object) -> Searched:
+        space = Space(
+            ("laplacian", "gaussian", "l1_laplacian"), ("standard",), (0.5, 1.0),
+            RecursiveFeatureMachine(rounds=1, powers=(0.5,)),
+        )  # fmt: skip
+        return fitted(self.X, smooth(self.X), space, watchers=(watcher,))
+
+    def test_there_are_as_many_steps_as_are_ended(self):
+        assert len(self.run(lambda trial: None).trials) == STEPS
+
+    @pytest.mark.parametrize("how", ["a watcher says so", "Ctrl-C"])
+    @pytest.mark.parametrize("at", range(1, STEPS + 1))
+    def test_at_each_step_the_best_is_kept(self, at, how):
+        seen: list[Trial] = []
+
+        def watcher(trial: Trial) -> bool:
+            seen.append(trial)
+            if len(seen) == at and how == "Ctrl-C":
+                raise KeyboardInterrupt
+            return len(seen) == at
+
+        found = self.run(watcher)
+        assert found.interrupted == (how == "Ctrl-C")
+        made = [trial.step for trial in found.trials if trial.step != "refit"]
+        assert len(made) == min(at, len(made))
+        values = predictions(found, self.X)
+        assert float((values - smooth(self.X)).square().mean()) < float(
+            smooth(self.X).square().mean()
+        )
+
+    @pytest.mark.parametrize("name", ["learned", "full_fit", "refit", "at_maps", "averaged"])
+    def test_ctrl_c_within_a_step(self, name, monkeypatch):
+        def interrupted(*args: object, **more: object) -> object:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(search, name, interrupted)
+        if name == "refit":  # the first time only: the fits without the held-out rows follow
+            calls = iter([interrupted])
+            before = __import__("gramian.search.refit", fromlist=["refit"]).refit
+            monkeypatch.setattr(
+                search, name, lambda *a, **k: next(calls, before)(*a, **k)
+            )  # fmt: skip
+        found = self.run(lambda trial: None)
+        assert found.interrupted
+        values = predictions(found, self.X)
+        assert float((values - smooth(self.X)).square().mean()) < float(
+            smooth(self.X).square().mean()
+        )
+
+    def test_ctrl_c_before_there_is_anything_is_raised(self, monkeypatch):
+        def interrupted(*args: object, **more: object) -> object:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(search, "screened", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            self.run(lambda trial: None)
+
+    def test_the_fit_of_the_first_part_goes_with_its_own_map(self):
+        """Without a last fit, coefficients, map and lengthscale are those of one split."""
+        X = rows(120, 4)
+        machine = RecursiveFeatureMachine(rounds=1, powers=(0.5,))
+        space = Space(("gaussian",), ("standard",), (1.0,), machine, averages=False)
+        found, _ = searched(X, smooth(X), space, effort=Effort(machine=machine))
+        fit = max(found.fits, key=lambda each: each.stem.recipe.rounds)
+        member = search.refit(found.material, fit, 1.0, clock=Clock(), ends=0.0, most=0.0)
+        assert not member.all_rows
+        held = found.material.splits[0].held
+        Z = X[held] if member.map is None else member.map.forth(X[held])
+        K = member.kernel(Z, member.centers)
+        torch.testing.assert_close(K @ member.coef, fit.values[: len(held)], atol=1e-6, rtol=0)
