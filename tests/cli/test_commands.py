@@ -16,7 +16,7 @@ import gramian
 from gramian import kernels, solvers
 from gramian.operators import compiled_tiles
 
-COMMANDS = ("fit", "predict", "evaluate", "plan", "info", "convert")
+COMMANDS = ("fit", "tune", "predict", "evaluate", "plan", "info", "convert")
 
 
 def test_plan_counts_what_the_fit_will_do(report, train, tmp_path):

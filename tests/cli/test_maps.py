@@ -10,7 +10,7 @@ import pytest
 import torch
 from correlated import Correlated
 
-from gramian import AverageModel, KernelModel, KernelRidge, load
+from gramian import AverageModel, KernelModel, KernelRidge, RecursiveFeatureMachine, load
 from gramian.metric import metrics
 
 NAMES = ["a", "b", "c"]
@@ -86,3 +86,13 @@ def test_what_contradicts_itself_is_refused(gramian, train, tmp_path):
         done = gramian("fit", train, "--target", "y", "--out", tmp_path / "m", "--lengthscale", bad)
         assert done.code == 2
         assert "'2 median', not" in done.err
+
+
+def test_how_a_metric_is_learned(fit, train, tmp_path):
+    how = ("--metric-rounds", 1, "--metric-power", 0.25, "--metric-kernel", "matern32")
+    one = KernelModel.load(fit(train, "--kernel", "laplacian", "--learn-metric", *how))
+    X, y = columns(train)
+    machine = RecursiveFeatureMachine(rounds=1, powers=(0.25,), kernel="matern32")
+    other = KernelRidge("laplacian", metric=machine, penalty=1e-4, random_state=0).fit(X, y)
+    assert torch.equal(one.predict(X), other.model_.predict(X))
+    assert one.kernel == other.kernel_

@@ -12,11 +12,15 @@ import time
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from gramian import KernelModel, load
 from gramian.callbacks import SearchBar
 from gramian.cli import progress
-from gramian.search import Search
+from gramian.cli.options import FitOptions
+from gramian.cli.tune import command
+from gramian.kernels import Laplacian
+from gramian.search import Member, Recipe, Search
 
 CONTROL = re.compile(r"\x1b\[[?0-9;]*[a-zA-Z]|\r")
 
@@ -39,7 +43,9 @@ def test_which_it_was_is_said(report, search, train, tmp_path):
     said = search(train)
     assert (said["method"], said["stop_reason"]) == ("search", "searched")
     assert said["trials"] > 5
-    assert said["kernel_evaluations"] < 5 * FEW
+    free = report("fit", train, "--target", "y", "--out", tmp_path / "free.model")
+    assert said["kernel_evaluations"] < 0.7 * free["kernel_evaluations"]
+    assert (said["budget"], free["budget"]) == ("200000.0", "auto")
     assert sum(member["weight"] for member in said["members"]) == pytest.approx(1)
     assert said["chosen_by"]["rows"] == 61
     assert said["chosen_by"]["rmse"] < 0.5 * said["chosen_by"]["rmse_of_mean"]
@@ -325,3 +331,31 @@ def test_a_ranking_for_people(gramian, train):
     assert lines[1].split()[:5] == ["step", "kernel", "inputs", "medians", "metric"]
     assert lines[-1].startswith("command")
     assert "gramian fit" in lines[-1]
+
+
+FLAGS = {
+    "standard": set(),
+    "quantile": {"--quantiles"},
+    "common": {"--no-standardize", "--standardize-target"},
+}
+
+
+@pytest.mark.parametrize("inputs", FLAGS)
+def test_the_command_has_the_inputs_of_the_recipe(report, train, tmp_path, monkeypatch, inputs):
+    monkeypatch.chdir(tmp_path)
+    recipe = Recipe("laplacian", inputs, 2.0, 2, 0.25, "matern32")
+    nothing = torch.zeros(1, 1)
+    member = Member(recipe, 1.0, Laplacian(), False, None, nothing, nothing, 1e-3, 0.1, True)
+    words = shlex.split(command(train, FitOptions(target="y", seed=4), member, 61))
+    flags = {word for word in words if word.startswith("--")}
+    assert flags & set.union(*FLAGS.values()) == FLAGS[inputs]
+    assert words[words.index("--metric-kernel") + 1] == "matern32"
+    assert words[words.index("--seed") + 1] == "4"
+    assert "--solver" not in flags
+    assert "pcg" in command(train, FitOptions(target="y"), member, 20_000)
+    report(*words[1:])
+    found = KernelModel.load("tuned.model")
+    assert (found.standardizer is None) == (inputs == "common")
+    assert (found.quantiles is None) == (inputs != "quantile")
+    assert found.metric is not None
+    assert float(found.target_scale) > 10

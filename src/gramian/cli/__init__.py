@@ -1,6 +1,7 @@
-"""The command line: `gramian fit`, `predict`, `evaluate`, `plan`, `info`, `convert` and others.
+"""The command line: `gramian fit`, `tune`, `predict`, `evaluate`, `plan`, `info` and others.
 
-`app` lists the commands and `options` what a fit takes; each command's work is in the module of its
+`fit` searches for a model, in `search`, unless an option describes one, in `fit`; `tune` says more of a
+search. `app` lists the commands and `options` what a fit or a search takes; each command's work is in the module of its
 name, which is imported when it runs, so that ``gramian --help`` waits for neither torch nor
 scikit-learn. A command reads files with `gramian.data`, leaves computing to the estimators and to
 `KernelModel`, and returns a report, one dictionary, which `report` prints for people or, with

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any  # noqa: F401  the types of inherited fields are looked up here
 
 import numpy as np
 from sklearn.base import ClassifierMixin

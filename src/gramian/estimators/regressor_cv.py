@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any  # noqa: F401  likewise
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import Generators, TrainingData, table_data
+from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
+    Callbacks,
+    EngineLike,
+    Folds,
+    MemoryLimit,
+    RandomState,
+)
 from ..fitting.targets import training_targets
 from . import inputs, tables
 from .arguments import Columns, RowsLike, TargetsLike, Weights
