@@ -89,7 +89,7 @@ class Clock:
     @property
     def evaluations_left(self) -> float:
         """Kernel evaluations that are left; not less than zero."""
-        return max(0.0, self.budget.evaluations - self.meter.evaluations)
+        return max(0.0, float(self.budget.evaluations) - self.meter.evaluations)
 
     def allows(self, seconds: int | float, evaluations: int | float = 0.0) -> bool:
         """Return whether a step that costs so much still fits; nothing does once time is over."""
