@@ -13,7 +13,7 @@ from gramian.fitting import TrainingData
 from gramian.fitting.automatic import Searched, SearchSettings, search_fit
 from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter
-from gramian.search import Budget, Clock, Effort, Material, Search, Space, Trial, search
+from gramian.search import Budget, Clock, Effort, Material, Search, Space, Trial, full_fit, search
 from gramian.search.cost import of_fit, of_refit
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -228,6 +228,18 @@ class TestBudgets:
         found = fitted(X, smooth(X), WHOLE, budget=Budget(evaluations=budget))
         assert found.evaluations <= 1.1 * budget
         assert found.members
+
+    def test_iterations_end_with_the_evaluations(self, monkeypatch):
+        monkeypatch.setattr(full_fit, "DIRECT_ROWS", 50)
+        X = rows(300)
+        found, _ = searched(X, smooth(X), Space(("laplacian",), ("standard",), machine=None))
+        used = []
+        for most in (0.0, 2e6, math.inf):
+            clock = Clock()
+            fit = full_fit.full_fit(found.material, found.stems[0], 1.0, clock=clock, most=most)
+            used.append((fit.iterations, clock.meter.evaluations))
+        assert used[0][0] == 0 < used[1][0] < used[2][0]
+        assert used[1][1] <= 2e6 < used[2][1]
 
     def test_a_larger_budget_is_used(self):
         X = rows(200)
