@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from .._checks import as_positive
 
@@ -38,7 +38,7 @@ class Ticking(ABC):
     def line(self) -> str:
         """Return what there is to say now."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Ticking:
         self._start = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(self._ended,), daemon=True)
