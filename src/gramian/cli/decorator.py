@@ -17,7 +17,7 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        def run(context: Any, **values: Any) -> None:
+        def run(context: Any, **values: Any) -> None:  # a class of typer's own, not Context itself
             names = frozenset(name for name in values if is_given(context, name))
             own = {f.name: values.pop(f.name) for f in fields(options) if f.name != "given"}
             command(options=options(**own, given=names), **values)
@@ -46,13 +46,6 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
 
 
 def is_given(context: Any, name: str) -> bool:
-    """Return whether a parameter of a command was given, be it with its default value.
-
-    Parameters
-    ----------
-    context : Context
-        Of the command: typer's, or that of the click inside it.
-    name : str
-    """
+    """Return whether a parameter of a command was given, be it with its default value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")

@@ -60,7 +60,8 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRidgeSearch):
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
-        Bytes for predictions, and for reading tables.
+        Bytes for predictions, and for reading tables; a search that would take more is refused, see
+        `plan`.
     callbacks : sequence of callables, default=()
         Called with each `gramian.search.Trial`; one that returns True ends the search.
     random_state : int, RandomState or None, default=None

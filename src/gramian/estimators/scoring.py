@@ -69,11 +69,11 @@ def _error(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
 
 
 def _balanced(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
-    return 1 - float(
-        metrics.balanced_accuracy_score(
-            _labels(truth), _labels(values), sample_weight=_numpy(weights)
-        )
-    )
+    """Return 1 - the mean, over the classes that there are, of the share of right labels."""
+    labels, right = _labels(truth), _labels(values) == _labels(truth)
+    w = np.ones(len(labels)) if weights is None else weights.numpy()
+    shares = [np.average(right[labels == k], weights=w[labels == k]) for k in np.unique(labels)]
+    return 1 - float(np.mean(shares))
 
 
 def _log_loss(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
@@ -85,6 +85,11 @@ def _log_loss(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
 def _one_minus_auc(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
     """Return 1 - AUC; of several classes the mean of each against the others."""
     labels, w = _labels(truth), _numpy(weights)
+    if len(np.unique(labels)) < 2:
+        raise ValueError(
+            "scoring='roc_auc' needs held-out rows of two classes at least, and those of cv have "
+            "one; leave cv out, or give another score"
+        )
     if values.shape[1] == 1:
         return 1 - float(metrics.roc_auc_score(labels, values[:, 0], sample_weight=w))
     found = [

@@ -23,7 +23,7 @@ from ..fitting.parameters import (
     MemoryLimit,
     RandomState,
 )
-from ..fitting.search_plan import SearchPlan, plan_search
+from ..fitting.search_plan import SearchPlan, check_memory, plan_search
 from ..fitting.settings import check_callbacks, is_integer
 from ..fitting.splits import is_pairs, is_splitter
 from ..kernels._lengthscale import medians
@@ -132,6 +132,9 @@ class KernelRidgeSearch(Predicting):
 
     def _search(self, settings: SearchSettings, data: TrainingData, seed: int) -> None:
         """Search, and set the attributes that regressor and classifier have in common."""
+        limit = self._limit()
+        if limit is not None:
+            check_memory(data.rows, data.targets.shape[1], limit)
         found = search_fit(data, settings, torch.Generator().manual_seed(seed))
         self.model_ = found.model
         self.kernel_ = one_or_all(one.kernel for one in found.model.parts)

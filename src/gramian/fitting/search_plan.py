@@ -187,6 +187,17 @@ def _memory(s: int, n: int, d: int, t: int, itemsize: int) -> int:
     return int(rows + (solver if s > FEW_ROWS else 3 * 8 * s**2) + landmarks)
 
 
+def check_memory(rows: RowSource, targets: int, limit: int) -> None:
+    """Raise ValueError if a search on these rows takes more bytes than a limit, about."""
+    n, d = rows.shape
+    needed = _memory(min(n, MOST_ROWS), n, d, targets, rows.dtype.itemsize)
+    if needed > limit:
+        raise ValueError(
+            f"a search on {n:,} rows of {d} features takes about {readable_bytes(needed)}, and "
+            f"memory_limit is {readable_bytes(limit)}; raise it, or use KernelRidge with landmarks"
+        )
+
+
 def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> float:
     """Return the seconds of work from the speed of small products and factorisations."""
     rng = torch.Generator().manual_seed(0)

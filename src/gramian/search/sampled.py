@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxtyping import Float
@@ -144,11 +144,12 @@ def learned(
     effort: Effort,
     engine: str | Engine,
     meter: CostMeter,
-    goes_on: Callable[[], bool] = lambda: True,
+    goes_on: Callable[[float], bool] = lambda gain: True,
 ) -> list[Stem]:
     """Return the stems of all rounds of the recursive feature machine, that without one included.
 
-    There is no further round once `goes_on` says so.
+    There is no further round once `goes_on` says so, which is told by what share the last one has
+    lowered the error.
 
     With several splits, the metric of each is learned from its own rows, for each power by itself.
     """
@@ -160,9 +161,9 @@ def learned(
         machines = [replace(machine, powers=(power,)) for power in machine.powers]
     found: dict[tuple[int, float], Stem] = {}
     for each in machines:
-        runs = [
-            _while(each.learn_from(s, kernel, engine=engine, meter=meter), goes_on) for s in samples
-        ]
+        runs = _together(
+            [each.learn_from(s, kernel, engine=engine, meter=meter) for s in samples], goes_on
+        )
         for key in _in_all(runs):
             rounds = [next(r for r in run if (r.number, r.power) == key) for run in runs]
             if key not in found:
@@ -170,13 +171,25 @@ def learned(
     return list(found.values())
 
 
-def _while(rounds: Iterable[RoundFit], goes_on: Callable[[], bool]) -> list[RoundFit]:
-    found = []
-    for each in rounds:
-        found.append(each)
-        if not goes_on():
-            break
-    return found
+def _together(
+    splits: Sequence[Iterator[RoundFit]], goes_on: Callable[[float], bool]
+) -> list[list[RoundFit]]:
+    """Return the rounds of all splits, made in turn, until one ends or `goes_on` says so."""
+    runs: list[list[RoundFit]] = [[] for _ in splits]
+    while True:
+        for run, rounds in zip(runs, splits, strict=True):
+            found = next(rounds, None)
+            if found is None:
+                return runs
+            run.append(found)
+        if not goes_on(sum(map(_gain, runs)) / len(runs)):
+            return runs
+
+
+def _gain(run: Sequence[RoundFit]) -> float:
+    """Return by what share the last round has lowered the least error; 1 of the first."""
+    before = min((r.fit.loss for r in run[:-1]), default=float("inf"))
+    return 1 - run[-1].fit.loss / before if before < float("inf") and before > 0 else 1.0
 
 
 def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:

@@ -41,6 +41,12 @@ SCREEN_SHARE = 0.2
 METRIC_SHARE = 0.3
 """Of what is left after the screen, metrics may take so much."""
 
+METRIC_AT_MOST = 0.6
+"""The same as long as each round lowers the error by a large gain."""
+
+LARGE_GAIN = 0.1
+"""Share of the error that a round has to lower it by, to go on beyond its share of the time."""
+
 METRIC_FITS = 10
 """Fits that learning the metrics takes, about."""
 
@@ -161,6 +167,7 @@ class Search:
         screen, self.screen, self.stems = self.stems, self.stems, []
         seconds = METRIC_SHARE * self.clock.left
         ends = self.clock.seconds + seconds
+        latest = self.clock.seconds + METRIC_AT_MOST * self.clock.left
         each = self.clock.seconds / (len(screen) * len(self.material.splits))
         self.effort = self.effort.within(seconds, each, METRIC_FITS * len(self.material.splits))
         groups, left = self._in_order(screen), METRIC_SHARE * self.clock.evaluations_left
@@ -168,6 +175,11 @@ class Search:
         self.effort = self.effort.learning(left / fits, self._cost)
         cost = self._cost(self.effort.machine.landmarks, self.effort.machine.rows)
         most = self.clock.meter.evaluations + left
+
+        def goes_on(gain: float) -> bool:
+            until = latest if gain > LARGE_GAIN else ends
+            return self.clock.seconds < until and self.clock.meter.evaluations + cost <= most
+
         for group in groups:
             if not self.clock.allows(0.0, METRIC_FITS * cost):
                 self.stems = self.stems or screen
@@ -184,9 +196,7 @@ class Search:
                 self.effort,
                 self.engine,
                 self.clock.meter,
-                goes_on=lambda: (
-                    self.clock.seconds < ends and self.clock.meter.evaluations + cost <= most
-                ),
+                goes_on,
             )
             self.stems += found
             for one in found:
