@@ -7,11 +7,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
+<<<<<<< HEAD
 from typing import Any
+=======
+from typing import Any, TypeVar
+>>>>>>> search-cli
 
 from .._checks import as_positive
 
 EVERY_SECONDS = 30.0
+
+T = TypeVar("T", bound="Ticking")
 
 
 class Ticking(ABC):
@@ -38,7 +44,11 @@ class Ticking(ABC):
     def line(self) -> str:
         """Return what there is to say now."""
 
+<<<<<<< HEAD
     def __enter__(self) -> Ticking:
+=======
+    def __enter__(self: T) -> T:
+>>>>>>> search-cli
         self._start = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(self._ended,), daemon=True)
