@@ -7,11 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-<<<<<<< HEAD
-from typing import Any
-=======
 from typing import Any, TypeVar
->>>>>>> search-cli
 
 from .._checks import as_positive
 
@@ -44,11 +40,7 @@ class Ticking(ABC):
     def line(self) -> str:
         """Return what there is to say now."""
 
-<<<<<<< HEAD
-    def __enter__(self) -> Ticking:
-=======
     def __enter__(self: T) -> T:
->>>>>>> search-cli
         self._start = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(self._ended,), daemon=True)
