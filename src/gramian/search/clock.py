@@ -29,8 +29,8 @@ class Budget:
         Kernel evaluations, which depend on no hardware: the same search everywhere.
     """
 
-    seconds: float = math.inf
-    evaluations: float = math.inf
+    seconds: int | float = math.inf
+    evaluations: int | float = math.inf
 
     @classmethod
     def of(cls, given: object) -> Budget:
@@ -89,9 +89,9 @@ class Clock:
     @property
     def evaluations_left(self) -> float:
         """Kernel evaluations that are left; not less than zero."""
-        return max(0.0, self.budget.evaluations - self.meter.evaluations)
+        return max(0.0, float(self.budget.evaluations) - self.meter.evaluations)
 
-    def allows(self, seconds: float, evaluations: float = 0.0) -> bool:
+    def allows(self, seconds: int | float, evaluations: int | float = 0.0) -> bool:
         """Return whether a step that costs so much still fits; nothing does once time is over."""
         spent = self.meter.evaluations + evaluations
         return 0 < self.left >= seconds and spent <= self.budget.evaluations
