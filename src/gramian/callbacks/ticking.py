@@ -7,11 +7,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from .._checks import as_positive
 
 EVERY_SECONDS = 30.0
+
+T = TypeVar("T", bound="Ticking")
 
 
 class Ticking(ABC):
@@ -38,7 +40,7 @@ class Ticking(ABC):
     def line(self) -> str:
         """Return what there is to say now."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self: T) -> T:
         self._start = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(self._ended,), daemon=True)

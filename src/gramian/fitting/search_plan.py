@@ -103,7 +103,7 @@ class _Work:
             self.fits + other.fits,
         )
 
-    def __mul__(self, times: float) -> _Work:
+    def __mul__(self, times: float | int) -> _Work:
         return _Work(times * self.few, times * self.wide, times * self.flops, times * self.fits)
 
 

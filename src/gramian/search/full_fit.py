@@ -98,7 +98,7 @@ class FullFit:
     loss: float
     losses: tuple[tuple[float, float], ...]
     values: Float[Tensor, "v t"]
-    coefs: tuple[Float[Tensor, "n t"], ...]
+    coefs: tuple[Float[Tensor, "_ t"], ...]
     residual: float
     iterations: int
     seconds: float

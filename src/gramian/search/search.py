@@ -77,6 +77,9 @@ no time."""
 REFIT = 0.8
 """Seconds of the last fit to all rows, in those of the fit that chose its penalty, about."""
 
+MANY_ROWS = 5000
+"""Rows from which on there are half as many fits with all of them at most."""
+
 FIRST_SHARE = 0.6
 """Of what is left, the first fit with all rows as centers may take so much."""
 
@@ -325,7 +328,8 @@ class Search:
         evaluations = of_fit(self.material) + of_refit(self.material)
         if not self.fits:
             return self.clock.allows(0.0, of_fit(self.material))
-        if len(self.fits) >= self.space.fits:
+        many = len(self.material.X) > MANY_ROWS
+        if len(self.fits) >= (self.space.fits // 2 if many else self.space.fits):
             return False
         seconds = max(fit.seconds for fit in self.fits)
         return self.clock.allows(times * seconds + 2 * self._refit_seconds(), evaluations)
