@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from plain import PLAIN
 from safetensors.torch import safe_open
 from torch import Tensor
 
@@ -28,7 +29,7 @@ METRIC = LinearMap(matrix=torch.randn(3, 2, generator=torch.Generator().manual_s
 
 
 def fitted(kind: type = KernelRidge, y: Any = Y, X: Any = X, **settings: Any) -> KernelModel:
-    return kind(**({"penalty": 1e-3, "random_state": 0} | settings)).fit(X, y).model_
+    return kind(**(PLAIN | {"penalty": 1e-3, "random_state": 0} | settings)).fit(X, y).model_
 
 
 def average(**changes: Any) -> AverageModel:
@@ -175,7 +176,7 @@ class TestEstimators:
     def test_it_stands_in_for_a_fit(self, tmp_path):
         both = average()
         both.save(tmp_path / "m")
-        for est in (gramian.load(tmp_path / "m"), KernelRidge().with_model(both)):
+        for est in (gramian.load(tmp_path / "m"), KernelRidge(**PLAIN).with_model(both)):
             np.testing.assert_array_equal(est.predict(X), both.predict(X)[:, 0])
             assert est.kernel_ == tuple(one.kernel for one in both.models)
             assert [len(coef) for coef in est.dual_coef_] == [120, 20]
@@ -190,7 +191,7 @@ class TestEstimators:
     def test_an_engine_must_cover_all_kernels(self):
         both = average()
         assert isinstance(both.models[1].kernel, kernels.L1Laplacian)
-        est = KernelRidge().with_model(both)
+        est = KernelRidge(**PLAIN).with_model(both)
 
         class OfDistances:
             def covers(self, kernel: kernels.Kernel, **_: Any) -> bool:

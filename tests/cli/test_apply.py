@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from plain import PLAIN
 from sklearn import metrics
 
 from gramian import KernelModel, KernelRidge
@@ -94,7 +95,7 @@ def test_r2_of_equal_targets_is_null(report, model, save):
 def test_several_targets(report, error, fresh, tmp_path):
     x = np.asarray(pq.read_table(fresh).select(["a", "b", "c"]))
     np.save(tmp_path / "x.npy", x)
-    model = KernelRidge(landmarks=5).fit(x, x[:, :2]).model_
+    model = KernelRidge(landmarks=5, **PLAIN).fit(x, x[:, :2]).model_
     model.save(tmp_path / "two.model")
     report("predict", tmp_path / "two.model", tmp_path / "x.npy", "--out", tmp_path / "p.csv")
     table = pa.csv.read_csv(tmp_path / "p.csv")

@@ -50,9 +50,9 @@ def test_without_standardisation_it_is_the_estimator(fit, train, fresh):
     X, y = arrays(train)
     model = fit(train, "--no-standardize", "--landmarks", 20, "--lengthscale", "2,40,0.02")
     kernel = KernelModel.load(model).kernel
-    truth = KernelRidge(kernel, landmarks=20, penalty=1e-4, standardize=False, random_state=0).fit(
-        X, y
-    )
+    truth = KernelRidge(
+        kernel, landmarks=20, penalty=1e-4, standardize=False, random_state=0, lengthscale="median"
+    ).fit(X, y)
     np.testing.assert_allclose(predictions(model, fresh), truth.predict(arrays(fresh)[0]))
 
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from correlated import Correlated
+from plain import PLAIN
 
 from gramian import AverageModel, KernelModel, KernelRidge, RecursiveFeatureMachine, load
 from gramian.metric import metrics
@@ -30,7 +31,9 @@ def test_the_same_as_in_python(fit, train, correlated, tmp_path):
     path = fit(train, "--quantiles", "--learn-metric", "--lengthscale", "2 median")
     X, y = columns(train)
     settings = {"standardize": "quantile", "metric": "learned", "lengthscale": "2 median"}
-    python = KernelRidge(**settings, penalty=1e-4, random_state=0).fit(X, y)
+    python = KernelRidge(
+        **({"kernel": "gaussian", "lengthscale": "median"} | settings), penalty=1e-4, random_state=0
+    ).fit(X, y)
     python.save(tmp_path / "python")
     one, two = KernelModel.load(path), KernelModel.load(tmp_path / "python")
     assert torch.equal(one.predict(X), two.predict(X))
@@ -50,7 +53,7 @@ def test_info_names_the_maps_and_the_largest_importances(report, fit, train, cor
 
 def test_info_of_a_matrix_that_was_given(report, train, tmp_path):
     X, y = columns(train)
-    KernelRidge(metric=np.eye(3)[:, :2]).fit(X, y).save(tmp_path / "m")
+    KernelRidge(metric=np.eye(3)[:, :2], **PLAIN).fit(X, y).save(tmp_path / "m")
     said = report("info", tmp_path / "m")
     assert (said["metric"], said["features"]) == ("given: matrix of 3 x 2", 3)
     assert said["importances"] is None

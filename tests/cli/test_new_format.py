@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from plain import PLAIN
 
 from gramian import KernelRidge
 from gramian.data import as_rows, formats, read_targets
@@ -69,7 +70,9 @@ def test_columns_targets_and_landmarks(tables, tmp_path):
     formats.format_to_write("p.jsonl").write(
         tmp_path / "points.jsonl", {"c": points[:, 0], "a": points[:, 1]}
     )
-    ridge = KernelRidge(landmarks=str(tmp_path / "points.jsonl"), standardize=False).fit(rows, y)
+    ridge = KernelRidge(landmarks=str(tmp_path / "points.jsonl"), standardize=False, **PLAIN).fit(
+        rows, y
+    )
     centers = ridge.model_.centers.take(torch.arange(9))
     np.testing.assert_array_equal(centers.numpy(), points)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from plain import PLAIN
 
 import gramian
 from gramian import (
@@ -118,12 +119,12 @@ def test_a_regression(gramian: Any, tmp_path: Path, n: int, columns: list[str] |
     if columns is not None:
         frame = frame[[*frame.columns[1:4], "target"]]
     settings = {"penalty": 1e-4, "random_state": 0}
-    first = KernelRidge(**settings).fit(frame, "target").model_
+    first = KernelRidge(**(PLAIN | settings)).fit(frame, "target").model_
     for kind, make in KINDS.items():
         if columns is not None and kind == "categories":
             continue
         given = make(frame, tmp_path)
-        assert_same(KernelRidge(**settings).fit(given, "target").model_, first)
+        assert_same(KernelRidge(**(PLAIN | settings)).fit(given, "target").model_, first)
         if isinstance(given, Path):
             done = gramian(
                 "fit", given, "--target", "target", "--penalty", "1e-4", "--out", tmp_path / "m"
@@ -135,10 +136,16 @@ def test_a_regression(gramian: Any, tmp_path: Path, n: int, columns: list[str] |
 @pytest.mark.parametrize("target", ["region", "garden"])
 def test_classes(gramian: Any, tmp_path: Path, target: str) -> None:
     frame = houses(300)
-    first = KernelRidgeClassifier(random_state=0, penalty=1e-4).fit(frame, target).model_
+    first = (
+        KernelRidgeClassifier(random_state=0, penalty=1e-4, kernel="gaussian", lengthscale="median")
+        .fit(frame, target)
+        .model_
+    )
     for kind in ("CSV", "Parquet", "polars", "Arrow"):
         given = KINDS[kind](frame, tmp_path)
-        found = KernelRidgeClassifier(random_state=0, penalty=1e-4).fit(given, target)
+        found = KernelRidgeClassifier(
+            random_state=0, penalty=1e-4, kernel="gaussian", lengthscale="median"
+        ).fit(given, target)
         assert_same(found.model_, first)
         if isinstance(given, Path):
             done = gramian(
@@ -175,7 +182,7 @@ def test_a_search(gramian: Any, tmp_path: Path, target: str, columns: list[str] 
 @pytest.mark.slow
 def test_a_process_that_has_never_seen_the_training_data(tmp_path: Path) -> None:
     frame, new = houses(400), houses(500).tail(100)
-    est = KernelRidge(random_state=0).fit(frame, "target")
+    est = KernelRidge(random_state=0, **PLAIN).fit(frame, "target")
     est.save(tmp_path / "model")
     expected = est.predict(new)
     new.drop(columns="target").to_csv(tmp_path / "new.csv", index=False)
@@ -191,7 +198,7 @@ def test_a_process_that_has_never_seen_the_training_data(tmp_path: Path) -> None
 
 def test_columns_are_found_by_name(tmp_path: Path) -> None:
     frame = houses(300)
-    est = KernelRidge(random_state=0).fit(frame, "target")
+    est = KernelRidge(random_state=0, **PLAIN).fit(frame, "target")
     est.save(tmp_path / "model")
     loaded = gramian.load(tmp_path / "model")
     other = frame[frame.columns[::-1]].assign(more="text")

@@ -85,9 +85,6 @@ def test_no_text_of_the_library_speaks_python_on_the_command_line(path):
 
 
 SAID = {
-    "give landmarks='bless_r', landmarks=BlessR(m=1000), or a penalty": (
-        "give --landmarks bless_r, --landmarks bless_r:1000, or a number for --penalty"
-    ),
     "and landmarks=RPCholesky(m=9, tol=(1, 2)) has none": "and --landmarks rpcholesky:9 has none",
     "landmarks=None has": "--landmarks none has",
     "stopped after max_iter=3 iterations, above tol=1.0e-06:": (

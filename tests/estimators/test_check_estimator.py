@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from plain import PLAIN
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
@@ -14,13 +15,15 @@ ESTIMATORS = (
     KernelRidge(random_state=0),  # auto: direct
     KernelRidgeClassifier(random_state=0),
     # They agree to the tolerance, and the checks of weights ask for seven digits.
-    KernelRidge(random_state=0, landmarks=20, tol=1e-10),  # auto: falkon
-    KernelRidgeClassifier(random_state=0, landmarks=20, tol=1e-10),
-    KernelRidgeClassifier(random_state=0, landmarks=20, solver="direct"),
+    KernelRidge(random_state=0, landmarks=20, tol=1e-10, **PLAIN),  # auto: falkon
+    KernelRidgeClassifier(random_state=0, landmarks=20, tol=1e-10, **PLAIN),
+    KernelRidgeClassifier(random_state=0, landmarks=20, solver="direct", **PLAIN),
     # Without a preconditioner a hundred iterations are enough for larger penalties only.
-    KernelRidge(random_state=0, solver="pcg", penalty=1e-2, tol=1e-10),
-    KernelRidge(random_state=0, standardize="quantile"),
-    KernelRidgeClassifier(random_state=0, standardize="quantile"),
+    KernelRidge(
+        "gaussian", lengthscale="median", penalty=1e-2, solver="pcg", random_state=0, tol=1e-10
+    ),
+    KernelRidge(random_state=0, standardize="quantile", **PLAIN),
+    KernelRidgeClassifier(random_state=0, standardize="quantile", **PLAIN),
     KernelRidgeCV(random_state=0, **SMALL),
     KernelRidgeClassifierCV(random_state=0, **SMALL),
 )

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from plain import PLAIN
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold, TimeSeriesSplit
@@ -48,7 +49,7 @@ pytestmark = [
 def early(kind: Any = KernelRidge, **settings: Any) -> Any:
     given = {"lengthscale": 0.4, "validation_fraction": 0.2, "tol": 0.0, "max_iter": 80}
     given |= {"early_stopping": True, "random_state": 0}
-    return kind(**(given | settings))
+    return kind(**(PLAIN | given | settings))
 
 
 def held(est: Any) -> np.ndarray:
@@ -119,7 +120,9 @@ class TestTheBestState:
         rows = held(est)
         assert est.validation_error_ == pytest.approx(rmse(est, X[rows], Y[rows]), rel=1e-6)
         others = np.setdiff1d(np.arange(N), rows)
-        same = KernelRidge(landmarks=None, lengthscale=0.4).fit(X[others], Y[others])
+        same = KernelRidge(landmarks=None, lengthscale=0.4, kernel="gaussian", penalty=1e-6).fit(
+            X[others], Y[others]
+        )
         np.testing.assert_allclose(est.predict(X), same.predict(X), rtol=1e-6, atol=1e-8)
 
     def test_is_better_than_the_last_on_other_rows(self):
@@ -143,7 +146,7 @@ class TestTheBestState:
         assert est.validation_error_ == pytest.approx(rmse(est, X[rows], both[rows]), rel=1e-6)
 
     def test_without_it_there_is_none(self):
-        est = KernelRidge(landmarks=20, lengthscale=1.0).fit(X, Y)
+        est = KernelRidge(landmarks=20, lengthscale=1.0, kernel="gaussian", penalty=1e-6).fit(X, Y)
         assert (est.best_iteration_, est.validation_error_) == (None, None)
 
     @pytest.mark.slow
@@ -257,8 +260,8 @@ class TestWhatIsHeldOut:
         np.testing.assert_allclose(same.take(index), seen.take(index), rtol=1e-6, atol=1e-6)
 
     def test_others_draw_what_they_drew(self):
-        one = KernelRidge(landmarks=20, random_state=3, validation_fraction=0.3).fit(X, Y)
-        two = KernelRidge(landmarks=20, random_state=3).fit(X, Y)
+        one = KernelRidge(landmarks=20, random_state=3, validation_fraction=0.3, **PLAIN).fit(X, Y)
+        two = KernelRidge(landmarks=20, random_state=3, **PLAIN).fit(X, Y)
         np.testing.assert_array_equal(one.landmark_index_, two.landmark_index_)
 
 
@@ -431,7 +434,13 @@ class TestTheTimeLimit:
         def slow(problem: Any, state: Any) -> None:
             time.sleep(0.05)
 
-        est = KernelRidge(**FALKON, lengthscale=0.4, tol=0.0, time_limit=0.4, callbacks=[slow])
+        est = KernelRidge(
+            **({"kernel": "gaussian", "penalty": 1e-6} | FALKON),
+            lengthscale=0.4,
+            tol=0.0,
+            time_limit=0.4,
+            callbacks=[slow],
+        )
         words = r"time_limit=0.4 at iteration \d+ with a relative residual of \d.*above tol=0"
         with pytest.warns(ConvergenceWarning, match=words):
             est.fit(X, Y)
@@ -440,22 +449,35 @@ class TestTheTimeLimit:
         assert est.best_iteration_ is None
 
     def test_counts_the_choice_of_landmarks(self):
-        est = KernelRidge(landmarks=SlowUniform(20), penalty=1e-9, time_limit=0.2, tol=0.0)
+        est = KernelRidge(
+            landmarks=SlowUniform(20),
+            penalty=1e-9,
+            time_limit=0.2,
+            tol=0.0,
+            kernel="gaussian",
+            lengthscale="median",
+        )
         with pytest.warns(ConvergenceWarning, match="time_limit=0.2 at iteration 0"):
             est.fit(X, Y)
 
     def test_ends_a_path_after_a_level(self):
-        given = {"penalty": "auto", "lengthscale": 0.4, "random_state": 0, "tol": 0.0}
-        est = KernelRidge(landmarks=SlowBless(m=40), time_limit=0.2, **given)
+        given = {
+            "kernel": "gaussian",
+            "penalty": "auto",
+            "lengthscale": 0.4,
+            "random_state": 0,
+            "tol": 0.0,
+        }
+        est = KernelRidge(landmarks=SlowBless(m=40), time_limit=0.2, **(PLAIN | given))
         with pytest.warns(ConvergenceWarning, match="time_limit=0.2"):
             est.fit(X, Y)
         assert len(est.path_) == 1
         assert est.stop_reason_ == "time_limit"
 
     def test_of_a_closed_form_has_no_effect(self):
-        est = KernelRidge(landmarks=None, time_limit=1e-9).fit(X, Y)
+        est = KernelRidge(landmarks=None, time_limit=1e-9, **PLAIN).fit(X, Y)
         assert est.stop_reason_ == "converged"
 
     def test_that_is_long_has_none(self):
-        est = KernelRidge(landmarks=20, time_limit=1e9).fit(X, Y)
+        est = KernelRidge(landmarks=20, time_limit=1e9, **PLAIN).fit(X, Y)
         assert est.stop_reason_ == "converged"

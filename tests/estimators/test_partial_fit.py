@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from plain import PLAIN
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.solvers import EigenPro3, SketchySAGA
@@ -16,7 +17,13 @@ def data(n=600):
 
 
 def estimator(solver="eigenpro3", **changes):
-    return KernelRidge(landmarks=40, solver=solver, penalty=1e-5, random_state=0, **changes)
+    return KernelRidge(
+        landmarks=40,
+        solver=solver,
+        penalty=1e-5,
+        random_state=0,
+        **({"kernel": "gaussian", "lengthscale": "median"} | changes),
+    )
 
 
 @pytest.mark.parametrize("solver", ["eigenpro3", "sketchysaga"])
@@ -49,7 +56,14 @@ def test_the_first_call_is_a_fit_of_one_epoch():
 def test_classes_are_those_of_the_first_call():
     X, y = data()
     labels = np.where(y > 0.3, "high", np.where(y < -0.3, "low", "middle"))
-    est = KernelRidgeClassifier(landmarks=40, solver="eigenpro3", penalty=1e-5, random_state=0)
+    est = KernelRidgeClassifier(
+        landmarks=40,
+        solver="eigenpro3",
+        penalty=1e-5,
+        random_state=0,
+        kernel="gaussian",
+        lengthscale="median",
+    )
     with pytest.raises(ValueError, match="classes must be given in the first call"):
         est.partial_fit(X, labels)
     est.partial_fit(X[labels != "low"], labels[labels != "low"], classes=["high", "low", "middle"])
@@ -75,10 +89,10 @@ def test_a_failed_call_changes_nothing():
 
 
 def test_solvers_that_cannot_do_not_have_it():
-    assert not hasattr(KernelRidge(), "partial_fit")
-    assert not hasattr(KernelRidge(solver="falkon", landmarks=9), "partial_fit")
+    assert not hasattr(KernelRidge(**PLAIN), "partial_fit")
+    assert not hasattr(KernelRidge(solver="falkon", landmarks=9, **PLAIN), "partial_fit")
     for solver in ("eigenpro3", EigenPro3(), SketchySAGA(batch=9)):
-        assert hasattr(KernelRidge(solver=solver), "partial_fit")
+        assert hasattr(KernelRidge(solver=solver, **PLAIN), "partial_fit")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +106,12 @@ def test_solvers_that_cannot_do_not_have_it():
 )
 def test_fit_by_name_with_penalty_zero(settings, error):
     X, y = data()
-    est = KernelRidge(penalty=0, max_iter=20, random_state=0, **settings)
+    est = KernelRidge(
+        penalty=0,
+        max_iter=20,
+        random_state=0,
+        **({"kernel": "gaussian", "lengthscale": "median"} | settings),
+    )
     if settings["solver"] == "sketchysaga":
         est.set_params(penalty=1e-4, tol=0.01)
     est.fit(X[:500], y[:500])
@@ -106,7 +125,7 @@ def test_fit_by_name_with_penalty_zero(settings, error):
 def test_penalty_zero_with_another_solver_is_refused():
     X, y = data()
     with pytest.raises(ValueError, match="Falkon needs a positive penalty, not 0"):
-        KernelRidge(penalty=0, landmarks=9).fit(X, y)
+        KernelRidge(penalty=0, landmarks=9, kernel="gaussian", lengthscale="median").fit(X, y)
 
 
 def test_each_call_draws_three_seeds_from_a_shared_random_state():

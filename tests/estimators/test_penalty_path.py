@@ -42,7 +42,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the smallest penalty tried")
 
 def auto(kind: Any = KernelRidge, **settings: Any) -> Any:
     given = {"landmarks": Bless(penalty=1e-4), "lengthscale": 1.0, "tol": 1e-4}
-    given = given | {"random_state": 0} | settings
+    given = given | {"kernel": "gaussian", "random_state": 0} | settings
     return kind(penalty="auto", **given)
 
 
@@ -82,7 +82,11 @@ class TestTheChoice:
     def test_equals_a_fit_with_its_penalty_and_landmarks(self, kind, y):
         est = auto(kind, tol=1e-10).fit(X, y)
         same = kind(
-            penalty=est.penalty_, landmarks=X[est.landmark_index_], lengthscale=1.0, tol=1e-10
+            penalty=est.penalty_,
+            landmarks=X[est.landmark_index_],
+            lengthscale=1.0,
+            tol=1e-10,
+            kernel="gaussian",
         ).fit(X, y)
         value = "predict" if kind is KernelRidge else "decision_function"
         np.testing.assert_allclose(
@@ -322,7 +326,11 @@ class TestData:
     def test_weights_of_classes(self):
         est = auto(KernelRidgeClassifier, class_weight="balanced", tol=1e-10).fit(X, CLASSES)
         same = KernelRidgeClassifier(
-            penalty=est.penalty_, landmarks=X[est.landmark_index_], lengthscale=1.0, tol=1e-10
+            "gaussian",
+            penalty=est.penalty_,
+            landmarks=X[est.landmark_index_],
+            lengthscale=1.0,
+            tol=1e-10,
         ).set_params(class_weight="balanced")
         expected = same.fit(X, CLASSES).decision_function(X)
         np.testing.assert_allclose(est.decision_function(X), expected, rtol=1e-6, atol=1e-7)
@@ -368,10 +376,19 @@ class TestSettings:
         assert len(est.landmark_index_) <= 150
         assert np.sqrt(np.mean((est.predict(X) - TRUTH) ** 2)) < 0.3
 
-    @pytest.mark.parametrize("chosen", [None, 50, "uniform", Uniform(20), X[:9], "bles", 0.5])
+    @pytest.mark.parametrize("chosen", [None, 50, "uniform", Uniform(20), X[:9]])
     @both
     def test_landmarks_without_a_path(self, kind, y, chosen):
-        with pytest.raises(ValueError, match=r"has none; give landmarks='bless_r'"):
+        est = auto(kind, landmarks=chosen).fit(X, y)
+        assert est.path_ is None
+        assert 0 < est.penalty_ < 1
+
+    @pytest.mark.parametrize(
+        ("chosen", "words"), [("bles", "did you mean bless"), (0.5, "is none of: None")]
+    )
+    @both
+    def test_no_landmarks(self, kind, y, chosen, words):
+        with pytest.raises(ValueError, match=words):
             auto(kind, landmarks=chosen).fit(X, y)
 
     @pytest.mark.parametrize("solver", ["direct", "pcg", Direct(), PCG(), 3])
@@ -406,8 +423,8 @@ class TestSettings:
     def test_a_fit_that_fails_leaves_the_last_one(self):
         est = auto().fit(X, Y)
         before = est.predict(X)
-        with pytest.raises(ValueError, match="has none"):
-            est.set_params(landmarks=3).fit(X, Y)
+        with pytest.raises(ValueError, match="goes along its path with solver='falkon'"):
+            est.set_params(solver="direct").fit(X, Y)
         np.testing.assert_array_equal(est.predict(X), before)
 
     def test_callbacks_see_the_last_fit_only(self, tmp_path):

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
+from plain import PLAIN
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelRidge, KernelRidgeClassifier
@@ -38,16 +39,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class TestFields:
     def test_direct(self):
-        plan = KernelRidge().plan(X)
+        plan = KernelRidge(**PLAIN).plan(X)
         assert (plan.solver, plan.landmarks, plan.iterations) == ("direct", None, 1)
 
     def test_falkon(self):
-        plan = KernelRidge(landmarks=20, max_iter=7).plan(X)
+        plan = KernelRidge(landmarks=20, max_iter=7, **PLAIN).plan(X)
         assert (plan.solver, plan.landmarks, plan.iterations) == ("falkon", 20, 7)
-        assert KernelRidge(landmarks=20).plan(X).iterations == 20  # as in the paper
+        assert KernelRidge(landmarks=20, **PLAIN).plan(X).iterations == 20  # as in the paper
 
     def test_all_rows_are_too_many_to_factorise(self):
-        est = KernelRidge(landmarks=None)
+        est = KernelRidge(landmarks=None, **PLAIN)
         assert est.plan(np.zeros((10_001, 1), np.float32)).solver == "pcg"
         assert est.plan(np.zeros((400_001, 1), np.float32)).solver == "askotch"
         est.set_params(memory_limit="150MB")
@@ -55,18 +56,28 @@ class TestFields:
         assert tight.solver == "askotch"  # no room for 100 columns
 
     def test_automatic_landmarks_are_all_rows_up_to_ten_thousand(self):
-        small, large = (KernelRidge().plan(np.zeros((n, 1), np.float32)) for n in (10_000, 10_001))
+        small, large = (
+            KernelRidge(**PLAIN).plan(np.zeros((n, 1), np.float32)) for n in (10_000, 10_001)
+        )
         assert (small.solver, small.landmarks) == ("direct", None)
         some = math.ceil(10_001**0.5 * math.log(10_001))
         assert (large.solver, large.landmarks) == ("falkon", some)
 
     @pytest.mark.parametrize("solver", ["pcg", "askotch", "eigenpro2"])
     def test_solvers_of_all_rows_get_all_rows(self, solver):
-        plan = KernelRidge(solver=solver).plan(np.zeros((20_000, 1), np.float32))
+        plan = KernelRidge(solver=solver, **PLAIN).plan(np.zeros((20_000, 1), np.float32))
         assert (plan.solver, plan.landmarks) == (solver, None)
 
     def test_the_estimate_of_rounding_is_counted(self):
-        est = KernelRidge(landmarks=20, lengthscale=0.1, max_iter=2, tol=0.0, random_state=0)
+        est = KernelRidge(
+            landmarks=20,
+            lengthscale=0.1,
+            max_iter=2,
+            tol=0.0,
+            random_state=0,
+            kernel="gaussian",
+            penalty=1e-6,
+        )
         x = X.astype(np.float32)
         with pytest.warns(ConvergenceWarning):
             counted = est.fit(x, Y).history_[-1]["kernel_evaluations"]
@@ -74,12 +85,14 @@ class TestFields:
 
     def test_what_eigenpro_takes_of_the_blocks_is_in_the_peak(self):
         x = np.zeros((3000, 3), np.float32)
-        plan = KernelRidge(solver="eigenpro2", penalty=0).plan(x)
+        plan = KernelRidge(
+            solver="eigenpro2", penalty=0, kernel="gaussian", lengthscale="median"
+        ).plan(x)
         assert plan.memory_bytes > 25 * 2000**2  # the eigenvectors of 2,000 rows
 
     @pytest.mark.parametrize("settings", [{}, {"landmarks": 30}, {"solver": "pcg"}])
     def test_numbers_are_positive_and_the_text_names_them(self, settings):
-        plan = KernelRidge(**settings).plan(X)
+        plan = KernelRidge(**(PLAIN | settings)).plan(X)
         assert plan.seconds > 0
         assert plan.memory_bytes > 8 * 150
         for part in (plan.solver, "kernel evaluations", "iterations", "about", " s "):
@@ -89,13 +102,17 @@ class TestFields:
         )
 
     def test_more_work_takes_longer_and_more_memory(self):
-        small, large = (KernelRidge(landmarks=m).plan(X, targets=t) for m, t in ((10, 1), (140, 5)))
+        small, large = (
+            KernelRidge(landmarks=m, **PLAIN).plan(X, targets=t) for m, t in ((10, 1), (140, 5))
+        )
         assert large.kernel_evaluations > small.kernel_evaluations
         assert large.memory_bytes > small.memory_bytes
 
     def test_landmarks_beyond_the_rows_are_all_rows(self):
-        assert KernelRidge(landmarks=1000).plan(X).landmarks == 150
-        assert KernelRidge(landmarks=np.zeros((1000, 3))).plan(X).landmarks == 1000  # points
+        assert KernelRidge(landmarks=1000, **PLAIN).plan(X).landmarks == 150
+        assert (
+            KernelRidge(landmarks=np.zeros((1000, 3)), **PLAIN).plan(X).landmarks == 1000
+        )  # points
 
     def test_of_anything_that_holds_rows(self, tmp_path):
         pq.write_table(pa.table(dict(zip("abc", X.T, strict=True))), tmp_path / "x.parquet")
@@ -105,20 +122,20 @@ class TestFields:
             scipy.sparse.csr_array(X),
             tmp_path / "x.parquet",
         ]
-        evaluations = {KernelRidge(landmarks=9).plan(x).kernel_evaluations for x in inputs}
+        evaluations = {KernelRidge(landmarks=9, **PLAIN).plan(x).kernel_evaluations for x in inputs}
         assert len(evaluations) == 1
 
     def test_of_a_classifier(self):
-        assert KernelRidgeClassifier(landmarks=9).plan(X, targets=4).solver == "falkon"
+        assert KernelRidgeClassifier(landmarks=9, **PLAIN).plan(X, targets=4).solver == "falkon"
 
     def test_of_many_features(self):
         wide = scipy.sparse.random_array((20, 50_000), density=1e-4, format="csr", rng=0)
-        assert KernelRidge(landmarks=5).plan(wide).seconds > 0
+        assert KernelRidge(landmarks=5, **PLAIN).plan(wide).seconds > 0
 
     def test_nothing_is_fitted(self):
-        est = KernelRidge()
+        est = KernelRidge(**PLAIN)
         est.plan(X)
-        assert vars(est) == vars(KernelRidge())
+        assert vars(est) == vars(KernelRidge(**PLAIN))
 
 
 @dataclass(frozen=True)
@@ -143,7 +160,7 @@ class Hungry(Solver[NystromProblem, State]):
 class TestASolverOfSomebodyElse:
     def test_its_own_figures_are_in_the_plan(self):
         x = np.zeros((20_000, 3), np.float32)
-        plan = KernelRidge(solver=Hungry(), landmarks=500, max_iter=3).plan(x)
+        plan = KernelRidge(solver=Hungry(), landmarks=500, max_iter=3, **PLAIN).plan(x)
         assert plan.kernel_evaluations == 7 * 20_000 * 500 * 3
         assert 24 * 20_000 * 500 < plan.memory_bytes < 1.2 * 24 * 20_000 * 500
         assert plan.solver == "Hungry"
@@ -151,7 +168,7 @@ class TestASolverOfSomebodyElse:
     def test_a_limit_holds_for_it(self):
         x = np.zeros((20_000, 3), np.float32)
         with pytest.raises(ValueError, match=r"memory_limit is 200.* at most [\d,]+ landmarks fit"):
-            KernelRidge(solver=Hungry(), landmarks=500, memory_limit="200MB").plan(x)
+            KernelRidge(solver=Hungry(), landmarks=500, memory_limit="200MB", **PLAIN).plan(x)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -168,7 +185,13 @@ class TestASolverOfSomebodyElse:
 )
 @pytest.mark.parametrize("max_iter", [1, 5])
 def test_kernel_evaluations_are_those_of_the_fit(settings, max_iter):
-    est = KernelRidge(lengthscale=1.0, max_iter=max_iter, tol=0.0, random_state=0, **settings)
+    est = KernelRidge(
+        lengthscale=1.0,
+        max_iter=max_iter,
+        tol=0.0,
+        random_state=0,
+        **({"kernel": "gaussian", "penalty": 1e-6} | settings),
+    )
     predicted = est.plan(X).kernel_evaluations
     assert est.fit(X, Y).history_[-1]["kernel_evaluations"] == predicted
 
@@ -177,7 +200,15 @@ def test_kernel_evaluations_are_those_of_the_fit(settings, max_iter):
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", ["rpcholesky", "nystrom", "greedy"])
 def test_kernel_evaluations_of_a_preconditioner_are_nearly_those_of_the_fit(kind, form):
-    est = KernelRidge(solver=PCG(kind), lengthscale=1.0, max_iter=9, tol=0.0, random_state=0)
+    est = KernelRidge(
+        solver=PCG(kind),
+        lengthscale=1.0,
+        max_iter=9,
+        tol=0.0,
+        random_state=0,
+        kernel="gaussian",
+        penalty=1e-6,
+    )
     predicted = est.plan(form(X)).kernel_evaluations
     fitted = est.fit(form(X), Y).history_[-1]["kernel_evaluations"]
     assert 0.8 * predicted <= fitted <= 1.25 * predicted
@@ -200,7 +231,9 @@ class TestMemoryLimit:
     @pytest.mark.parametrize(("d", "limit"), [(3, 50_700_000), (100, 52_000_000)])
     def test_landmarks(self, solver, d, limit):
         x = RNG.standard_normal((2000, d))
-        est = KernelRidge(landmarks=1500, solver=solver, memory_limit=limit, random_state=0)
+        est = KernelRidge(
+            landmarks=1500, solver=solver, memory_limit=limit, random_state=0, **PLAIN
+        )
         most = self.most(est, x)
         assert 1 < most < 1500
         est.set_params(landmarks=most, tol=0.1, penalty=1.0).fit(x, x[:, 0])
@@ -211,14 +244,20 @@ class TestMemoryLimit:
 
     def test_landmarks_whose_selection_grows_with_the_rows(self):
         x = RNG.standard_normal((20_000, 3))
-        est = KernelRidge(landmarks=RPCholesky(200), memory_limit="60MB", random_state=0)
+        est = KernelRidge(landmarks=RPCholesky(200), memory_limit="60MB", random_state=0, **PLAIN)
         most = self.most(est, x)  # 8 n m bytes
         assert 1 < most < 200
         assert est.set_params(landmarks=RPCholesky(most)).plan(x).memory_bytes <= 60e6
 
     def test_rows(self):
         x = RNG.standard_normal((1000, 3))
-        est = KernelRidge(solver="direct", memory_limit="52MB", penalty=1.0)
+        est = KernelRidge(
+            solver="direct",
+            memory_limit="52MB",
+            penalty=1.0,
+            kernel="gaussian",
+            lengthscale="median",
+        )
         most = self.most(est, x)
         assert 1 < most < 1000
         est.fit(x[:most], x[:most, 0])
@@ -230,10 +269,10 @@ class TestMemoryLimit:
             with pytest.raises(
                 ValueError, match=r"memory_limit is 1 MB; .* needs .* raise the limit"
             ):
-                KernelRidge(memory_limit="1MB", **settings).plan(X)
+                KernelRidge(memory_limit="1MB", **(PLAIN | settings)).plan(X)
 
     def test_the_least_that_is_named_is_enough(self):
-        est = KernelRidge(landmarks=1, memory_limit="1MB")
+        est = KernelRidge(landmarks=1, memory_limit="1MB", **PLAIN)
         with pytest.raises(ValueError, match="needs") as error:
             est.plan(X)
         found = re.search(r"needs ([\d.]+) MB", str(error.value))
@@ -243,7 +282,7 @@ class TestMemoryLimit:
 
     @pytest.mark.parametrize("limit", ["lots", -5, 0, "12 parsecs", None])
     def test_a_limit_that_is_none(self, limit):
-        est = KernelRidge(memory_limit=limit)
+        est = KernelRidge(memory_limit=limit, **PLAIN)
         if limit is None:
             est.fit(X, Y)
         else:
@@ -251,7 +290,7 @@ class TestMemoryLimit:
                 est.fit(X, Y)
 
     def test_it_holds_for_predictions(self):
-        est = KernelRidge(landmarks=20, random_state=0).fit(X, Y)
+        est = KernelRidge(landmarks=20, random_state=0, **PLAIN).fit(X, Y)
         expected = est.predict(X)
         est.set_params(memory_limit="60MB")
         np.testing.assert_allclose(est.predict(X), expected, rtol=1e-9)
@@ -259,7 +298,7 @@ class TestMemoryLimit:
     def test_flattened_directions_are_at_most_a_tenth_of_the_subsample(self):
         x = np.zeros((4000, 3), np.float32)  # a subsample of 2,000: 200 directions, not 300
         plans = [
-            KernelRidge(landmarks=3000, solver=EigenPro3(rank=rank)).plan(x)
+            KernelRidge(landmarks=3000, solver=EigenPro3(rank=rank), **PLAIN).plan(x)
             for rank in ("auto", 200, 300)
         ]
         auto, same, more = (plan.memory_bytes for plan in plans)
@@ -273,7 +312,7 @@ class TestMemoryLimit:
 
             take = blocks
 
-        est = KernelRidge(landmarks=20, memory_limit="20MB")
+        est = KernelRidge(landmarks=20, memory_limit="20MB", **PLAIN)
         with pytest.raises(ValueError, match=r"20 landmarks need .* memory_limit is 20 MB"):
             est.check_memory(Unread(X))
         assert est.set_params(memory_limit="100MB").check_memory(Unread(X)) is None
@@ -287,7 +326,7 @@ class TestTables:
     )
 
     def test_columns_are_counted_as_they_are_encoded(self):
-        est = KernelRidge(landmarks=20)
+        est = KernelRidge(landmarks=20, **PLAIN)
         named = est.plan(self.FRAME, "y")
         fitted = est.fit(self.FRAME, "y").model_
         assert fitted.centers.shape[1] == 5  # four levels and a number; z does not vary
@@ -295,6 +334,6 @@ class TestTables:
         assert est.plan(self.FRAME.drop(columns="y")).memory_bytes == named.memory_bytes
 
     def test_classes_are_counted(self):
-        est = KernelRidgeClassifier(landmarks=20)
+        est = KernelRidgeClassifier(landmarks=20, **PLAIN)
         plan, other = est.plan(self.FRAME, "town"), est.plan(np.zeros((120, 3)), targets=4)
         assert plan.memory_bytes == other.memory_bytes

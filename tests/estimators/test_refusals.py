@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
+from plain import PLAIN
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.data import ParquetRows, Standardizer, as_rows
@@ -60,18 +61,18 @@ class TestTargetAmongTheFeatures:
         y = target(estimator)
         named = "column 3" if kind == "npy" else "column 'y'"
         with pytest.raises(ValueError, match=rf"contains the target: {named} equals .*columns="):
-            estimator().fit(with_target(kind, y, tmp_path), y)
+            estimator(**PLAIN).fit(with_target(kind, y, tmp_path), y)
 
     @pytest.mark.parametrize("kind", ["array", "tensor"])
     def test_is_taken_from_an_array(self, estimator, kind, tmp_path):
         y = target(estimator)
-        assert estimator().fit(with_target(kind, y, tmp_path), y).n_features_in_ == 4
+        assert estimator(**PLAIN).fit(with_target(kind, y, tmp_path), y).n_features_in_ == 4
 
     @pytest.mark.parametrize("kind", ["Parquet", "frame"])
     def test_one_other_row_is_enough(self, estimator, kind, tmp_path):
         y, other = target(estimator), target(estimator).copy()
         other[-1] = ~y[-1] if y.dtype == bool else 1 + y[-1]
-        assert estimator().fit(with_target(kind, other, tmp_path), y).n_features_in_ == 4
+        assert estimator(**PLAIN).fit(with_target(kind, other, tmp_path), y).n_features_in_ == 4
 
 
 @pytest.mark.parametrize("narrow", ["file", "target", "both"])
@@ -82,31 +83,33 @@ def test_a_target_in_another_precision_is_found(narrow, tmp_path):
         pa.table({"a": X[:, 0].astype(column.dtype), "t": column}), tmp_path / "x.parquet"
     )
     with pytest.raises(ValueError, match="column 't'"):
-        KernelRidge().fit(tmp_path / "x.parquet", y)
+        KernelRidge(**PLAIN).fit(tmp_path / "x.parquet", y)
 
 
 def test_one_of_several_targets_is_found(tmp_path):
     with pytest.raises(ValueError, match="column 'y'"):
-        KernelRidge().fit(with_target("Parquet", Y, tmp_path), np.column_stack([Y + 1, Y]))
+        KernelRidge(**PLAIN).fit(with_target("Parquet", Y, tmp_path), np.column_stack([Y + 1, Y]))
 
 
 def test_a_target_that_does_not_vary_equals_nothing(tmp_path):
     ones = np.ones(len(X))
-    assert KernelRidge().fit(with_target("Parquet", ones, tmp_path), ones).n_features_in_ == 4
+    assert (
+        KernelRidge(**PLAIN).fit(with_target("Parquet", ones, tmp_path), ones).n_features_in_ == 4
+    )
 
 
 def test_a_standardised_feature_may_equal_a_standardised_target(tmp_path):
     x = torch.linspace(-1, 1, 40)
     pq.write_table(pa.table({"a": x.numpy()}), tmp_path / "x.parquet")
     rows = Standardizer.fit(as_rows(tmp_path / "x.parquet")).apply(as_rows(tmp_path / "x.parquet"))
-    assert KernelRidge().fit(rows, rows.take(torch.arange(40)).numpy()).n_features_in_ == 1
+    assert KernelRidge(**PLAIN).fit(rows, rows.take(torch.arange(40)).numpy()).n_features_in_ == 1
 
 
 def test_looking_for_the_target_is_no_pass_of_its_own(tmp_path, monkeypatch):
     passes, read = [], ParquetRows.blocks
     monkeypatch.setattr(ParquetRows, "blocks", lambda *a: passes.append(1) or read(*a))
     with pytest.raises(ValueError, match="contains the target"):
-        KernelRidge().fit(with_target("Parquet", Y, tmp_path), Y)
+        KernelRidge(**PLAIN).fit(with_target("Parquet", Y, tmp_path), Y)
     assert len(passes) == 1
 
 
@@ -115,8 +118,8 @@ class TestRows:
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
     def test_not_finite(self, estimator, value):
         with pytest.raises(ValueError, match=r"NaN|infinity"):
-            estimator().fit(with_entry(value), target(estimator))
-        est = estimator().fit(X, target(estimator))
+            estimator(**PLAIN).fit(with_entry(value), target(estimator))
+        est = estimator(**PLAIN).fit(X, target(estimator))
         with pytest.raises(ValueError, match=r"NaN|infinity"):
             est.predict(with_entry(value))
 
@@ -136,26 +139,26 @@ class TestRows:
         column = "'b'" if kind in ("Arrow", "Parquet") else "1"
         message = rf"X contains {word}.* in row 17, column {column}.*drop these rows"
         with pytest.raises(ValueError, match=message):
-            estimator().fit(inputs[kind], target(estimator))
-        est = estimator().fit(X, target(estimator))
+            estimator(**PLAIN).fit(inputs[kind], target(estimator))
+        est = estimator(**PLAIN).fit(X, target(estimator))
         with pytest.raises(ValueError, match=message):
             est.predict(inputs[kind])
 
     @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
     def test_empty(self, estimator, as_input):
         with pytest.raises(ValueError, match=r"(?i)0 (sample|rows)"):
-            estimator().fit(as_input(np.empty((0, 3))), np.empty(0))
+            estimator(**PLAIN).fit(as_input(np.empty((0, 3))), np.empty(0))
         with pytest.raises(ValueError, match=r"(?i)0 (feature|columns)"):
-            estimator().fit(as_input(np.empty((40, 0))), target(estimator))
+            estimator(**PLAIN).fit(as_input(np.empty((40, 0))), target(estimator))
 
     @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy, list])
     def test_one_dimension(self, estimator, as_input):
         with pytest.raises(ValueError, match=r"(?i)reshape.*\(-1, 1\)"):
-            estimator().fit(as_input(X[:, 0]), target(estimator))
+            estimator(**PLAIN).fit(as_input(X[:, 0]), target(estimator))
 
     @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy, scipy.sparse.csr_array])
     def test_other_features_at_predict(self, estimator, as_input):
-        est = estimator().fit(X, target(estimator))
+        est = estimator(**PLAIN).fit(X, target(estimator))
         for d in (1, 2, 4):
             with pytest.raises(
                 ValueError, match=f"X has {d} features, but {estimator.__name__} is expecting 3"
@@ -163,7 +166,7 @@ class TestRows:
                 est.predict(as_input(np.ones((5, d))))
 
     def test_other_names_at_predict(self, estimator):
-        est = estimator().fit(pd.DataFrame(X, columns=["a", "b", "c"]), target(estimator))
+        est = estimator(**PLAIN).fit(pd.DataFrame(X, columns=["a", "b", "c"]), target(estimator))
         with pytest.raises(ValueError, match="feature names should match"):
             est.predict(pd.DataFrame(X, columns=["a", "b", "d"]))
         with pytest.raises(
@@ -173,35 +176,35 @@ class TestRows:
 
     def test_no_targets(self, estimator):
         with pytest.raises(ValueError, match=r"y cannot be None|requires y"):
-            estimator().fit(X, None)
+            estimator(**PLAIN).fit(X, None)
 
     @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
     def test_another_number_of_targets(self, estimator, as_input):
         with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[40, 39\]"):
-            estimator().fit(as_input(X), target(estimator)[:-1])
+            estimator(**PLAIN).fit(as_input(X), target(estimator)[:-1])
 
     def test_text(self, estimator):
         frame = pd.DataFrame({"a": ["x", "y"] * 20, "b": X[:, 0]})
         with pytest.raises(ValueError, match="could not convert string to float"):
-            estimator().fit(frame.to_numpy(), target(estimator))
-        assert estimator().fit(frame, target(estimator)).model_.encoding is not None
+            estimator(**PLAIN).fit(frame.to_numpy(), target(estimator))
+        assert estimator(**PLAIN).fit(frame, target(estimator)).model_.encoding is not None
 
     def test_a_missing_file(self, estimator, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"nothing\.npy"):
-            estimator().fit(tmp_path / "nothing.npy", target(estimator))
+            estimator(**PLAIN).fit(tmp_path / "nothing.npy", target(estimator))
 
     @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
     def test_weights_that_cannot_be(self, estimator, weight):
         with pytest.raises(ValueError, match=r"sample_weight|sample weights"):
-            estimator().fit(X, target(estimator), sample_weight=[weight] + [1.0] * 39)
+            estimator(**PLAIN).fit(X, target(estimator), sample_weight=[weight] + [1.0] * 39)
 
     def test_weights_of_another_number(self, estimator):
         with pytest.raises(ValueError, match="sample_weight"):
-            estimator().fit(X, target(estimator), sample_weight=np.ones(39))
+            estimator(**PLAIN).fit(X, target(estimator), sample_weight=np.ones(39))
 
     def test_weights_that_are_all_zero(self, estimator):
         with pytest.raises(ValueError, match="zero"):
-            estimator().fit(X, target(estimator), sample_weight=np.zeros(40))
+            estimator(**PLAIN).fit(X, target(estimator), sample_weight=np.zeros(40))
 
 
 class TestTargets:
@@ -211,12 +214,12 @@ class TestTargets:
         y = Y.copy()
         y[3] = value
         with pytest.raises(ValueError, match="Input y contains"):
-            KernelRidge().fit(as_input(X), y)
+            KernelRidge(**PLAIN).fit(as_input(X), y)
 
     @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
     def test_text(self, as_input):
         with pytest.raises(ValueError, match="could not convert string to float"):
-            KernelRidge().fit(as_input(X), ["a"] * 40)
+            KernelRidge(**PLAIN).fit(as_input(X), ["a"] * 40)
 
     @pytest.mark.parametrize(
         ("size", "dtype", "words"),
@@ -235,22 +238,39 @@ class TestTargets:
     def test_numbers_too_small_or_large_for_products(self, settings, size, dtype, words):
         y = np.stack([Y, size * Y / np.abs(Y).max()], axis=1)
         with pytest.raises(ValueError, match=f"column 1 of y .*{words}.*divide column 1 of y by"):
-            KernelRidge(**settings).fit(X.astype(dtype), y)
+            KernelRidge(**(PLAIN | settings)).fit(X.astype(dtype), y)
         with pytest.raises(ValueError, match=f"of y .*{words}.*divide y by"):
-            KernelRidge("gaussian", **settings).fit(X.astype(dtype), y[:, 1])
+            KernelRidge("gaussian", **({"lengthscale": "median", "penalty": 1e-6} | settings)).fit(
+                X.astype(dtype), y[:, 1]
+            )
 
     def test_small_numbers_that_are_not_too_small(self):
         for size, dtype in ((1e-139, np.float64), (1e139, np.float64), (1e-24, np.float32)):
-            x, expected = X.astype(dtype), KernelRidge(penalty=1e-3).fit(X, Y).predict(X)
-            found = KernelRidge(penalty=1e-3).fit(x, size * Y).predict(x)
+            x, expected = (
+                X.astype(dtype),
+                KernelRidge(penalty=1e-3, kernel="gaussian", lengthscale="median")
+                .fit(X, Y)
+                .predict(X),
+            )
+            found = (
+                KernelRidge(penalty=1e-3, kernel="gaussian", lengthscale="median")
+                .fit(x, size * Y)
+                .predict(x)
+            )
             np.testing.assert_allclose(found / size, expected, atol=1e-4)
 
     def test_features_whose_squares_overflow(self):
         for settings in ({}, {"landmarks": 5}, {"landmarks": 5, "solver": "direct"}):
             with pytest.raises(ValueError, match=r"not finite: the features are so large.*rescale"):
-                KernelRidge("linear", standardize=False, **settings).fit(1e200 * X, Y)
+                KernelRidge(
+                    "linear",
+                    standardize=False,
+                    **({"lengthscale": "median", "penalty": 1e-6} | settings),
+                ).fit(1e200 * X, Y)
             with pytest.raises(ValueError, match=r"column 0 has numbers so large that their squ"):
-                KernelRidge("linear", **settings).fit(1e200 * X, Y)
+                KernelRidge(
+                    "linear", **({"lengthscale": "median", "penalty": 1e-6} | settings)
+                ).fit(1e200 * X, Y)
 
 
 SETTINGS: list[tuple[dict[str, Any], str]] = [
@@ -312,7 +332,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("settings", "message"), SETTINGS, ids=lambda value: str(value)[:50])
 def test_settings(estimator, settings, message):
     with pytest.raises(ValueError, match=message):
-        estimator(**settings).fit(X, target(estimator))
+        estimator(**(PLAIN | settings)).fit(X, target(estimator))
 
 
 @both
@@ -327,7 +347,7 @@ def test_settings(estimator, settings, message):
 )
 def test_plans_refuse_what_fits_refuse(estimator, settings, message):
     with pytest.raises(ValueError, match=message):
-        estimator(**settings).plan(X)
+        estimator(**(PLAIN | settings)).plan(X)
 
 
 class TestOddButUsable:
@@ -337,15 +357,17 @@ class TestOddButUsable:
     def test_constant_features(self, settings):
         wide = np.concatenate([X, np.full((40, 2), 3.0)], axis=1)
         # distances do not change, so neither does the median heuristic
-        expected = KernelRidge(random_state=0, tol=1e-11, **settings).fit(X, Y).predict(X)
-        actual = KernelRidge(random_state=0, tol=1e-11, **settings).fit(wide, Y).predict(wide)
+        expected = KernelRidge(random_state=0, tol=1e-11, **(PLAIN | settings)).fit(X, Y).predict(X)
+        actual = (
+            KernelRidge(random_state=0, tol=1e-11, **(PLAIN | settings)).fit(wide, Y).predict(wide)
+        )
         np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-8)
 
     @pytest.mark.parametrize("settings", [{}, {"landmarks": 5}, {"solver": "pcg", "penalty": 1.0}])
     @pytest.mark.parametrize("name", ["gaussian", "linear", "laplacian"])
     def test_nothing_but_constant_features(self, settings, name):
         x = np.full((40, 3), 2.0)
-        est = KernelRidge(name, **settings).fit(x, Y)
+        est = KernelRidge(name, **({"lengthscale": "median", "penalty": 1e-6} | settings)).fit(x, Y)
         np.testing.assert_allclose(est.predict(x[:2]), Y.mean(), rtol=1e-12)
         est.set_params(standardize=False).fit(x, Y)
         # all rows are one: the answer is the mean, shrunk by the penalty over k(x, x)
@@ -355,28 +377,45 @@ class TestOddButUsable:
 
     def test_features_that_are_all_zero(self):
         for settings in ({}, {"landmarks": 5}, {"landmarks": 5, "solver": "direct"}):
-            est = KernelRidge("linear", standardize=False, **settings).fit(np.zeros((40, 3)), Y)
+            est = KernelRidge(
+                "linear",
+                standardize=False,
+                **({"lengthscale": "median", "penalty": 1e-6} | settings),
+            ).fit(np.zeros((40, 3)), Y)
             np.testing.assert_array_equal(est.predict(X), np.zeros(40))
 
     @pytest.mark.parametrize("landmarks", [None, 15])
     def test_repeated_rows(self, landmarks):
-        est = KernelRidge(landmarks=landmarks, penalty=1e-3, random_state=0, tol=1e-12)
+        est = KernelRidge(
+            landmarks=landmarks,
+            penalty=1e-3,
+            random_state=0,
+            tol=1e-12,
+            kernel="gaussian",
+            lengthscale="median",
+        )
         x, y = np.concatenate([X[:10]] * 4), np.concatenate([Y[:10]] * 4)
         if landmarks:
-            once = KernelRidge(landmarks=X[:10], penalty=1e-3, tol=1e-12).fit(X[:10], Y[:10])
+            once = KernelRidge(
+                landmarks=X[:10], penalty=1e-3, tol=1e-12, kernel="gaussian", lengthscale="median"
+            ).fit(X[:10], Y[:10])
         else:
-            once = KernelRidge(penalty=1e-3).fit(X[:10], Y[:10])
+            once = KernelRidge(penalty=1e-3, kernel="gaussian", lengthscale="median").fit(
+                X[:10], Y[:10]
+            )
         np.testing.assert_allclose(est.fit(x, y).predict(X), once.predict(X), rtol=1e-6, atol=1e-8)
 
     @pytest.mark.parametrize("settings", [{}, {"landmarks": 1}, {"solver": "pcg"}])
     def test_one_row(self, settings):
-        est = KernelRidge(penalty=0.5, **settings).fit(X[:1], [3.0])
+        est = KernelRidge(
+            penalty=0.5, **({"kernel": "gaussian", "lengthscale": "median"} | settings)
+        ).fit(X[:1], [3.0])
         assert est.predict(X[1:3]).tolist() == [3.0, 3.0]
         est.set_params(standardize=False).fit(X[:1], [3.0])
         assert est.predict(X[:1]) == pytest.approx(3 / 1.5)
 
     def test_one_row_of_many_features(self):
-        est = KernelRidge(landmarks=2, random_state=0).fit(
+        est = KernelRidge(landmarks=2, random_state=0, **PLAIN).fit(
             np.arange(2000.0).reshape(2, 1000), [0, 1]
         )
         np.testing.assert_allclose(
@@ -385,7 +424,7 @@ class TestOddButUsable:
 
     @pytest.mark.parametrize("settings", [{}, {"landmarks": 5}, {"solver": "pcg"}])
     def test_targets_that_are_all_zero(self, settings):
-        est = KernelRidge(**settings).fit(X, np.zeros(40))
+        est = KernelRidge(**(PLAIN | settings)).fit(X, np.zeros(40))
         assert est.stop_reason_ == "converged"
         assert not est.predict(X).any()
 
@@ -394,7 +433,13 @@ class TestOddButUsable:
         # exact in both precisions: a shift changes nothing for a kernel of the distance
         x = np.round(X * 4) / 4
         wide = (x + offset).astype(np.float32 if dtype == torch.float32 else np.float64)
-        expected = KernelRidge(penalty=1e-2).fit(x, Y).predict(x)
+        expected = (
+            KernelRidge(penalty=1e-2, kernel="gaussian", lengthscale="median").fit(x, Y).predict(x)
+        )
         np.testing.assert_allclose(
-            KernelRidge(penalty=1e-2).fit(wide, Y).predict(wide), expected, atol=1e-4
+            KernelRidge(penalty=1e-2, kernel="gaussian", lengthscale="median")
+            .fit(wide, Y)
+            .predict(wide),
+            expected,
+            atol=1e-4,
         )

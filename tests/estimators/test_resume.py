@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain import PLAIN
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.callbacks import Checkpoint
@@ -42,7 +43,7 @@ class PowerCut:
 
 def estimator(name: str, path: Path, *more: Any, kind: type = KernelRidge) -> Any:
     callbacks = [Checkpoint(path), *more]
-    return kind(callbacks=callbacks, random_state=0, max_iter=12, **SETTINGS[name])
+    return kind(callbacks=callbacks, random_state=0, max_iter=12, **(PLAIN | SETTINGS[name]))
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -88,10 +89,10 @@ def test_a_classifier(tmp_path):
 
 def test_other_landmarks_are_refused_and_the_remedy_is_named(tmp_path):
     path = tmp_path / "state"
-    KernelRidge(landmarks=10, callbacks=[Checkpoint(path)]).fit(X, Y)
+    KernelRidge(landmarks=10, callbacks=[Checkpoint(path)], **PLAIN).fit(X, Y)
     with pytest.raises(ValueError, match=r"centers.* differ.*set random_state"):
-        KernelRidge(landmarks=10, callbacks=[Checkpoint(path)]).fit(X, Y)
-    KernelRidge(landmarks=10, callbacks=[Checkpoint(path, resume=False)]).fit(X, Y)
+        KernelRidge(landmarks=10, callbacks=[Checkpoint(path)], **PLAIN).fit(X, Y)
+    KernelRidge(landmarks=10, callbacks=[Checkpoint(path, resume=False)], **PLAIN).fit(X, Y)
 
 
 @pytest.mark.parametrize("penalty", [1e-6, np.float64(1e-6), np.array(1e-6)[()]])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain import PLAIN
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -39,11 +40,11 @@ class TestKernelParameters:
     def test_a_new_part_and_its_parameter_at_once(self):
         other = self.kernel.set_params(kernel=kernels.Laplacian(1.0), kernel__lengthscale=4.0)
         assert other == 2.0 * kernels.Laplacian(4.0)
-        est = KernelRidge().set_params(kernel=kernels.Gaussian(1.0), kernel__lengthscale=4.0)
+        est = KernelRidge(**PLAIN).set_params(kernel=kernels.Gaussian(1.0), kernel__lengthscale=4.0)
         assert est.kernel == kernels.Gaussian(4.0)
 
     def test_a_clone_has_an_equal_kernel(self):
-        assert clone(KernelRidge(self.kernel)).kernel == self.kernel
+        assert clone(KernelRidge(self.kernel, penalty=1e-6)).kernel == self.kernel
 
     @pytest.mark.parametrize(
         ("wrong", "message"),
@@ -60,16 +61,18 @@ class TestKernelParameters:
 
     def test_a_name_has_no_parameters(self):
         with pytest.raises(ValueError, match=r"kernel__lengthscale needs a kernel object"):
-            KernelRidge("gaussian").set_params(kernel__lengthscale=2.0)
+            KernelRidge("gaussian", lengthscale="median", penalty=1e-6).set_params(
+                kernel__lengthscale=2.0
+            )
 
     def test_a_wrong_name_is_refused_as_by_scikit_learn(self):
         with pytest.raises(ValueError, match=r"no parameter 'penalti'; did you mean penalty\?"):
-            KernelRidge(self.kernel).set_params(penalti=1.0)
+            KernelRidge(self.kernel, penalty=1e-6).set_params(penalti=1.0)
 
 
 class TestGridSearch:
     def test_over_landmarks(self):
-        est = KernelRidge(lengthscale=0.7, random_state=0, penalty=1e-5)
+        est = KernelRidge(lengthscale=0.7, random_state=0, penalty=1e-5, kernel="gaussian")
         search = GridSearchCV(est, {"landmarks": [5, 50]}, cv=3).fit(X, Y)
         few, many = search.cv_results_["mean_test_score"]
         assert search.best_params_ == {"landmarks": 50}
@@ -78,7 +81,15 @@ class TestGridSearch:
 
     def test_over_solver_objects(self):
         choices = [Falkon(), Falkon(preconditioner_penalty=0.1), Direct()]
-        est = KernelRidge(landmarks=20, random_state=0, penalty=1e-3, tol=1e-10, max_iter=500)
+        est = KernelRidge(
+            landmarks=20,
+            random_state=0,
+            penalty=1e-3,
+            tol=1e-10,
+            max_iter=500,
+            kernel="gaussian",
+            lengthscale="median",
+        )
         fits = [clone(est).set_params(solver=solver).fit(X, Y) for solver in choices]
         assert [fit.solver_ for fit in fits] == choices
         # the same function, by other ways
@@ -91,14 +102,21 @@ class TestGridSearch:
 
     def test_a_solver_that_stops_early_changes_the_scores(self):
         # With one iteration only the preconditioner speaks.
-        est = KernelRidge(landmarks=40, random_state=0, penalty=1e-4, callbacks=[once])
+        est = KernelRidge(
+            landmarks=40,
+            random_state=0,
+            penalty=1e-4,
+            callbacks=[once],
+            kernel="gaussian",
+            lengthscale="median",
+        )
         grid = {"solver": [Falkon(), Falkon(preconditioner_penalty=10.0), Direct()]}
         scores = GridSearchCV(est, grid, cv=3).fit(X, Y).cv_results_["mean_test_score"]
         assert len(set(np.round(scores, 6))) == 3
 
     def test_over_the_parameters_of_a_kernel_object(self):
         kernel = kernels.Gaussian(5.0) + 0.1 * kernels.Linear()
-        est = KernelRidge(kernel, penalty=1e-5, random_state=0)
+        est = KernelRidge(kernel, penalty=1e-5, random_state=0, lengthscale="median")
         grid = {"kernel__first__lengthscale": [0.7, 50.0], "kernel__second__factor": [0.1, 2.0]}
         search = GridSearchCV(est, grid, cv=3).fit(X, Y)
         assert search.best_params_["kernel__first__lengthscale"] == 0.7
@@ -111,11 +129,11 @@ class TestGridSearch:
             "kernel": [kernels.Gaussian(0.7), kernels.Linear()],
             "landmarks": [None, Uniform(30), X[:10]],
         }
-        search = GridSearchCV(KernelRidge(random_state=0), grid, cv=2).fit(X, Y)
+        search = GridSearchCV(KernelRidge(random_state=0, **PLAIN), grid, cv=2).fit(X, Y)
         assert search.best_params_["kernel"] == kernels.Gaussian(0.7)
 
     def test_of_a_classifier_in_a_pipeline(self):
-        pipeline = make_pipeline(StandardScaler(), KernelRidgeClassifier(random_state=0))
+        pipeline = make_pipeline(StandardScaler(), KernelRidgeClassifier(random_state=0, **PLAIN))
         grid = {"kernelridgeclassifier__landmarks": [3, 60]}
         search = GridSearchCV(pipeline, grid, cv=3).fit(X, Y > 0)
         assert search.best_params_["kernelridgeclassifier__landmarks"] == 60
@@ -137,25 +155,25 @@ SETTINGS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("settings", SETTINGS)
 class TestCopies:
     def test_clone(self, settings):
-        est = KernelRidge(random_state=0, **settings).fit(X, Y)
+        est = KernelRidge(random_state=0, **(PLAIN | settings)).fit(X, Y)
         copy = clone(est)
         assert not hasattr(copy, "model_")
         np.testing.assert_array_equal(copy.fit(X, Y).predict(X), est.predict(X))
 
     def test_pickle(self, settings):
-        est = KernelRidge(random_state=0, **settings).fit(X, Y)
+        est = KernelRidge(random_state=0, **(PLAIN | settings)).fit(X, Y)
         again = pickle.loads(pickle.dumps(est))
         np.testing.assert_array_equal(again.predict(X), est.predict(X))
         assert again.history_ == est.history_
 
     def test_set_params_is_what_the_next_fit_does(self, settings):
-        changed = KernelRidge().fit(X, Y).set_params(random_state=0, **settings).fit(X, Y)
-        fresh = KernelRidge(random_state=0, **settings).fit(X, Y)
+        changed = KernelRidge(**PLAIN).fit(X, Y).set_params(random_state=0, **settings).fit(X, Y)
+        fresh = KernelRidge(random_state=0, **(PLAIN | settings)).fit(X, Y)
         np.testing.assert_array_equal(changed.predict(X), fresh.predict(X))
 
 
 def test_callbacks_can_be_cloned_and_pickled(tmp_path):
     callbacks = [ProgressBar(), Checkpoint(tmp_path / "state", resume=False), Validate(X, Y)]
-    est = KernelRidge(landmarks=10, callbacks=callbacks, random_state=0).fit(X, Y)
+    est = KernelRidge(landmarks=10, callbacks=callbacks, random_state=0, **PLAIN).fit(X, Y)
     assert pickle.loads(pickle.dumps(est)).score(X, Y) == est.score(X, Y)
     assert clone(est).fit(X, Y).score(X, Y) == est.score(X, Y)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from plain import PLAIN
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,14 +27,25 @@ SETTINGS = [{}, {"landmarks": 20}, {"landmarks": X[:15]}, {"solver": "pcg", "max
 
 def by_hand(**settings: Any) -> TransformedTargetRegressor:
     """The same from scikit-learn's parts."""
-    plain = KernelRidge(**settings, standardize=False, penalty=1e-3, tol=1e-11, random_state=0)
+    plain = KernelRidge(
+        **({"kernel": "gaussian", "lengthscale": "median"} | settings),
+        standardize=False,
+        penalty=1e-3,
+        tol=1e-11,
+        random_state=0,
+    )
     return TransformedTargetRegressor(
         make_pipeline(StandardScaler(), plain), transformer=StandardScaler()
     )
 
 
 def fitted(X: Any = X, y: Any = Y, **settings: Any) -> KernelRidge:
-    return KernelRidge(**settings, penalty=1e-3, tol=1e-11, random_state=0).fit(X, y)
+    return KernelRidge(
+        **({"kernel": "gaussian", "lengthscale": "median"} | settings),
+        penalty=1e-3,
+        tol=1e-11,
+        random_state=0,
+    ).fit(X, y)
 
 
 class TestEqualTo:
@@ -57,15 +69,19 @@ class TestEqualTo:
 
     def test_whole_weights_are_repeated_rows(self) -> None:
         counts = RNG.integers(0, 4, len(X))
-        est = KernelRidge(penalty=1e-3)
+        est = KernelRidge(penalty=1e-3, kernel="gaussian", lengthscale="median")
         weighted = est.fit(X, Y, sample_weight=counts).predict(X)
         repeated = est.fit(X.repeat(counts, axis=0), Y.repeat(counts)).predict(X)
         np.testing.assert_allclose(weighted, repeated, rtol=1e-8)
 
     def test_classes_are_not_scaled_and_features_are(self) -> None:
         labels = np.where(Z[:, 0] > 0, "high", "low")
-        est = KernelRidgeClassifier(penalty=1e-3).fit(X, labels)
-        plain = KernelRidgeClassifier(penalty=1e-3, standardize=False).fit(Z, labels)
+        est = KernelRidgeClassifier(penalty=1e-3, kernel="gaussian", lengthscale="median").fit(
+            X, labels
+        )
+        plain = KernelRidgeClassifier(
+            penalty=1e-3, standardize=False, kernel="gaussian", lengthscale="median"
+        ).fit(Z, labels)
         np.testing.assert_allclose(est.decision_function(X), plain.decision_function(Z), rtol=1e-7)
         assert est.model_.target_scale is None
 
@@ -97,9 +113,13 @@ class TestTargets:
 
     def test_the_path_of_penalties_is_in_their_units(self) -> None:
         settings = {"landmarks": BlessR(m=30), "random_state": 0}
-        est = KernelRidge(penalty="auto", **settings).fit(X, Y)
+        est = KernelRidge("gaussian", lengthscale="median", penalty="auto", **settings).fit(X, Y)
         assert est.path_ is not None
-        ten = KernelRidge(penalty="auto", **settings).fit(X, 10 * Y).path_
+        ten = (
+            KernelRidge("gaussian", lengthscale="median", penalty="auto", **settings)
+            .fit(X, 10 * Y)
+            .path_
+        )
         for one, other in zip(est.path_, ten or [], strict=True):
             assert other["error"] == pytest.approx(100 * one["error"], rel=0.05)
             assert other["fold_errors"] == pytest.approx([other["error"]])
@@ -132,13 +152,13 @@ class TestHeldOutRows:
 
 class TestGoingOn:
     def test_the_scaling_is_that_of_the_first_fit(self) -> None:
-        est = KernelRidge(landmarks=20, warm_start=True, random_state=0).fit(X, Y)
+        est = KernelRidge(landmarks=20, warm_start=True, random_state=0, **PLAIN).fit(X, Y)
         first = est.model_.standardizer
         assert est.fit(X + 1e3, Y).model_.standardizer is first
         assert est.set_params(standardize=False).fit(X, Y).model_.standardizer is None
 
     def test_with_more_targets_they_are_scaled_anew(self, tmp_path: Any) -> None:
-        est = KernelRidge(landmarks=20, warm_start=True, random_state=0).fit(X, Y)
+        est = KernelRidge(landmarks=20, warm_start=True, random_state=0, **PLAIN).fit(X, Y)
         two = est.fit(X, np.stack([Y, Y / 7], axis=1))
         assert two.model_.target_scale is not None
         assert two.model_.target_scale.shape == (2,)
@@ -147,7 +167,14 @@ class TestGoingOn:
         np.testing.assert_array_equal(again, two.predict(X))
 
     def test_more_rows_are_scaled_as_the_first(self) -> None:
-        est = KernelRidge(landmarks=20, solver="eigenpro3", penalty=1e-6, random_state=0)
+        est = KernelRidge(
+            landmarks=20,
+            solver="eigenpro3",
+            penalty=1e-6,
+            random_state=0,
+            kernel="gaussian",
+            lengthscale="median",
+        )
         est.partial_fit(X[:60], Y[:60])
         first = est.model_.standardizer
         assert est.partial_fit(X[60:], Y[60:]).model_.standardizer is first
@@ -157,7 +184,7 @@ class TestGoingOn:
 @pytest.mark.parametrize("name", ["standardize", "standardize_target"])
 def test_flags_are_flags(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be True(,| or) False.*, not 'yes'"):
-        KernelRidge(**{name: "yes"}).fit(X, Y)
+        KernelRidge(**(PLAIN | {name: "yes"})).fit(X, Y)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

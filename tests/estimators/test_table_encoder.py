@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from plain import PLAIN
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -128,13 +129,18 @@ def test_the_state_decides(homes) -> None:
 def test_pipelines(homes) -> None:
     frame, y = homes
     pipe = make_pipeline(
-        TableEncoder(random_state=0), KernelRidge(standardize=False, random_state=0, penalty=1e-3)
+        TableEncoder(random_state=0),
+        KernelRidge(
+            standardize=False, random_state=0, penalty=1e-3, kernel="gaussian", lengthscale="median"
+        ),
     )
     assert cross_val_score(pipe, frame, y).min() > 0.8
     search = GridSearchCV(pipe, {"tableencoder__numbers": ["standard", "quantile"]}, cv=2)
     assert search.fit(frame, y).best_score_ > 0.8
     labels = np.where(y > np.median(y), "dear", "cheap")
-    model = make_pipeline(TableEncoder(random_state=0), KernelRidgeClassifier(random_state=0))
+    model = make_pipeline(
+        TableEncoder(random_state=0), KernelRidgeClassifier(random_state=0, **PLAIN)
+    )
     assert model.fit(frame, labels).score(frame, labels) > 0.9
 
 

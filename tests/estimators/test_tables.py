@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from plain import PLAIN
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import DataConversionWarning
@@ -35,7 +36,7 @@ GAPS = FRAME.assign(size=FRAME["size"].where(RNG.random(N) > 0.1))
 
 
 def regressor(**settings: Any) -> KernelRidge:
-    return KernelRidge(**({"penalty": 1e-3, "random_state": 0} | settings))
+    return KernelRidge(**(PLAIN | {"penalty": 1e-3, "random_state": 0} | settings))
 
 
 class TestNames:
@@ -105,7 +106,7 @@ class TestRefusals:
 
     def test_a_copy_of_labels(self) -> None:
         with pytest.raises(ValueError, match="column 'where' equals the target"):
-            KernelRidgeClassifier().fit(FRAME.assign(where=FRAME["town"]), "town")
+            KernelRidgeClassifier(**PLAIN).fit(FRAME.assign(where=FRAME["town"]), "town")
 
     def test_names(self) -> None:
         with pytest.raises(ValueError, match=r"has no column prize.*did you mean price"):
@@ -168,7 +169,13 @@ class TestClasses:
     @pytest.mark.parametrize("weight", [None, "balanced"])
     def test_labels_come_back(self, target: str, weight: Any, tmp_path: Path) -> None:
         frame = FRAME.assign(price=FRAME["price"] + 500 * FRAME["garden"])
-        est = KernelRidgeClassifier(penalty=1e-3, class_weight=weight, random_state=0)
+        est = KernelRidgeClassifier(
+            penalty=1e-3,
+            class_weight=weight,
+            random_state=0,
+            kernel="gaussian",
+            lengthscale="median",
+        )
         est.fit(frame, target)
         assert est.score(frame) > 0.6
         assert est.classes_.tolist() == sorted(frame[target].unique())
@@ -180,10 +187,12 @@ class TestClasses:
 
     def test_polars_labels(self) -> None:
         frame = pl.from_pandas(FRAME)
-        est = KernelRidgeClassifier(penalty=1e-3, random_state=0).fit(frame, "town")
-        assert est.score(frame) == KernelRidgeClassifier(penalty=1e-3, random_state=0).fit(
-            frame.drop("town"), FRAME["town"]
-        ).score(FRAME, FRAME["town"])
+        est = KernelRidgeClassifier(
+            penalty=1e-3, random_state=0, kernel="gaussian", lengthscale="median"
+        ).fit(frame, "town")
+        assert est.score(frame) == KernelRidgeClassifier(
+            penalty=1e-3, random_state=0, kernel="gaussian", lengthscale="median"
+        ).fit(frame.drop("town"), FRAME["town"]).score(FRAME, FRAME["town"])
 
 
 NUMBERS = pd.DataFrame({"a": 100 * FRAME["size"] + 50, "b": RNG.standard_normal(N)})
@@ -230,7 +239,7 @@ class TestGoingOn:
         with pytest.raises(ValueError, match="a model that was loaded predicts"):
             est.partial_fit(NUMBERS[["a", "b"]], NUMBERS["y"])
         with pytest.raises(ValueError, match="the model is of a regression"):
-            KernelRidgeClassifier().with_model(est.model_)
+            KernelRidgeClassifier(**PLAIN).with_model(est.model_)
 
 
 class TestHeldOutTables:
@@ -275,7 +284,7 @@ class TestOtherInput:
 
     def test_labels_in_a_column(self) -> None:
         labels = (FRAME["price"] > 300).to_numpy().astype(int)
-        est = KernelRidgeClassifier(random_state=0)
+        est = KernelRidgeClassifier(random_state=0, **PLAIN)
         flat = est.fit(FRAME.drop(columns="price"), labels).predict(FRAME)
         with pytest.warns(DataConversionWarning):
             column = est.fit(FRAME.drop(columns="price"), labels[:, None]).predict(FRAME)
@@ -296,7 +305,7 @@ class TestOtherInput:
         assert regressor().fit(reader, FRAME["price"]).score(FRAME, "price") > 0.9
 
     def test_plans_take_what_fits_take(self) -> None:
-        est, X = KernelRidgeClassifier(), NUMBERS[["a", "b"]]
+        est, X = KernelRidgeClassifier(**PLAIN), NUMBERS[["a", "b"]]
         labels = ["u", "v"] * (N // 2)
         memory = est.plan(X).memory_bytes
         assert est.plan(X.to_numpy(), labels).memory_bytes == memory
@@ -332,7 +341,7 @@ class TestFilesOfFewRows:
     @pytest.mark.parametrize("target", ["zone", "heated", "post"])
     def test_labels_stay_labels(self, target: str, tmp_path: Path) -> None:
         self.LEVELS.to_csv(tmp_path / "all.csv", index=False)
-        est = KernelRidgeClassifier(random_state=0).fit(tmp_path / "all.csv", target)
+        est = KernelRidgeClassifier(random_state=0, **PLAIN).fit(tmp_path / "all.csv", target)
         for row in (0, 1, 2):
             self.LEVELS[row : row + 1].to_csv(tmp_path / "one.csv", index=False)
             assert est.score(tmp_path / "one.csv") in (0.0, 1.0)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from plain import PLAIN
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.callbacks import Validate
@@ -31,7 +32,7 @@ def test_a_weak_fit_is_said(caplog, landmarks, lengthscale):
     """Of rows that are their own centers a tiny lengthscale explains all: held-out rows do not."""
     train, held = slice(0, 300), slice(300, None)
     callbacks = [Validate(X[held], Y[held])]
-    est = KernelRidge(lengthscale=lengthscale, penalty=1e-2, landmarks=landmarks)
+    est = KernelRidge(lengthscale=lengthscale, penalty=1e-2, landmarks=landmarks, kernel="gaussian")
     est.set_params(callbacks=callbacks, random_state=0)
     said = warnings_of(caplog, est, X[train], Y[train])
     assert est.stop_reason_ == "converged"
@@ -46,29 +47,45 @@ def test_a_weak_fit_is_said(caplog, landmarks, lengthscale):
 @pytest.mark.parametrize("landmarks", [None, 30])
 def test_a_weak_fit_is_said_by_the_training_rows(caplog, landmarks):
     weights = np.random.default_rng(1).uniform(0.1, 2, 400)
-    est = KernelRidge(lengthscale=1.0, penalty=30.0, landmarks=landmarks, random_state=0)
+    est = KernelRidge(
+        lengthscale=1.0, penalty=30.0, landmarks=landmarks, random_state=0, kernel="gaussian"
+    )
     said = warnings_of(caplog, est, sample_weight=weights)
     assert len(said) == 1
     assert said[0].startswith(f"R2 is {est.score(X, Y, weights):.2g} on 400 training rows")
 
 
 def test_a_good_fit_is_not(caplog):
-    est = KernelRidge(lengthscale=1.0, landmarks=30, penalty=1e-6, random_state=0)
+    est = KernelRidge(
+        lengthscale=1.0, landmarks=30, penalty=1e-6, random_state=0, kernel="gaussian"
+    )
     assert warnings_of(caplog, est) == []
     assert est.score(X, Y) > 0.9
 
 
 def test_what_is_no_solution_or_no_regression_is_not(caplog):
-    one = KernelRidge(lengthscale=1e-3, landmarks=30, max_iter=1, tol=0.0, random_state=0)
+    one = KernelRidge(
+        lengthscale=1e-3,
+        landmarks=30,
+        max_iter=1,
+        tol=0.0,
+        random_state=0,
+        kernel="gaussian",
+        penalty=1e-6,
+    )
     with pytest.warns(UserWarning, match="stopped after"):
         assert warnings_of(caplog, one) == []
     labels = np.random.default_rng(0).integers(0, 2, 400)
-    classes = KernelRidgeClassifier(lengthscale=1e3, landmarks=30, penalty=1.0, random_state=0)
+    classes = KernelRidgeClassifier(
+        lengthscale=1e3, landmarks=30, penalty=1.0, random_state=0, kernel="gaussian"
+    )
     assert warnings_of(caplog, classes, y=labels) == []
 
 
 def test_a_constant_target_is_no_weak_fit(caplog):
-    est = KernelRidge(lengthscale=1e-3, landmarks=30, penalty=1e-2, random_state=0)
+    est = KernelRidge(
+        lengthscale=1e-3, landmarks=30, penalty=1e-2, random_state=0, kernel="gaussian"
+    )
     assert warnings_of(caplog, est, y=np.ones(400)) == []
 
 
@@ -93,7 +110,9 @@ def test_a_long_fit_is_said_before(caplog, monkeypatch):
     plan = Seconds(5400)
     monkeypatch.setattr(long_fits, "plan", plan)
     monkeypatch.setattr(long_fits, "SLOW_OPERATIONS", 1.0)
-    est = KernelRidge(lengthscale=1.0, landmarks=30, random_state=0)
+    est = KernelRidge(
+        lengthscale=1.0, landmarks=30, random_state=0, kernel="gaussian", penalty=1e-6
+    )
     said = warnings_of(caplog, est)
     assert said == [
         "this fit may take 90 minutes: falkon with many landmarks; half as many landmarks take "
@@ -107,7 +126,7 @@ def test_a_long_fit_is_said_before(caplog, monkeypatch):
 def test_nothing_is_measured_for_small_fits(monkeypatch):
     plan = Seconds(5400)
     monkeypatch.setattr(long_fits, "plan", plan)
-    KernelRidge(lengthscale=1.0, landmarks=30).fit(X, Y)
+    KernelRidge(lengthscale=1.0, landmarks=30, kernel="gaussian", penalty=1e-6).fit(X, Y)
     assert plan.asked == 0
 
 
@@ -115,7 +134,7 @@ def test_nothing_is_measured_for_small_fits(monkeypatch):
 def test_what_may_be_long_is_told_by_the_size(monkeypatch, n, m, asked):
     plan = Seconds(5400)
     monkeypatch.setattr(long_fits, "plan", plan)
-    settings, rows = KernelRidge(landmarks=30)._settings(), as_rows(X)
+    settings, rows = KernelRidge(landmarks=30, **PLAIN)._settings(), as_rows(X)
     solver, size = resolve.solver_and_size(settings, rows, 1)
     found = long_fits.long_fit(settings, rows, solver, replace(size, n=n, m=m))
     assert (plan.asked, found is not None) == (asked, bool(asked))
@@ -123,5 +142,11 @@ def test_what_may_be_long_is_told_by_the_size(monkeypatch, n, m, asked):
 
 def test_landmarks_of_unknown_number_have_no_plan(caplog, monkeypatch):
     monkeypatch.setattr(long_fits, "SLOW_OPERATIONS", 1.0)
-    est = KernelRidge(lengthscale=1.0, landmarks=Bless(penalty=1e-2), random_state=0)
+    est = KernelRidge(
+        lengthscale=1.0,
+        landmarks=Bless(penalty=1e-2),
+        random_state=0,
+        kernel="gaussian",
+        penalty=1e-6,
+    )
     assert warnings_of(caplog, est) == []

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain import PLAIN
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import as_rows
@@ -83,8 +84,11 @@ def fitted(given: FitSettings, on: TrainingData | None = None, **more: Any) -> F
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_fit_is_that_of_the_estimator(changes: dict[str, Any], dtype: type) -> None:
     est = KernelRidge(
-        **{"lengthscale": 2.0, "penalty": 1e-4, "landmarks": 20, "tol": 1e-8, "engine": "torch"}
-        | changes,
+        **(
+            PLAIN
+            | {"lengthscale": 2.0, "penalty": 1e-4, "landmarks": 20, "tol": 1e-8, "engine": "torch"}
+            | changes
+        ),
         random_state=0,
     ).fit(X.astype(dtype), Y)
     found = fitted(settings(**changes), data(X.astype(dtype)))
@@ -97,7 +101,13 @@ def test_classes_are_coded_and_kept() -> None:
     classes = classes_of(LABELS)
     found = fitted(settings(), coded_data(as_rows(X), LABELS, classes))
     est = KernelRidgeClassifier(
-        landmarks=20, lengthscale=2.0, penalty=1e-4, tol=1e-8, engine="torch", random_state=0
+        landmarks=20,
+        lengthscale=2.0,
+        penalty=1e-4,
+        tol=1e-8,
+        engine="torch",
+        random_state=0,
+        kernel="gaussian",
     ).fit(X, LABELS)
     assert found.model.classes == ("a", "b", "c")
     assert np.array_equal(found.model.coef.numpy(), est.dual_coef_)
@@ -116,7 +126,7 @@ def test_one_class_is_refused() -> None:
         ({"max_iter": 0}, "max_iter must be a whole number"),
         ({"tol": float("nan")}, "tol must be a finite number"),
         ({"callbacks": [1]}, "callbacks must be a list of callables"),
-        ({"penalty": "auto"}, "landmarks=20 has none"),
+        ({"penalty": "auto", "cv": 1}, "cv must be None or"),
         ({"penalty": "auto", "landmarks": "bless_r", "cv": 1}, "cv must be None or"),
         ({"penalty": "auto", "landmarks": "bless_r", "solver": "pcg"}, "solver='falkon'"),
         ({"penalty": "auto", "landmarks": "bless_r", "warm_start": True}, "warm_start=True"),
@@ -225,8 +235,8 @@ class TestGoingOn:
         with pytest.raises(ValueError, match="2 columns, but the first call had 1"):
             go_on(given, two, rng=rng(), before=first)
 
-    def test_needs_a_number_as_penalty(self) -> None:
-        with pytest.raises(ValueError, match="needs a penalty that is a number"):
+    def test_has_no_path_of_penalties(self) -> None:
+        with pytest.raises(ValueError, match="has no path of penalties; give other landmarks"):
             go_on(settings(penalty="auto", landmarks="bless_r"), data(), rng=rng())
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from plain import PLAIN
 
 from gramian import KernelRidge
 from gramian.data import EncodedRows, Encoding, TrainingTable, as_table
@@ -26,7 +27,7 @@ FRAME = pd.DataFrame(
 
 
 def settings(**changes: Any) -> FitSettings:
-    return KernelRidge(**changes)._settings()
+    return KernelRidge(**(PLAIN | changes))._settings()
 
 
 def rng() -> Generators:

@@ -32,7 +32,8 @@ def memory(what):
 
 def growth(n, d, dtype, **settings):
     X = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
-    est = KernelRidge(lengthscale=d**0.5, max_iter=3, tol=0.0, random_state=0, **settings)
+    settings = {"kernel": "gaussian", "lengthscale": d**0.5, "penalty": 1e-6} | settings
+    est = KernelRidge(max_iter=3, tol=0.0, random_state=0, **settings)
     few = settings | ({"landmarks": 20} if "landmarks" in settings else {})
     KernelRidge(**few, max_iter=1).fit(X[:100], X[:100, 0])  # libraries are loaded
     planned = est.plan(X).memory_bytes

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain import PLAIN
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -283,7 +284,7 @@ class TestEstimators:
         weights = np.linspace(0.5, 1.5, len(y))
         told = []
         for where in (TorchEngine(threads=1), engine()):
-            model = KernelRidge(**settings(where, **FITS[name])).fit(X, y, weights)
+            model = KernelRidge(**(PLAIN | settings(where, **FITS[name]))).fit(X, y, weights)
             assert model.model_.coef.device.type == "cpu"
             assert next(model.model_.centers.blocks(1))[1].device.type == "cpu"
             told.append(model.predict(X))
@@ -293,7 +294,9 @@ class TestEstimators:
         X, y = rows_and_targets()
         labels = np.digitize(y, [-0.5, 0.5])
         first, second = (
-            KernelRidgeClassifier(**settings(where, landmarks=M)).fit(X, labels).predict(X)
+            KernelRidgeClassifier(**(PLAIN | settings(where, landmarks=M)))
+            .fit(X, labels)
+            .predict(X)
             for where in (TorchEngine(threads=1), DeviceEngine())
         )
         assert (first == second).mean() > 0.97
@@ -303,7 +306,7 @@ class TestEstimators:
         given = {"solver": "eigenpro3", "landmarks": M, "penalty": 0.0}
         told = []
         for where in (TorchEngine(threads=1), DeviceEngine()):
-            model = KernelRidge(**settings(where, **given))
+            model = KernelRidge(**(PLAIN | settings(where, **given)))
             model.partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])
             told.append(model.predict(X))
         assert np.abs(told[1] - told[0]).max() <= 1e-3
@@ -315,11 +318,11 @@ class TestEstimators:
         first, second = engines if order == "there and back" else engines[::-1]
         # whose scores, and with them weights, end differently there
         given = {"landmarks": landmarks.RecursiveRLS(m=M), "tol": 0.0}
-        whole = KernelRidge(**settings(second, **given, max_iter=5)).fit(X, y)
+        whole = KernelRidge(**(PLAIN | settings(second, **given, max_iter=5))).fit(X, y)
         for engine, steps in ((first, 2), (second, 5)):
             callbacks = [Checkpoint(tmp_path / "state"), Validate(X, y)]
             fitted = KernelRidge(
-                **settings(engine, **given, max_iter=steps, callbacks=callbacks)
+                **(PLAIN | settings(engine, **given, max_iter=steps, callbacks=callbacks))
             ).fit(X, y)
         assert [row["iteration"] for row in fitted.history_] == [2, 3, 4, 5]
         assert np.abs(fitted.predict(X) - whole.predict(X)).max() <= 1e-4
@@ -331,7 +334,9 @@ class TestEstimators:
 
     def test_a_warm_start_goes_on_there(self):
         X, y = rows_and_targets()
-        model = KernelRidge(**settings("torch", landmarks=M, max_iter=3, warm_start=True)).fit(X, y)
+        model = KernelRidge(
+            **(PLAIN | settings("torch", landmarks=M, max_iter=3, warm_start=True))
+        ).fit(X, y)
         before = model.history_[-1]["rel_residual"]
         model.set_params(engine=DeviceEngine()).fit(X, y)
         assert model.history_[0]["rel_residual"] <= 1.1 * before
@@ -341,12 +346,12 @@ class TestEstimators:
         monkeypatch.setattr(calibration, "_seconds", lambda work: once(work, budget=1e-9))
         monkeypatch.setattr(calibration, "DEVICE_SCALE", 1)
         X, _ = rows_and_targets()
-        there = KernelRidge(**settings(DeviceEngine(), landmarks=M)).plan(X)
+        there = KernelRidge(**(PLAIN | settings(DeviceEngine(), landmarks=M))).plan(X)
         assert (there.device, there.memory_bytes < there.device_bytes) == (str(DEVICE), True)
         assert "of the device" in str(there)
-        full = KernelRidge(**settings(Full(), landmarks=M)).plan(X)
+        full = KernelRidge(**(PLAIN | settings(Full(), landmarks=M))).plan(X)
         assert (full.device, full.device_bytes > 0) == ("cpu", True)
-        host = KernelRidge(**settings(TorchEngine(threads=1), landmarks=M)).plan(X)
+        host = KernelRidge(**(PLAIN | settings(TorchEngine(threads=1), landmarks=M))).plan(X)
         assert (host.device, host.device_bytes) == ("cpu", 0)
 
 

@@ -186,7 +186,9 @@ def test_an_estimator_fitted_on_a_gpu_predicts_without_one(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     random = np.random.default_rng(0)
     X = random.standard_normal((60, 3)).astype(np.float32)
-    model = KernelRidge(landmarks=20, penalty=1e-3, random_state=0).fit(X, X[:, 0])
+    model = KernelRidge(
+        landmarks=20, penalty=1e-3, random_state=0, kernel="gaussian", lengthscale="median"
+    ).fit(X, X[:, 0])
     expected = model.predict(X)
     model.engine_ = TorchEngine("cuda:0")  # as a GPU leaves it behind
     model = pickle.loads(pickle.dumps(model))

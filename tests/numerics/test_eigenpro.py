@@ -420,7 +420,12 @@ def test_where_nothing_is_learned_it_stops_and_says_so():
     # the one direction there is comes down to nothing, as a rank that is given has it
     X, y = np.ones((60, 2)) * [1, 2], 2.9 + 0.1 * np.cos(np.arange(60))
     model = KernelRidge(
-        kernel="gaussian", penalty=1e-6, landmarks=10, solver=EigenPro3(rank=1), max_iter=50
+        kernel="gaussian",
+        penalty=1e-6,
+        landmarks=10,
+        solver=EigenPro3(rank=1),
+        max_iter=50,
+        lengthscale="median",
     )
     with pytest.warns(ConvergenceWarning, match="the error of the batches is no lower than"):
         model.fit(X, y)

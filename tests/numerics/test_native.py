@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from plain import PLAIN
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
@@ -239,8 +240,12 @@ def test_what_has_no_compiled_tiles_is_refused_or_computed_with_another_engine(
     X = np.random.default_rng(0).standard_normal((60, 3))
     rows = scipy.sparse.csr_array(X) if sparse else X
     with pytest.raises(ValueError, match="engine='native' has no tiles for"):
-        KernelRidge(kernel=kernel, landmarks=20, engine="native").fit(rows, X[:, 0])
-    est = KernelRidge(kernel=kernel, landmarks=20, random_state=0).fit(rows, X[:, 0])
+        KernelRidge(
+            kernel=kernel, landmarks=20, engine="native", lengthscale="median", penalty=1e-6
+        ).fit(rows, X[:, 0])
+    est = KernelRidge(
+        kernel=kernel, landmarks=20, random_state=0, lengthscale="median", penalty=1e-6
+    ).fit(rows, X[:, 0])
     assert est.engine_ == TorchEngine()
     assert KernelOperator(kernel, rows, rows).engine == TorchEngine()
 
@@ -248,10 +253,10 @@ def test_what_has_no_compiled_tiles_is_refused_or_computed_with_another_engine(
 def test_a_model_of_dense_rows_predicts_sparse_ones():
     X = np.random.default_rng(0).standard_normal((60, 3))
     settings = {"landmarks": 20, "standardize": False, "random_state": 0}
-    est = KernelRidge(**settings).fit(X, X[:, 0])
+    est = KernelRidge(**(PLAIN | settings)).fit(X, X[:, 0])
     expected = est.predict(X)
     np.testing.assert_allclose(est.predict(scipy.sparse.csr_array(X)), expected, atol=1e-9)
-    asked = KernelRidge(**settings, engine=NativeEngine()).fit(X, X[:, 0])
+    asked = KernelRidge(**(PLAIN | settings), engine=NativeEngine()).fit(X, X[:, 0])
     assert asked.engine_ == est.engine_ == NativeEngine()
     with pytest.raises(ValueError, match="engine=NativeEngine has no tiles for sparse rows"):
         asked.predict(scipy.sparse.csr_array(X))
@@ -289,7 +294,12 @@ def test_two_fits_at_once_give_what_each_gives_alone():
 
     def fit(lengthscale: float) -> np.ndarray:
         model = KernelRidge(
-            landmarks=200, lengthscale=lengthscale, engine=NativeEngine(threads=2), random_state=0
+            landmarks=200,
+            lengthscale=lengthscale,
+            engine=NativeEngine(threads=2),
+            random_state=0,
+            kernel="gaussian",
+            penalty=1e-6,
         )
         return model.fit(X, y).predict(X)
 

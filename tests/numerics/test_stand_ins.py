@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
+from plain import PLAIN
 from sklearn.base import clone
 
 from gramian import KernelModel, KernelPCA, KernelRidge, kernels
@@ -77,7 +78,7 @@ def test_preimages_of_float32_rows_are_learned_with_codes_in_float64():
 
 def test_a_fit_in_float32_predicts_float64_rows():
     x = draw(60, 3).numpy()
-    est = KernelRidge(landmarks=20, random_state=0, engine=NoFloat64()).fit(x, x[:, 0])
+    est = KernelRidge(landmarks=20, random_state=0, engine=NoFloat64(), **PLAIN).fit(x, x[:, 0])
     assert est.engine_ == NoFloat64()
     np.testing.assert_allclose(est.predict(x.astype(float)), est.predict(x), atol=1e-4)
 

@@ -436,7 +436,14 @@ def test_the_same_in_float64_is_computed_by_torch_on_the_same_device():
     assert K.double().engine == torch_on(DEVICE)
     v64 = v.double()
     assert worst(K.double() @ v64, exact(Gaussian(), x, x) @ v64, 1.0) <= 1e-12
-    est = KernelRidge(lengthscale=1.0, landmarks=5, engine=engine(), random_state=0)
+    est = KernelRidge(
+        lengthscale=1.0,
+        landmarks=5,
+        engine=engine(),
+        random_state=0,
+        kernel="gaussian",
+        penalty=1e-6,
+    )
     with pytest.raises(ValueError, match="has no tiles for rows in float64"):
         est.fit(x.double().numpy(), v[:, 0].numpy())
     assert est.fit(x.numpy(), v[:, 0].numpy()).engine_ == engine()
@@ -547,7 +554,7 @@ def test_solvers_give_the_model_that_they_give_with_torch(solver):
     told = [
         KernelRidge(
             lengthscale=2.0, penalty=1e-3, landmarks=landmarks, solver=solver, engine=each,
-            tol=1e-9, max_iter=2, random_state=0,
+            tol=1e-9, max_iter=2, random_state=0, kernel="gaussian"
         ).fit(X.numpy(), y.numpy()).predict(X.numpy())
         for each in (engine(), TorchEngine())
     ]  # fmt: skip
@@ -561,7 +568,7 @@ def test_selectors_choose_what_they_choose_with_torch(name):
     chosen = [
         KernelRidge(
             lengthscale=1.0, landmarks=name, penalty=1e-2, engine=each, max_iter=1, tol=1e-1,
-            random_state=0,
+            random_state=0, kernel="gaussian"
         ).fit(X, y).landmark_index_
         for each in (engine(), TorchEngine())
     ]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 READING: str = "reading"
 LEARNING: str = "learning a metric"
+COMPARING: str = "choosing the kernel"
 CHOOSING: str = "choosing landmarks"
 PREPARING: str = "preparing"
 ITERATING: str = "iterating"
@@ -19,8 +20,9 @@ def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:
     ----------
     callbacks : iterable of callables
     stage : str
-        In the order of a fit: "reading", "learning a metric" (if one is), "choosing landmarks",
-        "preparing" (factors, and all that comes before the first iteration), "iterating".
+        In the order of a fit: "reading", "learning a metric" (if one is), "choosing the kernel"
+        (or lengthscale, or penalty, if one of them is), "choosing landmarks", "preparing" (factors,
+        and all that comes before the first iteration), "iterating".
     """
     for callback in callbacks:
         told = getattr(callback, "stage", None)

@@ -76,21 +76,21 @@ class FitOptions:
     validation: Validation = None
     metric: Metric = None
     budget: Spent = "auto"
-    kernel: Annotated[str, _option(MODEL, "Name of a kernel; `gramian info` lists them.")] = (
-        "gaussian"
-    )
+    kernel: Annotated[
+        str, _option(MODEL, "Name of a kernel, or auto; `gramian info` lists them.")
+    ] = "gaussian"
     lengthscale: Annotated[
         str,
         _option(
             MODEL,
-            "A number in units of the (standardised) features, one each, median, or 2 median.",
+            "A number in units of the (standardised) features, one each; median, 2 median, auto.",
         ),
     ] = "median"
     penalty: Annotated[
         str,
         _option(
             MODEL,
-            "Ridge per row, scikit-learn's alpha / n; auto: chosen on a path of penalties.",
+            "Ridge per row, scikit-learn's alpha / n; auto: chosen on held-out rows.",
         ),
     ] = "1e-6"
     cv: Annotated[

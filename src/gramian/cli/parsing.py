@@ -28,15 +28,17 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def lengthscale(text: str) -> str | float | tuple[float, ...]:
-    """Read ``--lengthscale``: "median" or a multiple, a number, or numbers with commas."""
+    """Read ``--lengthscale``: "auto", "median" or a multiple, a number, or numbers with commas."""
+    if text == "auto":
+        return text
     if text.endswith("median"):
         return _medians(text)
     try:
         values = tuple(float(part) for part in text.split(","))
     except ValueError:
         raise ValueError(
-            "--lengthscale is a number, one number per feature with commas, median, or as "
-            f"'2 median', not {text}"
+            "--lengthscale is a number, one number per feature with commas, auto, median, or "
+            f"as '2 median', not {text}"
         ) from None
     if not all(0 < value < math.inf for value in values):
         raise ValueError(f"--lengthscale must be positive and finite, not {text}")

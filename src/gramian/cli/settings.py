@@ -22,8 +22,7 @@ from .options import FitOptions
 def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = ()) -> FitSettings:
     """Return the settings that the options describe."""
     return FitSettings(
-        kernel=kernels.make(options.kernel, lengthscale=parsing.lengthscale(options.lengthscale)),
-        lengthscale="median",
+        **_kernel(options),
         penalty=parsing.penalty(options.penalty),
         landmarks=parsing.landmarks(options.landmarks),
         standardize="quantile" if options.quantiles else options.standardize,
@@ -31,7 +30,7 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         cv=options.cv,
         solver=options.solver,
         max_iter=options.max_iter,
-        tol=options.tol,
+        tol=options.tol if "tol" in options.given else "auto",
         engine=options.engine,
         memory_limit=options.memory_limit,
         callbacks=callbacks,
@@ -43,6 +42,15 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         metric=_metric(options),
         time_limit=None if options.time_limit is None else parsing.seconds(options.time_limit),
     )
+
+
+def _kernel(options: FitOptions) -> dict[str, Any]:
+    """Return the kernel, or what is to be chosen of it."""
+    lengthscale = parsing.lengthscale(options.lengthscale)
+    if "auto" in (options.kernel, options.lengthscale):
+        return {"kernel": options.kernel, "lengthscale": lengthscale}
+    kernel = kernels.make(options.kernel, lengthscale=lengthscale)
+    return {"kernel": kernel, "lengthscale": "median"}
 
 
 def _metric(options: FitOptions) -> Metric | str | None:
@@ -68,7 +76,7 @@ def budget(options: FitOptions) -> Budget:
 
 def check(options: FitOptions) -> None:
     """Refuse what cannot be right whatever the data are: before the first pass over them."""
-    _check_name("kernel", options.kernel, kernels.names(), kernels.hint(options.kernel))
+    _check_name("kernel", options.kernel, ("auto", *kernels.names()), kernels.hint(options.kernel))
     names = ("auto", *solvers.names())
     if options.metric_kernel is not None:
         known = kernels.names()

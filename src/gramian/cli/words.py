@@ -61,10 +61,6 @@ PHRASES = (
     ),
     (r"\bearly_stopping=True\b", "--early-stopping"),
     (
-        r"landmarks='bless_r', landmarks=BlessR\(m=1000\), or a penalty",
-        "--landmarks bless_r, --landmarks bless_r:1000, or a number for --penalty",
-    ),
-    (
         r"give the selector a smaller one, such as \S+, or a number of landmarks, as "
         r"BlessR\(m=1000\), whose",
         "give a number of landmarks, as --landmarks bless_r:1000, whose",

@@ -36,6 +36,7 @@ from ..fitting.parameters import (  # noqa: F401  the types of inherited fields 
     Penalty,
     RandomState,
     SolverLike,
+    Tolerance,
 )
 from ..fitting.targets import as_labels, class_codes, classes_of, coded_data
 from . import inputs, tables
@@ -54,9 +55,9 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
     Parameters
     ----------
     kernel, lengthscale, penalty, landmarks, standardize, metric, cv, solver, max_iter, tol, engine
-        As in `KernelRidge`. With ``penalty="auto"`` held-out rows have the same share of each
-        class, to one row, and penalties are compared by the share of rows in a wrong class, and
-        where that is the same by the squared error of the codes.
+        As in `KernelRidge`. Held-out rows have the same share of each class, to one row. What is
+        ``"auto"`` is chosen by the squared error of the codes, penalties of the path of `BlessR` by
+        the share of rows in a wrong class, and where that is the same by the squared error.
     memory_limit, callbacks, warm_start, centers_file, random_state
         As in `KernelRidge`; codes of classes are not standardised. A `Validate` callback takes
         labels.

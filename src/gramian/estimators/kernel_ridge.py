@@ -36,6 +36,7 @@ from ..fitting.parameters import (
     Penalty,
     RandomState,
     SolverLike,
+    Tolerance,
 )
 from ..metric import Metric
 from . import inputs, tables
@@ -49,18 +50,18 @@ from .rows_estimator import as_numpy, squeezed
 class KernelRidgeBase(Predicting):
     """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
 
-    kernel: KernelLike = "gaussian"
+    kernel: KernelLike = "auto"
     _: KW_ONLY
-    lengthscale: Lengthscale = "median"
-    penalty: Penalty = 1e-6
+    lengthscale: Lengthscale = "auto"
+    penalty: Penalty = "auto"
     landmarks: LandmarksLike = "auto"
-    standardize: Inputs = True
+    standardize: Inputs = "auto"
     standardize_target: OptionalFlag = None
     metric: MetricLike = None
     cv: Folds = None
     solver: SolverLike = "auto"
     max_iter: Count = 100
-    tol: Number = 1e-6
+    tol: Tolerance = "auto"
     engine: EngineLike = "auto"
     memory_limit: MemoryLimit = None
     callbacks: Callbacks = ()
@@ -78,7 +79,7 @@ class KernelRidgeBase(Predicting):
         A matrix that is given as the metric refuses them, too, once they are there.
         """
         tags = super().__sklearn_tags__()
-        quantiles = isinstance(self.standardize, str)
+        quantiles = isinstance(self.standardize, str) and self.standardize != "auto"
         tags.input_tags.sparse = not (quantiles or isinstance(self.metric, str | Metric))
         return tags
 
@@ -118,6 +119,9 @@ class KernelRidgeBase(Predicting):
         ``penalty="auto"``: kernel evaluations and seconds are an estimate for the whole path, if
         it does not end early: that the number of landmarks grows with the inverse of the square
         root of the penalty. Memory is for the last level.
+
+        What is ``"auto"`` is chosen before the fit, which takes about as long again, on a sample of
+        at most 8,000 rows, and is not in the plan.
 
         Takes about half a second, to measure the speed of this machine; some more on a device.
         """

@@ -25,31 +25,33 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
 
     Parameters
     ----------
-    kernel : str or Kernel, default="gaussian"
-        One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
-    lengthscale : float, sequence of d floats, or str, default="median"
+    kernel : str or Kernel, default="auto"
+        One of `gramian.kernels.names`, or a kernel object with its own lengthscale. ``"auto"``: the
+        best of four kernels on rows that are held out, see the notes.
+    lengthscale : float, sequence of d floats, or str, default="auto"
         In the units of the features, which are standardised unless told otherwise; one for all, or
         one each. ``"median"``: the median distance within 1,000 random rows, mapped by the metric
-        if there is one; ``"2 median"``: a multiple of it. The Gaussian kernel's
-        ``gamma`` in scikit-learn is ``1 / (2 * lengthscale**2)``.
-    penalty : float or "auto", default=1e-6
+        if there is one; ``"2 median"``: a multiple of it; ``"auto"``: the best multiple. The
+        Gaussian kernel's ``gamma`` in scikit-learn is ``1 / (2 * lengthscale**2)``.
+    penalty : float or "auto", default="auto"
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
-        are stopped early, like ``"eigenpro2"``. ``"auto"``: chosen with the landmarks from the path
-        of penalties of `BlessR` or `Bless`, see the notes.
+        are stopped early, like ``"eigenpro2"``. ``"auto"``: the best on held-out rows, or, with
+        landmarks of `BlessR` or `Bless`, chosen with these from their path of penalties.
     landmarks : None, int, "auto", array of shape (m, d), path or Selector, default="auto"
         The centers. None: all rows. A number: so many random distinct rows. The name of a
         selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
-        ``"auto"``: all rows up to 10,000, if the solver takes them, and of any number if it takes
-        nothing else. Beyond, and for solvers that need landmarks, ``sqrt(n) * log(n)``, chosen by
-        the accelerated recursion of `RecursiveRLS`, or at random where rows can only be read in
-        order; with ``penalty="auto"`` by `BlessR`. More than there are rows: a warning, then all.
-        Points, or the path of a table of them, are in the units of X.
-    standardize : bool or "quantile", default=True
+        ``"auto"``: all rows up to 30,000 (10,000 with a penalty that is given), if the solver takes
+        them, and of any number if it takes nothing else. Beyond, and for solvers that need
+        landmarks, ``sqrt(n) * log(n)``, chosen by the accelerated recursion of `RecursiveRLS`, or
+        at random where rows can only be read in order. More than there are rows: a warning, then
+        all. Points, or the path of a table of them, are in the units of X.
+    standardize : bool, "quantile" or "auto", default="auto"
         Whether features are given mean 0 and deviation 1 first, by the rows of the fit and their
         weights. Not those of sparse rows. ``"quantile"``: they are then made normal by up to 1,000
         quantiles of 20,000 rows, which takes the weight from far values; features of two values
-        stay, and sparse rows are refused. The model keeps the maps: predictions take rows as X has
-        them.
+        stay, and sparse rows are refused. ``"auto"``: True, or ``"quantile"`` if kernels,
+        lengthscales or penalties are compared by rows that are held out and it is better there. The
+        model keeps the maps: predictions take rows as X has them.
     standardize_target : bool or None, default=None
         Whether numeric targets are, too; None: as the features. A target that does not vary is
         predicted exactly. With both False the function is that of scikit-learn's `KernelRidge`.
@@ -59,20 +61,24 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         fit. An array of shape (d, k), or (d,) for a factor each: the map itself. Sparse rows take
         factors only.
     cv : None, int, splitter or iterable of pairs, default=None
-        For ``penalty="auto"``, without effect otherwise. None: a random fifth of the rows is held
-        out to compare penalties. A number: so many shuffled folds, each held out once. A splitter
-        of scikit-learn, such as ``TimeSeriesSplit(5)``, or pairs of row numbers to train and to
-        test on: folds may overlap, and need not have all rows. One that needs groups is given as
-        ``list(splitter.split(X, y, groups))``.
+        For what is ``"auto"``, without effect otherwise. None: a random fifth of the rows is held
+        out to compare, 2,000 at most; up to 1,000 rows each is left out once. A number: so many
+        shuffled folds, each held out once. A splitter of scikit-learn, such as
+        ``TimeSeriesSplit(5)``, or pairs of row numbers to train and to test on: folds may overlap,
+        and need not have all rows. One that needs groups is given as ``list(splitter.split(X, y,
+        groups))``.
     solver : str or Solver, default="auto"
         One of `gramian.solvers.names`: ``"direct"``, ``"pcg"``, ``"askotch"``, ``"eigenpro2"`` (all
         rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object.
-        ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if it fits in memory,
-        pcg up to 400,000 if 100 columns of n numbers fit into a quarter of it, else askotch.
+        ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if it fits in memory
+        (3,000 if the penalty is chosen and is not tiny), pcg up to 400,000 if 100 columns of n
+        numbers fit into a quarter of it, else askotch.
     max_iter : int, default=100
         Iterations of an iterative solver; of askotch passes over all pairs, n / b iterations each.
-    tol : float, default=1e-6
+    tol : float or "auto", default="auto"
         Residual relative to the right-hand side, largest over the targets, at which it stops.
+        ``"auto"``: 1e-6; where the penalty is chosen, a twentieth of the error that was found then,
+        in units of the target, between 1e-6 and 5e-3: the error falls no more below that.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
@@ -161,6 +167,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
 
     Errors of a path and on held-out rows are in units of the targets; of several standardised
     targets, those of a path are shares of their variances.
+
+    Kernel, lengthscale and penalty that are ``"auto"`` are chosen before the fit, on at most 8,000
+    rows and at about its cost. Kernels (Laplacian, Matern 3/2, Gaussian, and the Laplacian of the
+    l1 distance unless rows are sparse or mapped by a matrix) are screened with 500 landmarks; then
+    the lengthscale is halved or doubled as long as the error falls, at all penalties at once, by
+    fits with all these rows as centers, or with as many landmarks as the fit has, 1,000 at most. Up
+    to 1,000 rows, and for sparse rows or a memory limit below 1 GiB by 1,000 of them, errors are
+    those of leaving each row out, in closed form. Rows times penalty is what is chosen, and stays
+    for more rows. What is given restricts the choice: ``KernelRidge("gaussian",
+    lengthscale="median", penalty=1e-6)`` chooses nothing. `kernel_` and `penalty_` say what was
+    chosen, as does the log. With ``warm_start``, and in later calls of `partial_fit`, the first
+    choice stays. `KernelRidgeCV` searches further.
 
     ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: it passes through a
     decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are

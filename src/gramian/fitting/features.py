@@ -55,10 +55,12 @@ class FeatureMaps:
         standardizer = None
         if settings.standardize and data.encoding is None and not data.rows.sparse:
             standardizer = Standardizer.fit(data.rows, weights=data.weights)
-        if not settings.uses_quantiles:
-            return cls(standardizer)
         maps = cls(standardizer)
-        return replace(maps, quantiles=QuantileMap.fit(maps.rows(data.rows), rng=_needed(rng)))
+        return maps.with_quantiles(data.rows, rng) if settings.uses_quantiles else maps
+
+    def with_quantiles(self, rows: RowSource, rng: torch.Generator | None) -> FeatureMaps:
+        """Return these maps and that of quantiles of rows, as they are given."""
+        return replace(self, quantiles=QuantileMap.fit(self.rows(rows), rng=_needed(rng)))
 
     @classmethod
     def of_model(cls, model: KernelModel) -> FeatureMaps:

@@ -6,10 +6,11 @@ import logging
 import math
 import numbers
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..callbacks import Checkpoint, announce, stages
+from ..kernels import Kernel
 from ..landmarks import Selector
 from ..metric import Metric
 from ..model import KernelModel, same_encoding
@@ -17,12 +18,14 @@ from ..problems import Problem
 from ..solvers import Interrupted, Result, Solver, State, solve
 from . import resolve
 from .data import TrainingData
+from .defaults import chosen
 from .diagnosis import diagnosed
 from .divide import divide
 from .fitted import Fitted, InterruptedFit, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
 from .long_fits import long_fit
+from .memory import FitSize
 from .parameters import Callbacks, LandmarksLike, MetricLike
 from .placed import PlacedData
 from .scaling import Scaling
@@ -70,11 +73,12 @@ def fit(
     settings = looking_at(settings, parts.held_out, solver, n)
     warm = before is not None and _starts_warm(asked, data, before)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    earlier = before.model if before is not None and warm else None
-    scaling = Scaling.of(settings, data, earlier, kernel=kernel, rng=rng.maps)
-    settings, data = scaling.apply(settings, data)
-    size = replace(size, d=data.rows.shape[1])
+    seen = _as_seen(settings, data, size, kernel, rng, ends, before if warm else None)
+    scaling, settings, data, size = seen.scaling, seen.settings, seen.data, seen.size
+    asked = replace(asked, tol=settings.tol)
+    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
+    solver = resolve.solver_for(settings, asked, size)
     engine = resolve.engine_for(settings, data.rows, kernel)
     announce(settings.callbacks, stages.CHOOSING)
     # nobody else may hold the data as first placed: they may have to leave the device
@@ -131,8 +135,48 @@ def fit(
     except Interrupted as error:
         raise InterruptedFit.of(error, fitted) from error
     check_not_diverged(result)
-    _warn(diagnosed(problem, result, settings.callbacks, data.coded))
+    if not asked.chooses_penalty:  # nothing better was found
+        _warn(diagnosed(problem, result, settings.callbacks, data.coded))
     return fitted(result)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The settings of a fit with values, and its data as the kernel sees them."""
+
+    scaling: Scaling
+    settings: FitSettings
+    data: TrainingData
+    size: FitSize
+
+
+def _as_seen(
+    given: FitSettings,
+    raw: TrainingData,
+    size: FitSize,
+    kernel: Kernel,
+    rng: Generators,
+    ends: float,
+    before: Fitted | None,
+) -> _Seen:
+    """Scale the data, and choose what the settings leave open."""
+    earlier = None if before is None else before.model
+    scaling = Scaling.of(given, raw, earlier, kernel=kernel, rng=rng.maps)
+    settings, data = scaling.apply(given, raw)
+    size = replace(size, d=data.rows.shape[1])
+    settings = chosen(
+        settings,
+        data,
+        landmarks=None if size.full else size.m,
+        rng=rng.choice,
+        ends=ends,
+        mapped=scaling.features.metric,
+        before=before,
+    )
+    if settings.uses_quantiles and not given.uses_quantiles:
+        scaling = scaling.with_quantiles(raw, rng.maps)
+        settings, data = scaling.apply(settings.with_points_of(given), raw)
+    return _Seen(scaling, settings, data, size)
 
 
 def _warn(text: str | None) -> None:

@@ -10,6 +10,9 @@ import torch
 MAPS = 0x6D617073
 """Turns the seed of the kernel's sample into that of the maps of features."""
 
+CHOICE = 0x63686F69
+"""Turns it into that of the choice of kernel, lengthscale and penalty."""
+
 
 @dataclass(frozen=True)
 class Generators:
@@ -27,6 +30,8 @@ class Generators:
         For the folds of the means of levels, and the sample of medians; None likewise.
     maps : torch.Generator or None
         For the sample of quantiles of features, and what a metric that is learned draws.
+    choice : torch.Generator or None
+        For the rows by which kernel, lengthscale and penalty are chosen.
     """
 
     kernel: torch.Generator
@@ -36,6 +41,7 @@ class Generators:
     held_out: torch.Generator | None = None
     encoding: torch.Generator | None = None
     maps: torch.Generator | None = None
+    choice: torch.Generator | None = None
 
     @classmethod
     def seeded(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
@@ -50,4 +56,7 @@ class Generators:
         seeds = state.randint(2**31 - 1, size=6 if folds else 3)
         made = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
         # of one of them, and no further draw from a state that others share
-        return replace(made, maps=torch.Generator().manual_seed(int(seeds[0]) ^ MAPS))
+        maps, choice = (
+            torch.Generator().manual_seed(int(seeds[0]) ^ own) for own in (MAPS, CHOICE)
+        )
+        return replace(made, maps=maps, choice=choice)

@@ -14,6 +14,7 @@ from ..solvers import Result, Solver, State, max_iterations, solve
 from ..solvers.stopping import Row
 from . import resolve
 from .data import TrainingData
+from .defaults import chosen as with_values
 from .fitted import Fitted, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, chosen, kept_in_file, problem_of
@@ -31,7 +32,7 @@ def go_on(
     Parameters
     ----------
     settings : FitSettings
-        With a solver that streams, see `can_go_on`, and a penalty that is a number.
+        With a solver that streams, see `can_go_on`, and no path of penalties.
     data : TrainingData
         Of any number of rows.
     rng : Generators
@@ -45,21 +46,31 @@ def go_on(
         targets as in the first call.
     """
     if settings.searches_penalty:
-        raise ValueError("partial_fit needs a penalty that is a number, not 'auto'")
+        raise ValueError("partial_fit has no path of penalties; give other landmarks, or a penalty")
     if settings.early_stopping:
         raise ValueError(
             "partial_fit passes once over the rows and does not stop early; give "
             "early_stopping=False"
         )
     asked, data = settings, data.without_zero_weights()
+    settings = settings.with_plain_inputs()  # what a call sees may not be what comes
     settings = resolve.automatic(settings, len(data.rows))
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     first = None if before is None else before.model
     scaling = Scaling.of(settings, data, first, kernel=kernel, rng=rng.maps)
     settings, data = scaling.apply(settings, data)
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
-    penalty = float(settings.penalty)
+    settings = with_values(
+        settings,
+        data,
+        landmarks=size.m,
+        rng=rng.choice,
+        mapped=scaling.features.metric,
+        before=before,
+    )
+    asked, penalty = replace(asked, tol=settings.tol), float(settings.penalty)
     if before is None:
+        kernel = resolve.kernel(settings.kernel, settings.lengthscale)
         kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     else:
         kernel, size = before.model.kernel, replace(size, m=len(before.model.centers))

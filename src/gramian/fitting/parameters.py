@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     SolverLike: TypeAlias = str | Solver[Any, Any]
     Count: TypeAlias = int
     Number: TypeAlias = float
+    Tolerance: TypeAlias = float | Literal["auto"]
     Flag: TypeAlias = bool
-    Inputs: TypeAlias = bool | Literal["quantile"]
+    Inputs: TypeAlias = bool | Literal["quantile", "auto"]
     MetricLike: TypeAlias = str | Metric | LinearMap | ArrayLike | None
     OptionalFlag: TypeAlias = bool | None
     EngineLike: TypeAlias = str | Engine
@@ -59,4 +60,4 @@ else:
     KernelLike = Lengthscale = Penalty = LandmarksLike = Folds = SolverLike = Any
     Count = Number = Flag = EngineLike = MemoryLimit = Callbacks = FileLike = Any
     OptionalCount = OptionalKernel = OptionalLengthscale = OptionalNumber = Any
-    RandomState = Starts = OptionalFlag = Inputs = MetricLike = Any
+    RandomState = Starts = OptionalFlag = Inputs = MetricLike = Tolerance = Any

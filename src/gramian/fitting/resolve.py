@@ -39,23 +39,42 @@ PCG_ROWS = 400_000
 LEAST_RANK = 100
 """Columns that the preconditioner of PCG must have room for."""
 
+STAND_IN = "matern32"
+"""The kernel that a plan reckons with, and whose metric is learned, for kernel="auto"."""
+
+PCG_FROM = 3_000
+"""Rows above which solver="auto" takes PCG where the penalty is chosen: it is not tiny then."""
+
+TINY_SHIFT = 9e-3
+"""Rows times the penalty, below which PCG takes longer than Direct."""
+
+ALL_ROWS_OF_CHOICE = 30_000
+"""Rows up to which landmarks="auto" takes all where the penalty is chosen."""
+
 MEDIAN_SAMPLE = 1000
 """Rows from which the median heuristic is computed."""
 
 
 def kernel(given: KernelLike, lengthscale: Lengthscale) -> Kernel:
-    """Return the kernel of that name with that lengthscale, or the kernel object itself."""
+    """Return the kernel of that name with that lengthscale, or the kernel object itself.
+
+    For "auto" one stands in that costs as much as others: what is chosen takes its place.
+    """
     if isinstance(given, Kernel):
-        if not (isinstance(lengthscale, str) and lengthscale == "median"):
+        if not (isinstance(lengthscale, str) and lengthscale in ("median", "auto")):
             raise ValueError(
                 f"lengthscale={lengthscale!r} has no effect on a kernel object; give the "
                 "kernel its own lengthscale, or the kernel's name"
             )
         return given
+    if isinstance(lengthscale, str) and lengthscale == "auto":
+        lengthscale = "median"
+    if given == "auto":
+        given = STAND_IN
     if given not in kernels.names():
         raise ValueError(
-            f"unknown kernel {given!r}; known: {', '.join(kernels.names())}, or a kernel object"
-            f"{kernels.hint(given)}"
+            f"unknown kernel {given!r}; known: auto, {', '.join(kernels.names())}, or a "
+            f"kernel object{kernels.hint(given)}"
         )
     return kernels.make(given, lengthscale=lengthscale)
 
@@ -84,10 +103,7 @@ def metric(given: MetricLike) -> Metric | LinearMap | None:
 
 def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str = "X") -> Kernel:
     """Return the kernel for these rows: with as many features, and with its median computed."""
-    if kernel.dim not in (None, rows.shape[1]):
-        raise ValueError(
-            f"the kernel has {kernel.dim} lengthscales, but {name} has {rows.shape[1]} features"
-        )
+    check_features(kernel, rows, name)
     n = rows.shape[0]
     index = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng).unique()
     if n <= MEDIAN_SAMPLE:
@@ -96,20 +112,27 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str 
     return kernel.resolve(sample.to_dense() if rows.sparse else sample)
 
 
+def check_features(kernel: Kernel, rows: RowSource, name: str = "X") -> None:
+    """Raise ValueError if a kernel has lengthscales for another number of features."""
+    if kernel.dim not in (None, rows.shape[1]):
+        raise ValueError(
+            f"the kernel has {kernel.dim} lengthscales, but {name} has {rows.shape[1]} features"
+        )
+
+
 def automatic(settings: FitSettings, n: int) -> FitSettings:
     """Return settings in which landmarks="auto" has become all rows, where it means that.
 
     All rows up to 10,000, if the solver takes them: landmarks save little there, and cost accuracy.
+    Up to 30,000 where the penalty is chosen, as PCG then ends after few iterations.
     All rows of any number, if it takes nothing else.
-    Along a path of penalties: those of `BlessR`.
     """
     if not (isinstance(settings.landmarks, str) and settings.landmarks == "auto"):
         return settings
-    if settings.searches_penalty:
-        return replace(settings, landmarks="bless_r")
     given = settings.solver
+    most = ALL_ROWS_OF_CHOICE if settings.chooses_penalty else ALL_ROWS
     if isinstance(given, str) and given == "auto":
-        everything = n <= ALL_ROWS and settings.centers_file is None
+        everything = n <= most and settings.centers_file is None
     else:
         found = given if isinstance(given, Solver) else solvers.make(str(given))
         few = n <= ALL_ROWS or not found.takes(NystromProblem)
@@ -149,11 +172,34 @@ def solver_and_size(
         fits=fits_per_level(settings, n) if settings.searches_penalty else 0.0,
         selector=found if isinstance(found, Selector) else None,
     )
-    chosen = solver(settings.solver, size, settings.limit)
+    chosen = solver(settings.solver, size, settings.limit, _direct_rows(settings))
     chosen.check_type(FullProblem if size.full else NystromProblem)
-    if not settings.searches_penalty:
+    if not isinstance(settings.penalty, str):
         chosen.check_penalty(float(settings.penalty))
     return chosen, size
+
+
+def _direct_rows(settings: FitSettings) -> int:
+    return PCG_FROM if settings.chooses_penalty else DIRECT_ROWS
+
+
+def solver_for(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Solver[Any, Any]:
+    """Return the solver once the penalty is chosen: PCG is slow where it turned out tiny.
+
+    Parameters
+    ----------
+    chosen : FitSettings
+        With values.
+    asked : FitSettings
+    size : FitSize
+    """
+    if chosen.searches_penalty:
+        return solver(asked.solver, size, chosen.limit)
+    tiny = float(chosen.penalty) * size.n < TINY_SHIFT
+    rows = DIRECT_ROWS if tiny or not asked.chooses_penalty else PCG_FROM
+    found = solver(asked.solver, size, chosen.limit, rows)
+    found.check_penalty(float(chosen.penalty))
+    return found
 
 
 def fits_per_level(settings: FitSettings, n: int) -> float:
@@ -163,17 +209,21 @@ def fits_per_level(settings: FitSettings, n: int) -> float:
     return 1 - 1 / HELD_OUT if settings.cv is None else float(cast("int", settings.cv)) - 1.0
 
 
-def solver(given: SolverLike, size: FitSize, limit: int | None) -> Solver[Any, Any]:
+def solver(
+    given: SolverLike, size: FitSize, limit: int | None, direct_rows: int = DIRECT_ROWS
+) -> Solver[Any, Any]:
     """Return the solver; "auto": Falkon with landmarks; without, see `full_solver`."""
     if isinstance(given, Solver):
         return given
     pcg = solvers.PCG() if limit is None else solvers.PCG(memory_bytes=limit // 4)
     if given == "auto":
-        return full_solver(size, limit, pcg) if size.full else solvers.Falkon()
+        return full_solver(size, limit, pcg, direct_rows) if size.full else solvers.Falkon()
     return pcg if given == "pcg" else solvers.make(str(given))
 
 
-def full_solver(size: FitSize, limit: int | None, pcg: solvers.PCG) -> Solver[Any, Any]:
+def full_solver(
+    size: FitSize, limit: int | None, pcg: solvers.PCG, direct_rows: int = DIRECT_ROWS
+) -> Solver[Any, Any]:
     """Return the solver for all rows as centers: Direct, PCG or ASkotch.
 
     Direct up to 10,000 rows if it fits. Then PCG, if its preconditioner has 100 columns in a
@@ -187,7 +237,7 @@ def full_solver(size: FitSize, limit: int | None, pcg: solvers.PCG) -> Solver[An
     Where between them the best limit lies was not measured.
     """
     need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
-    if size.n <= DIRECT_ROWS and (limit is None or need <= limit):
+    if size.n <= direct_rows and (limit is None or need <= limit):
         return solvers.Direct()
     few = pcg.most(size.n) < min(LEAST_RANK, size.n)
     return solvers.ASkotch() if size.pairs_once and (few or size.n > PCG_ROWS) else pcg

@@ -88,6 +88,10 @@ class Scaling:
         scaled = replace(data, targets=found.scaled(data.targets))
         return replace(found, features=features.with_metric(settings, scaled, kernel, rng))
 
+    def with_quantiles(self, data: TrainingData, rng: torch.Generator | None) -> Scaling:
+        """Return the scaling that makes features normal by their quantiles, too."""
+        return replace(self, features=self.features.with_quantiles(data.rows, rng))
+
     def apply(self, settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
         """Return settings and training data as the fit sees them; see `settings`.
 

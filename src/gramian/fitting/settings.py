@@ -6,12 +6,13 @@ import math
 import numbers
 import reprlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 import numpy as np
 
 from .._checks import as_bytes, as_count, as_positive
+from ..kernels import Kernel
 from ..landmarks import PathSelector
 from ..landmarks.base import selectors
 from ..solvers import Falkon
@@ -34,6 +35,7 @@ from .parameters import (
     OptionalNumber,
     Penalty,
     SolverLike,
+    Tolerance,
 )
 
 
@@ -48,8 +50,8 @@ class FitSettings:
     Raises
     ------
     ValueError
-        If a number, ``memory_limit`` or ``cv`` cannot be used, or ``penalty="auto"`` goes with
-        landmarks, a solver or a warm start that have no path of penalties.
+        If a number, ``memory_limit`` or ``cv`` cannot be used, or ``penalty="auto"`` with landmarks
+        of a path of penalties goes with a solver or a warm start that have none.
     """
 
     kernel: KernelLike
@@ -61,7 +63,7 @@ class FitSettings:
     cv: Folds
     solver: SolverLike
     max_iter: Count
-    tol: Number
+    tol: Tolerance
     engine: EngineLike
     memory_limit: MemoryLimit
     callbacks: Callbacks
@@ -75,19 +77,22 @@ class FitSettings:
 
     def __post_init__(self) -> None:
         as_count(self.max_iter, "max_iter")
-        if not (_is_number(self.tol) and 0 <= self.tol < math.inf):
-            raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
-        if not self.uses_quantiles:
-            _check_flag("standardize", self.standardize, "True, False or 'quantile'")
+        _check_tolerance(self.tol)
+        if not (self.uses_quantiles or self.chooses_inputs):
+            _check_flag("standardize", self.standardize, "True, False, 'quantile' or 'auto'")
         if self.standardize_target is not None:
             _check_flag("standardize_target", self.standardize_target)
         check_callbacks(self.callbacks)
         if self.memory_limit is not None:
             as_bytes(self.memory_limit)
         self._check_stopping()
-        if isinstance(self.penalty, str) and self.penalty == "auto":
+        if _is_auto(self.penalty) or self.chooses:
+            self._check_folds()
+        if self.searches_penalty:
             self._check_path()
-        elif not (_is_number(self.penalty) and 0 <= float(self.penalty) < math.inf):
+        if not _is_auto(self.penalty) and not (
+            _is_number(self.penalty) and 0 <= float(self.penalty) < math.inf
+        ):
             raise ValueError(
                 f"penalty must be finite and at least 0, not {self.penalty!r}; it is the ridge per "
                 "sample, scikit-learn's alpha / n, or 'auto'"
@@ -102,8 +107,8 @@ class FitSettings:
         if self.time_limit is not None:
             as_positive(self.time_limit, "time_limit")
 
-    def _check_path(self) -> None:
-        """Raise ValueError for settings with which there is no path of penalties."""
+    def _check_folds(self) -> None:
+        """Raise ValueError if ``cv`` cannot say which rows are held out."""
         if isinstance(self.cv, Iterator):  # it can be read once only
             object.__setattr__(self, "cv", tuple(self.cv))
         if not (self.cv is None or self.names_folds or (is_integer(self.cv) and self.cv >= 2)):
@@ -111,15 +116,9 @@ class FitSettings:
                 "cv must be None or a number of folds from 2 on, a splitter such as KFold(5), or a "
                 f"list of pairs (rows to train on, rows to test on), not {reprlib.repr(self.cv)}"
             )
-        given = self.landmarks
-        kind = selectors[given] if isinstance(given, str) and given in selectors else type(given)
-        automatic = isinstance(given, str) and given == "auto"
-        if not (automatic or issubclass(kind, PathSelector)):
-            raise ValueError(
-                f"penalty='auto' chooses from the path of penalties of BlessR or Bless, and "
-                f"landmarks={given!r} has none; give landmarks='bless_r', "
-                "landmarks=BlessR(m=1000), or a penalty"
-            )
+
+    def _check_path(self) -> None:
+        """Raise ValueError for settings that do not go with a path of penalties."""
         if not (isinstance(self.solver, Falkon) or self.solver in ("auto", "falkon")):
             raise ValueError(
                 f"penalty='auto' goes along its path with solver='falkon', not {self.solver!r}; "
@@ -133,8 +132,48 @@ class FitSettings:
 
     @property
     def searches_penalty(self) -> bool:
-        """Whether the penalty is chosen on held-out rows."""
-        return isinstance(self.penalty, str)
+        """Whether the penalty is chosen along the path of `BlessR` or `Bless`."""
+        given = self.landmarks
+        kind = selectors[given] if isinstance(given, str) and given in selectors else type(given)
+        return _is_auto(self.penalty) and issubclass(kind, PathSelector)
+
+    @property
+    def chooses_kernel(self) -> bool:
+        """Whether kernels are compared before the fit."""
+        return _is_auto(self.kernel)
+
+    @property
+    def chooses_lengthscale(self) -> bool:
+        """Whether lengthscales are."""
+        return _is_auto(self.lengthscale) and not isinstance(self.kernel, Kernel)
+
+    @property
+    def chooses_penalty(self) -> bool:
+        """Whether penalties are, other than along a path."""
+        return _is_auto(self.penalty) and not self.searches_penalty
+
+    @property
+    def chooses_inputs(self) -> bool:
+        """Whether features as they are and made normal are, where kernels are compared."""
+        return _is_auto(self.standardize)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether kernel, lengthscale or penalty are chosen before the fit."""
+        return self.chooses_kernel or self.chooses_lengthscale or self.chooses_penalty
+
+    def with_points_of(self, given: FitSettings) -> FitSettings:
+        """Return settings with the points, held-out rows and memory of others, not yet mapped."""
+        return replace(
+            self,
+            landmarks=given.landmarks,
+            callbacks=given.callbacks,
+            memory_limit=given.memory_limit,
+        )
+
+    def with_plain_inputs(self) -> FitSettings:
+        """Return settings that make no features normal unless told so."""
+        return replace(self, standardize=True) if self.chooses_inputs else self
 
     @property
     def names_folds(self) -> bool:
@@ -156,6 +195,16 @@ class FitSettings:
     def limit(self) -> int | None:
         """``memory_limit`` in bytes, None if it is the machine's."""
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+def _is_auto(given: object) -> bool:
+    return isinstance(given, str) and given == "auto"
+
+
+def _check_tolerance(given: object) -> None:
+    known = isinstance(given, numbers.Real) and not isinstance(given, bool)
+    if not (_is_auto(given) or (known and 0 <= float(given) < math.inf)):  # type: ignore[arg-type]
+        raise ValueError(f"tol must be a finite number of at least 0, not {given!r}, or 'auto'")
 
 
 def _check_flag(name: str, given: object, known: str = "True or False") -> None:

@@ -49,7 +49,7 @@ class LowRankInverse:
         r = factor.shape[1]
         gram = la.by_columns(torch.zeros(r, r, dtype=torch.float64, device=factor.device))
         rows = max(1, BLOCK_BYTES // (8 * max(r, 1)))
-        for start in range(0, len(factor), rows):
+        for start in range(0, len(factor) if r else 0, rows):
             F = factor[start : start + rows].double()
             D = ridge[start : start + rows] if ridge.ndim else ridge
             if la.is_on_device(factor):

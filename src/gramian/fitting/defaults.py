@@ -1,0 +1,217 @@
+"""chosen: settings in which kernel="auto", lengthscale="auto" and penalty="auto" have values."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from ..callbacks import announce, stages
+from ..data import LinearMap
+from ..kernels import Kernel, Linear, medians
+from ..search import L1, RADIAL, Split
+from ..search.material import random_folds
+from ..search.recipe import MULTIPLES
+from . import resolve
+from .choice import Comparison, best_of, walk
+from .data import TrainingData
+from .few_rows import LeaveOneOut
+from .fitted import Fitted
+from .held_choice import HeldOutChoice
+from .settings import FitSettings
+from .splits import folds_of
+
+logger = logging.getLogger("gramian")
+
+FEW_ROWS = 1000
+"""Up to so many rows each is left out once, in closed form; of more, a part is held out."""
+
+MOST_ROWS = 8_000
+"""Rows by which is chosen; of more, a random sample."""
+
+LEAST_ROWS = 50
+"""No fewer, whatever the memory is."""
+
+LEAST_MEMORY = 1 << 30
+"""Memory that fits to the sample may take; with a lower limit, few rows are left out one by one."""
+
+BYTES_PER_PAIR = 100
+"""Of rows that are left out one by one: a matrix of float64, its vectors, and what LAPACK takes."""
+
+TOLERANCE = 5e-3
+"""Relative residual from which on the error falls no more, if a target is mostly noise."""
+
+TOLERANCE_OF_LOSS = 0.05
+"""The residual is at most this share of the root of the loss, where the target is not."""
+
+USUAL_TOLERANCE = 1e-6
+"""``tol="auto"`` for a penalty that was given."""
+
+
+def chosen(
+    settings: FitSettings,
+    data: TrainingData,
+    *,
+    landmarks: int | None,
+    rng: torch.Generator | None,
+    ends: float = math.inf,
+    mapped: LinearMap | None = None,
+    before: Fitted | None = None,
+) -> FitSettings:
+    """Return settings in which kernel, lengthscale, penalty, inputs and tolerance have values.
+
+    Parameters
+    ----------
+    settings : FitSettings
+        What they give stays.
+    data : TrainingData
+        As the fit sees them: scaled, mapped, without rows that are held out to stop early.
+    landmarks : int or None
+        Of the fit; None if all rows are centers.
+    rng : torch.Generator, optional
+        For a sample, its parts, and centers; needed where something is chosen.
+    ends : float, default=inf
+        The time of `time.monotonic` at which the fit is to end.
+    mapped : LinearMap, optional
+        The metric. Where features are mixed, the l1 distance means nothing.
+    before : Fitted, optional
+        An earlier fit that this one goes on from: what it has chosen stays.
+
+    Notes
+    -----
+    Cost: up to 1,000 rows, and for sparse rows or a memory limit below 1 GiB, some ten eigenvalue
+    problems of n rows. Beyond, a screen of kernels with 500 landmarks, and some four fits to 10,000
+    rows with all penalties at once: about what a fit to 20,000 rows costs.
+    """
+    if before is not None:
+        settings = _as_before(settings, before)
+    if not settings.chooses:
+        return _with_tolerance(settings, None)
+    if rng is None:
+        raise ValueError("a choice of kernel, lengthscale or penalty needs a generator")
+    announce(settings.callbacks, stages.COMPARING)
+    tried = candidates(settings, sparse=data.rows.sparse, mapped=mapped)
+    by = _comparisons(settings, data, landmarks, rng, ends, tried[0], mapped)
+    resolve.check_features(tried[0], data.rows)
+    best, comparison = best_of(tried, by)
+    moves = settings.chooses_lengthscale and _has_scale(best)
+    found = comparison.beyond(walk(best, comparison, moves=moves))
+    logger.info(
+        "chosen: kernel %r, penalty %.3g, squared error on other rows %.3g of the target's",
+        found.kernel, found.penalty, found.loss,
+    )  # fmt: skip
+    picked = replace(settings, kernel=found.kernel, lengthscale="median")
+    if settings.chooses_penalty:
+        picked = replace(picked, penalty=found.penalty)
+    if settings.chooses_inputs:
+        picked = replace(picked, standardize="quantile" if found.inputs == "quantile" else True)
+    return _with_tolerance(picked, found.loss if settings.chooses_penalty else None)
+
+
+def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
+    """Return settings with what an earlier fit has chosen."""
+    if settings.chooses_kernel or settings.chooses_lengthscale:
+        settings = replace(settings, kernel=before.model.kernel, lengthscale="median")
+    if settings.chooses_penalty:
+        settings = replace(settings, penalty=before.penalty)
+    return settings
+
+
+def _with_tolerance(settings: FitSettings, loss: float | None) -> FitSettings:
+    """Return settings whose tolerance is a number: small against the error that is expected."""
+    if not isinstance(settings.tol, str):
+        return settings
+    if loss is None or not math.isfinite(loss):
+        return replace(settings, tol=USUAL_TOLERANCE)
+    aim = min(TOLERANCE, TOLERANCE_OF_LOSS * math.sqrt(loss))
+    return replace(settings, tol=max(USUAL_TOLERANCE, aim))
+
+
+def _comparisons(
+    settings: FitSettings,
+    data: TrainingData,
+    landmarks: int | None,
+    rng: torch.Generator,
+    ends: float,
+    kernel: Kernel,
+    mapped: LinearMap | None,
+) -> list[Comparison]:
+    """Return what kernels are compared by: for each of the inputs that may be chosen."""
+    engine = resolve.engine_for(settings, data.rows, kernel)
+    given = settings.penalty
+    penalties = None if isinstance(given, str) or given == 0 else (float(given),)
+    index = _sampled(settings, data, rng)
+    if _leaves_one_out(settings, data):
+        few = data if index is None else data.part(index)
+        return [LeaveOneOut.of(few, landmarks, engine, penalties, rng)]
+    splits = _splits(settings, data, index, rng)
+    plain = HeldOutChoice.of(data, index, landmarks, engine, penalties, splits, rng, ends)
+    if not settings.chooses_inputs or mapped is not None or data.rows.sparse:
+        return [plain]
+    return [plain, replace(plain, inputs="quantile")]
+
+
+def candidates(settings: FitSettings, *, sparse: bool, mapped: LinearMap | None) -> list[Kernel]:
+    """Return the kernels to compare, each with the lengthscale that is tried first."""
+    given = settings.kernel
+    if not settings.chooses_kernel:
+        names = [given]
+    else:
+        mixed = mapped is not None and mapped.matrix is not None
+        names = [*RADIAL, *([] if sparse or mixed else [L1])]
+    if not settings.chooses_lengthscale:
+        return [resolve.kernel(name, settings.lengthscale) for name in names]
+    if isinstance(given, Kernel):
+        return [given]
+    return [resolve.kernel(name, f"{MULTIPLES.get(str(name), 1.0)!r} median") for name in names]
+
+
+def _has_scale(kernel: Kernel) -> bool:
+    """Return whether another lengthscale is another function: not of a linear kernel."""
+    scaled = medians(getattr(kernel, "lengthscale", None)) is not None
+    return scaled and not isinstance(kernel, Linear)
+
+
+def _leaves_one_out(settings: FitSettings, data: TrainingData) -> bool:
+    few = len(data.rows) <= FEW_ROWS or data.rows.sparse or _tight(settings)
+    return few and settings.cv is None
+
+
+def _tight(settings: FitSettings) -> bool:
+    return settings.limit is not None and settings.limit < LEAST_MEMORY
+
+
+def _sampled(settings: FitSettings, data: TrainingData, rng: torch.Generator) -> Tensor | None:
+    """Return the numbers of the rows by which is chosen, increasing; None for all."""
+    n, few = len(data.rows), data.rows.sparse or _tight(settings)
+    most = FEW_ROWS if few and settings.cv is None else MOST_ROWS
+    if settings.limit is not None:
+        most = max(LEAST_ROWS, min(most, math.isqrt(settings.limit // BYTES_PER_PAIR)))
+    if n <= most:
+        return None
+    return torch.randperm(n, generator=rng)[:most].sort().values
+
+
+def _splits(
+    settings: FitSettings, data: TrainingData, index: Tensor | None, rng: torch.Generator
+) -> Sequence[Split] | None:
+    """Return the splits that ``cv`` asks for; None for one that is drawn."""
+    cv = settings.cv
+    if cv is None:
+        return None
+    data = data if index is None else data.part(index)
+    n = len(data.rows)
+    if not settings.names_folds:
+        return random_folds(data.targets.cpu(), data.coded, int(cast("int", cv)), rng)
+    splits = []
+    for fold in folds_of(cv, data):
+        stays = torch.ones(n, dtype=torch.bool)
+        stays[fold.left_out] = False
+        learn = stays.nonzero()[:, 0]
+        splits.append(Split(learn[torch.randperm(len(learn), generator=rng)], fold.scored))
+    return splits

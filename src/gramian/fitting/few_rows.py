@@ -1,0 +1,156 @@
+"""LeaveOneOut: kernels compared by the error of each row without it, where rows are few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import RowSource, Subset, as_rows
+from ..engines import Engine
+from ..kernels import Kernel
+from ..operators import KernelOperator
+from ..paths.leave_one_out import Spectrum
+from .choice import Scored, failed
+from .data import TrainingData
+
+SCREEN_ROWS = 400
+"""Rows by which kernels are compared; lengthscale and penalty are chosen with all."""
+
+PENALTIES = tuple(10.0 ** (-e / 2) for e in range(-4, 23))
+"""Penalties per row, in units of the diagonal of the kernel, decreasing."""
+
+MOST_NUMBERS = 1 << 24
+"""Rows of more numbers are not compared with each other to find those that are equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """A kernel's loss and best penalty: each row is left out once, in closed form.
+
+    Rows that are equal are one row here, of their weights together and the mean of their targets:
+    a weight that is a whole number is then a repeated row for the choice, too.
+
+    Attributes
+    ----------
+    rows : RowSource of shape (n, d)
+    Y : Tensor of shape (n, t)
+    weights : Tensor of shape (n,)
+    scatter : float
+        Sum of squared differences of targets of equal rows: the coefficients of these are that
+        over the shift, and cancel.
+    centers : int
+        The first so many rows; all if it is n.
+    engine : str or Engine
+    penalties : sequence of float, or None
+        Those that may be chosen.
+    """
+
+    rows: RowSource
+    Y: Float[Tensor, "n t"]
+    weights: Float[Tensor, " n"]
+    scatter: float
+    centers: int
+    engine: str | Engine
+    penalties: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        data: TrainingData,
+        centers: int | None,
+        engine: str | Engine,
+        penalties: tuple[float, ...] | None,
+        rng: torch.Generator,
+    ) -> LeaveOneOut:
+        """Return the comparison of few rows; `centers` is None if all are."""
+        rows, Y, weights = merged(data)
+        scatter = _weighted_squares(data.targets, data.weights) - _weighted_squares(Y, weights)
+        order = torch.randperm(len(rows), generator=rng)
+        n = len(rows)
+        m = n if centers is None else min(centers, n)
+        return cls(
+            Subset(rows, order), Y[order], weights[order], max(scatter, 0.0), m, engine, penalties
+        )
+
+    def first(self, n: int) -> LeaveOneOut:
+        """Return the comparison by the first n rows."""
+        if n >= len(self.rows):
+            return self
+        index = torch.arange(n)
+        return replace(
+            self,
+            rows=Subset(self.rows, index),
+            Y=self.Y[:n],
+            weights=self.weights[:n],
+            centers=min(self.centers, n),
+        )
+
+    def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
+        """Return the best penalty of a kernel."""
+        n = len(self.rows)
+        everything = self.rows.take(torch.arange(n))
+        X = as_rows(everything)
+        resolved = kernel.resolve(everything.to_dense() if X.sparse else everything)
+        K = KernelOperator(resolved, X, X, self.engine).double()
+        scale = float(K.diag().double().mean()) or 1.0
+        spectrum = self._spectrum(K.against(self.rows.take(torch.arange(self.centers))))
+        if spectrum is None:
+            return failed(kernel)
+        penalties = self.penalties or tuple(scale * p for p in PENALTIES)
+        losses = self._losses(spectrum, penalties)
+        best = min(range(len(losses)), key=losses.__getitem__)
+        return Scored(kernel, penalties[best], losses[best])
+
+    def _spectrum(self, K: KernelOperator) -> Spectrum | None:
+        """Return the spectrum; None if an entry is not finite."""
+        K_nm = K.dense().cpu()
+        if not bool(K_nm.isfinite().all()):
+            return None
+        if self.centers == len(self.rows):
+            return Spectrum.of(K_nm, self.weights)
+        return Spectrum.of_landmarks(K_nm, K_nm[: self.centers], self.weights)
+
+    def _losses(self, spectrum: Spectrum, penalties: Sequence[float]) -> list[float]:
+        """Return the loss at each penalty, rounding of huge coefficients included."""
+        eps, total = torch.finfo(self.rows.dtype).eps, float(self.weights.sum())
+        shifts = [total * p for p in penalties]
+        losses = spectrum.losses(self.Y, shifts, eps=eps)
+        within = eps**2 * self.scatter / self.Y.shape[1]
+        return [loss + within / s**2 for loss, s in zip(losses, shifts, strict=True)]
+
+    def beyond(self, scored: Scored) -> Scored:
+        """Return the same: all penalties were tried."""
+        return scored
+
+    def screen(self, kernel: Kernel) -> Scored:
+        """Return the best penalty of a kernel by some of the rows."""
+        return self.first(SCREEN_ROWS)(kernel)
+
+
+def _weighted_squares(Y: Float[Tensor, "n t"], weights: Float[Tensor, " n"] | None) -> float:
+    squares = Y.double().cpu().square().sum(dim=1)
+    return float(squares.sum() if weights is None else weights.double().cpu() @ squares)
+
+
+def merged(
+    data: TrainingData,
+) -> tuple[RowSource, Float[Tensor, "n t"], Float[Tensor, " n"]]:
+    """Return distinct rows in order, the means of their targets, and the sums of their weights."""
+    rows, Y = data.rows, data.targets.double().cpu()
+    n, d = rows.shape
+    weights = torch.ones(n, dtype=torch.float64)
+    if data.weights is not None:
+        weights = data.weights.double().cpu()
+    X = rows.take(torch.arange(n))
+    if n * d > MOST_NUMBERS:
+        return as_rows(X), Y, weights
+    dense = X.to_dense() if rows.sparse else X
+    distinct, place = torch.unique(dense, dim=0, return_inverse=True)
+    sums = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, place, weights)
+    means = torch.zeros(len(distinct), Y.shape[1], dtype=torch.float64)
+    means.index_add_(0, place, weights[:, None] * Y)
+    return as_rows(distinct), means / sums[:, None], sums

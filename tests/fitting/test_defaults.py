@@ -1,0 +1,258 @@
+"""kernel="auto", lengthscale="auto", penalty="auto": what is chosen, and that it is worth it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from sklearn.model_selection import KFold
+
+from gramian import KernelRidge, KernelRidgeClassifier, kernels
+from gramian.callbacks import Checkpoint
+from gramian.data import LinearMap, as_rows
+from gramian.fitting import TrainingData, held_choice
+from gramian.fitting.defaults import candidates
+from gramian.fitting.few_rows import merged
+from gramian.fitting.targets import training_targets
+from gramian.paths.leave_one_out import Spectrum
+from gramian.solvers import PCG, Direct
+
+RNG = np.random.default_rng(0)
+N = 240
+X = RNG.uniform(-2, 2, (N, 3))
+TRUTH = np.sin(2 * X[:, 0]) + X[:, 1]
+Y = TRUTH + 0.3 * RNG.standard_normal(N)
+NEW = RNG.uniform(-2, 2, (500, 3))
+NEW_TRUTH = np.sin(2 * NEW[:, 0]) + NEW[:, 1]
+AUTO: dict[str, Any] = {
+    "kernel": "auto",
+    "lengthscale": "auto",
+    "penalty": "auto",
+    "tol": "auto",
+    "standardize": "auto",
+    "random_state": 0,
+}
+MANY = RNG.uniform(-2, 2, (1100, 3)).astype(np.float32)
+MANY_Y = np.sin(2 * MANY[:, 0]) + MANY[:, 1] + 0.3 * RNG.standard_normal(1100)
+
+
+def rmse(est: Any) -> float:
+    return float(np.sqrt(np.mean((est.predict(NEW) - NEW_TRUTH) ** 2)))
+
+
+class TestLeaveOneOut:
+    @pytest.mark.parametrize("landmarks", [None, 7])
+    def test_is_what_leaving_each_row_out_gives(self, landmarks: int | None) -> None:
+        x, w = torch.from_numpy(X[:30]), torch.from_numpy(RNG.integers(1, 4, 30).astype(float))
+        y = torch.from_numpy(np.stack([Y[:30], TRUTH[:30] ** 2], axis=1))
+        K = kernels.make("gaussian", lengthscale=1.0)(x, x)
+        m = 30 if landmarks is None else landmarks
+        shift, errors = 0.3, []
+        for i in range(30):
+            rest = torch.arange(30) != i
+            centers = rest.clone() if landmarks is None else torch.arange(30) < m
+            A = K[rest][:, centers]
+            left = A.T @ (w[rest, None] * A) + shift * K[centers][:, centers]
+            coef = torch.linalg.lstsq(
+                left, A.T @ (w[rest, None] * y[rest]), driver="gelsd"
+            ).solution
+            errors.append(w[i] * (K[i, centers] @ coef - y[i]).square().sum())
+        expected = float(sum(errors) / (2 * w.sum()))
+        spectrum = (
+            Spectrum.of(K, w)
+            if landmarks is None
+            else Spectrum.of_landmarks(K[:, :m], K[:m, :m], w)
+        )
+        assert spectrum.losses(y, [shift]) == pytest.approx([expected], rel=1e-5)
+
+    def test_rounding_of_huge_coefficients_counts(self) -> None:
+        x = torch.from_numpy(X[:40])
+        K = kernels.make("gaussian", lengthscale=2.0)(x, x)
+        spectrum = Spectrum.of(K, torch.ones(40))
+        y = torch.from_numpy(TRUTH[:40, None])
+        coef = torch.linalg.solve(K + 0.01 * torch.eye(40), y)
+        expected = spectrum.losses(y, [0.01])[0] + 1e-4 * float(coef.square().sum())
+        assert spectrum.losses(y, [0.01], eps=1e-2) == pytest.approx([expected])
+
+    def test_equal_rows_are_one(self) -> None:
+        twice = np.concatenate([X[:9], X[:5]])
+        targets = training_targets(np.concatenate([Y[:9], 2 * Y[:5]]), torch.float64)
+        weights = torch.ones(14, dtype=torch.float64)
+        weights[9:] = 3.0
+        rows, means, sums = merged(TrainingData(as_rows(twice), targets, weights))
+        assert (len(rows), float(sums.sum())) == (9, 24.0)
+        assert sorted(sums.tolist()) == [1.0] * 4 + [4.0] * 5
+        total = (sums[:, None] * means).sum()
+        assert float(total) == pytest.approx(Y[:9].sum() + 6 * Y[:5].sum())
+
+
+class TestWhatIsChosen:
+    def test_is_better_than_what_was_usual(self) -> None:
+        est = KernelRidge(**AUTO).fit(X, Y)
+        usual = KernelRidge("gaussian", lengthscale="median", penalty=1e-6).fit(X, Y)
+        assert rmse(est) < 0.8 * rmse(usual)
+
+    @pytest.mark.parametrize("landmarks", [20, "uniform", X[:25]])
+    def test_with_landmarks(self, landmarks: Any) -> None:
+        est = KernelRidge(**AUTO, landmarks=landmarks).fit(X, Y)
+        assert rmse(est) < 0.35
+        assert est.path_ is None
+
+    def test_of_many_rows(self) -> None:
+        est = KernelRidge(**AUTO).fit(MANY, MANY_Y)
+        assert rmse(est) < 0.15
+        assert est.stop_reason_ == "converged"
+
+    def test_of_many_rows_with_landmarks(self) -> None:
+        est = KernelRidge(**AUTO, landmarks=100).fit(MANY, MANY_Y)
+        assert rmse(est) < 0.2
+
+    def test_what_is_given_stays(self) -> None:
+        est = KernelRidge(**AUTO | {"kernel": "matern52", "penalty": 1e-3}).fit(X, Y)
+        assert (type(est.kernel_).__name__, est.penalty_) == ("Matern52", 1e-3)
+        est.set_params(kernel="auto", lengthscale=1.5).fit(X, Y)
+        assert (est.kernel_.lengthscale, est.penalty_) == (1.5, 1e-3)
+        est.set_params(kernel=kernels.make("linear"), lengthscale="auto", penalty="auto").fit(X, Y)
+        assert type(est.kernel_).__name__ == "Linear"
+
+    def test_of_noise_is_about_the_mean(self, caplog: pytest.LogCaptureFixture) -> None:
+        random = np.random.default_rng(0)
+        for n, most in ((1100, 0.1), (240, 0.5)):
+            x = random.uniform(-2, 2, (n, 3)).astype(np.float32)
+            y = 5.0 + random.standard_normal(n)
+            with caplog.at_level(logging.WARNING, logger="gramian"):
+                est = KernelRidge(**AUTO).fit(x, y)
+            assert np.abs(est.predict(NEW) - y.mean()).max() < most
+        assert caplog.records == []  # other lengthscales were tried
+
+    def test_classes(self) -> None:
+        labels = np.where(TRUTH > 0, "high", "low")
+        est = KernelRidgeClassifier(**AUTO).fit(X, labels)
+        assert np.mean(est.predict(NEW) == np.where(NEW_TRUTH > 0, "high", "low")) > 0.9
+
+    def test_many_targets(self) -> None:
+        many = np.stack([Y * k for k in range(1, 12)], axis=1)
+        est = KernelRidge(**AUTO).fit(X, many)
+        assert np.sqrt(np.mean((est.predict(NEW)[:, 0] - NEW_TRUTH) ** 2)) < 0.35
+        more = np.tile(MANY_Y[:, None], (1, 11))
+        est = KernelRidge(**AUTO).fit(MANY, more)
+        assert np.sqrt(np.mean((est.predict(NEW)[:, 3] - NEW_TRUTH) ** 2)) < 0.15
+
+    def test_long_tails_are_made_normal(self) -> None:
+        wild = np.sign(MANY) * np.exp(3 * np.abs(MANY))
+        est = KernelRidge(**AUTO).fit(wild, MANY_Y)
+        assert est.model_.quantiles is not None
+        new = np.sign(NEW) * np.exp(3 * np.abs(NEW))
+        assert np.sqrt(np.mean((est.predict(new) - NEW_TRUTH) ** 2)) < 0.25
+        plain = KernelRidge(**AUTO | {"standardize": True}).fit(wild, MANY_Y)
+        assert plain.model_.quantiles is None
+
+    def test_sparse_rows(self) -> None:
+        sparse = scipy.sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
+        est = KernelRidge(**AUTO).fit(sparse, sparse.toarray()[:, 0])
+        assert type(est.kernel_).__name__ != "L1Laplacian"
+        assert est.score(sparse, sparse.toarray()[:, 0]) > 0.9
+
+    def test_weights_are_repeated_rows(self) -> None:
+        w = RNG.integers(0, 4, N)
+        weighted = KernelRidge(**AUTO).fit(X, Y, sample_weight=w)
+        repeated = KernelRidge(**AUTO).fit(np.repeat(X, w, axis=0), np.repeat(Y, w))
+        np.testing.assert_allclose(weighted.predict(NEW), repeated.predict(NEW), rtol=1e-6)
+
+    @pytest.mark.parametrize("cv", [3, KFold(3), "pairs"])
+    def test_folds(self, cv: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        given = list(KFold(3).split(X)) if cv == "pairs" else cv
+        seen = []
+        real = held_choice.full_fit
+
+        def watched(material: Any, *args: Any, **others: Any) -> Any:
+            seen.append([sorted(split.held.tolist()) for split in material.splits])
+            return real(material, *args, **others)
+
+        monkeypatch.setattr(held_choice, "full_fit", watched)
+        est = KernelRidge(**AUTO, cv=given).fit(X, Y)
+        assert len(seen[0]) == 3
+        if cv != 3:
+            assert seen[0] == [test.tolist() for _, test in KFold(3).split(X)]
+        assert rmse(est) < 0.35
+
+
+class TestTheFit:
+    def test_a_log_line_says_what_was_chosen(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.INFO, logger="gramian"):
+            est = KernelRidge(**AUTO).fit(X, Y)
+        said = [r.getMessage() for r in caplog.records if "chosen: kernel" in r.getMessage()]
+        assert len(said) == 1
+        assert f"penalty {est.penalty_:.3g}" in said[0]
+
+    def test_the_solver_follows_the_penalty(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("gramian.fitting.resolve.PCG_FROM", 100)
+        noise = RNG.standard_normal(1100)
+        assert isinstance(KernelRidge(**AUTO).fit(MANY, noise).solver_, PCG)
+        tiny = KernelRidge(**AUTO).fit(X, np.sin(X[:, 0]))
+        assert tiny.penalty_ * N < 1e-3
+        assert isinstance(tiny.solver_, Direct)
+
+    def test_the_tolerance_follows_the_error(self) -> None:
+        given = AUTO | {"solver": PCG()}
+        est = KernelRidge(**given).fit(X, Y)
+        assert 1e-6 < est.history_[-1]["rel_residual"] < 5e-3
+        est.set_params(tol=1e-9).fit(X, Y)
+        assert est.history_[-1]["rel_residual"] <= 1e-9
+        est.set_params(tol="auto", penalty=1e-2).fit(X, Y)
+        assert est.history_[-1]["rel_residual"] <= 1e-6
+
+    def test_a_warm_start_keeps_the_choice(self) -> None:
+        est = KernelRidge(**AUTO | {"warm_start": True, "landmarks": 30}).fit(X, Y)
+        kernel, penalty = est.kernel_, est.penalty_
+        est.fit(X, np.sign(Y) * Y**2)
+        assert (est.kernel_, est.penalty_) == (kernel, penalty)
+
+    def test_more_rows_keep_the_choice(self) -> None:
+        given = AUTO | {"solver": "eigenpro3", "landmarks": 40}
+        est = KernelRidge(**given).partial_fit(X[:120], Y[:120])
+        kernel, penalty = est.kernel_, est.penalty_
+        assert 0 < penalty < 1
+        est.partial_fit(X[120:], Y[120:])
+        assert (est.kernel_, est.penalty_) == (kernel, penalty)
+
+    def test_is_repeated_by_the_seed(self, tmp_path: Any) -> None:
+        given = AUTO | {"landmarks": 40, "tol": 1e-10}
+        first = KernelRidge(**given).fit(X, Y)
+        kept = Checkpoint(tmp_path / "state", every=1)
+        with pytest.warns(UserWarning, match="max_iter=2"):
+            KernelRidge(**given, callbacks=[kept], max_iter=2).fit(X, Y)
+        again = KernelRidge(**given, callbacks=[kept]).fit(X, Y)
+        assert (again.kernel_, again.penalty_) == (first.kernel_, first.penalty_)
+        assert again.history_[0]["iteration"] == 2  # of the same problem: it is gone on with
+        np.testing.assert_allclose(again.predict(NEW), first.predict(NEW), rtol=1e-5)
+
+    def test_early_stopping(self) -> None:
+        est = KernelRidge(**AUTO, early_stopping=True, landmarks=30).fit(X, Y)
+        assert est.validation_error_ is not None
+        assert rmse(est) < 0.4
+
+    def test_a_file_is_read_as_rows(self, tmp_path: Any) -> None:
+        np.save(tmp_path / "rows.npy", X)
+        est = KernelRidge(**AUTO).fit(tmp_path / "rows.npy", Y)
+        np.testing.assert_allclose(est.predict(NEW), KernelRidge(**AUTO).fit(X, Y).predict(NEW))
+
+    def test_a_plan_comes_before_the_choice(self) -> None:
+        assert KernelRidge(**AUTO).plan(X).solver == "direct"
+        assert KernelRidge(**AUTO).plan(np.zeros((20_000, 2), np.float32)).solver == "pcg"
+
+
+def test_kernels_of_features_that_are_mixed_or_sparse() -> None:
+    settings = KernelRidge(**AUTO)._settings()
+    mixed, factors = LinearMap(matrix=torch.eye(3)), LinearMap(scales=torch.ones(3))
+
+    def names(**given: Any) -> list[str]:
+        found = candidates(settings, **({"sparse": False, "mapped": None} | given))
+        return [type(kernel).__name__ for kernel in found]
+
+    assert names()[-1] == names(mapped=factors)[-1] == "L1Laplacian"
+    assert "L1Laplacian" not in names(mapped=mixed) + names(sparse=True)
