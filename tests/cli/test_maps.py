@@ -96,6 +96,7 @@ def test_how_a_metric_is_learned(fit, train, tmp_path):
     one = KernelModel.load(fit(train, "--kernel", "laplacian", "--learn-metric", *how))
     X, y = columns(train)
     machine = RecursiveFeatureMachine(rounds=1, powers=(0.25,), kernel="matern32")
-    other = KernelRidge("laplacian", metric=machine, penalty=1e-4, random_state=0).fit(X, y)
+    given = {"lengthscale": "median", "penalty": 1e-4, "standardize": True, "tol": 1e-6}
+    other = KernelRidge("laplacian", metric=machine, random_state=0, **given).fit(X, y)
     assert torch.equal(one.predict(X), other.model_.predict(X))
     assert one.kernel == other.kernel_
