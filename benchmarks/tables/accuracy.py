@@ -38,7 +38,7 @@ float32.
 - gramian default: `KernelRidge()` or `KernelRidgeClassifier()`; cv: `KernelRidgeCV(budget=...)` or
   `KernelRidgeClassifierCV(budget=...)`. No setting depends on the set.
 - Budgets are kept in CPU seconds of the process: other work ran beside it. So far: cv 10 s on all
-  sets but fashion_mnist, at commit 1c174c4; cv 60 s on eleven, at 847e7ae; xrfm on the smallest;
+  sets but fashion_mnist, at commit 5338d4b; cv 60 s on eleven, at 46bfe8b; xrfm on the smallest;
   CatBoost neither on usps, kddcup, fashion_mnist nor on molecules; none of our default.
 - mean: the mean, or the most frequent class.
 - Classes: LightGBM that stops and hist_gradient_boosting are given no training rows of classes that
