@@ -13,7 +13,18 @@ from gramian.fitting import TrainingData
 from gramian.fitting.automatic import Searched, SearchSettings, search_fit
 from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter
-from gramian.search import Budget, Clock, Effort, Material, Search, Space, Trial, full_fit, search
+from gramian.search import (
+    Budget,
+    Clock,
+    Effort,
+    Material,
+    Search,
+    Space,
+    Split,
+    Trial,
+    full_fit,
+    search,
+)
 from gramian.search.cost import of_fit, of_refit
 from gramian.search.material import random_splits
 
@@ -219,6 +230,37 @@ class TestAwkward:
         found = Search(Material.of(X, smooth(X), rng=torch.Generator()), SMALL, Clock())
         with pytest.raises(ValueError, match="before its first step"):
             found.members()
+
+
+class TestSplitsOfDifferentKinds:
+    """The shifts of a path are chosen once, and are those that its products can tell apart."""
+
+    def fits(self, X, Y, splits):
+        rng = torch.Generator().manual_seed(1)
+        material = Material.of(X, Y, splits=splits, rng=rng)
+        found = Search(material, SMALL, Clock())
+        next(found.steps())
+        return full_fit.full_fit(material, found.stems[0], 1.0, clock=Clock())
+
+    def test_iterations_do_not_take_the_shifts_of_a_factorisation(self, monkeypatch):
+        monkeypatch.setattr(full_fit, "DIRECT_ROWS", 100)
+        X = rows(400).float()
+        order = torch.arange(400)
+        splits = [Split(order[:80], order[80:120]), Split(order[:300], order[300:])]
+        fit = self.fits(X, smooth(X), splits)
+        shifts = {round(penalty * 300, 6) for penalty, _ in fit.losses}
+        assert shifts == set(full_fit.SHIFTS)
+
+    def test_many_targets_have_the_shifts_of_the_first_pilot(self, monkeypatch):
+        monkeypatch.setattr(full_fit, "DIRECT_ROWS", 50)
+        monkeypatch.setattr(full_fit, "PILOT_ROWS", 100)
+        pilots = iter([(10.0, 3.0), (0.03, 0.01)])
+        monkeypatch.setattr(full_fit, "_shifts", lambda *_: next(pilots))
+        X = rows(300).float()
+        Y = smooth(X) * torch.arange(1.0, 7.0)
+        order = torch.arange(300)
+        splits = [Split(order[:200], order[200:]), Split(order[100:], order[:100])]
+        assert len(self.fits(X, Y, splits).losses) == 2
 
 
 class TestBudgets:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..data import RowSource
-from ..fitting import TrainingData, holds_out, table_data
 from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
     Callbacks,
     Count,
@@ -38,14 +31,14 @@ from ..fitting.parameters import (  # noqa: F401  the types of inherited fields 
     SolverLike,
     Tolerance,
 )
-from ..fitting.targets import as_labels, class_codes, classes_of, coded_data
-from . import inputs, tables
+from ..fitting.targets import class_codes
 from .arguments import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
+from .classifying import Classifying, as_column
 from .kernel_ridge import KernelRidgeBase, solver_streams, warn_of
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
+class KernelRidgeClassifier(Classifying, KernelRidgeBase):
     """Classification by kernel ridge regression on class codes.
 
     Of k > 2 classes, each has a target that is 1 for its rows and -1 / (k - 1) for the others, so
@@ -133,23 +126,9 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
         """
         settings, rng = self._settings(), self._generators()
         with self._all_or_nothing():
-            self._by_name = tables.is_by_name(X, y, columns)
-            if self._by_name:
-                table = tables.opened(self, X, y, columns)
-                labels = as_column(table.y)
-                table = replace(table, y=labels)
-                weights, classes = weights_and_classes(labels, sample_weight, self.class_weight)
-                data, settings = table_data(
-                    table,
-                    settings,
-                    rng,
-                    classes=classes,
-                    weights=weights,
-                    hold_out=holds_out(settings),
-                )
-            else:
-                rows, y = inputs.training_rows(self, X, y)
-                data, classes = self._coded(rows, as_column(y), sample_weight)
+            data, settings, classes = self._classification_data(
+                X, y, sample_weight, columns, settings, rng
+            )
 
             def encode(labels: ArrayLike) -> Tensor:
                 return class_codes(np.asarray(labels), classes, data.rows.dtype)
@@ -193,74 +172,6 @@ class KernelRidgeClassifier(ClassifierMixin, KernelRidgeBase):
             warn_of(ConvergenceWarning, fitted.stalled())
         return self
 
-    def _coded(
-        self,
-        rows: RowSource,
-        y: np.ndarray,
-        sample_weight: Weights,
-        known: np.ndarray | None = None,
-    ) -> tuple[TrainingData, np.ndarray]:
-        """Return the data with class codes as targets, and the classes."""
-        weights, classes = weights_and_classes(y, sample_weight, self.class_weight, known)
-        return coded_data(rows, y, classes, weights, self._names()), classes
-
-    def score(
-        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
-    ) -> float:
-        """Return the share of rows whose label is right.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        y : as in `fit`, optional
-            By default the column of X that was the target.
-        sample_weight : array-like of shape (n,), optional
-        """
-        check_is_fitted(self)
-        X, y = tables.with_truth(self.model_, X, y)
-        return float(super().score(X, y, sample_weight))
-
-    def decision_function(self, X: RowsLike) -> np.ndarray:
-        """Return the value of each class.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n,) for two classes, else (n, k)
-            For two classes, positive means the second one.
-        """
-        values = self._predict(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: RowsLike) -> np.ndarray:
-        """Return the predicted label of each row, (n,)."""
-        return chosen_labels(self.decision_function(X), self.classes_)
-
-
-def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the class of the largest value of each row; of two, the second if it is positive."""
-    best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-    labels: np.ndarray = classes[best]
-    return labels
-
-
-def weights_and_classes(
-    y: np.ndarray,
-    sample_weight: Weights,
-    class_weight: ClassWeight,
-    known: np.ndarray | None = None,
-) -> tuple[Tensor | None, np.ndarray]:
-    """Return the weights of rows, those of their classes included, and the classes."""
-    check_classification_targets(y)
-    weights = inputs.weight_tensor(sample_weight, len(y))
-    if class_weight is not None:
-        by_class = torch.from_numpy(compute_sample_weight(class_weight, y))
-        weights = by_class if weights is None else weights * by_class
-    return weights, classes_of(y, weights) if known is None else known
-
 
 def _known_classes(given: Labels, before: np.ndarray | None) -> np.ndarray:
     """Return the classes of `partial_fit`: those of the first call."""
@@ -271,8 +182,3 @@ def _known_classes(given: Labels, before: np.ndarray | None) -> np.ndarray:
     if not np.array_equal(np.unique(np.asarray(given)), before):
         raise ValueError(f"classes={given!r} are not those of the first call, {before.tolist()}")
     return before
-
-
-def as_column(y: TargetsLike) -> np.ndarray:
-    """Return labels of shape (n,), with scikit-learn's warning for a column of them."""
-    return as_labels(column_or_1d(y, warn=True))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any  # noqa: F401  the types of inherited fields are looked up here
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import Generators, table_data
+from ..fitting import Generators
 from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
     Callbacks,
     EngineLike,
@@ -17,15 +15,13 @@ from ..fitting.parameters import (  # noqa: F401  the types of inherited fields 
     MemoryLimit,
     RandomState,
 )
-from ..fitting.targets import coded_data
-from . import inputs, tables
 from .arguments import ClassWeight, Columns, RowsLike, TargetsLike, Weights
-from .classifier import as_column, chosen_labels, weights_and_classes
+from .classifying import Classifying
 from .searching import KernelRidgeSearch
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeClassifierCV(ClassifierMixin, KernelRidgeSearch):
+class KernelRidgeClassifierCV(Classifying, KernelRidgeSearch):
     """Classification by least squares on class codes that chooses everything by itself.
 
     Codes are those of `KernelRidgeClassifier`, less their mean; the search is that of
@@ -91,56 +87,10 @@ class KernelRidgeClassifierCV(ClassifierMixin, KernelRidgeSearch):
         """
         settings, seed = self._search_settings(classes=True), self._seed()
         with self._all_or_nothing():
-            self._by_name = tables.is_by_name(X, y, columns)
-            if self._by_name:
-                table = tables.opened(self, X, y, columns)
-                labels = as_column(table.y)
-                table = replace(table, y=labels)
-                weights, classes = weights_and_classes(labels, sample_weight, self.class_weight)
-                rng = Generators.seeded(np.random.RandomState(seed))
-                data, _ = table_data(
-                    table, self._fit_settings(), rng, classes=classes, weights=weights
-                )
-            else:
-                rows, y = inputs.training_rows(self, X, y)
-                labels = as_column(y)
-                weights, classes = weights_and_classes(labels, sample_weight, self.class_weight)
-                data = coded_data(rows, labels, classes, weights, self._names())
+            rng = Generators.seeded(np.random.RandomState(seed))
+            data, _, classes = self._classification_data(
+                X, y, sample_weight, columns, self._fit_settings(), rng
+            )
             self._search(settings, data, seed)
             self.classes_ = classes
         return self
-
-    def score(
-        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
-    ) -> float:
-        """Return the share of rows whose label is right.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        y : as in `fit`, optional
-            By default the column of X that was the target.
-        sample_weight : array-like of shape (n,), optional
-        """
-        check_is_fitted(self)
-        X, y = tables.with_truth(self.model_, X, y)
-        return float(super().score(X, y, sample_weight))
-
-    def decision_function(self, X: RowsLike) -> np.ndarray:
-        """Return the value of each class, (n,) for two classes, else (n, k).
-
-        Parameters
-        ----------
-        X : as in `fit`
-        """
-        values = self._predict(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: RowsLike) -> np.ndarray:
-        """Return the predicted label of each row, (n,).
-
-        Parameters
-        ----------
-        X : as in `fit`
-        """
-        return chosen_labels(self.decision_function(X), self.classes_)

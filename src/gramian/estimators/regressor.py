@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..fitting import TrainingData, holds_out, table_data
+from ..fitting import TrainingData
 from ..fitting.targets import target_tensor, training_targets
-from . import inputs, tables
+from . import inputs
 from .arguments import Columns, RowsLike, TargetsLike, Weights
 from .kernel_ridge import KernelRidgeBase, solver_streams, warn_of
+from .regressing import Regressing
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
+class KernelRidge(Regressing, KernelRidgeBase):
     r"""Kernel ridge regression on data of any size.
 
     Minimises :math:`\frac1N \sum_i w_i (f(x_i) - y_i)^2 + \lambda \|f\|^2` over combinations of
@@ -243,44 +242,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
         """
         settings, rng = self._settings(), self._generators()
         with self._all_or_nothing():
-            self._by_name = tables.is_by_name(X, y, columns)
-            if self._by_name:
-                table = tables.opened(self, X, y, columns)
-                tables.check_numbers(table)
-                weights, y = inputs.weight_tensor(sample_weight, len(table.y)), table.y
-                data, settings = table_data(
-                    table, settings, rng, weights=weights, hold_out=holds_out(settings)
-                )
-            else:
-                rows, y = inputs.training_rows(self, X, y, y_numeric=True)
-                weights = inputs.weight_tensor(sample_weight, len(rows))
-                targets = training_targets(y, rows.dtype)
-                data = TrainingData(rows, targets, weights, feature_names=self._names())
+            data, settings = self._regression_data(X, y, sample_weight, columns, settings, rng)
 
             def encode(values: ArrayLike) -> Tensor:
                 return target_tensor(values, data.rows.dtype)
 
             fitted = self._fit(settings, data, encode, rng)
-            self._one_dimensional = np.ndim(y) == 1
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
         return self
-
-    def score(
-        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
-    ) -> float:
-        """Return R2 of the predictions.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        y : as in `fit`, optional
-            By default the column of X that was the target.
-        sample_weight : array-like of shape (n,), optional
-        """
-        check_is_fitted(self)
-        X, y = tables.with_truth(self.model_, X, y)
-        return float(super().score(X, y, sample_weight))
 
     @available_if(solver_streams)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -312,22 +282,3 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelRidgeBase):
             self._one_dimensional = np.ndim(y) == 1
             warn_of(ConvergenceWarning, fitted.stalled())
         return self
-
-    def predict(self, X: RowsLike) -> np.ndarray:
-        """Return predictions.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, t)
-            Float64.
-
-        Notes
-        -----
-        Cost: n m kernel evaluations.
-        """
-        values = self._predict(X)
-        return values[:, 0] if self._one_dimensional else values

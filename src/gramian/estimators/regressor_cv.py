@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any  # noqa: F401  likewise
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import Generators, TrainingData, table_data
+from ..fitting import Generators
 from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
     Callbacks,
     EngineLike,
@@ -17,14 +15,13 @@ from ..fitting.parameters import (  # noqa: F401  the types of inherited fields 
     MemoryLimit,
     RandomState,
 )
-from ..fitting.targets import training_targets
-from . import inputs, tables
 from .arguments import Columns, RowsLike, TargetsLike, Weights
+from .regressing import Regressing
 from .searching import KernelRidgeSearch
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRidgeSearch):
+class KernelRidgeCV(Regressing, KernelRidgeSearch):
     r"""Kernel ridge regression that chooses kernel, metric, lengthscale and penalty by itself.
 
     Rows are held out; kernels and inputs are screened on a sample, a metric is learned for each
@@ -148,44 +145,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRidgeSearch):
         """
         settings, seed = self._search_settings(classes=False), self._seed()
         with self._all_or_nothing():
-            self._by_name = tables.is_by_name(X, y, columns)
-            if self._by_name:
-                table = tables.opened(self, X, y, columns)
-                tables.check_numbers(table)
-                weights, y = inputs.weight_tensor(sample_weight, len(table.y)), table.y
-                rng = Generators.seeded(np.random.RandomState(seed))
-                data, _ = table_data(table, self._fit_settings(), rng, weights=weights)
-            else:
-                rows, y = inputs.training_rows(self, X, y, y_numeric=True)
-                weights = inputs.weight_tensor(sample_weight, len(rows))
-                targets = training_targets(y, rows.dtype)
-                data = TrainingData(rows, targets, weights, feature_names=self._names())
+            rng = Generators.seeded(np.random.RandomState(seed))
+            data, _ = self._regression_data(X, y, sample_weight, columns, self._fit_settings(), rng)
             self._search(settings, data, seed)
-            self._one_dimensional = np.ndim(y) == 1
         return self
-
-    def score(
-        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
-    ) -> float:
-        """Return R2 of the predictions.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        y : as in `fit`, optional
-            By default the column of X that was the target.
-        sample_weight : array-like of shape (n,), optional
-        """
-        check_is_fitted(self)
-        X, y = tables.with_truth(self.model_, X, y)
-        return float(super().score(X, y, sample_weight))
-
-    def predict(self, X: RowsLike) -> np.ndarray:
-        """Return predictions, (n,) or (n, t), in float64.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        """
-        values = self._predict(X)
-        return values[:, 0] if self._one_dimensional else values

@@ -23,14 +23,12 @@ from ..search import (
     Score,
     Search,
     Space,
-    Split,
     Trial,
     Watcher,
 )
-from ..search.material import random_folds
 from .data import TrainingData
 from .many_rows import with_all_rows
-from .splits import folds_of, is_pairs, is_splitter
+from .splits import search_splits
 
 logger = logging.getLogger("gramian")
 
@@ -256,7 +254,9 @@ def _material(
     X = rows.take(torch.arange(len(rows)))
     Y = scaled.targets if index is None else scaled.targets[index]
     weights = data.weights if index is None or data.weights is None else data.weights[index]
-    splits = _splits(settings, data, index, rng)
+    splits = None
+    if settings.cv is not None:
+        splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
     material = Material.of(
         X,
         Y.to(X.dtype),
@@ -267,41 +267,6 @@ def _material(
         scales=None if scaled.features is None else scaled.features.scale,
     )
     return material, index
-
-
-def _splits(
-    settings: SearchSettings,
-    data: TrainingData,
-    index: Int[Tensor, " s"] | None,
-    rng: torch.Generator,
-) -> list[Split] | None:
-    """Return the splits that ``cv`` asks for; None for those of a search."""
-    cv = settings.cv
-    if cv is None:
-        return None
-    if not (is_splitter(cv) or is_pairs(cv)):
-        return _shuffled(int(cv), data, index, rng)  # type: ignore[call-overload]
-    if index is not None:
-        data = data.part(index)
-    n, splits = len(data.rows), []
-    for fold in folds_of(cv, data):
-        stays = torch.ones(n, dtype=torch.bool)
-        stays[fold.left_out] = False
-        learn = stays.nonzero()[:, 0]
-        splits.append(Split(learn[torch.randperm(len(learn), generator=rng)], fold.scored))
-    return splits
-
-
-def _shuffled(
-    cv: int, data: TrainingData, index: Int[Tensor, " s"] | None, rng: torch.Generator
-) -> list[Split]:
-    """Return so many shuffled folds, each class with its share of them."""
-    targets = data.targets if index is None else data.targets[index]
-    if cv > len(targets):
-        raise ValueError(
-            f"cv={cv} folds need as many rows, and there are {len(targets)}; give a smaller number"
-        )
-    return random_folds(targets, data.coded, cv, rng)
 
 
 def _score(settings: SearchSettings, material: Material, targets: Standardizer) -> Score | None:

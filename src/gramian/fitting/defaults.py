@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -14,8 +12,7 @@ from torch import Tensor
 from ..callbacks import announce, stages
 from ..data import LinearMap
 from ..kernels import Kernel, Linear, medians
-from ..search import L1, RADIAL, Split
-from ..search.material import random_folds
+from ..search import L1, RADIAL
 from ..search.recipe import MULTIPLES
 from . import resolve
 from .choice import Comparison, best_of, walk
@@ -24,7 +21,7 @@ from .few_rows import LeaveOneOut
 from .fitted import Fitted
 from .held_choice import HeldOutChoice
 from .settings import FitSettings
-from .splits import folds_of
+from .splits import search_splits
 
 logger = logging.getLogger("gramian")
 
@@ -149,7 +146,9 @@ def _comparisons(
     if _leaves_one_out(settings, data):
         few = data if index is None else data.part(index)
         return [LeaveOneOut.of(few, landmarks, engine, penalties, rng)]
-    splits = _splits(settings, data, index, rng)
+    splits = None
+    if settings.cv is not None:
+        splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
     plain = HeldOutChoice.of(data, index, landmarks, engine, penalties, splits, rng, ends)
     if not settings.chooses_inputs or mapped is not None or data.rows.sparse:
         return [plain]
@@ -195,23 +194,3 @@ def _sampled(settings: FitSettings, data: TrainingData, rng: torch.Generator) ->
     if n <= most:
         return None
     return torch.randperm(n, generator=rng)[:most].sort().values
-
-
-def _splits(
-    settings: FitSettings, data: TrainingData, index: Tensor | None, rng: torch.Generator
-) -> Sequence[Split] | None:
-    """Return the splits that ``cv`` asks for; None for one that is drawn."""
-    cv = settings.cv
-    if cv is None:
-        return None
-    data = data if index is None else data.part(index)
-    n = len(data.rows)
-    if not settings.names_folds:
-        return random_folds(data.targets.cpu(), data.coded, int(cast("int", cv)), rng)
-    splits = []
-    for fold in folds_of(cv, data):
-        stays = torch.ones(n, dtype=torch.bool)
-        stays[fold.left_out] = False
-        learn = stays.nonzero()[:, 0]
-        splits.append(Split(learn[torch.randperm(len(learn), generator=rng)], fold.scored))
-    return splits

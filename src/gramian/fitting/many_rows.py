@@ -19,6 +19,7 @@ from ..search import Member, Search
 from ..search.full_fit import MEMORY
 from ..search.refit import importances, iterated
 from ..solvers import Falkon, deadline, max_iterations, solve
+from .held_rows import MEMORY_SHARE, in_memory
 
 logger = logging.getLogger("gramian")
 
@@ -122,7 +123,7 @@ def _falkon(
         mapped = material.quantiles.apply(mapped)
     map_ = material.composed(stem.recipe.inputs, stem.maps[0])
     mapped = mapped if map_ is None else map_.apply(mapped)
-    mapped = _in_memory(mapped)
+    mapped, _ = in_memory(mapped, MEMORY_SHARE * HELD_BYTES)
     m = _landmarks(search, len(rows))
     if m is None:
         return None
@@ -165,10 +166,3 @@ def _landmarks(search: Search, n: int) -> int | None:
         if m < n and search.clock.allows(seconds, (FALKON_ITERATIONS + 3) * float(n) * m):
             return m
     return None
-
-
-def _in_memory(rows: RowSource) -> RowSource:
-    n, d = rows.shape
-    if n * d * rows.dtype.itemsize > HELD_BYTES:
-        return rows
-    return as_rows(rows.take(torch.arange(n)))

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ..search import Split
+from ..search.material import random_folds
 from .data import TrainingData
 from .held_out import Fold, labels, other_rows
 
@@ -74,6 +76,34 @@ def folds_of(cv: Any, data: TrainingData) -> list[Fold]:
         )
         folds.append(Fold(other_rows(n, train), test))
     return folds
+
+
+def search_splits(cv: Any, data: TrainingData, rng: torch.Generator) -> list[Split]:
+    """Return the splits of a search, with rows to fit in random order.
+
+    Parameters
+    ----------
+    cv : int, splitter or pairs
+        A number: so many shuffled folds, each class with its share of them.
+    data : TrainingData
+    rng : torch.Generator
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than folds, or as in `folds_of`.
+    """
+    n = len(data.rows)
+    if is_splitter(cv) or is_pairs(cv):
+        learns = [(other_rows(n, fold.left_out), fold.scored) for fold in folds_of(cv, data)]
+        return [
+            Split(rows[torch.randperm(len(rows), generator=rng)], held) for rows, held in learns
+        ]
+    if int(cv) > n:
+        raise ValueError(
+            f"cv={cv} folds need as many rows, and there are {n}; give a smaller number"
+        )
+    return random_folds(data.targets.cpu(), data.coded, int(cv), rng)
 
 
 def _left(index: Tensor, stays: Tensor | None, split: int, part: str) -> Int[Tensor, " _"]:

@@ -38,7 +38,7 @@ from torch import Tensor
 from .._checks import as_count
 from ..data import LinearMap, RowSource
 from ..engines import Engine
-from ..kernels import Kernel, L1Laplacian
+from ..kernels import Kernel
 from ..kernels.base import kernels
 from ..operators import CostMeter, KernelOperator
 from ..paths.sample import Sample, SampleFit, fit_sample
@@ -188,7 +188,7 @@ class RecursiveFeatureMachine(Metric):
         meter : CostMeter, optional
         """
         sample, how = sample.first(self.rows), _Products(engine, meter or CostMeter())
-        diagonal = isinstance(kernel, L1Laplacian)
+        diagonal = getattr(kernel, "norm", 2.0) == 1.0
         best = least = self._fitted(sample, kernel, None, None, 0, 1.0, how)
         yield best
         powers = self.powers[:1] if diagonal else self.powers

@@ -147,18 +147,26 @@ def full_fit(
         N times the penalties, decreasing, if they are known.
     """
     started = time.monotonic()
-    recipe = replace(stem.recipe, multiple=multiple)
+    recipe, until = replace(stem.recipe, multiple=multiple), (ends, most)
     kernels, runs, total = [], [], 0.0
+    direct = iterated = shifts  # chosen once, by the first split of each kind
     for split, map_ in zip(material.splits, stem.maps, strict=True):
         sample = material.sample(recipe.inputs, split).mapped(map_)
         kernel = recipe.make_kernel().resolve(sample.X[:MEDIAN_ROWS])
         kernels.append(kernel)
         K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **MEMORY)
         problem = FullProblem(K, sample.Y, 0.0, sample.weights)
-        if shifts is None and len(sample.X) <= DIRECT_ROWS:  # that of the sample, too
-            shifts = sorted({*DIRECT_SHIFTS, stem.penalty * problem.total}, reverse=True)
         total = problem.total
-        runs.append(_points(problem, sample, material, (ends, most), small, shifts))
+        if len(sample.X) <= DIRECT_ROWS:
+            if direct is None:  # the penalty of the sample, too
+                direct = sorted({*DIRECT_SHIFTS, stem.penalty * total}, reverse=True)
+            runs.append(_factorised(problem, sample, direct))
+        else:
+            if small:
+                problem = problem.double()
+            if iterated is None:
+                iterated = SMALL_SHIFTS if small else _shifts(problem, sample, material, until)
+            runs.append(_iterated(problem, sample, material, iterated, until))
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)
 
 
@@ -193,31 +201,32 @@ def _best(
     )
 
 
-def _points(
+def _held(K: KernelOperator, sample: Sample) -> KernelOperator:
+    return KernelOperator(K.kernel, sample.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
+
+
+def _factorised(
+    problem: FullProblem, sample: Sample, shifts: Sequence[float]
+) -> dict[float, _Point]:
+    """Return the solution of each shift."""
+    K_held, found = _held(problem.K, sample).double().dense(), {}
+    penalties = [s / problem.total for s in shifts]
+    for s, (_, coef) in zip(shifts, direct_path(problem, penalties), strict=False):
+        values = K_held @ coef
+        found[s] = _Point(sample.loss(values), values, coef)
+    return found
+
+
+def _iterated(
     problem: FullProblem,
     sample: Sample,
     material: Material,
+    shifts: Sequence[float],
     ends: Ends,
-    small: bool,
-    shifts: Sequence[float] | None,
 ) -> dict[float, _Point]:
     """Return the best iterate of each shift."""
-    K = problem.K
-    held = KernelOperator(K.kernel, sample.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
-    if len(sample.X) <= DIRECT_ROWS:
-        K_held, found = held.double().dense(), {}
-        shifts = DIRECT_SHIFTS if shifts is None else shifts
-        penalties = [s / problem.total for s in shifts]
-        for s, (_, coef) in zip(shifts, direct_path(problem, penalties), strict=False):
-            values = K_held @ coef
-            found[s] = _Point(sample.loss(values), values, coef)
-        return found
-    if small:
-        problem = problem.double()
-    if shifts is None:
-        shifts = SMALL_SHIFTS if small else _shifts(problem, sample, material, ends)
     path = FullPath.build(problem, [s / problem.total for s in shifts], rng=material.rng, **STORED)
-    return _watched(path, shifts, sample, held, ends)
+    return _watched(path, shifts, sample, _held(problem.K, sample), ends)
 
 
 def _shifts(
@@ -236,9 +245,7 @@ def _shifts(
         problem.K.kernel, part.X, part.X, problem.K.engine, meter=problem.K.meter, **MEMORY
     )
     few = FullProblem(K, part.Y, 0.0, part.weights)
-    held = KernelOperator(K.kernel, part.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
-    path = FullPath.build(few, [s / few.total for s in SHIFTS], rng=material.rng, **STORED)
-    found = _watched(path, SHIFTS, part, held, ends)
+    found = _iterated(few, part, material, SHIFTS, ends)
     best = SHIFTS.index(min(found, key=lambda s: found[s].loss))
     return SHIFTS[best : best + 2] if best + 2 <= len(SHIFTS) else SHIFTS[-2:]
 

@@ -323,7 +323,7 @@ class Search:
     def _refit_seconds(self) -> float:
         return REFIT * max((fit.seconds for fit in self.fits), default=0.0)
 
-    def _goes_on(self, times: float = 1.0) -> bool:
+    def _goes_on(self) -> bool:
         """Return whether there is time for another fit and for the last ones."""
         evaluations = of_fit(self.material) + of_refit(self.material)
         if not self.fits:
@@ -332,7 +332,7 @@ class Search:
         if len(self.fits) >= (self.space.fits // 2 if many else self.space.fits):
             return False
         seconds = max(fit.seconds for fit in self.fits)
-        return self.clock.allows(times * seconds + 2 * self._refit_seconds(), evaluations)
+        return self.clock.allows(seconds + 2 * self._refit_seconds(), evaluations)
 
     def _average(self) -> Iterator[Trial]:
         if not self.fits:
@@ -371,18 +371,22 @@ class Search:
         best = min(self.fits, key=self.loss)
         if not self._predicts(best.values):
             return [constant(sampled_member(self.material, best.stem))]
-        weights = self.weights
-        if len(weights) != len(self.fits):
-            weights = [float(fit is best) for fit in self.fits]
         return [
             refit(
                 self.material, fit, weight, clock=self.clock, engine=self.engine,
                 ends=time.monotonic() + (self.clock.left if refits else 0.0),
                 most=self.clock.budget.evaluations,
             )
-            for fit, weight in zip(self.fits, weights, strict=True)
+            for fit, weight in zip(self.fits, self.shares(), strict=True)
             if weight > 0
         ]  # fmt: skip
+
+    def shares(self) -> list[float]:
+        """Return the weights of the fits; before there is an average, all of it is the best's."""
+        if len(self.weights) == len(self.fits):
+            return self.weights
+        best = min(self.fits, key=self.loss)
+        return [float(fit is best) for fit in self.fits]
 
     @property
     def begun(self) -> bool:
@@ -404,11 +408,7 @@ class Search:
         """Return predictions of all held-out rows by the result; those of the mean without fits."""
         if not self.fits:
             return torch.zeros_like(self.material.truth)
-        weights = self.weights
-        if len(weights) != len(self.fits):
-            best = min(self.fits, key=self.loss)
-            weights = [float(fit is best) for fit in self.fits]
-        pairs = zip(weights, self.fits, strict=True)
+        pairs = zip(self.shares(), self.fits, strict=True)
         return torch.stack([w * fit.values.double() for w, fit in pairs if w > 0]).sum(dim=0)
 
     def _or_constant(self, member: Member, loss: float) -> Member:
