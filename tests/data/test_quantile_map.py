@@ -163,3 +163,18 @@ class TestParts:
     def test_other_fields_are_refused(self, fields, X, rng):
         with pytest.raises(ValueError, match="lacks a part, or has an unknown one"):
             QuantileMap.from_parts(fields, QuantileMap.fit(X, rng=rng).tensors())
+
+
+def test_of_many_features_fewer_rows_are_sorted_and_none_is_lost():
+    """A feature that varies in rare rows only is not taken for a constant."""
+    rng = torch.Generator().manual_seed(0)
+    X = torch.rand(20_000, 700, generator=rng)
+    X[:, 0] = 0.0
+    X[777, 0], X[778, 0] = 1.0, 2.0  # between the rows that are sorted
+    X[:, 1] = 3.0
+    found = QuantileMap.fit(X, rng=rng)
+    assert found.constant.tolist() == [1]
+    assert found.columns.tolist() == list(range(2, 700))
+    scores = found.scores(X[:, :])
+    assert torch.equal(scores[:, 0], X[:, 0])
+    assert bool(((scores[:, 2:].std(dim=0) - 1).abs() < 0.1).all())

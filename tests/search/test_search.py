@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 import torch
@@ -22,8 +23,10 @@ from gramian.search import (
     Space,
     Split,
     Trial,
+    findings,
     full_fit,
-    search,
+    on_all_rows,
+    on_samples,
 )
 from gramian.search.cost import of_fit, of_refit
 from gramian.search.material import random_splits
@@ -311,7 +314,7 @@ class TestBudgets:
     def test_seconds_are_kept_by_a_clock_that_each_product_moves(self, each, monkeypatch):
         """The clock is moved by kernel evaluations: no second of this machine counts."""
         meter, per_second = CostMeter(), 1e5 / each
-        monkeypatch.setattr(search.time, "monotonic", lambda: meter.evaluations / per_second)
+        monkeypatch.setattr(time, "monotonic", lambda: meter.evaluations / per_second)
         X = rows(300)
         clock = Clock(Budget(seconds=10 * each), started=0.0, meter=meter)
         found, trials = searched(X, smooth(X), WHOLE, clock=clock)
@@ -322,7 +325,7 @@ class TestBudgets:
 
     def test_without_any_time_there_is_a_result(self, monkeypatch):
         now = iter(range(10**9))
-        monkeypatch.setattr(search.time, "monotonic", lambda: float(next(now)))
+        monkeypatch.setattr(time, "monotonic", lambda: float(next(now)))
         X = rows(100)
         found, trials = searched(X, smooth(X), WHOLE, clock=Clock(Budget(seconds=1.0), started=0.0))
         assert [trial.step for trial in trials] == ["screen"]
@@ -367,17 +370,26 @@ class TestEnds:
             smooth(self.X).square().mean()
         )
 
-    @pytest.mark.parametrize("name", ["learned", "full_fit", "refit", "at_maps", "averaged"])
-    def test_ctrl_c_within_a_step(self, name, monkeypatch):
+    @pytest.mark.parametrize(
+        ("module", "name"),
+        [
+            (on_samples, "learned"),
+            (on_samples, "at_maps"),
+            (on_all_rows, "full_fit"),
+            (on_all_rows, "averaged"),
+            (findings, "refit"),
+        ],
+    )
+    def test_ctrl_c_within_a_step(self, module, name, monkeypatch):
         def interrupted(*args: object, **more: object) -> object:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(search, name, interrupted)
+        monkeypatch.setattr(module, name, interrupted)
         if name == "refit":  # the first time only: the fits without the held-out rows follow
             calls = iter([interrupted])
             before = __import__("gramian.search.refit", fromlist=["refit"]).refit
             monkeypatch.setattr(
-                search, name, lambda *a, **k: next(calls, before)(*a, **k)
+                module, name, lambda *a, **k: next(calls, before)(*a, **k)
             )  # fmt: skip
         found = self.run(lambda trial: None)
         assert found.interrupted
@@ -390,7 +402,7 @@ class TestEnds:
         def interrupted(*args: object, **more: object) -> object:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(search, "screened", interrupted)
+        monkeypatch.setattr(on_samples, "screened", interrupted)
         with pytest.raises(KeyboardInterrupt):
             self.run(lambda trial: None)
 
@@ -401,7 +413,7 @@ class TestEnds:
         space = Space(("gaussian",), ("standard",), (1.0,), machine, averages=False)
         found, _ = searched(X, smooth(X), space, effort=Effort(machine=machine))
         fit = max(found.fits, key=lambda each: each.stem.recipe.rounds)
-        member = search.refit(found.material, fit, 1.0, clock=Clock(), ends=0.0, most=0.0)
+        member = findings.refit(found.material, fit, 1.0, clock=Clock(), ends=0.0, most=0.0)
         assert not member.all_rows
         held = found.material.splits[0].held
         Z = X[held] if member.map is None else member.map.forth(X[held])

@@ -20,6 +20,7 @@ STEPS = {
     "sample": "the best of them on more rows",
     "metric": "learning a metric",
     "kernel": "kernels with that metric",
+    "landmarks": "fitting all rows with landmarks",
     "fit": "fitting all rows",
     "average": "averaging fits",
     "refit": "fitting held-out rows, too",

@@ -78,8 +78,8 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
     cv_results_ : dict
         A row for each recipe and penalty: ``params``, ``step``, ``mean_test_score``,
         ``rank_test_score``, ``squared_error``, ``seconds``, ``elapsed``, ``evaluations``. The steps
-        ``"screen"``, ``"metric"`` and ``"kernel"`` are samples with few landmarks; they have no
-        score if one other than the squared error was asked for.
+        ``"screen"``, ``"metric"``, ``"kernel"`` and ``"landmarks"`` are fits with few landmarks;
+        they have no score if one other than the squared error was asked for.
     history_ : list of dict
         What was tried, in this order, its error and what it gained over what came before.
     members_ : list of (weight, dict)

@@ -179,7 +179,7 @@ def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
     return {"standardize": standardize, **targets, "metric": machine}
 
 
-SAMPLED = ("screen", "metric", "kernel")
+SAMPLED = ("screen", "metric", "kernel", "landmarks")
 """Steps that are compared by the squared error on samples, whatever score was asked for."""
 
 COLUMNS = (

@@ -187,7 +187,7 @@ class HeldOutChoice:
         """Return the best penalty with landmarks, by the mean loss of the splits."""
         fits, sizes = [], []
         for split in self.material.splits:
-            sample = self.material.sample(self.inputs, split).first(rows)
+            sample = self.material.sample(self.inputs, split, rows)
             n = len(sample.X) if sample.weights is None else float(sample.weights.sum())
             if self.penalties is None:
                 scale = self._diagonal(kernel)

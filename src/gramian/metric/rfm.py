@@ -235,14 +235,25 @@ class RecursiveFeatureMachine(Metric):
                 root = torch.cat([w[m:], sample.held_weights, w[:m]])[:s].sqrt()
         mapped = X if last.map is None else last.map.forth(X)
         K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, how.engine, meter=how.meter)
-        G = K.gradients(mapped, last.fit.coef.to(X.dtype)).double()
-        if last.map is not None:
-            G = last.map.back(G)
-        G = G if root is None else G * root[:, None, None]
-        G = G.reshape(-1, X.shape[1])
-        M = G.T @ G
-        largest = float(M.diagonal().max())
-        return M / largest if 0 < largest < float("inf") else None
+        return outer_products(K, mapped, last.fit.coef.to(X.dtype), last.map, root)
+
+
+def outer_products(
+    K: KernelOperator,
+    mapped: Float[Tensor, "s k"],
+    coef: Float[Tensor, "m t"],
+    map_: LinearMap | None,
+    root: Float[Tensor, " s"] | None,
+) -> Float[Tensor, "d d"] | None:
+    """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
+    G = K.gradients(mapped, coef).double()
+    if map_ is not None:
+        G = map_.back(G)
+    G = G if root is None else G * root[:, None, None]
+    G = G.reshape(-1, G.shape[-1])
+    M = G.T @ G
+    largest = float(M.diagonal().max())
+    return M / largest if 0 < largest < float("inf") else None
 
 
 def map_of(M: Float[Tensor, "d d"], power: float, *, diagonal: bool = False) -> LinearMap:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from ..paths.full import RANK
+import time
+from collections.abc import Iterable
+
+from ..engines import Engine
+from ..operators import CostMeter, KernelOperator
+from ..paths.full import RANK, STORED_FEATURES
 from .full_fit import DIRECT_ROWS, EVERY
 from .material import Material
+from .sampled import Stem
+
+PROBE_ROWS = 1000
+"""Rows and columns of a product that is timed."""
+
+PRODUCTS = 2.5e10
+"""Products of entries a second, in float64, that fits with landmarks are planned with: a core."""
 
 ITERATIONS = 12
 """Of conjugate gradient that a fit with all rows as centers takes, about."""
@@ -30,6 +42,50 @@ def of_fit(material: Material) -> float:
         else:
             total += _iterated(n) + ITERATIONS / EVERY * v * n
     return total
+
+
+def seconds_of_evaluation(material: Material, stem: Stem, engine: str | Engine) -> float:
+    """Return the seconds of a kernel evaluation on rows as a stem maps them, measured."""
+    X = material.inputs(stem.recipe.inputs)[material.splits[0].learn[: 2 * PROBE_ROWS]]
+    X = X if stem.maps[0] is None else stem.maps[0].forth(X)
+    rows, cols = X[:PROBE_ROWS], X[-PROBE_ROWS:]
+    K = KernelOperator(stem.fits[0].kernel, rows, cols, engine, meter=CostMeter())
+    started = time.monotonic()
+    K @ X.new_ones(len(cols), 1)
+    return (time.monotonic() - started) / (len(rows) * len(cols))
+
+
+def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> float:
+    """Return the seconds of a fit with all rows as centers, but for its factorisations."""
+    evaluations, d = of_fit(material), _width(material, stem)
+    if d >= STORED_FEATURES:  # entries are stored: once for all iterations
+        evaluations = 0.0
+        for split in material.splits:
+            n, v = float(len(split.learn)), float(len(split.held))
+            evaluations += n * n + n * min(RANK, n / 2) + ITERATIONS / EVERY * v * n
+    return evaluations * seconds_of_evaluation(material, stem, engine)
+
+
+def landmarks_within(
+    seconds: float, material: Material, stem: Stem, engine: str | Engine, sizes: Iterable[int]
+) -> int | None:
+    """Return the first number of landmarks with which a fit to all rows takes so many seconds."""
+    each = seconds_of_evaluation(material, stem, engine)
+    for m in sizes:
+        total = 0.0
+        for split in material.splits:
+            n, v = len(split.learn), len(split.held)
+            total += (n + v + m) * m * each + (n + 10 * m / 3) * m * m / PRODUCTS
+        if total <= seconds:
+            return m
+    return None
+
+
+def _width(material: Material, stem: Stem) -> int:
+    """Return the number of features of mapped rows."""
+    map_ = stem.maps[0]
+    d = material.X.shape[1]
+    return d if map_ is None or map_.matrix is None else map_.matrix.shape[1]
 
 
 def of_refit(material: Material) -> float:

@@ -250,7 +250,15 @@ def _shifts(
     return SHIFTS[best : best + 2] if best + 2 <= len(SHIFTS) else SHIFTS[-2:]
 
 
-def is_over(ends: Ends, evaluations: float) -> bool:
+def around(shift: float) -> Sequence[float] | None:
+    """Return a shift of the usual path with its neighbours; None for another one."""
+    if shift not in SHIFTS:
+        return None
+    at = SHIFTS.index(shift)
+    return SHIFTS[max(0, at - 1) : at + 2]
+
+
+def is_over(ends: Ends, evaluations: int | float) -> bool:
     """Return whether iterations end."""
     return time.monotonic() >= ends[0] or evaluations > ends[1]
 

@@ -64,8 +64,9 @@ class Trial:
     Attributes
     ----------
     step : str
-        ``"screen"``, ``"metric"``, ``"kernel"`` (a sample and landmarks), ``"fit"`` (all rows as
-        centers), ``"average"``, ``"refit"``.
+        ``"screen"``, ``"metric"``, ``"kernel"`` (a sample and landmarks), ``"landmarks"`` (all
+        rows, for want of time for more), ``"fit"`` (all rows as centers), ``"average"``,
+        ``"refit"``.
     recipe : Recipe
     penalty : float
         The best of its path.

@@ -62,3 +62,9 @@ class Walk:
             self._at = step.multiple
         if not self.waiting and self._small:
             self.waiting, self._small = [Step(self._at, small=True)], False
+
+    def restart(self, stem: Stem, multiple: float, loss: float) -> None:
+        """Go on with another metric, from the lengthscale that it was tried with."""
+        self.stem, self.least, self.losses = stem, loss, {multiple: loss}
+        self.waiting = [Step(near) for near in self.space.beside(multiple, [multiple])]
+        self._at = multiple

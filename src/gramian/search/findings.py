@@ -1,0 +1,194 @@
+"""Findings: what a search works with and has found, and the result that this amounts to."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..engines import Engine
+from ..paths.sample import squared_loss
+from .clock import Clock
+from .full_fit import FullFit
+from .material import Material
+from .recipe import Recipe, Trial
+from .refit import Member, constant, refit, sampled_member
+from .sampled import Effort, Stem
+from .space import Space
+
+HANDICAP = {"gaussian": 1.05}
+"""By which the errors of samples are multiplied: few landmarks prefer smooth kernels."""
+
+NOTHING_GAINED = 0.999
+"""A result whose loss is a larger share of that of the mean is the mean."""
+
+SAMPLE_WINS = 0.95
+"""The fit to a sample is the result if its loss is a smaller share of that with all rows: these had
+no time."""
+
+Score = Callable[[Float[Tensor, "v t"]], float]
+
+
+def handicapped(stem: Stem) -> float:
+    """Return the loss by which stems are compared."""
+    return HANDICAP.get(stem.recipe.kernel, 1.0) * stem.loss
+
+
+@dataclass(eq=False)
+class Findings:
+    """What a search works with, and what it has found so far.
+
+    Attributes
+    ----------
+    material : Material
+    space : Space
+    clock : Clock
+    engine : str or Engine
+    effort : Effort
+    score : callable, optional
+        What fits are compared by, of the predictions of all held-out rows, the smaller the better;
+        the mean squared error if None. Samples are compared by the mean squared error.
+    screen : list of Stem
+        Of the screen, with fewer landmarks than the others.
+    stems : list of Stem
+    fits : list of FullFit
+    weights : list of float
+        Of the fits, in the result.
+    """
+
+    material: Material
+    space: Space
+    clock: Clock
+    engine: str | Engine = "auto"
+    effort: Effort = field(default_factory=Effort)
+    score: Score | None = None
+    screen: list[Stem] = field(default_factory=list)
+    stems: list[Stem] = field(default_factory=list)
+    fits: list[FullFit] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+
+    def in_order(self, stems: list[Stem]) -> list[tuple[str, ...]]:
+        """Return the groups of kernels that were screened, the best first."""
+        groups = [g for g in self.space.groups() if any(s.recipe.kernel in g for s in stems)]
+        return sorted(groups, key=lambda group: self.best_of(stems, group).loss)
+
+    def best_of(self, stems: list[Stem], group: tuple[str, ...]) -> Stem:
+        return min((s for s in stems if s.recipe.kernel in group), key=handicapped)
+
+    def loss(self, fit: FullFit) -> float:
+        """Return what fits are compared by."""
+        return fit.loss if self.score is None else self.score(fit.values)
+
+    def squared(self, values: Float[Tensor, "v t"]) -> float:
+        return squared_loss(values, self.material.truth, self.material.held_weights)
+
+    def members(self, *, refits: bool = True) -> list[Member]:
+        """Return the functions of the result: the best or the average, fitted to all rows.
+
+        Without `refits`, held-out rows are not among those that they are fitted to. Where time did
+        not suffice for a fit better than those of samples, the best one of these.
+        """
+        least = self.least()
+        if least.loss < SAMPLE_WINS * min((fit.loss for fit in self.fits), default=math.inf):
+            return [self._or_constant(sampled_member(self.material, least), least.loss)]
+        if not self.fits:  # no loss of a sample is finite
+            return [constant(sampled_member(self.material, least))]
+        best = min(self.fits, key=self.loss)
+        if not self.predicts(best.values):
+            return [constant(sampled_member(self.material, best.stem))]
+        return [
+            refit(
+                self.material, fit, weight, clock=self.clock, engine=self.engine,
+                ends=time.monotonic() + (self.clock.left if refits else 0.0),
+                most=self.clock.budget.evaluations,
+            )
+            for fit, weight in zip(self.fits, self.shares(), strict=True)
+            if weight > 0
+        ]  # fmt: skip
+
+    def shares(self) -> list[float]:
+        """Return the weights of the fits; before there is an average, all of it is the best's."""
+        if len(self.weights) == len(self.fits):
+            return self.weights
+        best = min(self.fits, key=self.loss)
+        return [float(fit is best) for fit in self.fits]
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a result, be it that of a single sample."""
+        return bool(self.stems or self.screen)
+
+    def least(self) -> Stem:
+        """Return the best on a sample."""
+        stems = self.stems or self.screen
+        if not stems:
+            raise ValueError("the search has no result before its first step")
+        return min(stems, key=lambda s: s.loss)
+
+    def loss_of(self, values: Float[Tensor, "v t"]) -> float:
+        """Return what predictions of all held-out rows are compared by."""
+        return (self.score or self.squared)(values)
+
+    def expected(self) -> Float[Tensor, "v t"]:
+        """Return predictions of all held-out rows by the result; those of the mean without fits."""
+        if not self.fits:
+            return torch.zeros_like(self.material.truth)
+        pairs = zip(self.shares(), self.fits, strict=True)
+        return torch.stack([w * fit.values.double() for w, fit in pairs if w > 0]).sum(dim=0)
+
+    def _or_constant(self, member: Member, loss: float) -> Member:
+        return member if loss < self._constant_loss() else constant(member)
+
+    def predicts(self, values: Float[Tensor, "v t"]) -> bool:
+        """Return whether predictions are better than the mean, by more than their standard error.
+
+        The best of hundreds is better by chance: on rows without any signal 10 of 12 searches had
+        found something, and 4 of 12 with a gain above the standard error; with a signal of R2 =
+        0.05 on 300 rows, or of 0.3 on 60, that took 1 of 12 for noise.
+        """
+        truth, weights = self.material.truth.double(), self.material.held_weights
+        w = torch.ones(len(truth)) if weights is None else weights
+        w = w.double() / w.double().sum()
+        gains = (truth.square() - (values.double() - truth).square()).mean(dim=1)
+        gain = float(w @ gains)
+        error = float((w.square() @ (gains - gain).square()).sqrt())
+        least = (1 - NOTHING_GAINED) * self.squared(torch.zeros_like(truth))
+        return gain > max(least, error)
+
+    def _constant_loss(self) -> float:
+        """Return the loss of the mean of the targets, but for what is within rounding of it."""
+        return NOTHING_GAINED * self.squared(torch.zeros_like(self.material.truth))
+
+    def record(self, step: str, member: Member) -> Trial:
+        """Return a member as a trial, of a last fit."""
+        return self.trial(step, member.recipe, member.penalty, math.nan, (), None, time.monotonic())
+
+    def sampled(self, step: str, stem: Stem, started: float) -> Trial:
+        return self.trial(step, stem.recipe, stem.penalty, stem.loss, stem.losses, None, started)
+
+    def fitted(self, fit: FullFit) -> Trial:
+        return self.trial(
+            "fit", fit.recipe, fit.penalty, self.loss(fit), fit.losses, fit.values,
+            time.monotonic() - fit.seconds,
+        )  # fmt: skip
+
+    def trial(
+        self,
+        step: str,
+        recipe: Recipe,
+        penalty: float,
+        loss: float,
+        losses: tuple[tuple[float, float], ...],
+        values: Tensor | None,
+        started: float,
+    ) -> Trial:
+        now, clock = time.monotonic(), self.clock
+        return Trial(
+            step, recipe, penalty, loss, losses, values,
+            now - started, now - clock.started, clock.meter.evaluations,
+        )  # fmt: skip

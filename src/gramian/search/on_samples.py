@@ -1,0 +1,162 @@
+"""The steps of a search on samples: the screen of kernels and inputs, and learned metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from .cost import of_sample
+from .findings import Findings
+from .recipe import Recipe, Trial
+from .sampled import Stem, at_maps, learned, screened
+
+SCREEN_SHARE = 0.2
+"""Of kernel evaluations, where these are the budget, the screen may take so much."""
+
+METRIC_SHARE = 0.3
+"""Of what is left after the screen, metrics may take so much."""
+
+METRIC_AT_MOST = 0.6
+"""The same as long as each round lowers the error by a large gain."""
+
+LARGE_GAIN = 0.1
+"""Share of the error that a round has to lower it by, to go on beyond its share of the time."""
+
+METRIC_FITS = 10
+"""Fits that learning the metrics takes, about."""
+
+LEARNER = "matern32"
+
+INPUTS_WORTH = 1.25
+"""Inputs whose error is so many times the least are tried with one kernel only."""
+
+
+def screen(search: Findings) -> Iterator[Trial]:
+    """Try one kernel with all inputs, and the others with those that are not far off."""
+    inputs = _inputs(search)
+    cells = len(search.space.kernels) * len(inputs)
+    most = SCREEN_SHARE * search.clock.budget.evaluations / cells
+    search.effort = search.effort.screening(most, partial(_cost, search))
+    cost = _cost(search, search.effort.screen_landmarks, search.effort.screen_rows)
+    order = sorted(search.space.kernels, key=lambda kernel: kernel != LEARNER)
+    for kernel in order:
+        for name in inputs:
+            if search.stems and not search.clock.allows(0.2 * search.clock.seconds, cost):
+                return
+            started = time.monotonic()
+            recipe = Recipe(kernel, name, search.space.first(kernel))
+            stem = screened(
+                search.material, recipe, search.effort, search.engine, search.clock.meter
+            )
+            search.stems.append(stem)
+            yield search.sampled("screen", stem, started)
+        if kernel == order[0]:
+            least = min(s.loss for s in search.stems)
+            inputs = tuple(s.recipe.inputs for s in search.stems if s.loss <= INPUTS_WORTH * least)
+
+
+def _cost(search: Findings, landmarks: int, rows: int) -> float:
+    return of_sample(search.material, landmarks, rows)
+
+
+def _inputs(search: Findings) -> tuple[str, ...]:
+    """Return the inputs that are tried: one scale for all only where that is another one."""
+    given = search.space.inputs
+    if search.material.common is None:
+        return tuple(name for name in given if name != "common") or ("standard",)
+    return given
+
+
+def metrics(search: Findings) -> Iterator[Trial]:
+    """Learn a metric for kernels of each distance, and try the other kernels with it."""
+    screen, search.screen, search.stems = search.stems, search.stems, []
+    seconds = METRIC_SHARE * search.clock.left
+    ends = search.clock.seconds + seconds
+    latest = search.clock.seconds + METRIC_AT_MOST * search.clock.left
+    each = search.clock.seconds / (len(screen) * len(search.material.splits))
+    n = len(search.material.splits[0].learn)
+    least = min(n, search.effort.screen_landmarks, search.effort.machine.landmarks)
+    search.effort = search.effort.within(
+        seconds, each, METRIC_FITS * len(search.material.splits), n
+    )
+    if search.effort.machine.landmarks < least:
+        search.stems = screen  # there is no time for a metric that would be of use
+        return
+    groups, left = search.in_order(screen), METRIC_SHARE * search.clock.evaluations_left
+    fits = METRIC_FITS * len(groups)
+    search.effort = search.effort.learning(left / fits, partial(_cost, search))
+    cost = _cost(search, search.effort.machine.landmarks, search.effort.machine.rows)
+    most = search.clock.meter.evaluations + left
+
+    def goes_on(gain: float) -> bool:
+        until = latest if gain > LARGE_GAIN else ends
+        return search.clock.seconds < until and search.clock.meter.evaluations + cost <= most
+
+    for group in groups:
+        if not search.clock.allows(0.0, METRIC_FITS * cost):
+            search.stems = search.stems or screen
+            return
+        if search.space.machine is None or search.material.X.shape[1] == 1:
+            yield _again(search, search.best_of(screen, group))
+            yield from _other_kernels(search, group)
+            continue
+        stem = _learner(search, screen, group)
+        started = time.monotonic()
+        found = learned(
+            search.material,
+            stem,
+            search.effort,
+            search.engine,
+            search.clock.meter,
+            goes_on,
+        )
+        search.stems += found
+        for one in found:
+            yield search.sampled("metric", one, started)
+        yield from _other_kernels(search, group)
+
+
+def _learner(search: Findings, stems: list[Stem], group: tuple[str, ...]) -> Stem:
+    """Return the stem whose gradients are taken: Matern 3/2 on the inputs that were best.
+
+    Measured on pol: with its metric the Laplacian has an error of 3.66, with that of the
+    Laplacian 4.70, and with that of the Gaussian 3.92.
+    """
+    best = search.best_of(stems, group)
+    same = [s for s in stems if s.recipe.inputs == best.recipe.inputs]
+    return next((s for s in same if s.recipe.kernel == LEARNER and LEARNER in group), best)
+
+
+def _again(search: Findings, stem: Stem) -> Trial:
+    """Return a stem without a metric, on the larger sample of those with one."""
+    started = time.monotonic()
+    maps = (None,) * len(search.material.splits)
+    found = at_maps(
+        search.material, stem.recipe, maps, None, search.effort, search.engine, search.clock.meter
+    )
+    search.stems.append(found)
+    return search.sampled("kernel", found, started)
+
+
+def _other_kernels(search: Findings, group: tuple[str, ...]) -> Iterator[Trial]:
+    """Try the other kernels of a distance with the metric that was found."""
+    stem = search.best_of(search.stems, group)
+    cost = _cost(search, search.effort.machine.landmarks, search.effort.machine.rows)
+    for kernel in group:
+        if kernel == stem.recipe.kernel or not search.clock.allows(0.0, cost):
+            continue
+        started = time.monotonic()
+        recipe = replace(stem.recipe, kernel=kernel, multiple=search.space.first(kernel))
+        found = at_maps(
+            search.material,
+            recipe,
+            stem.maps,
+            stem.gradients,
+            search.effort,
+            search.engine,
+            search.clock.meter,
+        )
+        search.stems.append(found)
+        yield search.sampled("kernel", found, started)

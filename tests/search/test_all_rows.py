@@ -1,0 +1,134 @@
+"""Steps with all rows: metrics learned again, and landmarks where time is short."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gramian.metric import RecursiveFeatureMachine
+from gramian.operators import CostMeter
+from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split, on_all_rows
+from gramian.search.cost import landmarks_within, seconds_of_fit
+from gramian.search.full_fit import SHIFTS, around, full_fit
+from gramian.search.rounds import next_round
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+MACHINE = RecursiveFeatureMachine(rounds=1, powers=(0.5,), landmarks=20, rows=60)
+SPACE = Space(("matern32",), ("standard",), (1.0,), MACHINE, averages=False)
+
+
+def begun(n: int, d: int = 6, *, weights: bool = False, splits: int = 1, kernel: str = "matern32"):
+    """Return a search of rows of which one feature matters, up to its metric."""
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(n, d, generator=rng, dtype=torch.float64)
+    w = torch.rand(n, generator=rng).double() + 0.5 if weights else None
+    order = torch.randperm(n, generator=rng)
+    parts = order.chunk(4)
+    divided = [Split(torch.cat([p for p in parts if p is not held]), held) for held in parts]
+    material = Material.of(X, (1.5 * X[:, :1]).sin(), w, splits=divided[:splits], rng=rng)
+    space = Space((kernel,), ("standard",), (1.0,), MACHINE, averages=False)
+    found = Search(material, space, Clock(), effort=Effort(20, 60, MACHINE))
+    steps = found.steps()
+    while not any(stem.recipe.rounds for stem in found.stems):
+        next(steps)
+    return found, max(found.stems, key=lambda stem: stem.recipe.rounds)
+
+
+class TestNextRound:
+    @pytest.mark.parametrize("weights", [False, True])
+    @pytest.mark.parametrize("splits", [1, 2])
+    def test_is_that_of_autograd(self, weights, splits):
+        found, stem = begun(200, weights=weights, splits=splits)
+        fit = full_fit(found.material, stem, 1.0, clock=found.clock)
+        after = next_round(found.material, fit, MACHINE, meter=CostMeter())
+        material, expected = found.material, []
+        for split, map_, kernel, coef in zip(
+            material.splits, stem.maps, fit.kernels, fit.coefs, strict=True
+        ):
+            X = material.X[split.learn]
+            x = X.clone().requires_grad_()
+            r = 3**0.5 * torch.cdist(map_.forth(x), map_.forth(X)) / kernel.lengthscale
+            values = ((1 + r) * (-r).exp()) @ coef
+            G = torch.autograd.grad(values.sum(), x)[0]
+            w = 1.0 if not weights else material.weights[split.learn][:, None]
+            M = (G * w).T @ G
+            expected.append(M / M.diagonal().max())
+        expected = torch.stack(expected).mean(dim=0)
+        assert torch.allclose(after.gradients, expected, rtol=1e-6, atol=1e-9)
+        assert after.recipe.rounds == stem.recipe.rounds + 1
+
+    def test_sees_what_a_sample_does_not(self):
+        found, stem = begun(600)
+        fit = full_fit(found.material, stem, 1.0, clock=found.clock)
+        after = next_round(found.material, fit, MACHINE, meter=CostMeter())
+        shares = [s.gradients[0, 0] / s.gradients.trace() for s in (stem, after)]
+        assert shares[1] > shares[0]
+        again = full_fit(found.material, after, 1.0, clock=found.clock)
+        assert again.loss < 0.9 * fit.loss
+
+    def test_without_gradients_there_is_none(self):
+        found, stem = begun(100)
+        fit = full_fit(found.material, stem, 1.0, clock=found.clock)
+        object.__setattr__(fit, "coefs", tuple(torch.zeros_like(c) for c in fit.coefs))
+        assert next_round(found.material, fit, MACHINE, meter=CostMeter()) is None
+
+    def test_of_the_l1_distance_is_diagonal(self):
+        found, stem = begun(100, kernel="l1_laplacian")
+        fit = full_fit(found.material, stem, 1.0, clock=found.clock)
+        after = next_round(found.material, fit, MACHINE, meter=CostMeter())
+        assert after.maps[0].matrix is None
+
+    @pytest.mark.parametrize(("worth", "rounds"), [(math.inf, True), (0.0, False)])
+    def test_a_search_learns_again_where_all_rows_show_more(self, worth, rounds, monkeypatch):
+        monkeypatch.setattr(on_all_rows, "SEES_MORE", worth)
+        found, _ = begun(300, 12)
+        list(on_all_rows.fits(found))
+        assert (max(fit.recipe.rounds for fit in found.fits) > 1) is rounds
+
+
+@pytest.mark.parametrize(
+    ("shift", "near"),
+    [(10.0, (10.0, 3.0)), (1.0, (3.0, 1.0, 0.3)), (SHIFTS[-1], SHIFTS[-2:]), (0.5, None)],
+)
+def test_neighbours_of_a_shift(shift, near):
+    assert around(shift) == near
+
+
+class TestLandmarks:
+    def test_take_the_place_of_a_fit_without_time(self, monkeypatch):
+        """What is left is enough for some landmarks with all rows, and not for all rows."""
+        monkeypatch.setattr(on_all_rows, "seconds_of_fit", lambda *_: math.inf)
+        monkeypatch.setattr(on_all_rows, "LANDMARKS", (90, 40, 10))
+        found, _ = begun(200)
+        found.clock = Clock(Budget(seconds=1000.0))
+        trials = list(on_all_rows.fits(found))
+        assert [trial.step for trial in trials] == ["landmarks"]
+        assert len(found.stems[-1].fits[0].centers) == 90
+        assert found.stems[-1].fits[0].total == 150
+        assert found.least() is found.stems[-1]
+        assert not found.members()[0].all_rows
+
+    def test_are_none_without_time_for_the_least(self):
+        found, stem = begun(200)
+        assert landmarks_within(0.0, found.material, stem, "auto", (90, 40)) is None
+        assert landmarks_within(1e3, found.material, stem, "auto", (90, 40)) == 90
+
+    def test_a_fit_has_more_seconds_with_more_rows(self, monkeypatch):
+        monkeypatch.setattr("gramian.search.cost.seconds_of_evaluation", lambda *_: 1e-9)
+        seconds = []
+        for n in (2500, 5000):
+            found, stem = begun(n)
+            seconds.append(seconds_of_fit(found.material, stem, "auto"))
+        assert 2.5 * seconds[0] < seconds[1] < 5 * seconds[0]
+
+
+def test_a_metric_that_is_given_few_landmarks_is_learned():
+    """The user's machine has fewer landmarks than the screen, for want of no time."""
+    X = torch.randn(300, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    material = Material.of(X, X[:, :1].sin(), rng=torch.Generator())
+    found = Search(material, SPACE, Clock(), effort=Effort(machine=MACHINE))
+    steps = [trial.step for trial in found.steps()]
+    assert "metric" in steps
