@@ -1,0 +1,137 @@
+"""Cells, and the partitions that grow them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .._registry import Registry
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """The rows that belong to a cell, and how much.
+
+    Attributes
+    ----------
+    cell : int
+    index : Tensor of shape (k,)
+        Numbers of the rows, increasing.
+    weight : Tensor of shape (k,)
+        Above 0, in float64; the weights of a row over all its cells sum to 1.
+    slope : Tensor of shape (k, d), or None
+        The gradient of the weights, if it was asked for.
+    """
+
+    cell: int
+    index: Int[Tensor, " k"]
+    weight: Float[Tensor, " k"]
+    slope: Float[Tensor, "k d"] | None = None
+
+
+class Cells(ABC):
+    """Regions of rows as the kernel sees them; a frozen value.
+
+    Attributes
+    ----------
+    count : int
+    """
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """The number of cells."""
+
+    @property
+    @abstractmethod
+    def features(self) -> int | None:
+        """The number of features that rows must have; None if they are not looked at."""
+
+    @abstractmethod
+    def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+        """Yield the rows of each cell that has any, by increasing cell.
+
+        Parameters
+        ----------
+        X : Tensor of shape (n, d)
+        slopes : bool, default=False
+            Whether gradients of the weights are wanted.
+        """
+
+    def members(self, X: Float[Tensor, "n d"], *, rng: torch.Generator) -> list[Tensor]:
+        """Return the numbers of the rows that each cell is fitted to, increasing: all of its own.
+
+        Parameters
+        ----------
+        X : Tensor of shape (n, d)
+        rng : torch.Generator
+            For cells that are random.
+        """
+        found = [torch.empty(0, dtype=torch.int64)] * self.count
+        for share in self.route(X):
+            found[share.cell] = share.index
+        return found
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file keeps."""
+
+    @classmethod
+    @abstractmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Cells:
+        """Rebuild from what `tensors` gave; ValueError if that is damaged."""
+
+
+class Partition(ABC):
+    """An algorithm that divides rows. Fields are its parameters; it holds no state.
+
+    Attributes
+    ----------
+    rows : int
+        Of a cell, at most, about.
+    """
+
+    rows: int
+
+    @abstractmethod
+    def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> Cells:
+        """Return cells of n rows, grown from a random sample of them.
+
+        Parameters
+        ----------
+        sample : Tensor of shape (s, d)
+            Rows as the kernel sees them, of which there are n.
+        n : int
+        rng : torch.Generator
+        """
+
+
+partitions: Registry[Partition] = Registry("partition")
+
+kinds: Registry[Cells] = Registry("kind of cells")
+"""By the names that files have for them."""
+
+
+def cells_from_parts(kind: object, tensors: Mapping[str, Tensor]) -> Cells:
+    """Rebuild cells from the name of their kind and what `Cells.tensors` gave.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind, or the tensors are damaged.
+    """
+    return kinds[str(kind)].from_tensors(tensors)
+
+
+def check_names(tensors: Mapping[str, Tensor], names: tuple[str, ...]) -> None:
+    """Refuse other tensors than those of these names, and numbers that are not finite."""
+    if set(tensors) != set(names):
+        raise ValueError(f"cells have the tensors {', '.join(names)}, not {', '.join(tensors)}")
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise ValueError(f"{name} of the cells holds numbers that are not finite")

@@ -1,0 +1,89 @@
+"""RandomCells: random subsets of the rows, whose models are averaged: a control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._checks import as_count
+from .base import Cells, Partition, Share, check_names, kinds, partitions
+
+NAMES = ("number",)
+
+
+@kinds.register("mean")
+@dataclass(frozen=True, eq=False)
+class MeanCells(Cells):
+    """Cells that all predict each row: the prediction is their mean.
+
+    Attributes
+    ----------
+    number : Tensor of shape ()
+        Of the cells.
+    """
+
+    number: Tensor
+
+    @property
+    def count(self) -> int:
+        return int(self.number)
+
+    @property
+    def features(self) -> int | None:
+        return None
+
+    def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+        n, index = len(X), torch.arange(len(X))
+        weight = torch.full((n,), 1.0 / self.count, dtype=torch.float64)
+        slope = X.new_zeros(X.shape, dtype=torch.float64) if slopes else None
+        for cell in range(self.count if n else 0):
+            yield Share(cell, index, weight, slope)
+
+    def members(self, X: Float[Tensor, "n d"], *, rng: torch.Generator) -> list[Tensor]:
+        """Return random parts of the rows, of one size but for one row."""
+        parts = torch.randperm(len(X), generator=rng).tensor_split(self.count)
+        return [part.sort().values for part in parts]
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"number": self.number}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> MeanCells:
+        check_names(tensors, NAMES)
+        number = tensors["number"]
+        if number.ndim or number.is_floating_point() or int(number) < 1:
+            raise ValueError("the number of cells is a positive whole number")
+        return cls(number)
+
+
+@partitions.register("random")
+@dataclass(frozen=True)
+class RandomCells(Partition):
+    """Random subsets, as in divide-and-conquer kernel ridge regression [1]_.
+
+    Parameters
+    ----------
+    rows : int, default=10_000
+        Of a cell.
+
+    Notes
+    -----
+    A control: each model sees rows from everywhere, but few of them, and a prediction costs those
+    of all cells.
+
+    References
+    ----------
+    .. [1] Zhang, Duchi, Wainwright, *Divide and conquer kernel ridge regression*, JMLR 16, 2015.
+    """
+
+    rows: int = 10_000
+
+    def __post_init__(self) -> None:
+        as_count(self.rows, "rows")
+
+    def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> MeanCells:
+        return MeanCells(torch.tensor(-(-n // self.rows)))
