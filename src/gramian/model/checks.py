@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data import Encoding
+from ..data import Encoding, RowSource
 from ..kernels import Kernel
+from .cells import CellCenters
 
 
 def check_parts(parts: Mapping[str, Any]) -> None:
@@ -36,6 +37,8 @@ def check_parts(parts: Mapping[str, Any]) -> None:
     if (encoding := parts["encoding"]) is not None and encoding.width != d:
         raise ValueError(f"the encoding gives {encoding.width} features, but the model takes {d}")
     _check_classes(parts["classes"], t)
+    if parts["cells"] is not None:
+        _check_cells(parts["cells"], centers)
 
 
 def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) -> None:
@@ -81,6 +84,14 @@ def _check_maps(parts: Mapping[str, Any], k: int, d: int) -> None:
         _check_numbers("importances", importances, (d,))
         if bool((importances < 0).any()):
             raise ValueError("importances must not be negative")
+
+
+def _check_cells(cells: CellCenters, centers: RowSource) -> None:
+    m, k = centers.shape
+    if int(cells.starts[-1]) != m or centers.sparse:
+        raise ValueError(f"the cells have {int(cells.starts[-1])} dense centers, not {m}")
+    if cells.cells.features not in (None, k):
+        raise ValueError(f"the cells have {cells.cells.features} features, but centers {k}")
 
 
 def _check_kernel(kernel: Kernel, d: int) -> None:

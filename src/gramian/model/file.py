@@ -2,12 +2,12 @@
 
 A safetensors file with the tensors ``coef``, ``centers`` (or the three parts of sparse ones) and,
 if there are, ``target_shift``, ``target_scale``, ``importances`` and those of a quantile map, a
-metric and an encoding; in its metadata a JSON header with all the rest, and a digest of the file.
-An average has these of each model, their names after its number, and what models have in common,
-as the encoding, once.
+metric, cells and an encoding; in its metadata a JSON header with all the rest, and a digest of the
+file. An average has these of each model, their names after its number, and what models have in
+common, as the encoding, once.
 
-Older formats are read: format 3 has neither quantiles nor metrics nor averages, format 2 no
-encoding and no names of targets, and format 1 neither a digest nor the list of parts.
+Older formats are read: format 4 has no cells, format 3 neither quantiles nor metrics nor averages,
+format 2 no encoding and no names of targets, and format 1 neither a digest nor the list of parts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .base import Model
     from .kernel_model import KernelModel
 
-FORMAT = 4
+FORMAT = 5
 """Version of the file format. A reader refuses a newer one."""
 
 KEY = "gramian"
@@ -37,13 +37,13 @@ KEY = "gramian"
 CENTER_BYTES = 1 << 28
 """Centers of another source than an array are copied to be saved: to a file if they are more."""
 
-ENCODING, QUANTILES, METRIC = "encoding.", "quantiles.", "metric."
-"""Beginnings of the names of the tensors of an encoding, of a quantile map and of a metric."""
+ENCODING, QUANTILES, METRIC, CELLS = "encoding.", "quantiles.", "metric.", "cells."
+"""Beginnings of the names of the tensors of an encoding, of a quantile map, a metric and cells."""
 
 SHARED = ("feature_names", "classes", "encoding", "target")
 """What may be there, and the models of an average have in common."""
 
-OPTIONAL = ("standardizer", "quantiles")
+OPTIONAL = ("standardizer", "quantiles", "cells")
 """What may be there, and each of them has for itself."""
 
 SPARSE = ("centers.values", "centers.col", "centers.crow")
@@ -81,6 +81,7 @@ def _header(model: KernelModel) -> dict[str, Any]:
         "centers": list(model.centers.shape),
         "standardizer": model.standardizer and model.standardizer.to_dict(),
         "quantiles": model.quantiles and model.quantiles.to_dict(),
+        "cells": model.cells and model.cells.to_dict(),
     }
 
 
@@ -91,6 +92,8 @@ def _tensors(model: KernelModel) -> dict[str, Tensor]:
         tensors |= _named(QUANTILES, model.quantiles.tensors())
     if model.metric is not None:
         tensors |= _named(METRIC, model.metric.tensors())
+    if model.cells is not None:
+        tensors |= _named(CELLS, model.cells.tensors())
     return tensors
 
 

@@ -17,8 +17,9 @@ from ..data.base import comfortable_size
 from ..kernels import Kernel
 from ..operators import Engine, KernelOperator
 from .base import Label, Model
+from .cells import CellCenters, gradients_by_cell, values_by_cell
 from .checks import check_parts
-from .file import write_model
+from .file import center_tensors, write_model
 from .read import read_model
 
 GRADIENT_ROWS = 2000
@@ -63,6 +64,9 @@ class KernelModel(Model):
         What is done to the d features last, and makes k of them: that of a learned metric.
     importances : Tensor of shape (d,), optional
         Shares of the features, if the metric was learned.
+    cells : CellCenters, optional
+        The centers of each cell, if there are cells: a row is predicted by those that it belongs
+        to, by its weights in them.
     """
 
     kernel: Kernel
@@ -79,6 +83,7 @@ class KernelModel(Model):
     quantiles: QuantileMap | None = None
     metric: LinearMap | None = None
     importances: Float[Tensor, " d"] | None = None
+    cells: CellCenters | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centers", as_rows(self.centers))
@@ -130,13 +135,40 @@ class KernelModel(Model):
         1e-3 of their spread from those of float64 entries: large coefficients that nearly cancel,
         as small penalties and smooth kernels have them, magnify the rounding of entries.
         """
-        K = self._operator(self.prepared(self.rows(X)), engine, memory_bytes)
-        values = K @ self.coef.double()
+        values = self._values(self.prepared(self.rows(X)), engine, memory_bytes)
         if self.target_scale is not None:
             values *= self.target_scale
         if self.target_shift is not None:
             values += self.target_shift
         return values
+
+    def _values(
+        self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
+    ) -> Float[Tensor, "n t"]:
+        """Return the values at prepared rows, before they are scaled and shifted."""
+        if self.cells is None:
+            return self._operator(rows, engine, memory_bytes) @ self.coef.double()
+        t, part = self.outputs, self.of_cell
+        return values_by_cell(self.cells.cells, part, rows, t, engine, memory_bytes)
+
+    def _slopes(
+        self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
+    ) -> Float[Tensor, "n t k"]:
+        """Return the gradients of these values with respect to prepared rows."""
+        if self.cells is None:
+            K = self._operator(rows, engine, memory_bytes)
+            return K.gradients(K.rows, self.coef.double())
+        t, part = self.outputs, self.of_cell
+        return gradients_by_cell(self.cells.cells, part, rows, t, engine, memory_bytes)
+
+    def of_cell(self, cell: int) -> KernelModel:
+        """Return the model of a cell, on prepared rows, its values not scaled; it is kept."""
+        kept: dict[int, KernelModel] = self.__dict__.setdefault("_of_cells", {})
+        if cell not in kept:
+            first, last = (0, len(self.coef)) if self.cells is None else self.cells.bounds(cell)
+            centers = center_tensors(self.centers)["centers"][first:last]
+            kept[cell] = KernelModel(self.kernel, centers, self.coef[first:last])
+        return kept[cell]
 
     def _operator(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
@@ -157,8 +189,7 @@ class KernelModel(Model):
         quantile map ends, a feature has no influence, and its gradient is zero.
         """
         rows = self._standardized(self.rows(X))
-        K = self._operator(self._mapped(rows), engine, memory_bytes)
-        found = self._to_features(K.gradients(K.rows, self.coef.double()))
+        found = self._to_features(self._slopes(self._mapped(rows), engine, memory_bytes))
         if self.quantiles is not None:
             found *= rows.map(self.quantiles.slopes, size=comfortable_size(rows))[:, None]
         if self.standardizer is not None:
@@ -178,8 +209,8 @@ class KernelModel(Model):
             return self.importances.double()
         m = len(self.centers)
         some = torch.linspace(0, m - 1, min(m, GRADIENT_ROWS), dtype=torch.float64).long()
-        K = self._operator(Subset(self.centers, some), engine, memory_bytes)
-        squares = self._to_features(K.gradients(K.rows, self.coef.double())).square_()
+        slopes = self._slopes(Subset(self.centers, some), engine, memory_bytes)
+        squares = self._to_features(slopes).square_()
         total = squares.mean(dim=0).sum(dim=0)
         return total / total.sum() if bool(total.any()) else total
 

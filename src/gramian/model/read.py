@@ -22,8 +22,10 @@ from ..data import (
     check_finite,
 )
 from ..kernels import from_dict
+from .cells import CellCenters
 from .checks import check_average, check_floating, check_parts
 from .file import (
+    CELLS,
     ENCODING,
     FORMAT,
     KEY,
@@ -37,7 +39,7 @@ from .file import (
     unnamed,
 )
 
-NEW = {3: ("encoding", "target"), 4: ("quantiles",)}
+NEW = {3: ("encoding", "target"), 4: ("quantiles",), 5: ("cells",)}
 """Optional parts that a format was the first to have."""
 
 OF_MODEL = {"kernel", "centers", *OPTIONAL}
@@ -120,6 +122,8 @@ def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     for since, names in NEW.items():
         if header["format"] < since:
             header |= dict.fromkeys(names)
+            for one in header.get("members", []):
+                one |= dict.fromkeys(names)
     there = set(parts_of(header, tensors))
     named = set(header.pop("parts")) if header["format"] > 1 else there
     if there != named:
@@ -163,8 +167,9 @@ def _assembled(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
 
 def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
     """Return the parts that a model has for itself."""
-    standardizer, quantiles = (header[key] for key in OPTIONAL)
-    of_quantiles, of_metric = (unnamed(start, tensors) for start in (QUANTILES, METRIC))
+    standardizer, quantiles, cells = (header[key] for key in OPTIONAL)
+    starts = (QUANTILES, METRIC, CELLS)
+    of_quantiles, of_metric, of_cells = (unnamed(start, tensors) for start in starts)
     parts = {
         "kernel": from_dict(header["kernel"]),
         "centers": _centers(tensors, header["centers"]),
@@ -175,11 +180,14 @@ def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
         "importances": tensors.get("importances"),
         "quantiles": None if quantiles is None else QuantileMap.from_parts(quantiles, of_quantiles),
         "metric": LinearMap.from_tensors(of_metric) if of_metric else None,
+        "cells": None if cells is None else CellCenters.from_parts(cells, of_cells),
     }
     known = {"coef", *PLAIN, *(SPARSE if SPARSE[0] in tensors else ("centers",))}
     known |= {METRIC + name for name in of_metric}
     if quantiles is not None:
         known |= {QUANTILES + name for name in of_quantiles}
+    if cells is not None:
+        known |= {CELLS + name for name in of_cells}
     _check_all_known(set(tensors) - known)
     return parts
 
