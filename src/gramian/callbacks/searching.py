@@ -23,6 +23,7 @@ STEPS = {
     "landmarks": "fitting all rows with landmarks",
     "fit": "fitting all rows",
     "average": "averaging fits",
+    "cells": "fitting all cells",
     "refit": "fitting held-out rows, too",
 }
 """What a search does, by the steps of its trials."""

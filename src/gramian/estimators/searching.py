@@ -161,7 +161,7 @@ def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
         "lengthscale": f"{recipe.multiple:g} median",
         "penalty": member.penalty,
         **_maps(recipe, scaled=scaled, coded=coded),
-        "landmarks": None if member.all_rows else len(member.centers),
+        "landmarks": None if member.all_rows or member.cells else len(member.centers),
     }
 
 
@@ -224,6 +224,8 @@ def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> 
 def best_index(table: dict[str, Any]) -> int:
     """Return the row of the best fit with all rows as centers, or of the average; else of any."""
     scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", "average"))
+    if "cells" in table["step"]:  # fits of one cell have other held-out rows
+        last = table["step"] == "cells"
     if not last.any():
         return int(np.argmin(table["squared_error"]))
     return int(np.argmax(np.where(last, scores, -np.inf)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -16,6 +16,7 @@ from ..engines import Engine
 from ..model import AverageModel, KernelModel, Model
 from ..search import (
     Budget,
+    CellSearch,
     Clock,
     Effort,
     Material,
@@ -27,7 +28,7 @@ from ..search import (
     Watcher,
 )
 from .data import TrainingData
-from .many_rows import with_all_rows
+from .many_rows import cell_search, member_of_cells, with_landmarks
 from .splits import search_splits
 
 logger = logging.getLogger("gramian")
@@ -142,6 +143,7 @@ class _Scaled:
             quantiles=material.quantiles if member.quantiles else None,
             metric=member.map,
             importances=member.importances,
+            cells=member.cells,
         )
 
 
@@ -177,18 +179,12 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
         Effort() if machine is None else Effort(machine=machine),
         score=_score(settings, material, scaled.of_targets),
     )
-    trials: list[Trial] = []
-    interrupted = False
-    try:
-        for trial in found.steps():
-            trials.append(trial)
-            if any([watcher(trial) for watcher in settings.watchers]):
-                break
-    except KeyboardInterrupt:
-        if not found.begun:
-            raise
-        interrupted = True
-    members, interrupted = _last_fits(found, scaled, index, interrupted)
+    by_cells = None
+    if index is not None:
+        by_cells = cell_search(found, scaled.rows, scaled.targets, data.weights, index)
+    steps = found.steps() if by_cells is None else _by_cells(found, by_cells)
+    trials, interrupted = _watched(steps, settings.watchers, found)
+    members, interrupted = _last_fits(found, by_cells, scaled, index, interrupted)
     model = _model([scaled.model(member, material) for member in members], members)
     refits = [found.record("refit", member) for member in members]
     trials += refits
@@ -206,21 +202,57 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     )  # fmt: skip
 
 
+def _watched(
+    steps: Iterator[Trial], watchers: Sequence[Watcher], found: Search
+) -> tuple[list[Trial], bool]:
+    """Return the trials until the end, or that of a watcher, and whether Ctrl-C came before."""
+    trials: list[Trial] = []
+    try:
+        for trial in steps:
+            trials.append(trial)
+            if any([watcher(trial) for watcher in watchers]):
+                break
+    except KeyboardInterrupt:
+        if not found.begun:
+            raise
+        return trials, True
+    return trials, False
+
+
+def _by_cells(found: Search, by_cells: CellSearch) -> Iterator[Trial]:
+    """Yield the trials on a sample, and those of the cells that all rows are divided into."""
+    yield from found.sampled_steps()
+    yield from by_cells.steps()
+
+
 def _last_fits(
-    found: Search, scaled: _Scaled, index: Int[Tensor, " s"] | None, interrupted: bool
+    found: Search,
+    by_cells: CellSearch | None,
+    scaled: _Scaled,
+    index: Int[Tensor, " s"] | None,
+    interrupted: bool,
 ) -> tuple[list[Member], bool]:
     """Return the functions of the result, and whether a fit was interrupted."""
+    of_cells = None if by_cells is None else member_of_cells(by_cells)
+    if of_cells is not None:
+        return [of_cells], interrupted
     if interrupted:
         return found.members(refits=False), True
     members = None
     try:
         members = found.members()
-        if index is not None:
-            weights = scaled.data.weights
-            members = with_all_rows(found, members, scaled.rows, scaled.targets, weights, index)
+        if index is not None and by_cells is None and _varies(members):
+            rows, targets, weights = scaled.rows, scaled.targets, scaled.data.weights
+            member = with_landmarks(found, rows, targets, weights, index)
+            members = members if member is None else [member]
     except KeyboardInterrupt:
         return members or found.members(refits=False), True
     return members, False
+
+
+def _varies(members: list[Member]) -> bool:
+    """Return whether a result is more than the mean of the targets."""
+    return any(bool(member.coef.any()) for member in members)
 
 
 def _model(models: list[KernelModel], members: list[Member]) -> Model:

@@ -1,9 +1,8 @@
-"""with_all_rows: the last fit of a search, to more rows than it has worked with."""
+"""The last fit of a search, to more rows than it has worked with: by cells, or with landmarks."""
 
 from __future__ import annotations
 
 import logging
-import math
 import time
 from dataclasses import replace
 
@@ -12,22 +11,21 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..data import Complement, RowSource, as_rows
+from ..model import CellCenters
 from ..operators import KernelOperator
 from ..paths.sample import squared_loss
 from ..problems import NystromProblem
-from ..search import Member, Search
-from ..search.full_fit import MEMORY
-from ..search.refit import importances, iterated
+from ..search import CellSearch, Findings, Material, Member, Split
+from ..search.refit import importances
 from ..solvers import Falkon, deadline, max_iterations, solve
-from .held_rows import MEMORY_SHARE, in_memory
 
 logger = logging.getLogger("gramian")
 
-ALL_ROWS = 100_000
-"""Rows up to which all may be centers."""
-
 HELD_BYTES = 1 << 32
-"""Bytes that all rows may take in memory."""
+"""Bytes that all rows may take in memory, to be divided into cells."""
+
+HELD_OUT = (50, 10_000)
+"""One row in so many is held out from all cells, and at most so many."""
 
 LANDMARKS = (10_000, 5_000, 2_000)
 """Numbers of landmarks beyond, as the time that is left allows."""
@@ -37,76 +35,80 @@ FALKON_RATE = 4e8
 """Kernel evaluations per second that FALKON is planned with: a slow core."""
 
 
-def with_all_rows(
-    search: Search,
-    members: list[Member],
+def cell_search(
+    search: Findings,
     rows: RowSource,
     targets: Float[Tensor, "n t"],
     weights: Float[Tensor, " n"] | None,
     index: Int[Tensor, " s"],
-) -> list[Member]:
-    """Return the members fitted to all rows, as far as the budget allows.
+) -> CellSearch | None:
+    """Return a search by cells of all rows; None if they are too many to be held in memory.
 
     Parameters
     ----------
-    search : Search
-    members : list of Member
-        Fitted to a sample.
+    search : Findings
+        On a sample.
     rows : RowSource of shape (n, d)
     targets : Tensor of shape (n, t)
     weights : Tensor of shape (n,), optional
     index : Tensor of shape (s,)
         Numbers of the rows of the sample.
-
-    Returns
-    -------
-    list of Member
-        All rows as centers, where conjugate gradient comes to the residual of the fit to the
-        sample in time, up to 100,000 rows. Else FALKON with as many landmarks as time allows, if
-        that has a smaller error on the rows that the search has held out; else as they are.
     """
-    if not any(bool(member.coef.any()) for member in members):  # the mean, which more rows share
-        return members
     n, d = rows.shape
-    if n <= ALL_ROWS and n * d * rows.dtype.itemsize <= HELD_BYTES:
-        found = _exact(search, members, rows, targets, weights, index)
-        if found is not None:
-            return found
-    falkon = _falkon(search, rows, targets, weights, index)
-    return members if falkon is None else [falkon]
-
-
-def _exact(
-    search: Search,
-    members: list[Member],
-    rows: RowSource,
-    targets: Tensor,
-    weights: Tensor | None,
-    index: Tensor,
-) -> list[Member] | None:
-    n, s = len(rows), len(index)
-    seconds = max((fit.seconds for fit in search.fits), default=math.inf)
-    expected = len(members) * seconds * (n / s) ** 2
-    if not search.clock.allows(expected, 30.0 * n * n * len(members)):
+    if n * d * rows.dtype.itemsize > HELD_BYTES:
         return None
-    X = rows.take(torch.arange(n))
-    found: list[Member] = []
-    for member in members:
-        Z = search.material.quantiles.scores(X) if member.quantiles else X
-        Z = Z if member.map is None else member.map.forth(Z)
-        K = KernelOperator(member.kernel, Z, Z, search.engine, meter=search.clock.meter, **MEMORY)
-        most = search.clock.budget.evaluations
-        ends = time.monotonic() + search.clock.left / (len(members) - len(found))
-        coef = iterated(K, targets, weights, member, search.material.rng, ends, most)
-        if coef is None:
-            return None
-        penalty = member.shift / (float(n) if weights is None else float(weights.sum()))
-        found.append(replace(member, centers=Z, coef=coef, penalty=penalty, all_rows=True))
-    return found
+    sample = search.material
+    held = index[sample.splits[0].held]
+    free = torch.ones(n, dtype=torch.bool)
+    free[index] = False
+    others = free.nonzero()[:, 0]
+    more = max(0, min(n // HELD_OUT[0], HELD_OUT[1]) - len(held))
+    held = torch.cat([held, others[torch.randperm(len(others), generator=sample.rng)[:more]]])
+    free[:] = True
+    free[held] = False
+    material = Material.of(
+        rows.take(torch.arange(n)),
+        targets.to(rows.dtype),
+        weights,
+        coded=sample.coded,
+        splits=[Split(free.nonzero()[:, 0], held)],
+        rng=sample.rng,
+        scales=sample.scales,
+    )
+    return CellSearch(search, material.mapped_as(sample))
+
+
+def member_of_cells(by_cells: CellSearch) -> Member | None:
+    """Return what came of a search by cells; None if the sample alone has a smaller error."""
+    found, search = by_cells.found, by_cells.search
+    if found is None or not found.loss < search.least().loss:
+        return None
+    recipe, stem = found.fit.recipe, found.fit.stem
+    material, total = by_cells.material, by_cells.total
+    return Member(
+        recipe, 1.0, found.kernel, recipe.inputs == "quantile",
+        material.composed(recipe.inputs, found.map), found.centers, found.coef,
+        found.fit.shift / total, found.fit.shift, False, importances(material, stem),
+        CellCenters(found.cells, found.starts),
+    )  # fmt: skip
+
+
+def with_landmarks(
+    search: Findings,
+    rows: RowSource,
+    targets: Float[Tensor, "n t"],
+    weights: Float[Tensor, " n"] | None,
+    index: Int[Tensor, " s"],
+) -> Member | None:
+    """Return the best stem fitted by FALKON to all rows, with as many landmarks as time allows.
+
+    None if it is no better on the rows that the search has held out, or there is no time.
+    """
+    return _falkon(search, rows, targets, weights, index)
 
 
 def _falkon(
-    search: Search,
+    search: Findings,
     rows: RowSource,
     targets: Tensor,
     weights: Tensor | None,
@@ -123,7 +125,6 @@ def _falkon(
         mapped = material.quantiles.apply(mapped)
     map_ = material.composed(stem.recipe.inputs, stem.maps[0])
     mapped = mapped if map_ is None else map_.apply(mapped)
-    mapped, _ = in_memory(mapped, MEMORY_SHARE * HELD_BYTES)
     m = _landmarks(search, len(rows))
     if m is None:
         return None
@@ -148,7 +149,7 @@ def _falkon(
     )  # fmt: skip
 
 
-def _losses(search: Search, values: Tensor) -> tuple[float, float]:
+def _losses(search: Findings, values: Tensor) -> tuple[float, float]:
     """Return the loss of predictions of the first held-out rows, and that of the result on them."""
     material, expected = search.material, search.expected()
     if len(material.splits) == 1:
@@ -159,7 +160,7 @@ def _losses(search: Search, values: Tensor) -> tuple[float, float]:
     return squared_loss(values, truth, w), squared_loss(expected[:v], truth, w)
 
 
-def _landmarks(search: Search, n: int) -> int | None:
+def _landmarks(search: Findings, n: int) -> int | None:
     """Return how many landmarks there is time for."""
     for m in LANDMARKS:
         seconds = 2.0 * FALKON_ITERATIONS * n * m / FALKON_RATE / 4 + 3e-11 * m**3

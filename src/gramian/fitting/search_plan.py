@@ -15,10 +15,11 @@ from ..data import RowSource
 from ..engines import Engine, choose_engine
 from ..kernels import Kernel
 from ..search import Effort, Recipe
+from ..search.by_cells import USUAL_ROWS, inflated
 from ..search.full_fit import SHIFTS
 from ..search.material import FEW_ROWS, FOLDS
 from .automatic import MOST_ROWS, SearchSettings
-from .many_rows import ALL_ROWS
+from .many_rows import HELD_BYTES
 
 PRODUCTS = 30
 """Products with K of one fit with all rows as centers, about: all penalties at once."""
@@ -125,7 +126,10 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     """
     n, d = rows.shape
     s = min(n, MOST_ROWS)
-    work, last = _search_work(settings, s, d, targets), _last_work(s, n, targets)
+    cells = s < n and _in_memory(n, d, rows.dtype.itemsize)
+    fitted = USUAL_ROWS if cells else s
+    work = _search_work(settings, s, fitted, d, targets)
+    last = _last_work(s, n, targets, cells)
     kernel = Recipe(settings.space.kernels[0]).make_kernel()
     engine = choose_engine(settings.engine, dtype=rows.dtype, kernel=kernel)
     expected = _seconds(work + last, kernel, engine, rows, targets)
@@ -143,7 +147,8 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     )
 
 
-def _search_work(settings: SearchSettings, s: int, d: int, t: int) -> _Work:
+def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) -> _Work:
+    """Return the work on a sample of s rows, and of fits with so many rows as centers."""
     space, effort = settings.space, Effort()
     times = FOLDS if s < FEW_ROWS else 1
     learned = 4 * s // 5 if s < FEW_ROWS else s - min(2000, s // 5)
@@ -152,7 +157,9 @@ def _search_work(settings: SearchSettings, s: int, d: int, t: int) -> _Work:
     if space.machine is not None and d > 1:
         sampled = _sampled(min(learned, space.machine.rows), space.machine.landmarks)
         found += (sampled + _Work(flops=4.0 * d**3)) * METRIC_FITS
-    return (found + _full(learned, t) * min(FITS, space.fits)) * times + _full(s, t) * MEMBERS
+    full = min(learned, fitted)
+    found += _full(full, t) * min(FITS, space.fits)
+    return found * times + _full(fitted, t) * MEMBERS
 
 
 def _sampled(n: int, m: int) -> _Work:
@@ -169,22 +176,31 @@ def _full(n: int, t: int) -> _Work:
     return _Work(wide=PRODUCTS * n**2 / 2, flops=n * RANK**2 + PRODUCTS * 4.0 * n * RANK * columns)
 
 
-def _last_work(s: int, n: int, t: int) -> _Work:
+def _last_work(s: int, n: int, t: int, cells: bool) -> _Work:
     """Return the work of fitting all rows where a sample of them was searched on."""
     if n == s:
         return _Work()
-    if n <= ALL_ROWS:
-        return _full(n, t) * MEMBERS
+    if cells:
+        return _full(USUAL_ROWS, t) * (inflated(n, USUAL_ROWS) / USUAL_ROWS)
     return _Work(few=30.0 * n * 10_000, flops=10_000.0**3)
 
 
 def _memory(s: int, n: int, d: int, t: int, itemsize: int) -> int:
     """Return rows in three forms, a preconditioner, and the vectors of all penalties."""
-    centers = n if n <= ALL_ROWS else 10_000
-    rows = 3 * s * d * itemsize + MEMBERS * centers * d * itemsize
+    if n == s or not _in_memory(n, d, itemsize):
+        centers = min(n, 10_000) if n > s else s
+        rows = 3 * s * d * itemsize + MEMBERS * centers * d * itemsize
+    else:  # all rows as they are and mapped, and once more by cells, with bands
+        rows = int((3 * s + 2 * n + inflated(n, USUAL_ROWS)) * d * itemsize)
+        centers = USUAL_ROWS
     solver = max(s, centers) * (RANK * itemsize + 8 * 4 * len(SHIFTS) * t)
     landmarks = 4 * 8 * RANK**2
     return int(rows + (solver if s > FEW_ROWS else 3 * 8 * s**2) + landmarks)
+
+
+def _in_memory(n: int, d: int, itemsize: int) -> bool:
+    """Return whether all rows are held in memory, to be divided into cells."""
+    return n * d * itemsize <= HELD_BYTES
 
 
 def check_memory(rows: RowSource, targets: int, limit: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .average import AverageModel
 from .base import Label, Model
+from .cells import CellCenters
 from .checks import same_encoding
 from .importances import by_column
 from .kernel_model import KernelModel
@@ -11,6 +12,7 @@ from .loading import load_model
 
 __all__ = [
     "AverageModel",
+    "CellCenters",
     "KernelModel",
     "Label",
     "Model",

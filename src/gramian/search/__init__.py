@@ -7,14 +7,16 @@ there.
 
 from __future__ import annotations
 
+from .by_cells import CellFits, CellSearch
 from .clock import Budget, Clock
+from .findings import Findings, Score
 from .full_fit import FullFit
 from .gains import Gain, gains
 from .material import Material, Split
 from .recipe import L1, RADIAL, Recipe, Trial, Watcher
 from .refit import Member, refit, sampled_member
 from .sampled import Effort, Stem
-from .search import Score, Search
+from .search import Search
 from .space import INPUTS, Space
 
 __all__ = [
@@ -22,8 +24,11 @@ __all__ = [
     "L1",
     "RADIAL",
     "Budget",
+    "CellFits",
+    "CellSearch",
     "Clock",
     "Effort",
+    "Findings",
     "FullFit",
     "Gain",
     "Material",

@@ -105,7 +105,7 @@ class FullFit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class Point:
     """One penalty of one split: the best iterate."""
 
     loss: float
@@ -160,7 +160,7 @@ def full_fit(
         if len(sample.X) <= DIRECT_ROWS:
             if direct is None:  # the penalty of the sample, too
                 direct = sorted({*DIRECT_SHIFTS, stem.penalty * total}, reverse=True)
-            runs.append(_factorised(problem, sample, direct))
+            runs.append(factorised(problem, sample, direct))
         else:
             if small:
                 problem = problem.double()
@@ -175,7 +175,7 @@ def _best(
     stem: Stem,
     recipe: Recipe,
     kernels: tuple[Kernel, ...],
-    runs: Sequence[dict[float, _Point]],
+    runs: Sequence[dict[float, Point]],
     total: float,
     started: float,
 ) -> FullFit:
@@ -205,15 +205,13 @@ def _held(K: KernelOperator, sample: Sample) -> KernelOperator:
     return KernelOperator(K.kernel, sample.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
 
 
-def _factorised(
-    problem: FullProblem, sample: Sample, shifts: Sequence[float]
-) -> dict[float, _Point]:
+def factorised(problem: FullProblem, sample: Sample, shifts: Sequence[float]) -> dict[float, Point]:
     """Return the solution of each shift."""
     K_held, found = _held(problem.K, sample).double().dense(), {}
     penalties = [s / problem.total for s in shifts]
     for s, (_, coef) in zip(shifts, direct_path(problem, penalties), strict=False):
         values = K_held @ coef
-        found[s] = _Point(sample.loss(values), values, coef)
+        found[s] = Point(sample.loss(values), values, coef)
     return found
 
 
@@ -223,10 +221,10 @@ def _iterated(
     material: Material,
     shifts: Sequence[float],
     ends: Ends,
-) -> dict[float, _Point]:
+) -> dict[float, Point]:
     """Return the best iterate of each shift."""
     path = FullPath.build(problem, [s / problem.total for s in shifts], rng=material.rng, **STORED)
-    return _watched(path, shifts, sample, _held(problem.K, sample), ends)
+    return watched(path, shifts, sample, ends)
 
 
 def _shifts(
@@ -263,15 +261,12 @@ def is_over(ends: Ends, evaluations: int | float) -> bool:
     return time.monotonic() >= ends[0] or evaluations > ends[1]
 
 
-def _watched(
-    path: FullPath,
-    shifts: Sequence[float],
-    sample: Sample,
-    held: KernelOperator,
-    ends: Ends,
-) -> dict[float, _Point]:
-    """Iterate until the least loss of all penalties falls no more; keep the best of each."""
-    best: dict[float, _Point] = {}
+def watched(
+    path: FullPath, shifts: Sequence[float], sample: Sample, ends: Ends
+) -> dict[float, Point]:
+    """Iterate until the least loss of all penalties falls no more; return the best of each."""
+    held = _held(path.problem.K, sample)
+    best: dict[float, Point] = {}
     least, looks = math.inf, 0
     before, look = held.meter.evaluations, held.shape[0] * held.shape[1]
     for stage in path.stages():
@@ -287,7 +282,7 @@ def _watched(
             loss = sample.loss(values[:, i])
             if s not in best or loss < best[s].loss:
                 point = (values[:, i], stage.coef[i], float(stage.residual[i]), stage.iteration)
-                best[s] = _Point(loss, *point)
+                best[s] = Point(loss, *point)
         now = min(point.loss for point in best.values())
         looks = 0 if now < (1 - GAIN) * least else looks + 1
         least = min(least, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -72,6 +72,19 @@ class Material:
         if splits is None:
             splits = random_splits(Y, coded, rng)
         return cls(X, Y, weights, coded, splits, rng, scales)
+
+    def part(self, index: Int[Tensor, " k"], splits: Sequence[Split]) -> Material:
+        """Return some rows, mapped as all of them are, with splits of their own."""
+        w = self.weights
+        weights = None if w is None else w[index]
+        found = replace(self, X=self.X[index], Y=self.Y[index], weights=weights, splits=splits)
+        return found.mapped_as(self)
+
+    def mapped_as(self, other: Material) -> Material:
+        """Return these rows with the quantiles, and the common scale, of others."""
+        found, known = replace(self), ("quantiles", "common")
+        vars(found).update({name: vars(other)[name] for name in known if name in vars(other)})
+        return found
 
     @cached_property
     def quantiles(self) -> QuantileMap:

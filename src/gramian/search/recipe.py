@@ -65,8 +65,8 @@ class Trial:
     ----------
     step : str
         ``"screen"``, ``"metric"``, ``"kernel"`` (a sample and landmarks), ``"landmarks"`` (all
-        rows, for want of time for more), ``"fit"`` (all rows as centers), ``"average"``,
-        ``"refit"``.
+        rows, for want of time for more), ``"fit"`` (all rows as centers, of one cell
+        where there are many), ``"average"``, ``"cells"`` (all of them), ``"refit"``.
     recipe : Recipe
     penalty : float
         The best of its path.

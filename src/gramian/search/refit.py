@@ -12,6 +12,7 @@ from torch import Tensor
 from ..data import LinearMap
 from ..engines import Engine
 from ..kernels import Kernel
+from ..model.cells import CellCenters
 from ..operators import KernelOperator
 from ..paths import FullPath, direct_path
 from ..paths.full import RANK
@@ -57,6 +58,8 @@ class Member:
         Whether all rows are centers, held-out ones included.
     importances : Tensor of shape (d,), or None
         Shares of the features in the diagonal of M; None without a learned metric.
+    cells : CellCenters, optional
+        The centers of each cell, if there are cells.
     """
 
     recipe: Recipe
@@ -70,6 +73,7 @@ class Member:
     shift: float
     all_rows: bool
     importances: Float[Tensor, " d"] | None = None
+    cells: CellCenters | None = None
 
 
 def refit(
@@ -168,33 +172,6 @@ def _coefficients(
     double = fit.shift < SHIFTS[-1]
     aim = max(fit.residual, SOLVED)
     return _until(problem.double() if double else problem, penalty, aim, material.rng, ends, start)
-
-
-def iterated(
-    K: KernelOperator,
-    targets: Float[Tensor, "n t"],
-    weights: Float[Tensor, " n"] | None,
-    member: Member,
-    rng: torch.Generator,
-    ends: float,
-    most: float = math.inf,
-) -> Tensor | None:
-    """Return the coefficients of a member for more rows, with its shift; None if time is short.
-
-    Parameters
-    ----------
-    K : KernelOperator of shape (n, n)
-    targets, weights : of these rows
-    member : Member
-    rng : torch.Generator
-    ends : float
-        The time of `time.monotonic` at which iterations end.
-    most : float, default=inf
-        Kernel evaluations of the search at which they do.
-    """
-    problem = FullProblem(K, targets.to(K.dtype), 0.0, weights)
-    problem = problem.double() if member.shift < 0.9 * SHIFTS[-1] else problem
-    return _until(problem, member.shift / problem.total, SOLVED, rng, (ends, most), None)
 
 
 def _until(

@@ -17,12 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .findings import Findings, Score
+from .findings import Findings
 from .on_all_rows import average, fits
 from .on_samples import metrics, screen
 from .recipe import Trial
-
-__all__ = ["Score", "Search"]
 
 
 @dataclass(eq=False)
@@ -31,7 +29,11 @@ class Search(Findings):
 
     def steps(self) -> Iterator[Trial]:
         """Go through the steps, and yield each trial; whoever stops has the best until then."""
-        yield from screen(self)
-        yield from metrics(self)
+        yield from self.sampled_steps()
         yield from fits(self)
         yield from average(self)
+
+    def sampled_steps(self) -> Iterator[Trial]:
+        """Go through the steps on samples only: what follows is on other rows."""
+        yield from screen(self)
+        yield from metrics(self)
