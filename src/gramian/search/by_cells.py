@@ -1,6 +1,6 @@
 """Fits of all rows by cells: each is a full problem of its own, at full density.
 
-Lengthscale and penalty are chosen by fits of one cell, by walking as a search does with all rows:
+Lengthscale and penalty are chosen by fits of some cells, by walking as a search does with all rows:
 few landmarks, and thinned rows, prefer wide kernels. Then all cells are fitted with them.
 """
 
@@ -19,15 +19,13 @@ from torch import Tensor
 from ..cells import Cells, MedianSplits
 from ..data import LinearMap
 from ..kernels import Kernel
-from ..operators import KernelOperator
-from ..paths import FullPath
 from ..paths.full import RANK
 from ..paths.sample import Sample, squared_loss
-from ..problems import FullProblem
+from .cell_fit import PRECISE, CellFit, fit_cell
 from .clock import Budget, Clock
 from .cost import ITERATIONS, seconds_of_evaluation
 from .findings import Findings, handicapped
-from .full_fit import DIRECT_ROWS, MEMORY, STORED, FullFit, factorised, watched
+from .full_fit import SHIFTS, FullFit
 from .material import Material, Split
 from .on_all_rows import HOPELESS, fits
 from .recipe import Trial
@@ -42,7 +40,7 @@ USUAL_ROWS, LEAST_ROWS, MOST_ROWS = 10_000, 1_000, 20_000
 """Rows of a cell without a budget, and bounds of what a budget asks for."""
 
 PILOT_SHARE = 0.25
-"""Of what is left, the fits of one cell that choose may take so much."""
+"""Of what is left, the fits of some cells that choose may take so much."""
 
 ALL_SHARE = 0.85
 """Of what is left then, all cells may take so much: predictions of held-out rows follow."""
@@ -50,19 +48,17 @@ ALL_SHARE = 0.85
 TREE_ROWS = 100_000
 """Rows that the tree is grown from."""
 
-PILOT_HELD = 2000
-"""Rows of the pilot cell that are held out, at most; else a fifth."""
+PILOT_CELLS = 3
+"""Cells by which lengthscale and penalty are chosen: at random, as no cell is like all others."""
 
-SINGLE = 0.6
-"""Seconds of a fit with one penalty, in those of one with a path of them."""
+PILOT_HELD = 1000
+"""Rows of each that are held out, at most; else a fifth."""
 
-WORSE = 1.5
-"""A cell whose loss is so many times that of its mean, or whose iterations diverge, is bad."""
+PRECISION_WORTH = 0.99
+"""Products in float64 have to lower the loss to this share, to be taken for all cells."""
 
-LARGER = 10.0
-"""Factor of the shift with which a bad cell is fitted again."""
-
-TRIES = 4
+LOOKED_AT = 100
+"""Rows of a cell without held-out ones that it is looked at on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +68,7 @@ class CellFits:
     Attributes
     ----------
     fit : FullFit
-        Of the cell that lengthscale and penalty were chosen by.
+        Of the cells that lengthscale and penalty were chosen by.
     kernel : Kernel
     map : LinearMap or None
         Of the rows with the inputs of the recipe.
@@ -114,7 +110,7 @@ class CellSearch:
         All rows, with a single split: those to fit, and those that are held out from all fits; the
         first of these are those that the search holds out, in their order.
     pilot : Findings or None
-        Of the cell by which lengthscale and penalty are chosen.
+        Of the cells by which lengthscale and penalty are chosen.
     found : CellFits or None
         The result.
     """
@@ -125,7 +121,7 @@ class CellSearch:
     found: CellFits | None = None
 
     def steps(self) -> Iterator[Trial]:
-        """Choose by one cell, fit all of them, and yield each trial."""
+        """Choose by some cells, fit all of them, and yield each trial."""
         stems = self._stems()
         if not stems:
             return
@@ -138,7 +134,7 @@ class CellSearch:
         if not self.pilot.fits:
             return
         started = time.monotonic()
-        fit = min(self.pilot.fits, key=self.pilot.loss)
+        fit = min(self.pilot.fits, key=_with_precision)
         self.found = self._fitted(fit, self._affordable(fit, rows))
         penalty = fit.shift / self.total
         loss, values = self._loss(self.found), self.found.values
@@ -182,14 +178,17 @@ class CellSearch:
     def _affordable(self, fit: FullFit, rows: int) -> int:
         """Return the rows of a cell, now that the seconds of one are known."""
         clock, n = self.search.clock, len(self.material.splits[0].learn)
-        if not math.isfinite(clock.budget.seconds):
+        if not math.isfinite(clock.budget.seconds) or self.pilot is None:
             return rows
-        trained = len(fit.coefs[0])
-        single = max(f.seconds for f in self.pilot.fits) * SINGLE if self.pilot else fit.seconds
+        pilot = self.pilot.material
+        sample = pilot.sample(fit.recipe.inputs, pilot.splits[0]).mapped(fit.stem.maps[0])
+        started = time.monotonic()
+        self._fit_cell(_middle(fit.kernels), sample, fit.shift)
+        seconds, trained = time.monotonic() - started, len(sample.X)
         most = min(MOST_ROWS, n)
         for size in range(most, LEAST_ROWS, -500):
-            scale = (size / trained) ** 2
-            if clock.allows(inflated(n, size) / size * single * scale / ALL_SHARE):
+            of_all = inflated(n, size) / size * seconds * (size / trained) ** 2
+            if clock.allows(of_all / ALL_SHARE):
                 return size
         return min(LEAST_ROWS, most)
 
@@ -207,12 +206,19 @@ class CellSearch:
         return X if stem.maps[0] is None else stem.maps[0].forth(X)
 
     def _pilot(self, stems: Sequence[Stem], members: Sequence[Tensor]) -> Findings:
-        """Return findings of the cell of median size, of which some rows are held out."""
+        """Return findings of some random cells, of each of which some rows are held out.
+
+        They have no machine: a metric of theirs would be none for all rows.
+        """
         search, rng = self.search, self.material.rng
-        cell = sorted(members, key=len)[len(members) // 2]
-        cell = cell[torch.randperm(len(cell), generator=rng)]
-        held = min(PILOT_HELD, len(cell) // 5)
-        split = Split(torch.arange(held, len(cell)), torch.arange(held))
+        some = torch.randperm(len(members), generator=rng)[:PILOT_CELLS].tolist()
+        cells = [members[c][torch.randperm(len(members[c]), generator=rng)] for c in some]
+        splits, first = [], 0
+        for cell in cells:
+            held = min(PILOT_HELD, len(cell) // 5)
+            numbers = torch.arange(first, first + len(cell))
+            splits.append(Split(numbers[held:], numbers[:held]))
+            first += len(cell)
         budget = search.clock.budget
         if math.isfinite(budget.seconds):
             budget = replace(budget, seconds=PILOT_SHARE * search.clock.left)
@@ -220,30 +226,32 @@ class CellSearch:
             left = PILOT_SHARE * search.clock.evaluations_left
             budget = replace(budget, evaluations=search.clock.meter.evaluations + left)
         return Findings(
-            self.material.part(cell, [split]),
-            search.space,
+            self.material.part(torch.cat(cells), splits),
+            replace(search.space, machine=None),
             Clock(Budget(budget.seconds, budget.evaluations), meter=search.clock.meter),
             search.engine,
             search.effort,
-            stems=list(stems),
+            stems=[replace(s, maps=s.maps * len(cells), fits=s.fits * len(cells)) for s in stems],
         )
 
     def _fitted(self, fit: FullFit, rows: int) -> CellFits:
         """Fit all cells at the lengthscale and the shift of a fit."""
-        stem, kernel = fit.stem, fit.kernels[0]
+        stem, kernel = fit.stem, _middle(fit.kernels)
         cells, members = self._divided(stem, rows)
         Z, held = self._mapped(stem), self.material.splits[0].held
         shares = {share.cell: share for share in cells.route(Z[held])}
         values = torch.zeros(len(held), self.material.Y.shape[1], dtype=torch.float64)
-        coefs, shifts = [], []
+        coefs, shifts, none = [], [], torch.empty(0, dtype=torch.int64)
         for number, index in enumerate(members):
+            order = torch.randperm(len(index), generator=self.material.rng)
             share = shares.get(number)
-            seen = torch.empty(0, dtype=torch.int64) if share is None else share.index
-            coef, found, shift = self._cell(kernel, Z, index, held[seen], fit.shift, len(members))
-            coefs.append(coef)
-            shifts.append(shift)
+            seen = none if share is None else share.index
+            sample = self._sample(Z, index[order], held[seen])
+            found = self._fit_cell(kernel, sample, fit.shift)
+            coefs.append(found.coef[order.argsort()])
+            shifts.append(found.shift)
             if share is not None:
-                values[seen] += share.weight[:, None] * found
+                values[seen] += share.weight[:, None] * found.values
             logger.info("cell %d of %d: %d rows", number + 1, len(members), len(index))
         sizes = torch.tensor([0, *map(len, members)])
         loss = squared_loss(values, self.material.truth, self.material.held_weights)
@@ -252,54 +260,31 @@ class CellSearch:
             sizes.cumsum(dim=0), tuple(shifts), values, loss,
         )  # fmt: skip
 
-    def _cell(
-        self,
-        kernel: Kernel,
-        Z: Float[Tensor, "n k"],
-        index: Int[Tensor, " c"],
-        held: Int[Tensor, " v"],
-        shift: float,
-        cells: int,
-    ) -> tuple[Tensor, Tensor, float]:
-        """Return coefficients and held-out values of a cell, with a larger shift if it is bad."""
+    def _sample(
+        self, Z: Float[Tensor, "n k"], index: Int[Tensor, " c"], held: Int[Tensor, " v"]
+    ) -> Sample:
+        """Return the rows of a cell; without held-out ones, some of its own say when to end."""
         Y, w = self.material.Y, self.material.weights
-        order = torch.randperm(len(index), generator=self.material.rng)
-        index = index[order]
-        # without a held-out row, some of its own say when iterations end
-        look = held if len(held) else index[:100]
-        sample = Sample(
-            Z[index], Y[index], Z[look], Y[look],
-            None if w is None else w[index], None if w is None else w[look],
+        held = held if len(held) else index[:LOOKED_AT]
+        return Sample(
+            Z[index], Y[index], Z[held], Y[held],
+            None if w is None else w[index], None if w is None else w[held],
         )  # fmt: skip
-        least = sample.loss(sample.Y.double().mean(dim=0).expand_as(sample.held_Y))
-        for _ in range(TRIES):
-            coef, values, loss = self._solved(kernel, sample, shift)
-            if math.isfinite(loss) and loss <= WORSE * max(least, TINY):
-                break
-            shift *= LARGER
-            logger.warning(
-                "a cell of %d rows has a loss of %.3g: shift %.3g", len(index), loss, shift
-            )
-        else:
-            coef, values = torch.zeros_like(coef), torch.zeros_like(values)
-        back = torch.empty_like(coef)
-        back[order] = coef
-        return back, values[: len(held)], shift
 
-    def _solved(self, kernel: Kernel, sample: Sample, shift: float) -> tuple[Tensor, Tensor, float]:
-        meter, clock = self.search.clock.meter, self.search.clock
-        K = KernelOperator(kernel, sample.X, sample.X, self.search.engine, meter=meter, **MEMORY)
-        problem = FullProblem(K, sample.Y, 0.0, sample.weights)
-        if len(sample.X) <= DIRECT_ROWS:
-            point = factorised(problem, sample, [shift])[shift]
-        else:
-            path = FullPath.build(problem, [shift / problem.total], rng=self.material.rng, **STORED)
-            ends = (time.monotonic() + clock.left, clock.budget.evaluations)
-            point = watched(path, [shift], sample, ends)[shift]
-        return point.coef, point.values.double(), point.loss
+    def _fit_cell(self, kernel: Kernel, sample: Sample, shift: float) -> CellFit:
+        search, rng = self.search, self.material.rng
+        return fit_cell(kernel, sample, shift, clock=search.clock, engine=search.engine, rng=rng)
 
 
-TINY = 1e-12
+def _middle(kernels: Sequence[Kernel]) -> Kernel:
+    """Return the kernel whose lengthscale is the median of those of several cells."""
+    ordered = sorted(kernels, key=lambda kernel: float(getattr(kernel, "lengthscale", 1.0)))
+    return ordered[len(ordered) // 2]
+
+
+def _with_precision(fit: FullFit) -> float:
+    """Return the loss of a fit; those with products in float64 take twice the seconds."""
+    return fit.loss if fit.shift >= PRECISE * SHIFTS[-1] else fit.loss / PRECISION_WORTH
 
 
 def inflated(n: int, rows: int) -> float:
