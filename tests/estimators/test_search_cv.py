@@ -20,6 +20,8 @@ from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV,
 from gramian.fitting import automatic, many_rows
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine
+from gramian.model import load_model as load
+from gramian.search import by_cells
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -414,34 +416,78 @@ class TestManyRows:
         monkeypatch.setattr(automatic, "MOST_ROWS", 200)
         monkeypatch.setattr(many_rows, "LANDMARKS", (400, 100))
 
+    @pytest.fixture
+    def cells(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Cells of 200 rows."""
+        monkeypatch.setattr(by_cells, "USUAL_ROWS", 200)
+        monkeypatch.setattr(by_cells, "LEAST_ROWS", 100)
+
     def fit(self, **settings: object) -> KernelRidgeCV:
         return ridge(**{"kernel": "gaussian", "average": False, "cv": 2} | settings)
 
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_all_rows_are_centers(self, weighted):
+    def test_one_cell_of_all_rows_is_the_plain_fit(self, weighted):
         w = np.where(np.arange(900) % 3 == 0, 50.0, 10.0) if weighted else None
         est = self.fit().fit(self.X, self.Y, w)
-        assert est.model_.centers.shape == (900, 3)
+        assert est.model_.cells.cells.count == 1
+        assert 800 <= len(est.model_.centers) < 900  # some are held out
         assert est.best_params_["landmarks"] is None
         again = KernelRidge(**est.best_params_, random_state=0).fit(self.X, self.Y, w)
-        np.testing.assert_allclose(est.predict(self.X), again.predict(self.X), atol=0.05)
+        assert np.abs(est.predict(self.X) - again.predict(self.X)).mean() < 0.03
 
-    def test_beyond_there_are_landmarks(self, monkeypatch):
-        monkeypatch.setattr(many_rows, "ALL_ROWS", 500)
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_cells(self, weighted, cells):
+        w = np.where(np.arange(900) % 3 == 0, 50.0, 10.0) if weighted else None
+        est = self.fit().fit(self.X, self.Y, w)
+        assert est.model_.cells.cells.count > 4
+        assert est.score(self.X, self.Y) > 0.95
+        steps = list(est.cv_results_["step"])
+        assert steps[-1] == "cells"
+        assert est.best_index_ == len(steps) - 1
+
+    def test_cells_of_classes(self, cells):
+        y = np.where(self.Y > 0.5, "up", np.where(self.Y < -0.5, "down", "flat"))
+        est = KernelRidgeClassifierCV(kernel="gaussian", cv=2, random_state=0).fit(self.X, y)
+        assert est.model_.cells.cells.count > 4
+        assert est.score(self.X, y) > 0.85
+
+    def test_cells_have_a_learned_metric_and_importances(self, cells):
+        est = self.fit(metric="learned").fit(self.X, self.Y)
+        assert est.feature_importances_[2] < 0.2
+        assert est.gradient(self.X[:5]).shape == (5, 3)
+
+    def test_cells_in_a_file(self, cells, tmp_path):
+        est = self.fit().fit(self.X, self.Y)
+        est.save(tmp_path / "m.gramian")
+        again = load(tmp_path / "m.gramian")
+        np.testing.assert_array_equal(again.predict(self.X)[:, 0], est.predict(self.X))
+
+    def test_ctrl_c_between_cells_keeps_the_search_on_a_sample(self, cells, monkeypatch):
+        def interrupted(*args: object, **more: object) -> object:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(by_cells, "fit_cell", interrupted)
+        est = self.fit().fit(self.X, self.Y)
+        assert est.interrupted_
+        assert est.model_.cells is None
+        assert est.score(self.X, self.Y) > 0.8
+
+    def test_beyond_the_memory_there_are_landmarks(self, monkeypatch):
+        monkeypatch.setattr(many_rows, "HELD_BYTES", 0)
         est = self.fit().fit(self.X, self.Y)
         assert est.model_.centers.shape == (400, 3)
         assert est.best_params_["landmarks"] == 400
         assert est.score(self.X, self.Y) > 0.95
 
     def test_landmarks_that_are_no_better_are_not_taken(self, monkeypatch):
-        monkeypatch.setattr(many_rows, "ALL_ROWS", 500)
+        monkeypatch.setattr(many_rows, "HELD_BYTES", 0)
         monkeypatch.setattr(many_rows, "LANDMARKS", (5,))
         est = self.fit().fit(self.X, self.Y)
         assert est.model_.centers.shape == (200, 3)
 
-    @pytest.mark.parametrize("rows", [500, 10**6])
-    def test_noise_is_its_mean(self, rows, monkeypatch):
-        monkeypatch.setattr(many_rows, "ALL_ROWS", rows)
+    @pytest.mark.parametrize("held_bytes", [0, 10**9])
+    def test_noise_is_its_mean(self, held_bytes, monkeypatch):
+        monkeypatch.setattr(many_rows, "HELD_BYTES", held_bytes)
         noise = np.random.default_rng(5).standard_normal(900)
         est = self.fit().fit(self.X, noise)
         assert np.ptp(est.predict(self.X)) == 0
@@ -455,7 +501,8 @@ class TestManyRows:
         est = self.fit(budget=budget).fit(self.X, self.Y)
         assert est.kernel_evaluations_ <= 1.1 * budget
 
-    def test_pairs_are_numbers_of_all_rows(self):
+    def test_pairs_are_numbers_of_all_rows(self, monkeypatch):
+        monkeypatch.setattr(many_rows, "HELD_BYTES", 0)
         seen = []
         cv = [(np.arange(0, 600), np.arange(600, 900))]
         self.fit(cv=cv, callbacks=[seen.append]).fit(self.X, self.Y)
@@ -464,16 +511,18 @@ class TestManyRows:
 
     @pytest.mark.parametrize("metric", [None, RecursiveFeatureMachine(1, (0.5,))])
     @pytest.mark.parametrize("standardize", [True, "quantile", "auto"])
-    @pytest.mark.parametrize("rows", [500, 10**6])
-    def test_maps_and_inputs_are_those_of_the_sample(self, rows, metric, standardize, monkeypatch):
-        monkeypatch.setattr(many_rows, "ALL_ROWS", rows)
+    @pytest.mark.parametrize("held_bytes", [0, 10**9])
+    def test_maps_and_inputs_are_those_of_the_sample(
+        self, held_bytes, metric, standardize, monkeypatch
+    ):
+        monkeypatch.setattr(many_rows, "HELD_BYTES", held_bytes)
         est = self.fit(metric=metric, standardize=standardize, lengthscale="median")
         scaled = self.X * np.float32([1, 5, 30])
         assert est.fit(scaled, self.Y).score(scaled, self.Y) > 0.9
 
-    @pytest.mark.parametrize("rows", [500, 10**6])
-    def test_files_that_are_read_in_order(self, rows, monkeypatch, tmp_path):
-        monkeypatch.setattr(many_rows, "ALL_ROWS", rows)
+    @pytest.mark.parametrize("held_bytes", [0, 10**9])
+    def test_files_that_are_read_in_order(self, held_bytes, monkeypatch, tmp_path):
+        monkeypatch.setattr(many_rows, "HELD_BYTES", held_bytes)
         frame = pd.DataFrame(self.X, columns=["a", "b", "c"]).assign(target=self.Y)
         frame.to_csv(tmp_path / "x.csv", index=False)
         est = self.fit().fit(tmp_path / "x.csv", "target")

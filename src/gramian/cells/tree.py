@@ -202,13 +202,14 @@ def _split(
 
     None if the rows are all the same.
     """
-    direction = _principal(X, rng)
-    if direction is None:
+    spread = X.amax(dim=0) - X.amin(dim=0)
+    if not bool((spread > 0).any()):
         return None
+    direction = _principal(X, rng)
     at = (X @ direction).double().sort().values
-    if not bool(at[-1] > at[0]):
+    if not bool(at[-1] > at[0]):  # they differ by less than rounding along it
         direction = torch.zeros_like(direction)
-        direction[int((X.amax(dim=0) - X.amin(dim=0)).argmax())] = 1.0
+        direction[int(spread.argmax())] = 1.0
         at = (X @ direction).double().sort().values
     s = len(at)
     middle, half = min(max(1, round(share * s)), s - 1), overlap * s / 2
@@ -232,20 +233,14 @@ def _between(at: Float[Tensor, " s"], middle: int) -> float:
     return half if float(value) <= half < float(above) else float(value)
 
 
-def _principal(X: Float[Tensor, "s d"], rng: torch.Generator) -> Float[Tensor, " d"] | None:
-    """Return the first principal direction of some rows, about; None if all are the same."""
+def _principal(X: Float[Tensor, "s d"], rng: torch.Generator) -> Float[Tensor, " d"]:
+    """Return the first principal direction of some rows, about."""
     step = max(1, len(X) // DIRECTION_ROWS)
     some = X[::step].double()
     some = some - some.mean(dim=0)
-    largest = some.abs().max()
-    if not bool(largest > 0):
-        spread = X.amax(dim=0) - X.amin(dim=0)
-        if not bool((spread > 0).any()):
-            return None
-        return (spread == spread.max()).to(X.dtype) / (spread == spread.max()).sum().sqrt()
-    some = some / largest
+    some = some / some.abs().max().clamp(min=TINY)
     v = torch.randn(X.shape[1], dtype=torch.float64, generator=rng)
     for _ in range(POWER_ITERATIONS):
         v = some.T @ (some @ v)
-        v = v / v.norm()
+        v = v / v.norm().clamp(min=TINY)
     return v.to(X.dtype)

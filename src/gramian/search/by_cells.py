@@ -23,7 +23,7 @@ from ..paths.full import RANK
 from ..paths.sample import Sample, squared_loss
 from .cell_fit import PRECISE, CellFit, fit_cell
 from .clock import Budget, Clock
-from .cost import ITERATIONS, seconds_of_evaluation
+from .cost import ITERATIONS, seconds_of_evaluation, seconds_of_fit
 from .findings import Findings, handicapped
 from .full_fit import SHIFTS, FullFit
 from .material import Material, Split
@@ -47,6 +47,15 @@ ALL_SHARE = 0.85
 
 TREE_ROWS = 100_000
 """Rows that the tree is grown from."""
+
+TOO_MANY = 1.5
+"""A cell of so many times its rows cannot be divided: random ones of them are fitted."""
+
+PILOT_ROWS = 5000
+"""Rows of a cell that is chosen by, at most: what is chosen depends on density, not on size."""
+
+PILOT_FITS = 5
+"""Fits of them that there is to be time for."""
 
 PILOT_CELLS = 3
 """Cells by which lengthscale and penalty are chosen: at random, as no cell is like all others."""
@@ -126,8 +135,7 @@ class CellSearch:
         if not stems:
             return
         rows = self._rows(stems[0])
-        _, members = self._divided(stems[0], rows)
-        self.pilot = self._pilot(stems, members)
+        self.pilot = self._timely_pilot(stems, min(rows, PILOT_ROWS))
         for trial in fits(self.pilot):
             clock = self.search.clock
             yield replace(trial, elapsed=clock.seconds, evaluations=clock.meter.evaluations)
@@ -193,17 +201,32 @@ class CellSearch:
         return min(LEAST_ROWS, most)
 
     def _divided(self, stem: Stem, rows: int) -> tuple[Cells, list[Tensor]]:
-        """Return cells of so many rows, and the rows that each is fitted to."""
+        """Return cells of so many rows, and the numbers of those that each is fitted to."""
         learn = self.material.splits[0].learn
         Z = self._mapped(stem)
         some = learn[torch.randperm(len(learn), generator=self.material.rng)[:TREE_ROWS]]
-        cells = MedianSplits(rows, OVERLAP).grow(Z[some], len(learn), rng=self.material.rng)
-        members = cells.members(Z[learn], rng=self.material.rng)
-        return cells, [learn[index] for index in members]
+        rng = self.material.rng
+        cells = MedianSplits(rows, OVERLAP).grow(Z[some], len(learn), rng=rng)
+        members = []
+        for index in cells.members(Z[learn], rng=rng):
+            if len(index) > TOO_MANY * rows:  # rows that are all the same: as many say as much
+                index = index[torch.randperm(len(index), generator=rng)[:rows].sort().values]
+            members.append(learn[index])
+        return cells, members
 
     def _mapped(self, stem: Stem) -> Float[Tensor, "n k"]:
         X = self.material.inputs(stem.recipe.inputs)
         return X if stem.maps[0] is None else stem.maps[0].forth(X)
+
+    def _timely_pilot(self, stems: Sequence[Stem], rows: int) -> Findings:
+        """Return findings of cells of which several fits have time: of smaller ones if need be."""
+        while True:
+            _, members = self._divided(stems[0], rows)
+            pilot = self._pilot(stems, members)
+            seconds = seconds_of_fit(pilot.material, pilot.stems[0], pilot.engine)
+            if PILOT_FITS * seconds <= pilot.clock.left or rows <= LEAST_ROWS:
+                return pilot
+            rows = max(LEAST_ROWS, rows // 2)
 
     def _pilot(self, stems: Sequence[Stem], members: Sequence[Tensor]) -> Findings:
         """Return findings of some random cells, of each of which some rows are held out.
@@ -211,8 +234,10 @@ class CellSearch:
         They have no machine: a metric of theirs would be none for all rows.
         """
         search, rng = self.search, self.material.rng
-        some = torch.randperm(len(members), generator=rng)[:PILOT_CELLS].tolist()
-        cells = [members[c][torch.randperm(len(members[c]), generator=rng)] for c in some]
+        usual = sorted(map(len, members))[len(members) // 2]
+        alike = [index for index in members if usual <= 2 * len(index)]
+        some = torch.randperm(len(alike), generator=rng)[:PILOT_CELLS].tolist()
+        cells = [alike[c][torch.randperm(len(alike[c]), generator=rng)] for c in some]
         splits, first = [], 0
         for cell in cells:
             held = min(PILOT_HELD, len(cell) // 5)

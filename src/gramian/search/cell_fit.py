@@ -26,6 +26,15 @@ logger = logging.getLogger("gramian")
 WORSE = 1.5
 """A cell is bad if its loss is so many times that of its mean, by more than chance."""
 
+NO_MATTER = 1e-3
+"""Of the variance of all targets: a cell of one class has no error of its mean to be compared."""
+
+FAR_OUT = 10.0
+"""A prediction so many times as far from the mean of its cell as any target has diverged."""
+
+ENOUGH = 10
+"""Held-out rows of a cell from which on it is compared with its mean."""
+
 LARGER, TRIES = 10.0, 4
 """Factor of the shift with which a bad cell is fitted again, and how often it is tried."""
 
@@ -118,11 +127,20 @@ def _solved(
 
 
 def is_bad(values: Float[Tensor, "v t"], sample: Sample) -> bool:
-    """Return whether a cell predicts held-out rows worse than its mean, by more than chance."""
+    """Return whether a cell has diverged, or predicts held-out rows worse than its mean.
+
+    The latter by more than chance, and by what matters for all rows.
+    """
     truth, mean = sample.held_Y.double(), sample.Y.double().mean(dim=0)
-    errors, usual = (each.square().mean(dim=1) for each in (values - truth, mean - truth))
-    if not bool(errors.isfinite().all()):
+    if not bool(values.isfinite().all()):
         return True
+    if not len(values):
+        return False
+    spread = float((sample.Y.double() - mean).abs().max())
+    if float((values - mean).abs().max()) > FAR_OUT * spread + math.sqrt(NO_MATTER):
+        return True
+    errors, usual = (each.square().mean(dim=1) for each in (values - truth, mean - truth))
     worse = errors - usual
-    chance = 2 * float(worse.std(correction=0)) / math.sqrt(max(len(worse), 1))
-    return float(errors.mean()) > WORSE * float(usual.mean()) and float(worse.mean()) > chance
+    chance = 2 * float(worse.std(correction=0)) / math.sqrt(len(worse))
+    matters = float(errors.mean()) > WORSE * float(usual.mean()) + NO_MATTER
+    return len(worse) >= ENOUGH and matters and float(worse.mean()) > chance

@@ -1,0 +1,209 @@
+"""Cells cover all rows with weights that sum to one, whatever the rows are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from gramian.cells import (
+    KMeansCells,
+    MedianSplits,
+    RandomCells,
+    TreeCells,
+    cells_from_parts,
+    kinds,
+    partitions,
+)
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+BLENDED = [MedianSplits(60, 0.2), KMeansCells(60, 0.2)]
+ALL = [*BLENDED, MedianSplits(60, 0.0), KMeansCells(60, 0.0), RandomCells(60)]
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def normal(n: int, d: int = 3, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(n, d, generator=generator(), dtype=dtype)
+
+
+AWKWARD = {
+    "one feature": normal(500, 1),
+    "many features": normal(400, 784),
+    "float32": normal(500, dtype=torch.float32),
+    "repeated rows": normal(5).repeat(100, 1),
+    "all the same": torch.ones(300, 2, dtype=torch.float64),
+    "a constant direction": torch.cat([normal(500, 1), torch.ones(500, 1).double()], dim=1),
+    "one giant cluster": torch.cat([torch.zeros(470, 2).double(), 1e6 * normal(30, 2)]),
+    "far away": 1e12 + normal(500),
+    "tiny": 1e-200 * normal(500),
+    "two values": (normal(500, 4) > 0).double(),
+    "one row": normal(1),
+    "two rows": normal(2),
+}
+
+
+@pytest.mark.parametrize("partition", ALL, ids=repr)
+@pytest.mark.parametrize("name", AWKWARD)
+class TestAnyRows:
+    def test_weights_are_a_partition_of_unity(self, partition, name):
+        X = AWKWARD[name]
+        cells = partition.grow(X, len(X), rng=generator())
+        for points in (X, X + X.std(dim=0, correction=0), -X):
+            total = torch.zeros(len(points), dtype=torch.float64)
+            for share in cells.route(points):
+                assert bool((share.weight > 0).all())
+                assert bool((share.index.diff() > 0).all())
+                total[share.index] += share.weight
+            assert torch.allclose(total, torch.ones_like(total), atol=1e-12)
+
+    def test_every_row_is_a_member_and_no_cell_is_far_too_large(self, partition, name):
+        X = AWKWARD[name]
+        cells = partition.grow(X, len(X), rng=generator())
+        members = cells.members(X, rng=generator())
+        assert len(members) == cells.count
+        assert torch.cat(members).unique().tolist() == list(range(len(X)))
+        distinct = len(torch.unique(X, dim=0)) > 400
+        if distinct and isinstance(partition, MedianSplits):
+            assert max(map(len, members)) <= 1.2 * partition.rows
+
+    def test_a_file_keeps_them(self, partition, name):
+        X = AWKWARD[name]
+        cells = partition.grow(X, len(X), rng=generator())
+        again = cells_from_parts(kinds.name_of(cells), cells.tensors())
+        for a, b in zip(cells.route(X), again.route(X), strict=True):
+            assert a.cell == b.cell
+            assert torch.equal(a.weight, b.weight)
+
+
+class TestTree:
+    @pytest.mark.parametrize("n", [1000, 1024, 7777])
+    @pytest.mark.parametrize("overlap", [0.0, 0.1, 0.4])
+    def test_cells_have_at_most_their_rows(self, n, overlap):
+        X = normal(n, 2)
+        partition = MedianSplits(100, overlap)
+        cells = partition.grow(X, n, rng=generator())
+        sizes = [len(index) for index in cells.members(X, rng=generator())]
+        assert max(sizes) <= 1.15 * 100
+        assert min(sizes) >= 40
+        assert cells.count == partition.number_of_cells(n)
+
+    def test_a_sample_is_enough(self):
+        X = normal(20_000, 2)
+        cells = MedianSplits(1000, 0.1).grow(X[:2000], 20_000, rng=generator())
+        sizes = [len(index) for index in cells.members(X, rng=generator())]
+        assert 500 < min(sizes) <= max(sizes) < 1300
+
+    def test_splits_across_the_longest_direction(self):
+        X = normal(1000, 2) * torch.tensor([1.0, 10.0]).double()
+        cells = MedianSplits(500, 0.0).grow(X, 1000, rng=generator())
+        assert abs(float(cells.direction[0, 1])) > 0.99
+
+    def test_one_cell_has_no_splits(self):
+        cells = MedianSplits(1000).grow(normal(500), 500, rng=generator())
+        assert cells.count == 1
+        assert cells.features is None
+        (share,) = cells.route(normal(3))
+        assert share.weight.tolist() == [1.0] * 3
+
+    def test_the_same_rows_have_the_same_tree(self):
+        X = normal(600)
+        a, b = (MedianSplits(100).grow(X, 600, rng=generator()) for _ in range(2))
+        assert all(torch.equal(a.tensors()[name], b.tensors()[name]) for name in a.tensors())
+
+    @pytest.mark.parametrize(
+        ("name", "value", "said"),
+        [
+            ("child", torch.tensor([[1, -1], [0, -2]]), "no tree"),
+            ("child", torch.tensor([[1, -1], [-2, -2]]), "no tree"),
+            ("child", torch.tensor([[-1, -2], [-3, -4]]), "no tree"),
+            ("low", torch.tensor([1.0, 9.0]).double(), "before it begins"),
+            ("low", torch.tensor([1.0, float("nan")]).double(), "not finite"),
+            ("high", torch.tensor([1.0]).double(), "different numbers"),
+        ],
+    )
+    def test_damage(self, name, value, said):
+        good = TreeCells(
+            torch.eye(2).double(),
+            torch.zeros(2).double(),
+            torch.ones(2).double(),
+            torch.tensor([[1, -1], [-2, -3]]),
+        ).tensors()
+        TreeCells.from_tensors(good)
+        with pytest.raises(ValueError, match=said):
+            TreeCells.from_tensors({**good, name: value})
+        with pytest.raises(ValueError, match="have the tensors"):
+            TreeCells.from_tensors({k: v for k, v in good.items() if k != name})
+
+
+@pytest.mark.parametrize("partition", BLENDED, ids=repr)
+@pytest.mark.parametrize("d", [1, 3])
+class TestContinuity:
+    def test_weights_have_no_jumps(self, partition, d):
+        X = normal(400, d)
+        cells = partition.grow(X, 400, rng=generator())
+        steps = 20_000
+        line = X[0] + torch.linspace(0, 1, steps).double()[:, None] * 3 * (X[1] - X[0])
+        weights = torch.zeros(steps, cells.count, dtype=torch.float64)
+        for share in cells.route(line):
+            weights[share.index, share.cell] = share.weight
+        assert float(weights.diff(dim=0).abs().max()) < 0.05
+        assert float((weights.amax(dim=1) < 0.999).double().mean()) > 0.02  # there are bands
+
+    def test_slopes_are_those_of_finite_differences(self, partition, d):
+        X = normal(400, d)
+        cells = partition.grow(X, 400, rng=generator())
+        points, step = normal(200, d) * 0.9, 1e-7
+
+        def weights(x: Tensor) -> Tensor:
+            found = torch.zeros(len(x), cells.count, dtype=torch.float64)
+            for share in cells.route(x):
+                found[share.index, share.cell] = share.weight
+            return found
+
+        found = torch.zeros(200, cells.count, d, dtype=torch.float64)
+        for share in cells.route(points, slopes=True):
+            found[share.index, share.cell] = share.slope
+        sides = [
+            torch.stack([weights(points + sign * step * e) for e in torch.eye(d).double()], dim=2)
+            for sign in (1, -1)
+        ]
+        off = (found - (sides[0] - sides[1]) / (2 * step)).abs().amax(dim=(1, 2))
+        assert float(off.quantile(0.98)) < 1e-5  # kinks lie between some of the points
+        assert float(found.abs().max()) > 0
+
+
+def test_random_cells_are_disjoint_and_average():
+    cells = RandomCells(30).grow(normal(100), 100, rng=generator())
+    members = cells.members(normal(100), rng=generator())
+    assert sorted(map(len, members)) == [25] * 4
+    assert torch.cat(members).sort().values.tolist() == list(range(100))
+    assert [share.weight[0].item() for share in cells.route(normal(2))] == [0.25] * 4
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: MedianSplits(0), "rows must be"),
+        (lambda: MedianSplits(10, 0.5), "overlap must be"),
+        (lambda: MedianSplits(10, -0.1), "overlap must be"),
+        (lambda: KMeansCells(10, 1.0), "overlap must be"),
+        (lambda: KMeansCells(-1), "rows must be"),
+        (lambda: RandomCells(0), "rows must be"),
+        (lambda: partitions.make("median_split"), "median_splits"),
+        (lambda: cells_from_parts("forest", {}), "forest"),
+        (lambda: cells_from_parts("mean", {"number": torch.tensor(0)}), "positive"),
+        (
+            lambda: cells_from_parts(
+                "centers", {"centers": torch.ones(3), "width": torch.tensor(1.0)}
+            ),
+            "matrix",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
