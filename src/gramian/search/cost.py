@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 
@@ -12,8 +13,11 @@ from .full_fit import DIRECT_ROWS, EVERY
 from .material import Material
 from .sampled import Stem
 
-PROBE_ROWS = 1000
-"""Rows and columns of a product that is timed."""
+PROBE_ROWS, PROBES = 2000, 3
+"""Rows and columns of a product that is timed, and how often: the first one warms up."""
+
+SOME_ITERATIONS = 4
+"""Iterations after which a fit that ends for want of time is better than one with landmarks."""
 
 PRODUCTS = 2.5e10
 """Products of entries a second, in float64, that fits with landmarks are planned with: a core."""
@@ -50,19 +54,25 @@ def seconds_of_evaluation(material: Material, stem: Stem, engine: str | Engine) 
     X = X if stem.maps[0] is None else stem.maps[0].forth(X)
     rows, cols = X[:PROBE_ROWS], X[-PROBE_ROWS:]
     K = KernelOperator(stem.fits[0].kernel, rows, cols, engine, meter=CostMeter())
-    started = time.monotonic()
-    K @ X.new_ones(len(cols), 1)
-    return (time.monotonic() - started) / (len(rows) * len(cols))
+    least, ones = math.inf, X.new_ones(len(cols), 1)
+    for _ in range(PROBES):
+        started = time.monotonic()
+        K @ ones
+        least = min(least, time.monotonic() - started)
+    return least / (len(rows) * len(cols))
 
 
 def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> float:
-    """Return the seconds of a fit with all rows as centers, but for its factorisations."""
-    evaluations, d = of_fit(material), _width(material, stem)
-    if d >= STORED_FEATURES:  # entries are stored: once for all iterations
-        evaluations = 0.0
-        for split in material.splits:
-            n, v = float(len(split.learn)), float(len(split.held))
-            evaluations += n * n + n * min(RANK, n / 2) + ITERATIONS / EVERY * v * n
+    """Return the seconds without which a fit with all rows as centers is not worth its start.
+
+    They are those of its preconditioner and of some iterations; or, where rows are so wide that
+    entries are stored, of these.
+    """
+    evaluations, stored = 0.0, _width(material, stem) >= STORED_FEATURES
+    for split in material.splits:
+        n, v = float(len(split.learn)), float(len(split.held))
+        products = n * n if stored else SOME_ITERATIONS * n * n / 2
+        evaluations += products + n * min(RANK, n / 2) + 2 * v * n
     return evaluations * seconds_of_evaluation(material, stem, engine)
 
 

@@ -191,7 +191,7 @@ def _goes_on(search: Findings) -> bool:
     if len(search.fits) >= (search.space.fits // 2 if many else search.space.fits):
         return False
     seconds = max(fit.seconds for fit in search.fits)
-    return search.clock.allows(seconds + 2 * _refit_seconds(search), evaluations)
+    return search.clock.allows(seconds + _refit_seconds(search), evaluations)
 
 
 def average(search: Findings) -> Iterator[Trial]:
