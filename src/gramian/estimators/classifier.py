@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
     Callbacks,
+    CellsLike,
     Count,
     EngineLike,
     FileLike,
@@ -47,7 +48,7 @@ class KernelRidgeClassifier(Classifying, KernelRidgeBase):
 
     Parameters
     ----------
-    kernel, lengthscale, penalty, landmarks, standardize, metric, cv, solver, max_iter, tol, engine
+    kernel, lengthscale, penalty, landmarks, standardize, metric, cells, cv, solver, max_iter, tol
         As in `KernelRidge`. Held-out rows have the same share of each class, to one row. What is
         ``"auto"`` is chosen by the squared error of the codes, penalties of the path of `BlessR` by
         the share of rows in a wrong class, and where that is the same by the squared error.

@@ -19,6 +19,7 @@ from ..data import RowSource, as_rows
 from ..fitting import FitSettings, Fitted, Generators, Plan, TrainingData
 from ..fitting.parameters import (
     Callbacks,
+    CellsLike,
     Count,
     EngineLike,
     FileLike,
@@ -58,6 +59,7 @@ class KernelRidgeBase(Predicting):
     standardize: Inputs = "auto"
     standardize_target: OptionalFlag = None
     metric: MetricLike = None
+    cells: CellsLike = None
     cv: Folds = None
     solver: SolverLike = "auto"
     max_iter: Count = 100

@@ -59,6 +59,11 @@ class KernelRidge(Regressing, KernelRidgeBase):
         rows. ``"learned"``, or an object of `gramian.metric`: from a sample of the rows, before the
         fit. An array of shape (d, k), or (d,) for a factor each: the map itself. Sparse rows take
         factors only.
+    cells : None, int, "median_splits", "kmeans", "random" or Partition, default=None
+        Cells, each with a kernel ridge regression of all its rows: exact kernels on many rows, with
+        a cost that is linear in their number. A number: the rows of a cell, at most, of a tree of
+        median splits along principal directions; an object of `gramian.cells` says more, such as
+        the width of the bands across which predictions are blended. See the notes.
     cv : None, int, splitter or iterable of pairs, default=None
         For what is ``"auto"``, without effect otherwise. None: a random fifth of the rows is held
         out to compare, 2,000 at most; up to 1,000 rows each is left out once. A number: so many
@@ -178,6 +183,14 @@ class KernelRidge(Regressing, KernelRidgeBase):
     lengthscale="median", penalty=1e-6)`` chooses nothing. `kernel_` and `penalty_` say what was
     chosen, as does the log. With ``warm_start``, and in later calls of `partial_fit`, the first
     choice stays. `KernelRidgeCV` searches further.
+
+    With ``cells`` all rows are held in memory. Each cell has the same kernel and the same ridge,
+    the penalty times the number of all rows, so that one cell is the plain fit; what is ``"auto"``
+    is chosen by one cell, at its density. Predictions are those of the cells that a row belongs to,
+    by weights that sum to one and change linearly across bands. Where the solver diverges in a cell
+    its ridge is raised tenfold, which the log says. `history_` has a row for each cell, the one of
+    largest residual last. Landmarks, callbacks, early stopping and warm starts do not go with
+    cells.
 
     ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: it passes through a
     decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are

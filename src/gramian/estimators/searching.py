@@ -162,6 +162,7 @@ def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
         "penalty": member.penalty,
         **_maps(recipe, scaled=scaled, coded=coded),
         "landmarks": None if member.all_rows or member.cells else len(member.centers),
+        **({} if member.cells is None else {"cells": int(member.cells.starts.diff().max())}),
     }
 
 

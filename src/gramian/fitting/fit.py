@@ -17,6 +17,7 @@ from ..model import KernelModel, same_encoding
 from ..problems import Problem
 from ..solvers import Interrupted, Result, Solver, State, solve
 from . import resolve
+from .cells import fit_cells
 from .data import TrainingData
 from .defaults import chosen
 from .diagnosis import diagnosed
@@ -64,6 +65,8 @@ def fit(
         If it is interrupted, as by Ctrl-C, when the solver has a state: a KeyboardInterrupt that
         holds the model until then.
     """
+    if settings.cells is not None:
+        return fit_cells(settings, data, rng=rng)
     ends = math.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
     asked, parts = settings, divide(settings, data, rng)
     data, n = parts.train, len(parts.train.rows)

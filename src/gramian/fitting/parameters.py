@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from torch import Tensor
 
+    from ..cells import Partition
     from ..data import LinearMap, RowSource
     from ..kernels import Kernel
     from ..landmarks import Selector
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | str
     Penalty: TypeAlias = float | Literal["auto"]
     LandmarksLike: TypeAlias = int | str | Path | ArrayLike | Tensor | RowSource | Selector | None
+    CellsLike: TypeAlias = int | str | Partition | None
     Folds: TypeAlias = int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None
     SolverLike: TypeAlias = str | Solver[Any, Any]
     Count: TypeAlias = int
@@ -60,4 +62,4 @@ else:
     KernelLike = Lengthscale = Penalty = LandmarksLike = Folds = SolverLike = Any
     Count = Number = Flag = EngineLike = MemoryLimit = Callbacks = FileLike = Any
     OptionalCount = OptionalKernel = OptionalLengthscale = OptionalNumber = Any
-    RandomState = Starts = OptionalFlag = Inputs = MetricLike = Tolerance = Any
+    CellsLike = RandomState = Starts = OptionalFlag = Inputs = MetricLike = Tolerance = Any

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from .. import solvers
 from .._checks import readable_bytes
-from ..data import RowSource
+from ..data import RowSource, Subset
 from ..solvers import Solver
 from . import resolve
 from .calibration import calibrated_seconds
+from .cells import check_rows, inflated, partition_of, rows_bytes
 from .memory import FitSize
 from .placement import Placement
 from .settings import FitSettings
@@ -50,6 +52,8 @@ class Plan:
     device_bytes : int
         Peak of what the fit allocates on the device of the engine, which `memory_bytes` does not
         count; 0 if it computes on the host, or on several devices.
+    cells : int
+        Their number, about; 0 without cells.
     """
 
     solver: str
@@ -60,9 +64,11 @@ class Plan:
     iterations: int
     device: str = "cpu"
     device_bytes: int = 0
+    cells: int = 0
 
     def __str__(self) -> str:
         centers = "all rows" if self.landmarks is None else f"{self.landmarks:,} landmarks"
+        centers = f"{centers} of each of {self.cells:,} cells" if self.cells else centers
         there = readable_bytes(self.device_bytes)
         memory = readable_bytes(self.memory_bytes)
         memory += f" and {there} of the device" if self.device_bytes else ""
@@ -94,6 +100,8 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
         If it does not fit in memory, or the number of landmarks is not known before they are
         selected.
     """
+    if settings.cells is not None:
+        return _of_cells(settings, rows, targets)
     settings = resolve.automatic(settings, rows.shape[0])
     resolve.require_count(settings.landmarks, rows.shape[0])
     solver, size = resolve.solver_and_size(settings, rows, targets)
@@ -120,8 +128,38 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
     )
 
 
+def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
+    """Return the plan of one cell, times their number; and of all rows, as they are and by cells.
+
+    Raises
+    ------
+    ValueError
+        If that does not fit in ``memory_limit``.
+    """
+    partition, n = partition_of(settings.cells), len(rows)
+    check_rows(settings, partition, rows, targets)
+    one = plan(*_one_cell(settings, rows), targets)
+    count = inflated(partition, n) / min(partition.rows, n)
+    return replace(
+        one,
+        memory_bytes=one.memory_bytes + rows_bytes(partition, rows, targets),
+        kernel_evaluations=int(count * one.kernel_evaluations),
+        seconds=count * one.seconds,
+        cells=math.ceil(count),
+    )
+
+
+def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
+    """Return the settings of a cell, and as many rows."""
+    each = min(partition_of(settings.cells).rows, len(rows))
+    return replace(settings, cells=None, landmarks=None), Subset(rows, torch.arange(each))
+
+
 def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> None:
     """Raise ValueError if a fit does not fit in memory, without reading or measuring anything."""
+    if settings.cells is not None:
+        check_rows(settings, partition_of(settings.cells), rows, targets)
+        settings, rows = _one_cell(settings, rows)
     settings = resolve.automatic(settings, rows.shape[0])
     engine = resolve.engine_for(settings, rows)
     Placement.of(engine, *resolve.solver_and_size(settings, rows, targets), settings.limit)

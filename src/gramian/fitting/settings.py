@@ -19,6 +19,7 @@ from ..solvers import Falkon
 from . import splits
 from .parameters import (
     Callbacks,
+    CellsLike,
     Count,
     EngineLike,
     FileLike,
@@ -74,6 +75,7 @@ class FitSettings:
     patience: Count
     time_limit: OptionalNumber
     metric: MetricLike = None
+    cells: CellsLike = None
 
     def __post_init__(self) -> None:
         as_count(self.max_iter, "max_iter")
@@ -90,6 +92,8 @@ class FitSettings:
             self._check_folds()
         if self.searches_penalty:
             self._check_path()
+        if self.cells is not None:
+            self._check_cells()
         if not _is_auto(self.penalty) and not (
             _is_number(self.penalty) and 0 <= float(self.penalty) < math.inf
         ):
@@ -129,6 +133,20 @@ class FitSettings:
                 "penalty='auto' chooses new landmarks, and warm_start=True goes on with those of "
                 "the last fit; give penalty=est.penalty_ to go on, or warm_start=False"
             )
+
+    def _check_cells(self) -> None:
+        """Raise ValueError for settings that do not go with cells."""
+        told = isinstance(self.landmarks, str) and self.landmarks == "auto"
+        if not (self.landmarks is None or told):
+            raise ValueError(
+                f"cells have all their rows as centers, and landmarks={self.landmarks!r} are "
+                "others; leave one of them out"
+            )
+        for name in ("early_stopping", "warm_start"):
+            if getattr(self, name):
+                raise ValueError(f"{name}=True does not go with cells; leave one of them out")
+        if self.callbacks:
+            raise ValueError("callbacks see one solver, and each cell has its own; leave them out")
 
     @property
     def searches_penalty(self) -> bool:

@@ -1,0 +1,222 @@
+"""KernelRidge(cells=...): exact kernels by cells, and the plain fit where there is one cell."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from safetensors import safe_open
+
+from gramian import KernelRidge, KernelRidgeClassifier
+from gramian.cells import KMeansCells, MedianSplits, RandomCells
+from gramian.fitting import cells as by_cells
+from gramian.model import CellCenters, KernelModel, load_model
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((600, 3))
+Y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.05 * RNG.standard_normal(600)
+PLAIN = {"kernel": "matern32", "lengthscale": 1.5, "penalty": 1e-5, "random_state": 0}
+
+
+def ridge(cells: object, **more: object) -> KernelRidge:
+    return KernelRidge(**{**PLAIN, "cells": cells, **more})
+
+
+class TestOneCell:
+    @pytest.mark.parametrize("solver", ["direct", "pcg", "askotch"])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_is_the_plain_fit_to_the_last_bit(self, solver, dtype):
+        x = X.astype(dtype)
+        settings = {**PLAIN, "penalty": 1e-3, "solver": solver}
+        a = KernelRidge(cells=1000, **settings).fit(x, Y)
+        b = KernelRidge(landmarks=None, **settings).fit(x, Y)
+        assert a.model_.cells.cells.count == 1
+        np.testing.assert_array_equal(a.dual_coef_, b.dual_coef_)
+        np.testing.assert_array_equal(a.predict(x), b.predict(x))
+
+    def test_that_chooses_by_itself_is_the_plain_one(self):
+        a = KernelRidge(cells=1000, random_state=0, standardize=True).fit(X, Y)
+        b = KernelRidge(landmarks=None, random_state=0, standardize=True).fit(X, Y)
+        assert a.kernel_ == b.kernel_
+        assert a.penalty_ == pytest.approx(b.penalty_)
+        np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-6)
+
+
+class TestCells:
+    @pytest.mark.parametrize(
+        "cells", [100, "kmeans", MedianSplits(100, 0.2), KMeansCells(100, 0.3), RandomCells(200)],
+        ids=repr,
+    )  # fmt: skip
+    @pytest.mark.parametrize("t", [1, 2])
+    def test_predict_new_rows(self, cells, t):
+        y = Y if t == 1 else np.c_[Y, X[:, 2]]
+        est = ridge(cells).fit(X[:450], y[:450])
+        assert est.score(X[450:], y[450:]) > 0.9
+        assert est.predict(X[450:]).shape == ((150,) if t == 1 else (150, 2))
+
+    def test_each_has_the_ridge_of_all_rows(self):
+        est = ridge(100, standardize=False, solver="direct").fit(X, Y)
+        model = est.model_
+        shift = 1e-5 * 600
+        for cell in range(model.cells.cells.count):
+            part = model.of_cell(cell)
+            Z = next(part.centers.blocks(len(part.centers)))[1]
+            K = part.kernel(Z, Z) + shift * torch.eye(len(Z), dtype=torch.float64)
+            where = [int(np.flatnonzero((z.numpy() == X).all(axis=1))[0]) for z in Z]
+            assert torch.allclose(K @ part.coef[:, 0], torch.from_numpy(Y[where]), atol=1e-7)
+        assert [row["ridge"] for row in est.history_] == [pytest.approx(shift)] * len(est.history_)
+
+    def test_weights_that_are_whole_numbers_are_repeated_rows_in_one_cell(self):
+        w = RNG.integers(1, 4, 600).astype(float)
+        a = ridge(1000, standardize=False).fit(X, Y, w)
+        again = np.repeat(np.arange(600), w.astype(int))
+        b = ridge(5000, standardize=False).fit(X[again], Y[again])
+        np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-5)
+
+    def test_predictions_have_no_jumps(self):
+        line = X[0] + np.linspace(-1, 1, 5001)[:, None] * np.array([1.0, 0.7, 0.3])
+        jumps = {}
+        for overlap in (0.0, 0.2):
+            est = ridge(MedianSplits(100, overlap)).fit(X, Y)
+            jumps[overlap] = np.abs(np.diff(est.predict(line))).max()
+        assert jumps[0.2] < 0.01 < jumps[0.0]
+
+    def test_classes(self):
+        labels = np.where(Y > 0.7, "a", np.where(Y < -0.7, "b", "c"))
+        est = KernelRidgeClassifier(cells=100, random_state=0).fit(X[:450], labels[:450])
+        assert est.model_.cells.cells.count > 4
+        assert est.score(X[450:], labels[450:]) > 0.8
+
+    def test_gradients_and_importances(self):
+        est = ridge(100, metric="learned").fit(X, Y)
+        step = 1e-5 * np.eye(3)
+        found = est.gradient(X[:50])
+        for j in range(3):
+            near = (est.predict(X[:50] + step[j]) - est.predict(X[:50] - step[j])) / 2e-5
+            assert np.quantile(np.abs(near - found[:, j]), 0.9) < 1e-4
+        assert est.feature_importances_[2] < 0.2
+
+    def test_the_choice_is_made_at_the_density_of_a_cell(self):
+        est = KernelRidge(cells=150, random_state=0).fit(X, Y)
+        assert est.score(X, Y) > 0.95
+        assert est.penalty_ * 600 == pytest.approx(est.history_[0]["ridge"])
+
+    @pytest.mark.parametrize(
+        "x",
+        [
+            np.ones((300, 2)),
+            np.repeat(RNG.standard_normal((3, 2)), 100, axis=0),
+            np.c_[RNG.standard_normal(300), np.zeros(300)],
+            np.r_[np.zeros((290, 1)), 1e5 * RNG.standard_normal((10, 1))],
+            RNG.standard_normal((300, 200)),
+        ],
+        ids=["all the same", "three rows", "a constant column", "a cluster", "wide"],
+    )
+    def test_awkward_rows(self, x):
+        est = ridge(40).fit(x, RNG.standard_normal(len(x)))
+        assert np.isfinite(est.predict(x)).all()
+
+    def test_a_cell_that_diverges_has_a_larger_ridge(self, monkeypatch):
+        real, seen = by_cells.solve, []
+
+        def solve(problem: object, *args: object, **more: object) -> object:
+            result = real(problem, *args, **more)
+            seen.append(problem.penalty)
+            bad = len(seen) == 1
+            return type(result)(**{**vars(result), "reason": "diverged"}) if bad else result
+
+        monkeypatch.setattr(by_cells, "solve", solve)
+        est = ridge(200).fit(X, Y)
+        ridges = sorted(row["ridge"] for row in est.history_)
+        assert ridges[-1] == pytest.approx(10 * ridges[0])
+        monkeypatch.setattr(by_cells, "TRIES", 1)
+        seen.clear()
+        with pytest.raises(FloatingPointError, match="diverged"):
+            ridge(200).fit(X, Y)
+
+    def test_a_time_limit_is_shared(self):
+        est = ridge(100, solver="pcg", time_limit=1e-6, tol=0.0)
+        with pytest.warns(match="time_limit"):
+            est.fit(X, Y)
+        assert est.stop_reason_ == "time_limit"
+
+    def test_plan(self):
+        big = np.zeros((100_000, 4), np.float32)
+        plan = ridge(2000).plan(big)
+        assert plan.cells >= 50
+        assert f"each of {plan.cells:,} cells" in str(plan)
+        whole = ridge(None, landmarks=None).plan(big)
+        assert plan.kernel_evaluations < whole.kernel_evaluations / 10
+        with pytest.raises(ValueError, match="holds all rows"):
+            ridge(2000, memory_limit="1MB").plan(big)
+        with pytest.raises(ValueError, match="holds all rows"):
+            ridge(2000, memory_limit="1MB").check_memory(big)
+
+    def test_a_table(self, tmp_path):
+        import pandas as pd
+
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
+            kind=np.where(X[:, 2] > 0, "x", "y"), target=Y
+        )
+        est = ridge(150).fit(frame, "target")
+        assert est.score(frame) > 0.9
+        est.save(tmp_path / "m")
+        again = load_model(tmp_path / "m")
+        np.testing.assert_array_equal(again.predict(frame)[:, 0], est.predict(frame))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"cells": 0}, "rows must be"),
+        ({"cells": 2.5}, "none of: None, the rows of a cell"),
+        ({"cells": "tree"}, "unknown partition"),
+        ({"landmarks": 50}, "leave one of them out"),
+        ({"early_stopping": True}, "does not go with cells"),
+        ({"warm_start": True}, "does not go with cells"),
+        ({"callbacks": [print]}, "each cell has its own"),
+        ({"solver": "falkon"}, "falkon"),
+        ({"memory_limit": "5kB"}, "holds all rows"),
+    ],
+)
+def test_what_does_not_go_with_cells(more, said):
+    with pytest.raises(ValueError, match=said):
+        ridge(**{"cells": 100, **more}).fit(X, Y)
+
+
+def test_sparse_rows_are_refused():
+    with pytest.raises(ValueError, match="cells divide dense rows"):
+        ridge(100).fit(scipy.sparse.csr_array(X), Y)
+
+
+class TestFile:
+    @pytest.mark.parametrize("cells", [100, KMeansCells(100), RandomCells(200)], ids=repr)
+    def test_predictions_are_the_same(self, cells, tmp_path):
+        est = ridge(cells).fit(X, Y)
+        est.save(tmp_path / "m")
+        again = KernelModel.load(tmp_path / "m")
+        np.testing.assert_array_equal(again.predict(X)[:, 0], est.predict(X))
+        with safe_open(tmp_path / "m", "pt") as file:
+            header = json.loads(file.metadata()["gramian"])
+        assert header["format"] == 5
+        assert header["cells"]["kind"] in ("tree", "centers", "mean")
+
+    def test_parts_that_do_not_fit_are_refused(self, tmp_path):
+        model = ridge(100).fit(X, Y).model_
+        cells = model.cells
+        with pytest.raises(ValueError, match="one more start"):
+            CellCenters(cells.cells, cells.starts[:-1])
+        with pytest.raises(ValueError, match="do not decrease"):
+            CellCenters(cells.cells, cells.starts.flip(0))
+        short = CellCenters(cells.cells, cells.starts.clamp(max=10))
+        wrong = KernelModel(model.kernel, model.centers, model.coef, cells=short)
+        with pytest.raises(ValueError, match="dense centers"):
+            wrong.save(tmp_path / "m")
+        few = next(model.centers.blocks(1000))[1][:, :2]
+        with pytest.raises(ValueError, match="features"):
+            KernelModel(model.kernel, few, model.coef, cells=cells).save(tmp_path / "m")
+        with pytest.raises(ValueError, match="lack a part"):
+            CellCenters.from_parts({}, {})
