@@ -75,6 +75,7 @@ def _about_part(model: KernelModel) -> Report:
     return {
         "kernel": model.kernel.to_dict(),
         "centers": len(model.centers),
+        "cells": None if model.cells is None else model.cells.cells.count,
         "standardized": None if model.encoding else model.standardizer is not None,
         "quantiles": None if quantiles is None else f"of {len(quantiles.columns)} features",
         "metric": None if metric is None else _about_metric(metric, model.importances is not None),

@@ -105,6 +105,14 @@ class FitOptions:
             "how to choose them: bless_r, or bless_r:1000 for so many. `gramian info` lists them.",
         ),
     ] = "auto"
+    cells: Annotated[
+        int | None,
+        _option(
+            MODEL,
+            "Divide the rows into cells of at most so many, each a fit of its own with all its "
+            "rows as centers; predictions are blended between them.",
+        ),
+    ] = None
     standardize: Annotated[
         bool,
         _option(MODEL, "Give features, and the target of a regression, mean 0 and deviation 1."),
@@ -178,7 +186,26 @@ class FitOptions:
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"--seed must be at least 0 and below 2**32, not {self.seed}")
 
+    def _check_cells(self) -> None:
+        if self.cells is None:
+            return
+        if self.cells < 1:
+            raise ValueError(f"--cells must be at least 1, not {self.cells}")
+        others = (
+            (self.landmarks not in ("auto", "none"), f"--landmarks {self.landmarks}"),
+            (self.early_stopping, "--early-stopping"),
+            (self.validation is not None, "--validation"),
+            ("checkpoint" in self.given, "--checkpoint"),
+        )
+        for is_given, option in others:
+            if is_given:
+                raise ValueError(
+                    f"--cells has a solver for each cell, with which {option} does not go: leave "
+                    "one of them out; `gramian evaluate` measures the error on other rows"
+                )
+
     def _check_together(self) -> None:
+        self._check_cells()
         if self.features is not None and self.drop is not None:
             raise ValueError("--features and --drop are two ways to say the same: give one")
         if self.quantiles and not self.standardize:

@@ -40,6 +40,7 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         validation_fraction=0.1,
         patience=options.patience,
         metric=_metric(options),
+        cells=options.cells,
         time_limit=None if options.time_limit is None else parsing.seconds(options.time_limit),
     )
 

@@ -109,7 +109,10 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
         words += ["--metric-power", f"{recipe.power:g}"]
         if recipe.learner not in (None, recipe.kernel):
             words += ["--metric-kernel", str(recipe.learner)]
-    words += ["--landmarks", "none" if member.all_rows else str(len(member.centers))]
+    if member.cells is None:
+        words += ["--landmarks", "none" if member.all_rows else str(len(member.centers))]
+    else:
+        words += ["--cells", str(int(member.cells.starts.diff().max()))]
     if member.all_rows and rows > DIRECT_ROWS:
         words += ["--solver", "pcg", "--tol", "0.003"]
     return shlex.join([*words, "--out", "tuned.model"])

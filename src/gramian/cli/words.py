@@ -15,6 +15,7 @@ OPTIONS = {
     "lengthscale": "--lengthscale",
     "penalty": "--penalty",
     "landmarks": "--landmarks",
+    "cells": "--cells",
     "solver": "--solver",
     "max_iter": "--max-iter",
     "tol": "--tol",

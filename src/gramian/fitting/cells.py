@@ -149,7 +149,7 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
         part = data.part(index, as_rows(X[index]))
         left = (ends - time.monotonic()) / (len(members) - number)
         solved.append(_cell(settings, asked, part, kernel, shift, rng, time.monotonic() + left))
-        logger.info("cell %d of %d: %d rows", number + 1, len(members), len(index))
+        logger.debug("cell %d of %d: %d rows", number + 1, len(members), len(index))
     model = KernelModel(
         solved[0].kernel,
         X[torch.cat(members)],

@@ -145,8 +145,11 @@ class FitSettings:
         for name in ("early_stopping", "warm_start"):
             if getattr(self, name):
                 raise ValueError(f"{name}=True does not go with cells; leave one of them out")
-        if self.callbacks:
-            raise ValueError("callbacks see one solver, and each cell has its own; leave them out")
+        if not all(callable(getattr(callback, "stage", None)) for callback in self.callbacks):
+            raise ValueError(
+                "callbacks see the iterations of one solver, and each cell has its own; leave them "
+                "out, but for those that say which stage begins"
+            )
 
     @property
     def searches_penalty(self) -> bool:

@@ -277,7 +277,7 @@ class CellSearch:
             shifts.append(found.shift)
             if share is not None:
                 values[seen] += share.weight[:, None] * found.values
-            logger.info("cell %d of %d: %d rows", number + 1, len(members), len(index))
+            logger.debug("cell %d of %d: %d rows", number + 1, len(members), len(index))
         sizes = torch.tensor([0, *map(len, members)])
         loss = squared_loss(values, self.material.truth, self.material.held_weights)
         return CellFits(

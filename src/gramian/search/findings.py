@@ -78,6 +78,7 @@ class Findings:
         return sorted(groups, key=lambda group: self.best_of(stems, group).loss)
 
     def best_of(self, stems: list[Stem], group: tuple[str, ...]) -> Stem:
+        """Return the best stem of a group of kernels."""
         return min((s for s in stems if s.recipe.kernel in group), key=handicapped)
 
     def loss(self, fit: FullFit) -> float:
@@ -85,6 +86,7 @@ class Findings:
         return fit.loss if self.score is None else self.score(fit.values)
 
     def squared(self, values: Float[Tensor, "v t"]) -> float:
+        """Return the mean squared error of predictions of all held-out rows."""
         return squared_loss(values, self.material.truth, self.material.held_weights)
 
     def members(self, *, refits: bool = True) -> list[Member]:
@@ -169,9 +171,11 @@ class Findings:
         return self.trial(step, member.recipe, member.penalty, math.nan, (), None, time.monotonic())
 
     def sampled(self, step: str, stem: Stem, started: float) -> Trial:
+        """Return a fit to a sample as a trial."""
         return self.trial(step, stem.recipe, stem.penalty, stem.loss, stem.losses, None, started)
 
     def fitted(self, fit: FullFit) -> Trial:
+        """Return a fit with all rows as centers as a trial."""
         return self.trial(
             "fit", fit.recipe, fit.penalty, self.loss(fit), fit.losses, fit.values,
             time.monotonic() - fit.seconds,
@@ -187,6 +191,7 @@ class Findings:
         values: Tensor | None,
         started: float,
     ) -> Trial:
+        """Return what the watchers are told of a fit."""
         now, clock = time.monotonic(), self.clock
         return Trial(
             step, recipe, penalty, loss, losses, values,

@@ -1,0 +1,58 @@
+"""Fits by cells: the same model as in Python, and what does not go with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramian import KernelRidge
+from gramian.model import KernelModel
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((400, 2))
+
+
+@pytest.fixture
+def data(tmp_path):
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=np.sin(2 * X[:, 0]) + X[:, 1])
+    path = tmp_path / "train.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_the_model_is_that_of_python(gramian, data, tmp_path):
+    out = tmp_path / "m"
+    done = gramian("fit", data, "--target", "y", "--cells", 100, "--seed", 3, "--out", out)
+    assert done.code == 0, done.err
+    model = KernelModel.load(out)
+    frame = pd.read_csv(data)
+    est = KernelRidge(
+        "gaussian", lengthscale="median", penalty=1e-6, standardize=True, cells=100, random_state=3
+    ).fit(frame[["a", "b"]], frame["y"])
+    assert model.cells.cells.count == est.model_.cells.cells.count > 4
+    np.testing.assert_array_equal(model.predict(frame)[:, 0], est.predict(frame[["a", "b"]]))
+
+
+def test_plan_and_info_count_them(report, data, tmp_path):
+    assert report("plan", data, "--target", "y", "--cells", 100)["cells"] >= 4
+    report("fit", data, "--target", "y", "--cells", 100, "--out", tmp_path / "m")
+    assert report("info", tmp_path / "m")["cells"] >= 4
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--cells", 0], "--cells must be at least 1"),
+        (["--cells", 50, "--landmarks", 20], "with which --landmarks 20 does not go"),
+        (["--cells", 50, "--early-stopping"], "with which --early-stopping does not go"),
+        (["--cells", 50, "--validation", 0.2], "with which --validation does not go"),
+        (["--cells", 50, "--checkpoint", "c.state"], "with which --checkpoint does not go"),
+        (["--cells", 50, "--budget", "9 s"], "--cells asks for one fit"),
+    ],
+)
+def test_what_does_not_go_with_them(gramian, data, tmp_path, more, said):
+    done = gramian("fit", data, "--target", "y", *more, "--out", tmp_path / "m")
+    assert done.code == 2
+    assert said in done.err
+    assert not (tmp_path / "m").exists()
