@@ -12,6 +12,7 @@ from gramian.cells import (
     RandomCells,
     TreeCells,
     cells_from_parts,
+    divided,
     kinds,
     partitions,
 )
@@ -207,3 +208,31 @@ def test_random_cells_are_disjoint_and_average():
 def test_what_cannot_be_is_refused(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+class TestDivided:
+    def test_rows_that_are_all_the_same_are_drawn_from(self):
+        X = torch.cat([torch.zeros(900, 2), normal(100, 2).float()])
+        cells, members = divided(MedianSplits(50, 0.0), X, rng=generator())
+        assert len(members) == cells.count
+        assert max(map(len, members)) <= 75
+        assert all(bool((index.diff() > 0).all()) for index in members)
+
+    @pytest.mark.parametrize("empty", [0, 3, -1])
+    def test_a_cell_without_rows_has_those_beside_it(self, empty, monkeypatch):
+        real = TreeCells.members
+
+        def without(self: TreeCells, *args: object, **more: object) -> list[Tensor]:
+            found = real(self, *args, **more)
+            found[empty] = found[empty][:0]
+            return found
+
+        monkeypatch.setattr(TreeCells, "members", without)
+        _, members = divided(MedianSplits(50, 0.0), normal(400), rng=generator())
+        assert all(len(index) for index in members)
+        near = members[empty - 1] if empty else members[1]
+        assert torch.equal(members[empty], near)
+
+    def test_a_sample_of_the_rows_grows_them(self):
+        _, members = divided(MedianSplits(500, 0.0), normal(5000), most=300, rng=generator())
+        assert torch.cat(members).sort().values.tolist() == list(range(5000))

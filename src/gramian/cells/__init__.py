@@ -9,7 +9,7 @@ A partition is an object per algorithm, like selectors and solvers: it grows cel
 and cells say which of them a row belongs to, with weights that sum to one.
 """
 
-from .base import Cells, Partition, Share, cells_from_parts, kinds, partitions
+from .base import Cells, Partition, Share, cells_from_parts, divided, kinds, partitions
 from .centers import CenterCells, KMeansCells
 from .random import MeanCells, RandomCells
 from .tree import MedianSplits, TreeCells
@@ -25,6 +25,7 @@ __all__ = [
     "Share",
     "TreeCells",
     "cells_from_parts",
+    "divided",
     "kinds",
     "partitions",
 ]

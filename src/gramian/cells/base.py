@@ -111,6 +111,48 @@ class Partition(ABC):
         """
 
 
+TOO_MANY = 1.5
+"""A cell of so many times its rows could not be divided: its rows are all the same."""
+
+
+def divided(
+    partition: Partition,
+    X: Float[Tensor, "n d"],
+    *,
+    most: int = 100_000,
+    rng: torch.Generator,
+) -> tuple[Cells, list[Tensor]]:
+    """Return cells, grown from a sample of the rows, and the numbers of the rows of each.
+
+    Parameters
+    ----------
+    partition : Partition
+    X : Tensor of shape (n, d)
+    most : int, default=100_000
+        Rows of the sample.
+    rng : torch.Generator
+
+    Notes
+    -----
+    Of a cell that could not be divided, as its rows are all the same, random ones are taken, as
+    many as others have. A cell that has no row, as rounding may leave it, has those of the cell
+    beside it.
+    """
+    n = len(X)
+    some = torch.randperm(n, generator=rng)[:most] if n > most else torch.arange(n)
+    cells = partition.grow(X[some], n, rng=rng)
+    found: list[Tensor] = []
+    for index in cells.members(X, rng=rng):
+        if len(index) > TOO_MANY * partition.rows:
+            index = index[torch.randperm(len(index), generator=rng)[: partition.rows]]
+        found.append(index.sort().values)
+    for number, index in enumerate(found):
+        if not len(index):
+            others = (found[at] for at in (number - 1, *range(number + 1, len(found))) if at >= 0)
+            found[number] = next(other for other in others if len(other))
+    return cells, found
+
+
 partitions: Registry[Partition] = Registry("partition")
 
 kinds: Registry[Cells] = Registry("kind of cells")

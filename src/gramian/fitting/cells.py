@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from .._checks import readable_bytes
 from ..callbacks import announce, stages
-from ..cells import Cells, MedianSplits, Partition, partitions
+from ..cells import MedianSplits, Partition, divided, partitions
 from ..data import RowSource, as_rows
 from ..kernels import Kernel
 from ..model import CellCenters, KernelModel
@@ -36,9 +36,6 @@ from .settings import FitSettings, is_integer
 from .start import stopping
 
 logger = logging.getLogger("gramian")
-
-TREE_ROWS = 100_000
-"""Rows that cells are grown from."""
 
 LARGER, TRIES = 10.0, 4
 """Factor of the ridge of a cell whose solver has diverged, and how often it is tried."""
@@ -130,7 +127,7 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     X = data.rows.take(torch.arange(len(data.rows)))
     data = replace(data, rows=as_rows(X))
     announce(settings.callbacks, stages.CHOOSING)
-    cells, members = _divided(partition, X, rng.landmarks)
+    cells, members = divided(partition, X, rng=rng.landmarks)
     total = _total(data)
     if settings.chooses:
         pilot = data.part(members[_usual(members)])
@@ -178,24 +175,6 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
         metrics=history[-1],
         learned=scaling.features.learned,
     )
-
-
-def _divided(
-    partition: Partition, X: Float[Tensor, "n k"], rng: torch.Generator
-) -> tuple[Cells, list[Tensor]]:
-    """Return cells, and the numbers of the rows that each is fitted to.
-
-    Of a cell that cannot be divided, as its rows are all the same, as many as others have.
-    """
-    n = len(X)
-    some = torch.randperm(n, generator=rng)[:TREE_ROWS] if n > TREE_ROWS else torch.arange(n)
-    cells = partition.grow(X[some], n, rng=rng)
-    members = cells.members(X, rng=rng)
-    most = max(2 * partition.rows, 1)
-    return cells, [
-        index if len(index) <= most else index[torch.randperm(len(index), generator=rng)[:most]]
-        for index in members
-    ]
 
 
 def _usual(members: Sequence[Int[Tensor, " _"]]) -> int:

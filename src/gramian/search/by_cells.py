@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..cells import Cells, MedianSplits
+from ..cells import Cells, MedianSplits, divided
 from ..data import LinearMap
 from ..kernels import Kernel
 from ..paths.full import RANK
@@ -44,12 +44,6 @@ PILOT_SHARE = 0.25
 
 ALL_SHARE = 0.85
 """Of what is left then, all cells may take so much: predictions of held-out rows follow."""
-
-TREE_ROWS = 100_000
-"""Rows that the tree is grown from."""
-
-TOO_MANY = 1.5
-"""A cell of so many times its rows cannot be divided: random ones of them are fitted."""
 
 PILOT_ROWS = 5000
 """Rows of a cell that is chosen by, at most: what is chosen depends on density, not on size."""
@@ -203,16 +197,9 @@ class CellSearch:
     def _divided(self, stem: Stem, rows: int) -> tuple[Cells, list[Tensor]]:
         """Return cells of so many rows, and the numbers of those that each is fitted to."""
         learn = self.material.splits[0].learn
-        Z = self._mapped(stem)
-        some = learn[torch.randperm(len(learn), generator=self.material.rng)[:TREE_ROWS]]
-        rng = self.material.rng
-        cells = MedianSplits(rows, OVERLAP).grow(Z[some], len(learn), rng=rng)
-        members = []
-        for index in cells.members(Z[learn], rng=rng):
-            if len(index) > TOO_MANY * rows:  # rows that are all the same: as many say as much
-                index = index[torch.randperm(len(index), generator=rng)[:rows].sort().values]
-            members.append(learn[index])
-        return cells, members
+        Z, rng = self._mapped(stem)[learn], self.material.rng
+        cells, members = divided(MedianSplits(rows, OVERLAP), Z, rng=rng)
+        return cells, [learn[index] for index in members]
 
     def _mapped(self, stem: Stem) -> Float[Tensor, "n k"]:
         X = self.material.inputs(stem.recipe.inputs)
