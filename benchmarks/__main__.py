@@ -29,6 +29,7 @@ GROUPS = {
     "tables": {
         "accuracy": "error and CPU seconds on 38 tables, boosted trees and xRFM (about a day)",
         "search": "against a full grid, budgets, noise, seeds, odd tables (about two hours)",
+        "cells": "error and seconds by size and overlap of cells, by rows (about half an hour)",
         "pictures": "a learned metric of the shipped sets: importances, M, rounds (a minute)",
         "categories": "encoded categories, one-hot and boosting on three sets (about 20 minutes)",
     },
