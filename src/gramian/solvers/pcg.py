@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._checks import check_count_or_auto
 from ..lowrank import pivoted_cholesky, randomized_nystrom
-from ..preconditioners import LowRankInverse
+from ..preconditioners import BlockCholesky, BlockLowRank, LowRankInverse, blocks_of_rows
 from ..preconditioners.low_rank import BLOCK_BYTES
 from ..problems import FullProblem
 from .base import Solver, State, drawn_seed, solvers
@@ -22,10 +22,18 @@ from .cost import ProblemSize
 
 logger = logging.getLogger("gramian")
 
-PRECONDITIONERS = ("rpcholesky", "nystrom", "greedy", "none")
+PRECONDITIONERS = ("rpcholesky", "nystrom", "greedy", "none", "cells", "nystrom+cells")
+
+CELLS = ("cells", "nystrom+cells")
+"""Those that factorise blocks of K."""
 
 PER_TRUE_RESIDUAL = 7
 """Iterations with float32 rows in which the residual drops tenfold, about."""
+
+MOST_CELL_ROWS = 2000
+"""Rows of a cell at most, if chosen."""
+
+Inverse = LowRankInverse | BlockCholesky | BlockLowRank
 
 MOST_RANK = 1000
 """Rank at most if it is chosen: r² memory and r³ work stay out of sight."""
@@ -88,6 +96,7 @@ class PCG(Solver[FullProblem, PCGState]):
     preconditioner: str = "rpcholesky"
     rank: Any = "auto"  # int or "auto", checked below
     memory_bytes: int = 1 << 29
+    cell_rows: Any = "auto"  # int or "auto", checked below
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = PCGState
 
@@ -98,6 +107,7 @@ class PCG(Solver[FullProblem, PCGState]):
                 f"{self.preconditioner!r}"
             )
         check_count_or_auto(self.rank, "rank")
+        check_count_or_auto(self.cell_rows, "cell_rows")
 
     def iterate(
         self,
@@ -114,44 +124,73 @@ class PCG(Solver[FullProblem, PCGState]):
             state = yield from _while_it_gains(problem, state, P, seed)
         yield from _states(problem.double(), state, P, seed)
 
-    def build(self, problem: FullProblem, rng: torch.Generator) -> LowRankInverse | None:
+    def build(self, problem: FullProblem, rng: torch.Generator) -> Inverse | None:
         """Return the preconditioner, None for "none"."""
-        if self.preconditioner == "none":
+        K, ridge, kind = problem.K, problem.ridge, self.preconditioner
+        if kind == "none":
             return None
+        factor = None if kind == "cells" else self._factor(problem, rng)
+        if factor is not None and kind not in CELLS:
+            return LowRankInverse.build(factor, ridge)
+        blocks = blocks_of_rows(K, self.most_cell_rows(K.shape[0], K.dtype.itemsize), rng=rng)
+        if factor is None:
+            return BlockCholesky.build(K, blocks, ridge)
+        return BlockLowRank.build(K, blocks, factor, ridge)
+
+    def _factor(self, problem: FullProblem, rng: torch.Generator) -> Float[Tensor, "n r"]:
         rank = self.most(problem.K.shape[0])
         if self.preconditioner == "nystrom":
-            factor = _nystrom(problem, rank, rng)
-        else:
-            method = "greedy" if self.preconditioner == "greedy" else "accelerated"
-            target = problem.shift if self.rank == "auto" else 0.0
-            factor = pivoted_cholesky(problem.K, rank, target=target, method=method, rng=rng).factor
-        return LowRankInverse.build(factor, problem.ridge)
+            return _nystrom(problem, rank, rng)
+        method = "greedy" if self.preconditioner == "greedy" else "accelerated"
+        target = problem.shift if self.rank == "auto" else 0.0
+        return pivoted_cholesky(problem.K, rank, target=target, method=method, rng=rng).factor
 
     def most(self, n: int) -> int:
         """Return the rank for n rows, an automatic one before the spectrum is known."""
-        if self.preconditioner == "none":
+        if self.preconditioner in ("none", "cells"):
             return 0
         if self.rank != "auto":
             return min(int(self.rank), n)
-        return max(1, min(n // 10 + 1, MOST_RANK, self.memory_bytes // (self._number_bytes() * n)))
+        fits = self._memory() // (self._number_bytes() * n)
+        return max(1, min(n // 10 + 1, MOST_RANK, fits))
+
+    def most_cell_rows(self, n: int, itemsize: int) -> int:
+        """Return the rows of a cell for n rows, at most; 0 if there are no cells."""
+        if self.preconditioner not in CELLS:
+            return 0
+        if self.cell_rows != "auto":
+            return min(int(self.cell_rows), n)
+        return max(1, min(n, MOST_CELL_ROWS, self._memory() // (itemsize * n)))
+
+    def _memory(self) -> int:
+        """Return the bytes for the factor, and for cells."""
+        both = self.preconditioner == "nystrom+cells"
+        return self.memory_bytes // 2 if both else self.memory_bytes
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         n, r = size.n, self.most(size.n)
+        s = self.most_cell_rows(n, size.itemsize)
         # the factor and R, and blocks of its rows while it is made and factorised
         factor = self._number_bytes() * n * r + 8 * r * r + 2 * min(8 * n * r, BLOCK_BYTES)
-        return size.vector_bytes + factor
+        # blocks, and one of them in float64 with its entries, and what splits are found from
+        cells = n * s * size.itemsize + 8 * s * (2 * s + r)
+        split = min(n, SAMPLE_ROWS) * size.d * size.itemsize if s else 0
+        return size.vector_bytes + factor + max(cells, split)
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         n = size.n
         product = n * (n + 1) // 2 if size.pairs_once else n * n
         residuals = iterations // PER_TRUE_RESIDUAL if size.itemsize < 8 else 0
-        return (iterations + residuals) * product + n * self.most(n)
+        setup = n * (self.most(n) + self.most_cell_rows(n, size.itemsize))
+        return (iterations + residuals) * product + setup
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        return 2 * size.n * float(self.most(size.n)) ** 2
+        r, s = float(self.most(size.n)), float(self.most_cell_rows(size.n, size.itemsize))
+        return size.n * (2 * r**2 + s**2 / 3 + 3 * r * s)
 
     def bytes_read(self, size: ProblemSize) -> float:
-        return 16.0 * size.n * self.most(size.n)
+        s = self.most_cell_rows(size.n, size.itemsize)
+        return size.n * (16.0 * self.most(size.n) + size.itemsize * s)
 
     def _number_bytes(self) -> int:
         """Return the bytes per entry of the factor, with copies on the way to it."""
@@ -159,7 +198,7 @@ class PCG(Solver[FullProblem, PCGState]):
 
 
 def _while_it_gains(
-    problem: FullProblem, state: State | None, P: LowRankInverse | None, seed: int
+    problem: FullProblem, state: State | None, P: Inverse | None, seed: int
 ) -> Generator[PCGState, None, State | None]:
     """Yield the states with float32 products; return where they gain nothing any more."""
     for s in _states(problem, state, P, seed):
@@ -172,7 +211,7 @@ def _while_it_gains(
 
 
 def _states(
-    problem: FullProblem, state: State | None, P: LowRankInverse | None, seed: int
+    problem: FullProblem, state: State | None, P: Inverse | None, seed: int
 ) -> Iterator[PCGState]:
     """Yield the states of conjugate gradient with products in the dtype of the rows."""
     exact, float64 = problem.double(), problem.K.dtype == torch.float64

@@ -1,0 +1,96 @@
+"""Disjoint blocks of rows that lie near each other as a kernel sees them, and K between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .. import _linalg as la
+from ..cells import MedianSplits
+from ..data import RowSource, as_rows, gathered
+from ..data.base import comfortable_size
+from ..kernels import Kernel
+from ..operators import KernelOperator
+
+SAMPLE_ROWS = 100_000
+"""Rows that splits are found from, at most."""
+
+SAMPLED_SHARE = 0.95
+"""Of the rows of a block that are aimed at if splits are those of a sample."""
+
+
+def blocks_of_rows(
+    K: KernelOperator, size: int, *, rng: torch.Generator
+) -> list[Int[Tensor, " s"]]:
+    """Divide the rows by median splits along principal directions, as the kernel sees them.
+
+    Parameters
+    ----------
+    K : KernelOperator of shape (n, n)
+        Of any source of dense rows.
+    size : int
+        Rows of a block, at most.
+    rng : torch.Generator
+        Draws the sample, and starts the search for directions.
+
+    Returns
+    -------
+    list of Tensor of shape (s,)
+        Increasing numbers of rows; each row is in one block.
+
+    Notes
+    -----
+    Memory: `SAMPLE_ROWS` d numbers. Cost: two passes over the rows. Rows that are all the same,
+    and blocks that came out too large, are cut into equal parts.
+    """
+    n = K.shape[0]
+    if size >= n:
+        return [torch.arange(n)]
+    some = torch.arange(n)
+    if n > SAMPLE_ROWS:
+        some = torch.randperm(n, generator=rng)[:SAMPLE_ROWS].sort().values
+        size_aimed = max(1, int(SAMPLED_SHARE * size))
+    else:
+        size_aimed = size
+    sample = as_seen(K.kernel, K.rows.take(some))
+    cells = MedianSplits(rows=size_aimed, overlap=0.0).grow(sample, n, rng=rng)
+    found: list[list[Tensor]] = [[] for _ in range(cells.count)]
+    for part, X in K.rows.blocks(comfortable_size(K.rows)):
+        for share in cells.route(as_seen(K.kernel, X)):
+            found[share.cell].append(part.start + share.index)
+    whole = [torch.cat(parts) for parts in found if parts]
+    return [index for cell in whole for index in cell.tensor_split(-(-len(cell) // size))]
+
+
+def as_seen(kernel: Kernel, X: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+    """Return rows in the coordinates in which a kernel measures: scaled, side by side if many."""
+    scaled = getattr(kernel, "scaled", None)
+    if scaled is not None:
+        seen: Tensor = scaled(X)
+        return seen
+    parts = [getattr(kernel, f.name) for f in fields(kernel)]
+    own = [as_seen(part, X) for part in parts if isinstance(part, Kernel)]
+    return torch.cat(own, dim=1) if own else X
+
+
+def diagonal_blocks(
+    K: KernelOperator, index: Sequence[Int[Tensor, " s"]]
+) -> Iterator[Float[Tensor, "s s"]]:
+    """Yield K between the rows of each block: float64, by columns, a new tensor.
+
+    Rows without random access are gathered first, in a file if they exceed the budget.
+    """
+    K = K.double()
+    rows: RowSource = K.rows
+    if not rows.random_access:
+        rows = as_rows(gathered(rows, torch.arange(len(rows)), K.host_bytes))
+    for block in index:
+        here = as_rows(rows.take(block))
+        entries = replace(K, rows=here, cols=here).dense()
+        la.require_finite(entries)
+        la.flush_tiny_(entries)
+        yield la.by_columns(entries)
