@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +16,7 @@ from gramian.data import as_rows
 from gramian.lowrank import pivoted_cholesky
 from gramian.operators import KernelOperator
 from gramian.preconditioners import BlockCholesky, BlockLowRank, blocks_of_rows
-from gramian.preconditioners._blocks import as_seen
+from gramian.preconditioners.blocks import as_seen
 
 N, F64 = 101, torch.float64
 
@@ -72,7 +74,7 @@ class TestBlocksOfRows:
         """Along a line the blocks are intervals."""
         X = rows(d=1)
         blocks = sorted(divided(operator(X), 30), key=lambda i: float(X[i].min()))
-        for first, second in zip(blocks, blocks[1:], strict=False):
+        for first, second in pairwise(blocks):
             assert float(X[first].max()) < float(X[second].min())
 
     @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ class TestBlocksOfRows:
         assert sorted(map(len, blocks)) == [16, 17, 17, 17, 17, 17]
 
     def test_splits_from_a_sample_of_the_rows(self, monkeypatch):
-        monkeypatch.setattr("gramian.preconditioners._blocks.SAMPLE_ROWS", 40)
+        monkeypatch.setattr("gramian.preconditioners.blocks.SAMPLE_ROWS", 40)
         blocks = divided(operator(rows()), 20)
         assert torch.equal(torch.cat(blocks).sort().values, torch.arange(N))
         assert max(map(len, blocks)) <= 20

@@ -8,9 +8,9 @@ classmethod and what its solver needs.
 
 from __future__ import annotations
 
-from ._blocks import blocks_of_rows
 from .block_cholesky import BlockCholesky
 from .block_low_rank import BlockLowRank
+from .blocks import blocks_of_rows
 from .eigenpro import EigenProFactor
 from .falkon import FalkonFactor
 from .jitter import cholesky_with_jitter_

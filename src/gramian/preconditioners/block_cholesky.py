@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from ..operators import KernelOperator
-from ._blocks import diagonal_blocks
+from .blocks import diagonal_blocks
 from .jitter import least_jitter
 
 

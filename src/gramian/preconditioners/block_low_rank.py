@@ -9,18 +9,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .. import _linalg as la
 from ..operators import KernelOperator
-from ._blocks import diagonal_blocks
 from .block_cholesky import BlockCholesky, factorised_, kept, ridge_at
+from .blocks import diagonal_blocks
 from .low_rank import LowRankInverse
 
 
 @dataclass(frozen=True)
 class BlockLowRank:
-    r"""The inverse of :math:`P = F F^\top + D`, :math:`D = \mathrm{blockdiag}(K_i - F_i F_i^\top + \mathrm{ridge}_i)`.
+    r"""The inverse of :math:`P = F F^\top + D`, which has the blocks of K + ridge on its diagonal.
 
-    F carries what reaches from block to block, D what is near. With D = R'R and V = R⁻ᵀ F,
+    :math:`D = \mathrm{blockdiag}(K_i - F_i F_i^\top + \mathrm{ridge}_i)`. F carries what reaches from block to block, D what is near. With D = R'R and V = R⁻ᵀ F,
 
     .. math:: P^{-1} = R^{-1} (I + V V^\top)^{-1} R^{-\top},
 

@@ -8,35 +8,19 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import check_count_or_auto
-from ..lowrank import pivoted_cholesky, randomized_nystrom
-from ..preconditioners import BlockCholesky, BlockLowRank, LowRankInverse, blocks_of_rows
-from ..preconditioners.low_rank import BLOCK_BYTES
 from ..problems import FullProblem
+from ._pcg import PRECONDITIONERS, Inverse, Recipe
 from .base import Solver, State, drawn_seed, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import ProblemSize
 
 logger = logging.getLogger("gramian")
 
-PRECONDITIONERS = ("rpcholesky", "nystrom", "greedy", "none", "cells", "nystrom+cells")
-
-CELLS = ("cells", "nystrom+cells")
-"""Those that factorise blocks of K."""
-
 PER_TRUE_RESIDUAL = 7
 """Iterations with float32 rows in which the residual drops tenfold, about."""
-
-MOST_CELL_ROWS = 2000
-"""Rows of a cell at most, if chosen."""
-
-Inverse = LowRankInverse | BlockCholesky | BlockLowRank
-
-MOST_RANK = 1000
-"""Rank at most if it is chosen: r² memory and r³ work stay out of sight."""
 
 
 @dataclass(kw_only=True)
@@ -69,14 +53,22 @@ class PCG(Solver[FullProblem, PCGState]):
     Parameters
     ----------
     preconditioner : str, default="rpcholesky"
-        The low-rank F F' of P = F F' + N penalty W⁻¹: ``"rpcholesky"`` [1]_, from r columns of K;
-        ``"nystrom"`` [2]_, from one product with r random vectors, n² kernel evaluations;
-        ``"greedy"``, pivoted Cholesky with the largest pivots; ``"none"``.
+        What stands for K in P = K + N penalty W⁻¹. A matrix F F' of low rank: ``"rpcholesky"``
+        [1]_, from r columns of K; ``"nystrom"`` [2]_, from one product with r random vectors, n²
+        kernel evaluations; ``"greedy"``, pivoted Cholesky with the largest pivots. Or blocks of K
+        between rows that lie near each other, factorised: ``"cells"``; ``"nystrom+cells"``, F F'
+        of "rpcholesky" everywhere and within cells what it leaves of K. Or ``"none"``.
+        ``"auto"``: "nystrom+cells", without the cells where F leaves a trace of at most N penalty,
+        or where rows are sparse.
     rank : int or "auto", default="auto"
-        r. "auto": n / 10, at most 1,000 and what fits into `memory_bytes`; fewer where the trace
-        that is left falls below N penalty, so that P is within a factor of two.
+        r. "auto": n / 10, at most 1,000, beside cells 2 sqrt(n), and what fits into
+        `memory_bytes`; fewer where the trace that is left falls below N penalty, so that P is
+        within a factor of two.
     memory_bytes : int, default=2**29
-        For the factor, if its rank is automatic.
+        For the factor, if its rank is automatic, and for cells, if their size is; half for each
+        where there are both.
+    cell_rows : int or "auto", default="auto"
+        Rows of a cell at most, s. "auto": 10 sqrt(n), beside a factor 4 sqrt(n), and what fits.
 
     Notes
     -----
@@ -84,6 +76,9 @@ class PCG(Solver[FullProblem, PCGState]):
     target; memory: 8 n r bytes and four vectors of n numbers per target. The number of iterations
     grows like the square root of the largest eigenvalue of K that P misses over N penalty.
     "rpcholesky" needs random access to be fast; products pass over any row source.
+
+    Cells cost n s kernel evaluations, n s² / 3 operations, 3 n s r more beside a factor, and n s
+    numbers in the dtype of the rows; rows must be dense. See `BlockCholesky`, `BlockLowRank`.
 
     References
     ----------
@@ -124,77 +119,43 @@ class PCG(Solver[FullProblem, PCGState]):
             state = yield from _while_it_gains(problem, state, P, seed)
         yield from _states(problem.double(), state, P, seed)
 
+    def check(self, problem: FullProblem) -> None:
+        super().check(problem)
+        if problem.K.rows.sparse and "cells" in self.preconditioner:
+            raise ValueError(
+                f"the preconditioner {self.preconditioner!r} needs dense rows, these are sparse: "
+                "use 'rpcholesky', or X.toarray() if it fits in memory"
+            )
+
     def build(self, problem: FullProblem, rng: torch.Generator) -> Inverse | None:
         """Return the preconditioner, None for "none"."""
-        K, ridge, kind = problem.K, problem.ridge, self.preconditioner
-        if kind == "none":
-            return None
-        factor = None if kind == "cells" else self._factor(problem, rng)
-        if factor is not None and kind not in CELLS:
-            return LowRankInverse.build(factor, ridge)
-        blocks = blocks_of_rows(K, self.most_cell_rows(K.shape[0], K.dtype.itemsize), rng=rng)
-        if factor is None:
-            return BlockCholesky.build(K, blocks, ridge)
-        return BlockLowRank.build(K, blocks, factor, ridge)
-
-    def _factor(self, problem: FullProblem, rng: torch.Generator) -> Float[Tensor, "n r"]:
-        rank = self.most(problem.K.shape[0])
-        if self.preconditioner == "nystrom":
-            return _nystrom(problem, rank, rng)
-        method = "greedy" if self.preconditioner == "greedy" else "accelerated"
-        target = problem.shift if self.rank == "auto" else 0.0
-        return pivoted_cholesky(problem.K, rank, target=target, method=method, rng=rng).factor
+        return self._recipe.build(problem, rng)
 
     def most(self, n: int) -> int:
         """Return the rank for n rows, an automatic one before the spectrum is known."""
-        if self.preconditioner in ("none", "cells"):
-            return 0
-        if self.rank != "auto":
-            return min(int(self.rank), n)
-        fits = self._memory() // (self._number_bytes() * n)
-        return max(1, min(n // 10 + 1, MOST_RANK, fits))
-
-    def most_cell_rows(self, n: int, itemsize: int) -> int:
-        """Return the rows of a cell for n rows, at most; 0 if there are no cells."""
-        if self.preconditioner not in CELLS:
-            return 0
-        if self.cell_rows != "auto":
-            return min(int(self.cell_rows), n)
-        return max(1, min(n, MOST_CELL_ROWS, self._memory() // (itemsize * n)))
-
-    def _memory(self) -> int:
-        """Return the bytes for the factor, and for cells."""
-        both = self.preconditioner == "nystrom+cells"
-        return self.memory_bytes // 2 if both else self.memory_bytes
+        return self._recipe.rank_of(n)
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
-        n, r = size.n, self.most(size.n)
-        s = self.most_cell_rows(n, size.itemsize)
-        # the factor and R, and blocks of its rows while it is made and factorised
-        factor = self._number_bytes() * n * r + 8 * r * r + 2 * min(8 * n * r, BLOCK_BYTES)
-        # blocks, and one of them in float64 with its entries, and what splits are found from
-        cells = n * s * size.itemsize + 8 * s * (2 * s + r)
-        split = min(n, SAMPLE_ROWS) * size.d * size.itemsize if s else 0
-        return size.vector_bytes + factor + max(cells, split)
+        return size.vector_bytes + self._recipe.of(sparse=not size.dense).peak_bytes(size)
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         n = size.n
         product = n * (n + 1) // 2 if size.pairs_once else n * n
         residuals = iterations // PER_TRUE_RESIDUAL if size.itemsize < 8 else 0
-        setup = n * (self.most(n) + self.most_cell_rows(n, size.itemsize))
+        setup = self._recipe.of(sparse=not size.dense).evaluations(size)
         return (iterations + residuals) * product + setup
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        r, s = float(self.most(size.n)), float(self.most_cell_rows(size.n, size.itemsize))
-        return size.n * (2 * r**2 + s**2 / 3 + 3 * r * s)
+        return self._recipe.of(sparse=not size.dense).operations(size)
 
     def bytes_read(self, size: ProblemSize) -> float:
-        s = self.most_cell_rows(size.n, size.itemsize)
-        return size.n * (16.0 * self.most(size.n) + size.itemsize * s)
+        return self._recipe.of(sparse=not size.dense).bytes_read(size)
 
-    def _number_bytes(self) -> int:
-        """Return the bytes per entry of the factor, with copies on the way to it."""
-        return 40 if self.preconditioner == "nystrom" else 8
+    @property
+    def _recipe(self) -> Recipe:
+        rank = None if self.rank == "auto" else int(self.rank)
+        cell_rows = None if self.cell_rows == "auto" else int(self.cell_rows)
+        return Recipe(self.preconditioner, rank, cell_rows, self.memory_bytes)
 
 
 def _while_it_gains(
@@ -229,14 +190,3 @@ def _states(
         metrics = {**cg.metrics, "wide": int(float64)}
         known = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}
         yield PCGState(**known, seed=seed, wide=float64)
-
-
-def _nystrom(problem: FullProblem, rank: int, rng: torch.Generator) -> Float[Tensor, "n r"]:
-    K = problem.K
-    trace = float(K.diag().double().sum())
-    found = randomized_nystrom(
-        K.__matmul__, K.shape[0], rank, trace, dtype=K.dtype, device=K.device, rng=rng
-    )
-    # what is far below the ridge changes nothing but the cost
-    kept = int((found.values > 1e-3 * float(problem.ridge.min())).sum())
-    return found.factor[:, :kept]
