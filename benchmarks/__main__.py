@@ -36,6 +36,7 @@ GROUPS = {
         "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
         "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
         "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 20 minutes)",
+        "cells_pcg": "cells as a preconditioner of PCG: iterations, seconds (about two hours)",
         "full_memory": "half a million centers in a gigabyte, by the clock (about 15 minutes)",
     },
     "large": {

@@ -19,7 +19,8 @@ from .low_rank import LowRankInverse
 class BlockLowRank:
     r"""The inverse of :math:`P = F F^\top + D`, which has the blocks of K + ridge on its diagonal.
 
-    :math:`D = \mathrm{blockdiag}(K_i - F_i F_i^\top + \mathrm{ridge}_i)`. F carries what reaches from block to block, D what is near. With D = R'R and V = R⁻ᵀ F,
+    :math:`D = \mathrm{blockdiag}(K_i - F_i F_i^\top + \mathrm{ridge}_i)`. F carries what reaches
+    from block to block, D what is near. With D = R'R and V = R⁻ᵀ F,
 
     .. math:: P^{-1} = R^{-1} (I + V V^\top)^{-1} R^{-\top},
 
