@@ -90,8 +90,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE",
-        help="of `accuracy` and `search`: measure only this, e.g. set=pol contender=xrfm; may be "
-        "repeated, and values of one key are alternatives",
+        help="of `accuracy`, `search` and `cells_pcg`: measure only this, e.g. set=pol "
+        "contender=xrfm; may be repeated, and values of one key are alternatives",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of `accuracy` (default 0)")
     parser.add_argument(
