@@ -110,6 +110,12 @@ class TestBlocksOfRows:
         assert torch.equal(torch.cat(blocks).sort().values, torch.arange(N))
         assert max(map(len, blocks)) <= 20
 
+    def test_rows_that_come_in_pieces(self, monkeypatch):
+        whole = divided(operator(rows()), 20)
+        monkeypatch.setattr("gramian.preconditioners.blocks.comfortable_size", lambda _: 13)
+        pieces = divided(operator(rows()), 20)
+        assert all(torch.equal(a, b) for a, b in zip(whole, pieces, strict=True))
+
     def test_the_same_from_the_same_seed(self):
         first, again = (divided(operator(rows()), 9) for _ in range(2))
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
@@ -179,6 +185,16 @@ def test_a_ridge_near_rounding(rank, ridge):
         found = inverse @ g
         assert bool(found.isfinite().all())
         assert bool(((g * found).sum(dim=0) > 0).all())  # it stays positive definite
+
+
+def test_a_jitter_changes_a_block_no_more_than_rounding_does():
+    """What a factorisation that failed has spoilt is put right."""
+    K = operator(rows(), kernels.Gaussian(30.0))
+    blocks = divided(K, 60)
+    inverse = BlockCholesky.build(K, blocks, 1e-30)
+    for index, R in zip(blocks, inverse.factors, strict=True):
+        expected = K[index, index].dense()
+        torch.testing.assert_close(R.triu().t() @ R.triu(), expected, rtol=0, atol=1e-9)
 
 
 def test_entries_that_overflow_are_refused():

@@ -122,6 +122,10 @@ class TestTheRule:
         assert isinstance(P, LowRankInverse)
         assert P.factor.shape[1] < PCG("auto").most(N)
 
+    def test_cells_that_are_asked_for_are_built(self):
+        p = problem(kernel=kernels.Gaussian(20.0))
+        assert isinstance(built(PCG("nystrom+cells"), p), BlockLowRank)
+
     def test_a_rank_that_is_given_is_kept(self):
         P = built(PCG("auto", rank=25), problem(kernel=kernels.Gaussian(20.0), penalty=0.1))
         assert isinstance(P, LowRankInverse)
@@ -193,6 +197,8 @@ class TestSizes:
         assert large.evaluations(size, 0) == 10_000 * 200
         assert large.operations(size, 5) == pytest.approx(10_000 * 200**2 / 3)
         assert PCG("cells").operations(size, 5) == pytest.approx(10_000 * 1000**2 / 3)
+        whole, more = (PCG("cells", cell_rows=rows) for rows in (10_000, 20_000))
+        assert whole.peak_bytes(size) == more.peak_bytes(size)
         sparse = ProblemSize(10_000, 3, 2, 10_000, 4, True, dense=False)
         assert PCG("auto").operations(sparse, 5) == PCG().operations(sparse, 5)
         for name in ("evaluations", "operations"):

@@ -48,16 +48,12 @@ def blocks_of_rows(
     and blocks that came out too large, are cut into equal parts.
     """
     n = K.shape[0]
-    if size >= n:
-        return [torch.arange(n)]
-    some = torch.arange(n)
+    some, aimed = torch.arange(n), size
     if n > SAMPLE_ROWS:
         some = torch.randperm(n, generator=rng)[:SAMPLE_ROWS].sort().values
-        size_aimed = max(1, int(SAMPLED_SHARE * size))
-    else:
-        size_aimed = size
+        aimed = max(1, int(SAMPLED_SHARE * size))
     sample = as_seen(K.kernel, K.rows.take(some))
-    cells = MedianSplits(rows=size_aimed, overlap=0.0).grow(sample, n, rng=rng)
+    cells = MedianSplits(rows=aimed, overlap=0.0).grow(sample, n, rng=rng)
     found: list[list[Tensor]] = [[] for _ in range(cells.count)]
     for part, X in K.rows.blocks(comfortable_size(K.rows)):
         for share in cells.route(as_seen(K.kernel, X)):
