@@ -16,7 +16,7 @@ from gramian.data import as_rows
 from gramian.lowrank import pivoted_cholesky
 from gramian.operators import KernelOperator
 from gramian.preconditioners import BlockCholesky, BlockLowRank, blocks_of_rows
-from gramian.preconditioners.blocks import as_seen
+from gramian.preconditioners.blocks import as_seen, coupling
 
 N, F64 = 101, torch.float64
 
@@ -119,6 +119,18 @@ class TestBlocksOfRows:
     def test_the_same_from_the_same_seed(self):
         first, again = (divided(operator(rows()), 9) for _ in range(2))
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("size", [1, 30, N])
+def test_coupling_is_what_lies_outside_of_the_blocks(size):
+    """With 101 rows, 100 are looked at."""
+    K = operator(rows(), kernels.Gaussian(0.7))
+    blocks, A = divided(K, size), K.dense()
+    within = sum(float(A[i[:, None], i].sum()) for i in blocks)
+    expected = (float(A.sum()) - within) / within
+    assert coupling(K, blocks, rng=generator()) == pytest.approx(expected, rel=0.05, abs=1e-9)
+    K = operator(torch.zeros(5, 2, dtype=F64), kernels.Linear())
+    assert coupling(K, divided(K, 2), rng=generator()) == 0.0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -77,7 +77,7 @@ def test_cells_and_a_factor_are_better_than_either():
         return solve(p, PCG(*settings, **more), stop=stop).state.iteration
 
     both = iterations("nystrom+cells", 30, cell_rows=50)
-    assert 2 * both < iterations("rpcholesky", 30)
+    assert 3 * both < 2 * iterations("rpcholesky", 30)
     assert 2 * both < iterations("cells", cell_rows=50)
     assert 3 * both < iterations("none")
 
@@ -115,12 +115,19 @@ def test_factors_are_float64_where_products_are(kind):
 
 
 class TestTheRule:
-    def test_cells_unless_the_factor_leaves_little(self):
-        narrow, wide = kernels.Laplacian(0.5), kernels.Gaussian(20.0)
-        assert isinstance(built(PCG("auto"), problem(kernel=narrow)), BlockLowRank)
-        P = built(PCG("auto"), problem(kernel=wide))
-        assert isinstance(P, LowRankInverse)
-        assert P.factor.shape[1] < PCG("auto").most(N)
+    @pytest.mark.parametrize(
+        ("kernel", "expected"),
+        [
+            (kernels.Laplacian(0.1), BlockCholesky),
+            (kernels.Laplacian(3.0), BlockLowRank),
+            (kernels.Gaussian(20.0), LowRankInverse),
+        ],
+    )
+    def test_by_the_width_of_the_kernel(self, kernel, expected):
+        P = built(PCG("auto"), problem(kernel=kernel))
+        assert isinstance(P, expected)
+        if isinstance(P, LowRankInverse):
+            assert P.factor.shape[1] < PCG("auto").most(N)
 
     def test_cells_that_are_asked_for_are_built(self):
         p = problem(kernel=kernels.Gaussian(20.0))
@@ -183,9 +190,9 @@ class TestSizes:
             assert held + 8 * largest <= planned
             assert planned < 4 * (held + 16 * largest) + 24 * N * 3
 
-    @pytest.mark.parametrize("kind", KINDS[:2])
+    @each_kind
     def test_the_evaluations_are_those_of_the_plan(self, kind):
-        p, solver = problem(), PCG(kind)
+        p, solver = problem(kernel=kernels.Laplacian(3.0)), PCG(kind)
         built(solver, p)
         planned = solver.evaluations(ProblemSize(N, 3, 2, N, 8, True), 0)
         assert 0.7 * planned <= p.K.meter.evaluations <= 1.4 * planned
@@ -201,10 +208,9 @@ class TestSizes:
         assert whole.peak_bytes(size) == more.peak_bytes(size)
         sparse = ProblemSize(10_000, 3, 2, 10_000, 4, True, dense=False)
         assert PCG("auto").operations(sparse, 5) == PCG().operations(sparse, 5)
-        for name in ("evaluations", "operations"):
-            assert getattr(PCG("auto"), name)(size, 5) == getattr(PCG("nystrom+cells"), name)(
-                size, 5
-            )
+        auto, both = PCG("auto"), PCG("nystrom+cells")
+        assert auto.evaluations(size, 5) == both.evaluations(size, 5) + 100 * 10_000
+        assert auto.operations(size, 5) == both.operations(size, 5)
 
     @pytest.mark.parametrize("rows", [0, 2.5, True, "all"])
     def test_rows_of_a_cell_that_cannot_be(self, rows):

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .. import _linalg as la
 from ..operators import KernelOperator
 from .block_cholesky import BlockCholesky, factorised_, kept, ridge_at
 from .blocks import diagonal_blocks
@@ -48,7 +49,7 @@ class BlockLowRank:
         *,
         dtype: torch.dtype | None = None,
     ) -> BlockLowRank:
-        """Factorise. Cost: n s kernel evaluations, n (s² / 3 + 3 s r + r²) operations.
+        """Factorise. Cost: n s kernel evaluations, n (s² / 3 + 2 s r + r²) operations.
 
         Parameters
         ----------
@@ -66,7 +67,11 @@ class BlockLowRank:
         factors = []
         for rows, A in zip(index, diagonal_blocks(K, index), strict=True):
             F = V[rows]
-            A.addmm_(F, F.t(), alpha=-1)
+            if la.is_on_device(A):
+                A.addmm_(F, F.t(), alpha=-1)
+            else:
+                la.add_outer_(A, F, -1.0)
+                la.mirror_upper_(A)
             # below zero by rounding where the ridge is small; the factorisation sees to the rest
             A.diagonal().clamp_(min=0.0).add_(ridge_at(ridge, rows))
             R = factorised_(A)

@@ -23,6 +23,10 @@ SAMPLED_SHARE = 0.95
 """Of the rows of a block that are aimed at if splits are those of a sample."""
 
 
+COUPLING_ROWS = 100
+"""Rows of which the entries within and outside of blocks are compared."""
+
+
 def blocks_of_rows(
     K: KernelOperator, size: int, *, rng: torch.Generator
 ) -> list[Int[Tensor, " s"]]:
@@ -60,6 +64,24 @@ def blocks_of_rows(
             found[share.cell].append(part.start + share.index)
     whole = [torch.cat(parts) for parts in found if parts]
     return [index for cell in whole for index in cell.tensor_split(-(-len(cell) // size))]
+
+
+def coupling(K: KernelOperator, blocks: Sequence[Tensor], *, rng: torch.Generator) -> float:
+    """Estimate what K has outside of the blocks over what it has within: sums of absolute entries.
+
+    Cost: n times `COUPLING_ROWS` kernel evaluations.
+    """
+    n = K.shape[0]
+    block_of = torch.empty(n, dtype=torch.int64)
+    for number, index in enumerate(blocks):
+        block_of[index] = number
+    some = torch.randperm(n, generator=rng)[:COUPLING_ROWS].sort().values
+    within, total = 0.0, 0.0
+    for part, entries in K.against(K.rows.take(some)).strips():
+        size = entries.cpu().abs().double()
+        within += float((size * (block_of[part, None] == block_of[some])).sum())
+        total += float(size.sum())
+    return (total - within) / within if within > 0 else 0.0
 
 
 def as_seen(kernel: Kernel, X: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:

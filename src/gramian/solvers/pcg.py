@@ -58,8 +58,9 @@ class PCG(Solver[FullProblem, PCGState]):
         kernel evaluations; ``"greedy"``, pivoted Cholesky with the largest pivots. Or blocks of K
         between rows that lie near each other, factorised: ``"cells"``; ``"nystrom+cells"``, F F'
         of "rpcholesky" everywhere and within cells what it leaves of K. Or ``"none"``.
-        ``"auto"``: "nystrom+cells", without the cells where F leaves a trace of at most N penalty,
-        or where rows are sparse.
+        ``"auto"``: "cells" where K has less outside of them than within, as narrow kernels of few
+        features have; "rpcholesky" with few columns where these leave a trace of at most
+        N penalty, or where rows are sparse; else "nystrom+cells".
     rank : int or "auto", default="auto"
         r. "auto": n / 10, at most 1,000, beside cells 2 sqrt(n), and what fits into
         `memory_bytes`; fewer where the trace that is left falls below N penalty, so that P is
@@ -77,7 +78,7 @@ class PCG(Solver[FullProblem, PCGState]):
     grows like the square root of the largest eigenvalue of K that P misses over N penalty.
     "rpcholesky" needs random access to be fast; products pass over any row source.
 
-    Cells cost n s kernel evaluations, n s² / 3 operations, 3 n s r more beside a factor, and n s
+    Cells cost n s kernel evaluations, n s² / 3 operations, 2 n s r more beside a factor, and n s
     numbers in the dtype of the rows; rows must be dense. See `BlockCholesky`, `BlockLowRank`.
 
     References
