@@ -34,14 +34,14 @@ class BlockCholesky:
         R with R'R = K_i + ridge_i; what is below the diagonal is of no meaning.
     """
 
-    index: tuple[Int[Tensor, " s"], ...]
-    factors: tuple[Float[Tensor, "s s"], ...]
+    index: tuple[Int[Tensor, " _"], ...]
+    factors: tuple[Float[Tensor, "_ _"], ...]
 
     @classmethod
     def build(
         cls,
         K: KernelOperator,
-        index: Sequence[Int[Tensor, " s"]],
+        index: Sequence[Int[Tensor, " _"]],
         ridge: Tensor | float,
         *,
         dtype: torch.dtype | None = None,

@@ -43,7 +43,7 @@ class BlockLowRank:
     def build(
         cls,
         K: KernelOperator,
-        index: Sequence[Int[Tensor, " s"]],
+        index: Sequence[Int[Tensor, " _"]],
         factor: Float[Tensor, "n r"],
         ridge: Tensor | float,
         *,

@@ -29,7 +29,7 @@ COUPLING_ROWS = 100
 
 def blocks_of_rows(
     K: KernelOperator, size: int, *, rng: torch.Generator
-) -> list[Int[Tensor, " s"]]:
+) -> list[Int[Tensor, " _"]]:
     """Divide the rows by median splits along principal directions, as the kernel sees them.
 
     Parameters
@@ -96,8 +96,8 @@ def as_seen(kernel: Kernel, X: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
 
 
 def diagonal_blocks(
-    K: KernelOperator, index: Sequence[Int[Tensor, " s"]]
-) -> Iterator[Float[Tensor, "s s"]]:
+    K: KernelOperator, index: Sequence[Int[Tensor, " _"]]
+) -> Iterator[Float[Tensor, "_ _"]]:
     """Yield K between the rows of each block: float64, by columns, a new tensor.
 
     Rows without random access are gathered first, in a file if they exceed the budget.

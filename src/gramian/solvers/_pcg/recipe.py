@@ -61,6 +61,7 @@ class Recipe:
 
     @property
     def has_cells(self) -> bool:
+        """Whether blocks of K are factorised, or may be."""
         return self.kind in ("auto", *CELL_ROWS_PER_ROOT)
 
     def of(self, *, sparse: bool) -> Recipe:
@@ -101,6 +102,7 @@ class Recipe:
         return max(1, min(n, most, self._memory // (itemsize * n)))
 
     def peak_bytes(self, size: ProblemSize) -> int:
+        """Return the bytes of factors, and of what is beside them while they are made."""
         n, r = size.n, self.rank_of(size.n)
         s = self.cell_rows_of(n, size.itemsize)
         # the factor and R, and blocks of its rows while it is made and factorised
@@ -112,15 +114,18 @@ class Recipe:
         return factor + max(cells, split)
 
     def evaluations(self, size: ProblemSize) -> int:
+        """Return the kernel evaluations, those of "nystrom+cells" for "auto"."""
         looked_at = min(COUPLING_ROWS, size.n) if self.kind == "auto" else 0
         rank, rows = self.rank_of(size.n), self.cell_rows_of(size.n, size.itemsize)
         return size.n * (looked_at + rank + rows)
 
     def operations(self, size: ProblemSize) -> float:
+        """Return the operations of the factorisations."""
         r, s = float(self.rank_of(size.n)), float(self.cell_rows_of(size.n, size.itemsize))
         return size.n * (2 * r**2 + s**2 / 3 + 2 * r * s)
 
     def bytes_read(self, size: ProblemSize) -> float:
+        """Return the bytes that it reads each time that it is applied."""
         s = self.cell_rows_of(size.n, size.itemsize)
         return float(size.n) * (16 * self.rank_of(size.n) + size.itemsize * s)
 
