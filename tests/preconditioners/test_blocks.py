@@ -203,10 +203,12 @@ def test_a_jitter_changes_a_block_no_more_than_rounding_does():
     """What a factorisation that failed has spoilt is put right."""
     K = operator(rows(), kernels.Gaussian(30.0))
     blocks = divided(K, 60)
-    inverse = BlockCholesky.build(K, blocks, 1e-30)
-    for index, R in zip(blocks, inverse.factors, strict=True):
-        expected = K[index, index].dense()
-        torch.testing.assert_close(R.triu().t() @ R.triu(), expected, rtol=0, atol=1e-9)
+    F = pivoted_cholesky(K, 2, rng=generator()).factor
+    both = BlockLowRank.build(K, blocks, F.clone(), 1e-30).blocks
+    for inverse, factor in ((BlockCholesky.build(K, blocks, 1e-30), 0 * F), (both, F)):
+        for index, R in zip(blocks, inverse.factors, strict=True):
+            expected = K[index, index].dense() - factor[index] @ factor[index].t()
+            torch.testing.assert_close(R.triu().t() @ R.triu(), expected, rtol=0, atol=1e-9)
 
 
 def test_entries_that_overflow_are_refused():
