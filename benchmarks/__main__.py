@@ -37,6 +37,7 @@ GROUPS = {
         "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
         "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
         "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 20 minutes)",
+        "cells_pcg": "cells as a preconditioner of PCG: iterations, seconds (about two hours)",
         "full_memory": "half a million centers in a gigabyte, by the clock (about 15 minutes)",
     },
     "large": {
@@ -90,8 +91,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE",
-        help="of `accuracy` and `search`: measure only this, e.g. set=pol contender=xrfm; may be "
-        "repeated, and values of one key are alternatives",
+        help="of `accuracy`, `search` and `cells_pcg`: measure only this, e.g. set=pol "
+        "contender=xrfm; may be repeated, and values of one key are alternatives",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of `accuracy` (default 0)")
     parser.add_argument(

@@ -111,12 +111,15 @@ def pivoted_cholesky_(A: Float[Tensor, "m m"], least: float) -> tuple[Int[Tensor
     return torch.from_numpy(pivots.astype(np.int64) - 1), int(rank)
 
 
-def add_outer_(P: Float[Tensor, "q q"], S: Float[Tensor, "q s"]) -> None:
-    """Add S S' to the upper triangle of P, both by columns and on the host. q² s operations."""
+def add_outer_(P: Float[Tensor, "q q"], S: Float[Tensor, "q s"], times: float = 1.0) -> None:
+    """Add a multiple of S S' to the upper triangle of P, both by columns and on the host.
+
+    Cost: q² s operations.
+    """
     if S.shape[1] == 0:
         return
     with one_thread_if_small(len(P) ** 2 * S.shape[1]):
-        scipy.linalg.blas.dsyrk(1.0, S.numpy(), beta=1.0, c=P.numpy(), lower=0, overwrite_c=1)
+        scipy.linalg.blas.dsyrk(times, S.numpy(), beta=1.0, c=P.numpy(), lower=0, overwrite_c=1)
 
 
 def times_transpose_(R: Float[Tensor, "m m"]) -> None:

@@ -8,9 +8,20 @@ classmethod and what its solver needs.
 
 from __future__ import annotations
 
+from .block_cholesky import BlockCholesky
+from .block_low_rank import BlockLowRank
+from .blocks import blocks_of_rows
 from .eigenpro import EigenProFactor
 from .falkon import FalkonFactor
 from .jitter import cholesky_with_jitter_
 from .low_rank import LowRankInverse
 
-__all__ = ["EigenProFactor", "FalkonFactor", "LowRankInverse", "cholesky_with_jitter_"]
+__all__ = [
+    "BlockCholesky",
+    "BlockLowRank",
+    "EigenProFactor",
+    "FalkonFactor",
+    "LowRankInverse",
+    "blocks_of_rows",
+    "cholesky_with_jitter_",
+]

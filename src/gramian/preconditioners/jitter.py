@@ -16,7 +16,8 @@ ROUNDING_UNITS = 100
 """Least jitter for float32 data, in units of eps32 times the mean of the diagonal."""
 
 
-def _least_jitter(P: Tensor, dtype: torch.dtype) -> float:
+def least_jitter(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
+    """Return what a diagonal can be moved by before products in a dtype can tell."""
     trace = float(P.diagonal().sum()) or 1.0  # a kernel that is zero at all landmarks
     return max(la.EPS * trace, ROUNDING_UNITS * torch.finfo(dtype).eps * trace / len(P))
 
@@ -32,7 +33,7 @@ def cholesky_with_jitter_(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
         In which products are computed: along directions that K_mm hardly sees, the inverse factor
         blows their rounding up.
     """
-    jitter = _least_jitter(P, dtype)
+    jitter = least_jitter(P, dtype)
     diagonal = P.diagonal().clone()
     while True:
         P.diagonal().copy_(diagonal + jitter)

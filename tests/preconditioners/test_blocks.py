@@ -1,0 +1,228 @@
+"""Blocks of rows as preconditioners: against dense inverses, at the edges of sizes and rounding."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch import Tensor
+
+from gramian import kernels
+from gramian.data import as_rows
+from gramian.lowrank import pivoted_cholesky
+from gramian.operators import KernelOperator
+from gramian.preconditioners import BlockCholesky, BlockLowRank, blocks_of_rows
+from gramian.preconditioners.blocks import as_seen, coupling
+
+N, F64 = 101, torch.float64
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def rows(n: int = N, d: int = 3) -> Tensor:
+    return torch.randn(n, d, generator=generator(), dtype=F64)
+
+
+def operator(X: Tensor, kernel: kernels.Kernel | None = None) -> KernelOperator:
+    source = as_rows(X)
+    return KernelOperator(kernel or kernels.Matern32(1.0), source, source)
+
+
+def divided(K: KernelOperator, size: int) -> list[Tensor]:
+    return blocks_of_rows(K, size, rng=generator())
+
+
+def system(K: KernelOperator, blocks: list[Tensor], ridge: Tensor, factor: Tensor) -> Tensor:
+    """Return F F' with the blocks of K in their places, plus the ridge."""
+    A, P = K.double().dense(), factor @ factor.t()
+    for i in blocks:
+        P[i[:, None], i] = A[i[:, None], i]
+    return P + ridge.flatten().expand(len(P)).diag()
+
+
+def off(actual: Tensor, expected: Tensor) -> float:
+    return float((actual.double() - expected).norm() / expected.norm())
+
+
+def ridges(weighted: bool) -> Tensor:
+    if not weighted:
+        return torch.tensor(0.3, dtype=F64)
+    return 0.3 / torch.linspace(0.1, 4, N, dtype=F64)[:, None]
+
+
+class TestBlocksOfRows:
+    @pytest.mark.parametrize("size", [1, 2, 7, 50, 100])
+    @pytest.mark.parametrize("d", [1, 3])
+    def test_each_row_is_in_one_block_and_none_is_too_large(self, size, d):
+        blocks = divided(operator(rows(d=d)), size)
+        assert torch.equal(torch.cat(blocks).sort().values, torch.arange(N))
+        assert max(map(len, blocks)) <= size
+        assert all(bool((i.diff() > 0).all()) for i in blocks)
+
+    @pytest.mark.parametrize("size", [N, 500])
+    def test_one_block_if_they_fit(self, size):
+        (index,) = divided(operator(rows()), size)
+        assert torch.equal(index, torch.arange(N))
+
+    def test_they_lie_apart(self):
+        """Along a line the blocks are intervals."""
+        X = rows(d=1)
+        blocks = sorted(divided(operator(X), 30), key=lambda i: float(X[i].min()))
+        for first, second in pairwise(blocks):
+            assert float(X[first].max()) < float(X[second].min())
+
+    @pytest.mark.parametrize(
+        "kernel",
+        [
+            kernels.L1Laplacian((1.0, 1e-3)),
+            2.0 * kernels.Gaussian((1.0, 1e-3)),
+            kernels.Gaussian((1.0, 1e-3)) + kernels.Laplacian((1.0, 1e-2)),
+        ],
+    )
+    def test_they_are_split_where_the_kernel_sees_the_rows_apart(self, kernel):
+        """The second feature is large once it is divided by its lengthscale."""
+        X = rows(d=2)
+        first, second = divided(operator(X, kernel), 60)
+        a, b = X[first, 1], X[second, 1]
+        assert float(a.max()) < float(b.min()) or float(b.max()) < float(a.min())
+
+    def test_a_kernel_without_lengthscale_sees_the_rows_as_they_are(self):
+        class Plain(kernels.Linear):
+            scaled = None
+
+        X = rows()
+        assert as_seen(Plain(), X) is X
+
+    def test_repeated_rows_are_cut(self):
+        blocks = divided(operator(torch.ones(N, 2, dtype=F64)), 20)
+        assert torch.equal(torch.cat(blocks).sort().values, torch.arange(N))
+        assert sorted(map(len, blocks)) == [16, 17, 17, 17, 17, 17]
+
+    def test_splits_from_a_sample_of_the_rows(self, monkeypatch):
+        monkeypatch.setattr("gramian.preconditioners.blocks.SAMPLE_ROWS", 40)
+        blocks = divided(operator(rows()), 20)
+        assert torch.equal(torch.cat(blocks).sort().values, torch.arange(N))
+        assert max(map(len, blocks)) <= 20
+
+    def test_rows_that_come_in_pieces(self, monkeypatch):
+        whole = divided(operator(rows()), 20)
+        monkeypatch.setattr("gramian.preconditioners.blocks.comfortable_size", lambda _: 13)
+        pieces = divided(operator(rows()), 20)
+        assert all(torch.equal(a, b) for a, b in zip(whole, pieces, strict=True))
+
+    def test_the_same_from_the_same_seed(self):
+        first, again = (divided(operator(rows()), 9) for _ in range(2))
+        assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("size", [1, 30, N])
+def test_coupling_is_what_lies_outside_of_the_blocks(size):
+    """With 101 rows, 100 are looked at."""
+    K = operator(rows(), kernels.Gaussian(0.7))
+    blocks, A = divided(K, size), K.dense()
+    within = sum(float(A[i[:, None], i].sum()) for i in blocks)
+    expected = (float(A.sum()) - within) / within
+    assert coupling(K, blocks, rng=generator()) == pytest.approx(expected, rel=0.05, abs=1e-9)
+    K = operator(torch.zeros(5, 2, dtype=F64), kernels.Linear())
+    assert coupling(K, divided(K, 2), rng=generator()) == 0.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("size", [1, 7, 50, N])
+class TestInverses:
+    def test_of_the_blocks(self, size, weighted, dtype, tol):
+        K, ridge = operator(rows()), ridges(weighted)
+        blocks = divided(K, size)
+        g = torch.randn(N, 3, generator=generator(), dtype=F64)
+        P = system(K, blocks, ridge, torch.zeros(N, 1, dtype=F64))
+        inverse = BlockCholesky.build(K, blocks, ridge, dtype=dtype)
+        assert {R.dtype for R in inverse.factors} == {dtype}
+        assert off(inverse @ g, torch.linalg.solve(P, g)) < tol(dtype, 1000)
+        assert (inverse @ g.to(dtype)).dtype == dtype
+
+    @pytest.mark.parametrize("rank", [0, 1, 20, N])
+    def test_of_low_rank_and_blocks(self, rank, size, weighted, dtype, tol):
+        K, ridge = operator(rows()), ridges(weighted)
+        blocks = divided(K, size)
+        factor = pivoted_cholesky(K, rank, rng=generator()).factor
+        g = torch.randn(N, 3, generator=generator(), dtype=F64)
+        P = system(K, blocks, ridge, factor)
+        inverse = BlockLowRank.build(K, blocks, factor.clone(), ridge, dtype=dtype)
+        assert off(inverse @ g, torch.linalg.solve(P, g)) < tol(dtype, 1000)
+        assert (inverse @ g.to(dtype)).dtype == dtype
+
+
+def test_blocks_of_one_row_are_the_diagonal():
+    K = operator(rows(), 3.0 * kernels.Gaussian(1.0))
+    g = rows()
+    torch.testing.assert_close(BlockCholesky.build(K, divided(K, 1), 0.5) @ g, g / 3.5)
+
+
+def test_factors_have_the_dtype_of_the_rows(dtype):
+    K = operator(rows().to(dtype))
+    assert BlockCholesky.build(K, divided(K, 30), 0.5).factors[0].dtype == dtype
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-2, 1e6])
+def test_flat_and_tiny_lengthscales(scale):
+    """A kernel of ones, and the identity; the ridge is far above rounding."""
+    K = operator(rows(), kernels.Matern32(scale))
+    blocks, ridge = divided(K, 30), torch.tensor(1e-3, dtype=F64)
+    factor = pivoted_cholesky(K, 10, rng=generator()).factor
+    g = torch.randn(N, 2, generator=generator(), dtype=F64)
+    expected = torch.linalg.solve(system(K, blocks, ridge, factor), g)
+    assert off(BlockLowRank.build(K, blocks, factor.clone(), ridge) @ g, expected) < 1e-8
+
+
+@pytest.mark.parametrize("rank", [5, 60, N])
+@pytest.mark.parametrize("ridge", [1e-10, 1e-14, 1e-18])
+def test_a_ridge_near_rounding(rank, ridge):
+    """Repeated rows and a smooth kernel: what is left of a block is indefinite by rounding."""
+    X = rows(N // 2 + 1).repeat(2, 1)[:N]
+    K = operator(X, kernels.Gaussian(3.0))
+    blocks = divided(K, 40)
+    factor = pivoted_cholesky(K, rank, rng=generator()).factor
+    for inverse in (
+        BlockCholesky.build(K, blocks, ridge, dtype=torch.float32),
+        BlockLowRank.build(K, blocks, factor.clone(), ridge, dtype=torch.float32),
+        BlockLowRank.build(K, blocks, factor, ridge),
+    ):
+        g = torch.randn(N, 5, generator=generator(), dtype=F64)
+        found = inverse @ g
+        assert bool(found.isfinite().all())
+        assert bool(((g * found).sum(dim=0) > 0).all())  # it stays positive definite
+
+
+def test_a_jitter_changes_a_block_no_more_than_rounding_does():
+    """What a factorisation that failed has spoilt is put right."""
+    K = operator(rows(), kernels.Gaussian(30.0))
+    blocks = divided(K, 60)
+    F = pivoted_cholesky(K, 2, rng=generator()).factor
+    both = BlockLowRank.build(K, blocks, F.clone(), 1e-30).blocks
+    for inverse, factor in ((BlockCholesky.build(K, blocks, 1e-30), 0 * F), (both, F)):
+        for index, R in zip(blocks, inverse.factors, strict=True):
+            expected = K[index, index].dense() - factor[index] @ factor[index].t()
+            torch.testing.assert_close(R.triu().t() @ R.triu(), expected, rtol=0, atol=1e-9)
+
+
+def test_entries_that_overflow_are_refused():
+    K = operator(1e200 * rows(), kernels.Linear())
+    with pytest.raises(ValueError, match="not finite"):
+        BlockCholesky.build(K, [torch.arange(N)], 1.0)
+
+
+def test_rows_of_a_file_are_the_same(tmp_path):
+    X = rows()
+    columns = {f"x{j}": np.ascontiguousarray(X[:, j]) for j in range(3)}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=17)
+    g, results = rows(), []
+    for source in (as_rows(X), as_rows(tmp_path / "x.parquet")):
+        K = KernelOperator(kernels.Matern32(1.0), source, source)
+        results.append(BlockCholesky.build(K, divided(K, 20), 0.1) @ g)
+    torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
