@@ -149,8 +149,19 @@ class TestBadCells:
         assert found.shift > 1e-10
         assert not cell_fit.is_bad(found.values, self.sample(noise))
 
-    def test_one_that_stays_bad_is_the_mean(self, monkeypatch):
+    def test_of_one_that_stays_bad_the_best_is_taken(self, monkeypatch):
         monkeypatch.setattr(cell_fit, "is_bad", lambda *_: True)
+        found = self.fit(self.sample(smooth(rows(400))), 0.01)
+        assert found.shift == 0.01
+
+    def test_one_without_any_number_is_the_mean(self, monkeypatch):
+        real = cell_fit._solved
+
+        def solved(*args: object) -> cell_fit.CellFit:
+            found = real(*args)
+            return cell_fit.CellFit(found.coef, math.nan * found.values, found.shift)
+
+        monkeypatch.setattr(cell_fit, "_solved", solved)
         found = self.fit(self.sample(smooth(rows(400))), 0.01)
         assert not bool(found.coef.any())
         assert not bool(found.values.any())
@@ -176,6 +187,7 @@ class TestBadCells:
         sample = self.sample(torch.ones(400, 1).double())
         assert not cell_fit.is_bad(0.99 * torch.ones(100, 1).double(), sample)
         assert cell_fit.is_bad(0.5 * torch.ones(100, 1).double(), sample)
+        assert cell_fit.is_bad(torch.full((100, 1), 12.0).double(), sample)
 
     @pytest.mark.parametrize("shift", [1e-3, 0.01, 1.0])
     def test_float32_and_many_rows(self, shift, monkeypatch):

@@ -30,7 +30,8 @@ NO_MATTER = 1e-3
 """Of the variance of all targets: a cell of one class has no error of its mean to be compared."""
 
 FAR_OUT = 10.0
-"""A prediction so many times as far from the mean of its cell as any target has diverged."""
+"""A prediction so many times as far from the mean of its cell as any target has diverged; or as the
+deviation of all targets, if those of the cell hardly differ."""
 
 ENOUGH = 10
 """Held-out rows of a cell from which on it is compared with its mean."""
@@ -92,16 +93,20 @@ def fit_cell(
 
     Notes
     -----
-    A cell that stays bad has no coefficients: its rows are predicted by the mean of all targets.
-    Each larger shift is a warning in the log.
+    Of a cell that stays bad the best is taken; if no prediction is a number, it has no coefficients,
+    and its rows are predicted by the mean of all targets. Each larger shift is a warning in the log.
     """
+    tried = []
     for _ in range(TRIES):
-        found = _solved(kernel, sample, shift, clock, engine, rng)
-        if not is_bad(found.values, sample):
-            return found
+        tried.append(_solved(kernel, sample, shift, clock, engine, rng))
+        if not is_bad(tried[-1].values, sample):
+            return tried[-1]
         shift *= LARGER
         logger.warning("a cell of %d rows is worse than its mean: shift %.3g", len(sample.X), shift)
-    return CellFit(torch.zeros_like(found.coef), torch.zeros_like(found.values), shift)
+    best = min(tried, key=lambda found: sample.loss(found.values))
+    if math.isfinite(sample.loss(best.values)):
+        return best
+    return CellFit(torch.zeros_like(best.coef), torch.zeros_like(best.values), shift)
 
 
 def _solved(
@@ -137,7 +142,7 @@ def is_bad(values: Float[Tensor, "v t"], sample: Sample) -> bool:
     if not len(values):
         return False
     spread = float((sample.Y.double() - mean).abs().max())
-    if float((values - mean).abs().max()) > FAR_OUT * spread + math.sqrt(NO_MATTER):
+    if float((values - mean).abs().max()) > FAR_OUT * max(spread, 1.0):
         return True
     errors, usual = (each.square().mean(dim=1) for each in (values - truth, mean - truth))
     worse = errors - usual
