@@ -32,8 +32,8 @@ NOTES = f"""\
 One thread, each fit in a process of its own, `KernelRidge(cells=...)` with `solver="pcg"` to a
 relative residual of 3e-3.
 
-- {SIZES}: {SET}, all training rows; l1 Laplacian, half the median, a learned metric, ridge {RIDGE:g}. "rows of
-  cells": those of bands counted for each cell.
+- {SIZES}: {SET}, all training rows; l1 Laplacian, half the median, a learned metric, ridge
+  {RIDGE:g}. "rows of cells": those of bands counted for each cell.
 - {ROWS}: generated rows of {FEATURES} normal features, cells of {CELL_ROWS:,}; MB: peak above that
   before the work, the data included."""
 

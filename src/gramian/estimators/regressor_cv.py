@@ -52,8 +52,8 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
         squared error.
     budget : str, int or "auto", default="auto"
         Time on the clock, such as ``"30 s"`` or ``"2 min"``; or a number of kernel evaluations,
-        with which the search is the same on each machine. ``"auto"``: all steps, some seconds to a
-        minute or two for 20,000 rows.
+        with which the search is the same on each machine. ``"auto"``: all steps, seconds for
+        hundreds of rows, minutes from 20,000 rows on; `plan` says how many.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
@@ -99,8 +99,11 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
 
     Notes
     -----
-    Beyond 20,000 rows it searches on a random sample of so many, and fits all rows last: by
-    conjugate gradient up to 100,000 rows if the budget allows it, else with landmarks.
+    Beyond 20,000 rows it chooses inputs, metric and kernels on a random sample of so many, and
+    divides all rows into cells, each with a fit of its own (see ``cells`` of `KernelRidge`).
+    Lengthscale and penalty are chosen by three of the cells, at full density; the budget says how
+    large cells are, from 1,000 to 20,000 rows, 10,000 without one. One row in fifty is held out
+    from all cells, 10,000 at most. Rows that take more than 4 GiB are fitted with landmarks.
 
     A result that predicts held-out rows no better than the mean is replaced by the mean.
 

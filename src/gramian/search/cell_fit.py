@@ -93,8 +93,9 @@ def fit_cell(
 
     Notes
     -----
-    Of a cell that stays bad the best is taken; if no prediction is a number, it has no coefficients,
-    and its rows are predicted by the mean of all targets. Each larger shift is a warning in the log.
+    Of a cell that stays bad the best fit is taken; if no prediction is a number, it has no
+    coefficients, and its rows are predicted by the mean of all targets. Each larger shift is a
+    warning in the log.
     """
     tried = []
     for _ in range(TRIES):
