@@ -135,7 +135,7 @@ class MedianSplits(Partition):
     ----------
     rows : int, default=10_000
         Of a cell, at most, but for rows that are all the same.
-    overlap : float, default=0.1
+    overlap : float, default=0.05
         Share of the rows of a split that lie in its band, and belong to both sides: predictions
         are blended across it, linearly. 0: predictions jump.
 
@@ -149,7 +149,7 @@ class MedianSplits(Partition):
     """
 
     rows: int = 10_000
-    overlap: float = 0.1
+    overlap: float = 0.05
 
     def __post_init__(self) -> None:
         as_count(self.rows, "rows")

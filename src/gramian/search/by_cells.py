@@ -33,8 +33,12 @@ from .sampled import Stem
 
 logger = logging.getLogger("gramian")
 
-OVERLAP = 0.1
-"""Share of the rows of a split that both sides keep."""
+OVERLAP = 0.05
+"""Share of the rows of a split that both sides keep.
+
+Measured in equal seconds: on bathy_celt the held-out loss is 0.0034 with 0.05 and 0.1, and 0.0037
+without bands; on nycflights larger cells with 0.05 are better than smaller ones with 0.1 or 0.2.
+"""
 
 USUAL_ROWS, LEAST_ROWS, MOST_ROWS = 10_000, 1_000, 20_000
 """Rows of a cell without a budget, and bounds of what a budget asks for."""
