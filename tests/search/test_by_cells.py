@@ -81,7 +81,8 @@ class TestAllCells:
         assert [trial.step for trial in trials][-1] == "cells"
         assert set(found.shifts) == {found.fit.shift}
 
-    def test_they_are_better_than_the_sample(self):
+    def test_they_are_better_than_the_sample(self, monkeypatch):
+        monkeypatch.setattr(by_cells, "USUAL_ROWS", 1000)
         search = by_sample(4000)
         list(search.steps())
         assert search.found.loss < 0.8 * search.search.least().loss
