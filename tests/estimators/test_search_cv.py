@@ -21,7 +21,7 @@ from gramian.fitting import automatic, many_rows
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine
 from gramian.model import load_model as load
-from gramian.search import by_cells
+from gramian.search import by_cells, cell_sizes
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -419,8 +419,8 @@ class TestManyRows:
     @pytest.fixture
     def cells(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Cells of 200 rows."""
-        monkeypatch.setattr(by_cells, "USUAL_ROWS", 200)
-        monkeypatch.setattr(by_cells, "LEAST_ROWS", 100)
+        monkeypatch.setattr(cell_sizes, "USUAL_ROWS", 200)
+        monkeypatch.setattr(cell_sizes, "LEAST_ROWS", 100)
 
     def fit(self, **settings: object) -> KernelRidgeCV:
         return ridge(**{"kernel": "gaussian", "average": False, "cv": 2} | settings)

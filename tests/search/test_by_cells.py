@@ -18,10 +18,10 @@ from gramian.search import (
     Search,
     Space,
     Split,
-    by_cells,
     cell_fit,
+    cell_sizes,
 )
-from gramian.search.by_cells import inflated
+from gramian.search.cell_sizes import inflated
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -55,8 +55,8 @@ def by_sample(n: int = 1200, *, t: int = 1, weighted: bool = False, **how: objec
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_cells, "USUAL_ROWS", 300)
-    monkeypatch.setattr(by_cells, "LEAST_ROWS", 100)
+    monkeypatch.setattr(cell_sizes, "USUAL_ROWS", 300)
+    monkeypatch.setattr(cell_sizes, "LEAST_ROWS", 100)
 
 
 class TestAllCells:
@@ -82,7 +82,7 @@ class TestAllCells:
         assert set(found.shifts) == {found.fit.shift}
 
     def test_they_are_better_than_the_sample(self, monkeypatch):
-        monkeypatch.setattr(by_cells, "USUAL_ROWS", 1000)
+        monkeypatch.setattr(cell_sizes, "USUAL_ROWS", 1000)
         search = by_sample(4000)
         list(search.steps())
         assert search.found.loss < 0.8 * search.search.least().loss

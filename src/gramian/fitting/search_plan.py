@@ -15,7 +15,7 @@ from ..data import RowSource
 from ..engines import Engine, choose_engine
 from ..kernels import Kernel
 from ..search import Effort, Recipe
-from ..search.by_cells import USUAL_ROWS, inflated
+from ..search.cell_sizes import USUAL_ROWS, inflated
 from ..search.full_fit import SHIFTS
 from ..search.material import FEW_ROWS, FOLDS
 from .automatic import MOST_ROWS, SearchSettings

@@ -19,11 +19,11 @@ from torch import Tensor
 from ..cells import Cells, MedianSplits, divided
 from ..data import LinearMap
 from ..kernels import Kernel
-from ..paths.full import RANK
 from ..paths.sample import Sample, squared_loss
+from . import cell_sizes
 from .cell_fit import PRECISE, CellFit, fit_cell
 from .clock import Budget, Clock
-from .cost import ITERATIONS, seconds_of_evaluation, seconds_of_fit
+from .cost import seconds_of_fit
 from .findings import Findings, handicapped
 from .full_fit import SHIFTS, FullFit
 from .material import Material, Split
@@ -32,22 +32,6 @@ from .recipe import Trial
 from .sampled import Stem
 
 logger = logging.getLogger("gramian")
-
-OVERLAP = 0.05
-"""Share of the rows of a split that both sides keep.
-
-Measured in equal seconds: on bathy_celt the held-out loss is 0.0034 with 0.05 and 0.1, and 0.0037
-without bands; on nycflights larger cells with 0.05 are better than smaller ones with 0.1 or 0.2.
-"""
-
-USUAL_ROWS, LEAST_ROWS, MOST_ROWS = 10_000, 1_000, 20_000
-"""Rows of a cell without a budget, and bounds of what a budget asks for."""
-
-PILOT_SHARE = 0.25
-"""Of what is left, the fits of some cells that choose may take so much."""
-
-ALL_SHARE = 0.85
-"""Of what is left then, all cells may take so much: predictions of held-out rows follow."""
 
 PILOT_ROWS = 5000
 """Rows of a cell that is chosen by, at most: what is chosen depends on density, not on size."""
@@ -132,7 +116,7 @@ class CellSearch:
         stems = self._stems()
         if not stems:
             return
-        rows = self._rows(stems[0])
+        rows = cell_sizes.rows_expected(self.search, stems[0], len(self.material.splits[0].learn))
         self.pilot = self._timely_pilot(stems, min(rows, PILOT_ROWS))
         for trial in fits(self.pilot):
             clock = self.search.clock
@@ -166,43 +150,23 @@ class CellSearch:
         heads = [stem for stem in heads if handicapped(stem) <= HOPELESS * least]
         return [replace(stem, maps=stem.maps[:1], fits=stem.fits[:1]) for stem in heads]
 
-    def _rows(self, stem: Stem) -> int:
-        """Return how many rows a cell may have, for all of them to be fitted in time."""
-        clock, n = self.search.clock, len(self.material.splits[0].learn)
-        most = min(MOST_ROWS, n)
-        finite = math.isfinite(clock.budget.seconds), math.isfinite(clock.budget.evaluations)
-        if not any(finite):
-            return min(USUAL_ROWS, most)
-        each = seconds_of_evaluation(self.search.material, stem, self.search.engine)
-        left = ALL_SHARE * (1 - PILOT_SHARE)
-        for rows in range(most, LEAST_ROWS, -500):
-            pairs = _pairs(n, rows)
-            if clock.allows(pairs * each / left, pairs / left):
-                return rows
-        return min(LEAST_ROWS, most)
-
     def _affordable(self, fit: FullFit, rows: int) -> int:
-        """Return the rows of a cell, now that the seconds of one are known."""
-        clock, n = self.search.clock, len(self.material.splits[0].learn)
-        if not math.isfinite(clock.budget.seconds) or self.pilot is None:
+        """Return the rows of a cell, now that the seconds of one can be measured."""
+        clock = self.search.clock
+        if math.isinf(clock.budget.seconds) or self.pilot is None:
             return rows
         pilot = self.pilot.material
         sample = pilot.sample(fit.recipe.inputs, pilot.splits[0]).mapped(fit.stem.maps[0])
         started = time.monotonic()
         self._fit_cell(_middle(fit.kernels), sample, fit.shift)
-        seconds, trained = time.monotonic() - started, len(sample.X)
-        most = min(MOST_ROWS, n)
-        for size in range(most, LEAST_ROWS, -500):
-            of_all = inflated(n, size) / size * seconds * (size / trained) ** 2
-            if clock.allows(of_all / ALL_SHARE):
-                return size
-        return min(LEAST_ROWS, most)
+        seconds, n = time.monotonic() - started, len(self.material.splits[0].learn)
+        return cell_sizes.rows_measured(clock, n, seconds, len(sample.X))
 
     def _divided(self, stem: Stem, rows: int) -> tuple[Cells, list[Tensor]]:
         """Return cells of so many rows, and the numbers of those that each is fitted to."""
         learn = self.material.splits[0].learn
         Z, rng = self._mapped(stem)[learn], self.material.rng
-        cells, members = divided(MedianSplits(rows, OVERLAP), Z, rng=rng)
+        cells, members = divided(MedianSplits(rows, cell_sizes.OVERLAP), Z, rng=rng)
         return cells, [learn[index] for index in members]
 
     def _mapped(self, stem: Stem) -> Float[Tensor, "n k"]:
@@ -215,9 +179,9 @@ class CellSearch:
             _, members = self._divided(stems[0], rows)
             pilot = self._pilot(stems, members)
             seconds = seconds_of_fit(pilot.material, pilot.stems[0], pilot.engine)
-            if PILOT_FITS * seconds <= pilot.clock.left or rows <= LEAST_ROWS:
+            if PILOT_FITS * seconds <= pilot.clock.left or rows <= cell_sizes.LEAST_ROWS:
                 return pilot
-            rows = max(LEAST_ROWS, rows // 2)
+            rows = max(cell_sizes.LEAST_ROWS, rows // 2)
 
     def _pilot(self, stems: Sequence[Stem], members: Sequence[Tensor]) -> Findings:
         """Return findings of some random cells, of each of which some rows are held out.
@@ -237,9 +201,9 @@ class CellSearch:
             first += len(cell)
         budget = search.clock.budget
         if math.isfinite(budget.seconds):
-            budget = replace(budget, seconds=PILOT_SHARE * search.clock.left)
+            budget = replace(budget, seconds=cell_sizes.PILOT_SHARE * search.clock.left)
         if math.isfinite(budget.evaluations):
-            left = PILOT_SHARE * search.clock.evaluations_left
+            left = cell_sizes.PILOT_SHARE * search.clock.evaluations_left
             budget = replace(budget, evaluations=search.clock.meter.evaluations + left)
         return Findings(
             self.material.part(torch.cat(cells), splits),
@@ -301,15 +265,3 @@ def _middle(kernels: Sequence[Kernel]) -> Kernel:
 def _with_precision(fit: FullFit) -> float:
     """Return the loss of a fit; those with products in float64 take twice the seconds."""
     return fit.loss if fit.shift >= PRECISE * SHIFTS[-1] else fit.loss / PRECISION_WORTH
-
-
-def inflated(n: int, rows: int) -> float:
-    """Return the rows of all cells, of so many each, those of bands counted twice."""
-    cells = MedianSplits(min(rows, n), OVERLAP).number_of_cells(n)
-    return float(n * (1 + OVERLAP) ** math.log2(cells))
-
-
-def _pairs(n: int, rows: int) -> float:
-    """Return the kernel evaluations of all cells."""
-    total = inflated(n, rows)
-    return total * (min(RANK, rows / 2) + ITERATIONS * rows / 2)
