@@ -128,7 +128,7 @@ class PCG(Solver[FullProblem, PCGState]):
             state = yield from _while_it_gains(problem, state, P, seed)
         yield from _states(problem.double(), state, P, seed)
 
-    def check(self, problem: FullProblem) -> None:
+    def check(self, problem: Any) -> None:  # of another kind, too: it is refused in words
         super().check(problem)
         if problem.K.rows.sparse and "cells" in self.preconditioner:
             raise ValueError(
