@@ -21,11 +21,11 @@ from ..data import LinearMap
 from ..kernels import Kernel
 from ..paths.sample import Sample, squared_loss
 from . import cell_sizes
-from .cell_fit import PRECISE, CellFit, fit_cell
+from .cell_fit import CellFit, fit_cell
 from .clock import Budget, Clock
 from .cost import seconds_of_fit
 from .findings import Findings, handicapped
-from .full_fit import SHIFTS, FullFit
+from .full_fit import FullFit
 from .material import Material, Split
 from .on_all_rows import HOPELESS, fits
 from .recipe import Trial
@@ -44,9 +44,6 @@ PILOT_CELLS = 3
 
 PILOT_HELD = 1000
 """Rows of each that are held out, at most; else a fifth."""
-
-PRECISION_WORTH = 0.99
-"""Products in float64 have to lower the loss to this share, to be taken for all cells."""
 
 LOOKED_AT = 100
 """Rows of a cell without held-out ones that it is looked at on."""
@@ -124,7 +121,7 @@ class CellSearch:
         if not self.pilot.fits:
             return
         started = time.monotonic()
-        fit = min(self.pilot.fits, key=_with_precision)
+        fit = min(self.pilot.fits, key=self.pilot.loss)
         self.found = self._fitted(fit, self._affordable(fit, rows))
         penalty = fit.shift / self.total
         loss, values = self._loss(self.found), self.found.values
@@ -186,7 +183,8 @@ class CellSearch:
     def _pilot(self, stems: Sequence[Stem], members: Sequence[Tensor]) -> Findings:
         """Return findings of some random cells, of each of which some rows are held out.
 
-        They have no machine: a metric of theirs would be none for all rows.
+        They have no machine, as a metric of theirs would be none for all rows; and no penalties
+        below what float32 tells, with which all cells would take twice the seconds.
         """
         search, rng = self.search, self.material.rng
         usual = sorted(map(len, members))[len(members) // 2]
@@ -207,7 +205,7 @@ class CellSearch:
             budget = replace(budget, evaluations=search.clock.meter.evaluations + left)
         return Findings(
             self.material.part(torch.cat(cells), splits),
-            replace(search.space, machine=None),
+            replace(search.space, machine=None, precise=False),
             Clock(Budget(budget.seconds, budget.evaluations), meter=search.clock.meter),
             search.engine,
             search.effort,
@@ -260,8 +258,3 @@ def _middle(kernels: Sequence[Kernel]) -> Kernel:
     """Return the kernel whose lengthscale is the median of those of several cells."""
     ordered = sorted(kernels, key=lambda kernel: float(getattr(kernel, "lengthscale", 1.0)))
     return ordered[len(ordered) // 2]
-
-
-def _with_precision(fit: FullFit) -> float:
-    """Return the loss of a fit; those with products in float64 take twice the seconds."""
-    return fit.loss if fit.shift >= PRECISE * SHIFTS[-1] else fit.loss / PRECISION_WORTH

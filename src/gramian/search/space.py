@@ -29,6 +29,8 @@ class Space:
         Whether the mean of several fits may be the result.
     fits : int
         Fits with all rows as centers, at most.
+    precise : bool
+        Whether penalties are tried that only products in float64 can tell.
     """
 
     kernels: tuple[str, ...] = (*RADIAL, L1)
@@ -37,6 +39,7 @@ class Space:
     machine: RecursiveFeatureMachine | None = field(default_factory=RecursiveFeatureMachine)
     averages: bool = True
     fits: int = 16
+    precise: bool = True
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the kernels that share metrics: of the Euclidean distance, and of the l1."""
