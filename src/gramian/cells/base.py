@@ -79,7 +79,7 @@ class Cells(ABC):
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a file keeps."""
+        """Return the tensors that a file keeps."""
 
     @classmethod
     @abstractmethod
@@ -97,6 +97,10 @@ class Partition(ABC):
     """
 
     rows: int
+
+    def inflated(self, n: int) -> float:
+        """Return the rows of all cells together, about: those of bands are in several."""
+        return float(n)
 
     @abstractmethod
     def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> Cells:

@@ -115,6 +115,9 @@ class KMeansCells(Partition):
         if not 0 <= self.overlap < 1:
             raise ValueError(f"overlap must be at least 0 and below 1, not {self.overlap!r}")
 
+    def inflated(self, n: int) -> float:
+        return float(n * (1 + self.overlap)) if n > self.rows else float(n)
+
     def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> CenterCells:
         distinct = torch.unique(sample, dim=0)
         c = min(-(-n // self.rows), len(distinct))

@@ -163,6 +163,9 @@ class MedianSplits(Partition):
             cells += 1
         return cells
 
+    def inflated(self, n: int) -> float:
+        return float(n * (1 + self.overlap) ** math.log2(self.number_of_cells(n)))
+
     def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> TreeCells:
         splits: list[tuple[Tensor, float, float]] = []
         children: list[list[int]] = []

@@ -21,7 +21,7 @@ from .predicting import Predicting
 
 
 class Classifying(ClassifierMixin, Predicting):
-    """What classifiers have in common, whether they fit once or search."""
+    """Classifiers, whether they fit once or search: their data, scores and labels."""
 
     class_weight: ClassWeight
     classes_: np.ndarray

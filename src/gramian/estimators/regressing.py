@@ -14,7 +14,7 @@ from .predicting import Predicting
 
 
 class Regressing(MultiOutputMixin, RegressorMixin, Predicting):
-    """What regressors have in common, whether they fit once or search."""
+    """Regressors, whether they fit once or search: their data, scores and predictions."""
 
     def _regression_data(
         self,

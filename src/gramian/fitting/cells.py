@@ -64,16 +64,10 @@ def partition_of(given: CellsLike) -> Partition:
     )
 
 
-def inflated(partition: Partition, n: int) -> float:
-    """Return the rows of all cells, about: those of bands are counted for each of theirs."""
-    overlap = float(getattr(partition, "overlap", 0.0))
-    return float(n * (1 + overlap) ** math.log2(max(n / min(partition.rows, n), 1.0)))
-
-
 def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
     """Return the bytes of all rows, as they are and by cells, and of their coefficients."""
     n, d = rows.shape
-    return int((n + inflated(partition, n)) * (d * rows.dtype.itemsize + 8 * targets))
+    return int((n + partition.inflated(n)) * (d * rows.dtype.itemsize + 8 * targets))
 
 
 def check_rows(settings: FitSettings, partition: Partition, rows: RowSource, targets: int) -> None:
@@ -157,7 +151,10 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
         target=data.target,
         cells=CellCenters(cells, torch.tensor([0, *map(len, members)]).cumsum(dim=0)),
     )
-    history = [_row(one, index) for one, index in zip(solved, members, strict=True)]
+    history = sorted(
+        (_row(one, index) for one, index in zip(solved, members, strict=True)),
+        key=lambda row: float(row.get(RESIDUAL, 0.0)),
+    )
     last = max(solved, key=lambda one: WORST.index(one.result.reason))
     return Fitted(
         model=scaling.model(model),
@@ -170,7 +167,7 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
         index=None,
         iteration=max(one.result.state.iteration for one in solved),
         reason=last.result.reason,
-        history=sorted(history, key=lambda row: float(row.get(RESIDUAL, 0.0))),
+        history=history,
         solver_settings={},
         metrics=history[-1],
         learned=scaling.features.learned,
@@ -215,7 +212,7 @@ def _cell(
 
 
 def _row(one: _Solved, index: Int[Tensor, " c"]) -> Row:
-    """Return what the history says of a cell."""
+    """Return the row of a cell in the history."""
     last = one.result.history[-1]
     row: dict[str, Any] = {"iteration": one.result.state.iteration, "rows": len(index)}
     row |= {"ridge": one.shift}

@@ -104,17 +104,6 @@ def with_landmarks(
 
     None if it is no better on the rows that the search has held out, or there is no time.
     """
-    return _falkon(search, rows, targets, weights, index)
-
-
-def _falkon(
-    search: Findings,
-    rows: RowSource,
-    targets: Tensor,
-    weights: Tensor | None,
-    index: Tensor,
-) -> Member | None:
-    """Return the best stem with landmarks from all rows; None if it is no better."""
     material = search.material
     stem, split = search.least(), material.splits[0]
     held, order = index[split.held].sort()

@@ -14,7 +14,7 @@ from ..data import RowSource, Subset
 from ..solvers import Solver
 from . import resolve
 from .calibration import calibrated_seconds
-from .cells import check_rows, inflated, partition_of, rows_bytes
+from .cells import check_rows, partition_of, rows_bytes
 from .memory import FitSize
 from .placement import Placement
 from .settings import FitSettings
@@ -139,7 +139,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     partition, n = partition_of(settings.cells), len(rows)
     check_rows(settings, partition, rows, targets)
     one = plan(*_one_cell(settings, rows), targets)
-    count = inflated(partition, n) / min(partition.rows, n)
+    count = partition.inflated(n) / min(partition.rows, n)
     return replace(
         one,
         memory_bytes=one.memory_bytes + rows_bytes(partition, rows, targets),

@@ -24,10 +24,10 @@ from . import cell_sizes
 from .cell_fit import CellFit, fit_cell
 from .clock import Budget, Clock
 from .cost import seconds_of_fit
-from .findings import Findings, handicapped
+from .findings import Findings
 from .full_fit import FullFit
 from .material import Material, Split
-from .on_all_rows import HOPELESS, fits
+from .on_all_rows import fits
 from .recipe import Trial
 from .sampled import Stem
 
@@ -141,11 +141,9 @@ class CellSearch:
 
     def _stems(self) -> list[Stem]:
         """Return the best stem of each distance, the best first, with the map of the sample."""
-        search, stems = self.search, self.search.stems
-        heads = [search.best_of(stems, group) for group in search.in_order(stems)]
-        least = min((handicapped(stem) for stem in heads), default=math.inf)
-        heads = [stem for stem in heads if handicapped(stem) <= HOPELESS * least]
-        return [replace(stem, maps=stem.maps[:1], fits=stem.fits[:1]) for stem in heads]
+        return [
+            replace(stem, maps=stem.maps[:1], fits=stem.fits[:1]) for stem in self.search.heads()
+        ]
 
     def _affordable(self, fit: FullFit, rows: int) -> int:
         """Return the rows of a cell, now that the seconds of one can be measured."""

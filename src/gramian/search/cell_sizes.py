@@ -60,8 +60,7 @@ def rows_measured(clock: Clock, n: int, seconds: float, trained: int) -> int:
 
 def inflated(n: int, rows: int) -> float:
     """Return the rows of all cells, of so many each, those of bands counted twice."""
-    cells = MedianSplits(min(rows, n), OVERLAP).number_of_cells(n)
-    return float(n * (1 + OVERLAP) ** math.log2(cells))
+    return MedianSplits(min(rows, n), OVERLAP).inflated(n)
 
 
 def _pairs(n: int, rows: int) -> float:

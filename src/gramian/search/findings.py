@@ -24,6 +24,9 @@ from .space import Space
 HANDICAP = {"gaussian": 1.05}
 """By which the errors of samples are multiplied: few landmarks prefer smooth kernels."""
 
+HOPELESS = 2.0
+"""A distance whose best kernel has so many times the least error gets no fit with all rows."""
+
 NOTHING_GAINED = 0.999
 """A result whose loss is a larger share of that of the mean is the mean."""
 
@@ -80,6 +83,12 @@ class Findings:
     def best_of(self, stems: list[Stem], group: tuple[str, ...]) -> Stem:
         """Return the best stem of a group of kernels."""
         return min((s for s in stems if s.recipe.kernel in group), key=handicapped)
+
+    def heads(self) -> list[Stem]:
+        """Return the best stem of each distance, the best first, but for those that are far off."""
+        least = min((handicapped(stem) for stem in self.stems), default=math.inf)
+        found = [self.best_of(self.stems, group) for group in self.in_order(self.stems)]
+        return [stem for stem in found if handicapped(stem) <= HOPELESS * least]
 
     def loss(self, fit: FullFit) -> float:
         """Return what fits are compared by."""

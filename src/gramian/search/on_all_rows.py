@@ -30,9 +30,6 @@ LANDMARKS = (6000, 5000, 4000, 3000, 2500, 2000, 1500, 1000, 700)
 LANDMARKS_SHARE = 0.8
 """Of what is left, the fit with them may take so much."""
 
-HOPELESS = 2.0
-"""A distance whose best kernel has so many times the least error gets no fit with all rows."""
-
 FAR_OFF = 1.15
 """A walk whose error is so many times the least ends."""
 
@@ -122,8 +119,7 @@ def _rounds(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
 def _walks(search: Findings) -> tuple[list[Walk], int]:
     """Return the stems worth a fit, and how many of them are the best of a distance."""
     least = min(handicapped(s) for s in search.stems)
-    heads = [search.best_of(search.stems, group) for group in search.in_order(search.stems)]
-    heads = [s for s in heads if handicapped(s) <= HOPELESS * least]
+    heads = search.heads()
     found = list(heads)
     for s in sorted(search.stems, key=handicapped):
         similar = any(
