@@ -13,6 +13,7 @@ GROUPS = {
         "engine": "kernel evaluations per second, against plain torch (about 20 minutes)",
         "native": "the compiled tiles against torch tiles and scikit-learn (about 6 minutes)",
         "gradients": "gradients of a predictor, beside normal and torch (about 2 minutes)",
+        "similarities": "kernels of fingerprints, places, strings; molecules (about 12 minutes)",
         "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
     },
     "landmarks": {
@@ -21,6 +22,7 @@ GROUPS = {
         "nystrom": "error of Nystrom approximations by landmarks, seconds (about 40 minutes)",
         "falkon_bless": "FALKON with leverage scores: condition, iterations (about an hour)",
         "downstream": "kernel PCA, k-means, k-means centers on fashion-MNIST (about an hour)",
+        "iterations": "FALKON beside gradient descent, SGD and NYTRO (about 10 minutes)",
     },
     "regression": {
         "settings": "lengthscale and penalty of three sets, on held-out rows (about an hour)",
@@ -28,8 +30,16 @@ GROUPS = {
     },
     "tables": {
         "accuracy": "error and CPU seconds on 38 tables, boosted trees and xRFM (about a day)",
+        "many_rows": "all rows of eight sets: cells, FALKON, PCG, boosted trees (about 5 hours)",
         "search": "against a full grid, budgets, noise, seeds, odd tables (about two hours)",
+        "cells_large": "20 million rows by cells, killed and resumed (about half an hour)",
         "cells": "error and seconds by size and overlap of cells, by rows (about half an hour)",
+        "cells_seeds": "spread of searches by cells over ten seeds on four sets (about 15 minutes)",
+        "cells_beyond": "two trees of cells, residuals, ridges by cell (about 20 minutes)",
+        "stacking": "kernels combined with boosted trees on ten sets (about 40 minutes)",
+        "probabilities": "log loss, Brier, calibration, AUC on seven sets (about two hours)",
+        "intervals": "coverage and width on eight sets over twenty seeds (about half an hour)",
+        "deviations": "standard deviations: calibration, growth, seconds (about 5 minutes)",
         "pictures": "a learned metric of the shipped sets: importances, M, rounds (a minute)",
         "categories": "encoded categories, one-hot and boosting on three sets (about 20 minutes)",
     },
@@ -45,9 +55,13 @@ GROUPS = {
         "large_rivals": "EigenPro 3 and SketchySAGA beside FALKON (about half an hour)",
         "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
         "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
+        "text": "generated reviews of 65 million sparse features (about an hour)",
     },
     "gpu": {
         "gpu": "contracts, kernel evaluations per second, whole fits (about an hour)",
+    },
+    "losses": {
+        "losses": "minima, steps and seconds of losses, quantiles, 10 million rows (about an hour)",
     },
     "reliability": {
         "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",
@@ -91,13 +105,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE",
-        help="of `accuracy`, `search` and `cells_pcg`: measure only this, e.g. set=pol "
-        "contender=xrfm; may be repeated, and values of one key are alternatives",
+        help="of `accuracy`, `many_rows`, `search`, `stacking`, `probabilities`, `cells_pcg`, "
+        "`losses`: measure only this, e.g. set=pol contender=xrfm, or part=classes of `losses`; "
+        "may be repeated, and values of one key are alternatives",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of `accuracy` (default 0)")
     parser.add_argument(
-        "--limit", type=int, default=1800, help="CPU seconds of one fit of `accuracy` (1800)"
+        "--seed", type=int, default=0, help="of `accuracy`, `many_rows`, `probabilities` (0)"
     )
+    parser.add_argument(
+        "--limit", type=int, default=1800,
+        help="CPU seconds of one fit of `accuracy`, `many_rows` or `probabilities` (1800)",
+    )  # fmt: skip
     options = parser.parse_args(arguments)
     unknown = [name for name in options.name if name not in FOLDER]
     if unknown:

@@ -13,6 +13,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.preprocessing import StandardScaler
 
 TREES, PATIENCE = 1000, 50
+RATE = 0.1
+"""LightGBM's default."""
+
 HELD_BACK = 5
 """One row of so many is held back by contenders that need rows to stop or to choose with."""
 
@@ -70,11 +73,11 @@ def lightgbm(labels: bool, seed: int) -> Contender:
 
 
 class StoppedTrees:
-    """LightGBM with 1,000 trees at most, until a fifth of the rows is fitted no better."""
+    """LightGBM with so many trees at most, until a fifth of the rows is fitted no better."""
 
-    def __init__(self, labels: bool, seed: int) -> None:
+    def __init__(self, labels: bool, seed: int, trees: int = TREES, rate: float = RATE) -> None:
         self.library, self.seed = package("lightgbm"), seed
-        self.model = lightgbm(labels, seed).set_params(n_estimators=TREES)
+        self.model = lightgbm(labels, seed).set_params(n_estimators=trees, learning_rate=rate)
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> StoppedTrees:
         fit, held = parts(y, self.seed)

@@ -1,4 +1,4 @@
-"""One fit of `accuracy`, in a process of its own with one thread and bounded CPU seconds."""
+"""One fit of `accuracy` or `many_rows`: a process with one thread and bounded CPU seconds."""
 
 from __future__ import annotations
 
@@ -20,25 +20,32 @@ from ..lib.process import bytes_before_work, peak_bytes
 from ..lib.results import ROOT, Row
 from ..lib.sets import errors
 from ..lib.timing import clock
-from .accuracy_contenders import CONTENDERS, OURS
+from .accuracy_contenders import CONTENDERS
 from .accuracy_sets import Table, load
+from .many_rows_contenders import MANY_ROWS
+from .probabilities_contenders import PROBABILITIES
 
 LIMIT = 1800
 """CPU seconds of one fit with its predictions."""
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+MAKERS = CONTENDERS | MANY_ROWS | PROBABILITIES
+OUR_NAME = "gramian"
+"""Contenders whose names begin so keep budgets in CPU seconds."""
+
 LEAST_SHARE = 1e-6
 """Smallest probability in a log loss: also that of classes that a contender has not seen."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A set, a contender, a seed, and at most how many training rows."""
+    """A set, a contender, a seed, at most how many training rows, a file for the predictions."""
 
     path: str
     contender: str
     seed: int
     cap: int | None
+    kept: str | None = None
 
     @property
     def key(self) -> Row:
@@ -51,9 +58,9 @@ class Job:
 def fitted(job: Job) -> Row:
     """Fit, predict the test rows, and return error and seconds."""
     table = load(Path(job.path), job.cap, job.seed)
-    if job.contender in OURS:  # budgets, too, are in the seconds of this process alone
+    if job.contender.startswith(OUR_NAME):  # budgets, too, are in seconds of this process alone
         time.monotonic = time.process_time
-    model = CONTENDERS[job.contender](table.labels, job.seed)
+    model = MAKERS[job.contender](table.labels, job.seed)
     before = bytes_before_work()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -63,10 +70,14 @@ def fitted(job: Job) -> Row:
             prediction = model.predict(table.X_test)
         row = {"rows": len(table.X), "features": table.X.shape[1], "test rows": len(table.X_test)}
         row["error"] = error(np.asarray(prediction), table)
+        peak = peak_bytes()
         if table.labels and hasattr(model, "predict_proba"):
-            row["log loss"] = log_loss(model, table)
+            prediction = shares(model, table)
+            row["log loss"] = log_loss(prediction, table.y_test)
+    if job.kept is not None:
+        np.savez(job.kept, prediction=prediction, truth=table.y_test)
     row |= {"cpu_s": fit.cpu, "wall_s": fit.wall, "predict_s": predict.cpu}
-    return row | {"MB": round((peak_bytes() - before) / 1e6)}
+    return row | {"MB": round((peak - before) / 1e6)} | getattr(model, "facts", {})
 
 
 def error(prediction: np.ndarray, table: Table) -> float:
@@ -76,12 +87,19 @@ def error(prediction: np.ndarray, table: Table) -> float:
     return errors(prediction.ravel(), table.y_test)[0]
 
 
-def log_loss(model: Any, table: Table) -> float:
-    """Return the mean of -log p of the right class; xRFM has a column for every number."""
-    shares = np.asarray(model.predict_proba(table.X_test), np.float64)
-    classes = getattr(model, "classes_", np.arange(shares.shape[1]))
-    hit = table.y_test[:, None] == classes
-    return float(-np.log(np.clip((shares * hit).sum(axis=1), LEAST_SHARE, 1)).mean())
+def shares(model: Any, table: Table) -> np.ndarray:
+    """Return a probability of each class, 0 of unseen ones; xRFM has a column for every number."""
+    found = np.asarray(model.predict_proba(table.X_test), np.float64)
+    classes = getattr(model, "classes_", np.arange(found.shape[1]))
+    each = np.zeros((len(found), 1 + max(table.y.max(), table.y_test.max(), classes.max())))
+    each[:, classes] = found
+    return each
+
+
+def log_loss(shares: np.ndarray, y: np.ndarray) -> float:
+    """Return the mean of -log p of the right class."""
+    right = np.take_along_axis(shares, y[:, None], axis=1)
+    return float(-np.log(np.clip(right, LEAST_SHARE, 1)).mean())
 
 
 def in_own_process(job: Job, limit: int = LIMIT) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,11 +37,11 @@ class Grid:
     seconds: np.ndarray
 
     @classmethod
-    def of(cls, rows: list[Row], group: str, cap: str) -> Grid:
-        """Return the grid of a group."""
+    def of(cls, rows: list[Row], group: str, cap: str, names: Iterable[str] = CONTENDERS) -> Grid:
+        """Return the grid of a group, with contenders in the order of these names."""
         rows = [r for r in rows if r["set"] in GROUPS[group] and str(r["cap"]) == cap]
         sets = [name for name in GROUPS[group] if any(r["set"] == name for r in rows)]
-        contenders = [name for name in CONTENDERS if any(r["contender"] == name for r in rows)]
+        contenders = [name for name in names if any(r["contender"] == name for r in rows)]
         shape = (len(sets), len(contenders))
         error, seconds = np.full(shape, np.nan), np.full(shape, np.nan)
         for i, name in enumerate(sets):

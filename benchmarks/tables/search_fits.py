@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +18,14 @@ from ..lib.timing import clock
 from .accuracy_contenders import CONTENDERS, package
 from .accuracy_fit import error
 from .accuracy_sets import CAP, Table, load
-from .search_grid import LANDMARKS, Cut, cell_row, grid
+from .search_grid import KERNELS, Cut, cell_row, grid
 from .search_odd import odd
 
-SCREEN = {"metric": None, "landmarks": LANDMARKS}
+SAME = {"kernel": list(KERNELS), "metric": None, "standardize": True, "average": False}
 """Settings of a search that chooses among what a grid chooses among."""
+
+SHARE = 0.08
+"""Of the kernel evaluations of the grid: the budget of a search."""
 
 PLAIN = "plain kernel"
 NOT_WORSE = 1.01
@@ -63,25 +67,29 @@ def said(settings: dict[str, Any]) -> str:
     return json.dumps(settings, default=str, sort_keys=True)
 
 
-def against_grid(task: Task, what: str) -> Row:
-    """Search and grid with the same rows to fit and to choose with, and the errors on test rows."""
+def against_grid(task: Task) -> Row:
+    """Grid and searches with the same rows to fit and to choose with, and errors on test rows."""
     table = task.table()
     cut = Cut.of(table, task.seed, task.quick)
-    settings = SCREEN if what == "screen" else {"budget": "auto"}
-    search = searcher(table.labels, task.seed, cv=cut.splitter(), **settings)
-    with warnings.catch_warnings(), clock() as took:
-        warnings.simplefilter("ignore")
-        search.fit(cut.table.X, cut.table.y)
     with clock() as naive:
         found = grid(cut, task.seed)
-    held = least_error(search, table.labels)
-    row = cell_row(found) | {"grid": found.error, "search": held, "ratio": held / found.error}
-    row |= {"grid evaluations": float(found.evaluations)}
-    row |= {"search evaluations": float(search.kernel_evaluations_)}
-    row["of the grid's, %"] = 100 * search.kernel_evaluations_ / found.evaluations
-    row |= {"grid cpu_s": naive.cpu, "search cpu_s": took.cpu}
-    row["search, test"] = error(search.predict(table.X_test), table)
-    return row | {"chosen": said(search.best_params_)}
+    row = cell_row(found) | {"grid": found.error, "grid cpu_s": naive.cpu}
+    row["evaluations"] = float(found.evaluations)
+    for what, settings in (("search", SAME), ("whole", {})):
+        budget = int(SHARE * found.evaluations)
+        search = searcher(
+            table.labels, task.seed, cv=cut.splitter(), budget=budget, **settings
+        )  # fmt: skip
+        with warnings.catch_warnings(), clock() as took:
+            warnings.simplefilter("ignore")
+            search.fit(cut.table.X, cut.table.y)
+        held = least_error(search, table.labels)
+        row |= {what: held, f"{what} / grid": held / found.error}
+        row[f"{what}, % of evaluations"] = 100 * search.kernel_evaluations_ / found.evaluations
+        row[f"{what} cpu_s"] = took.cpu
+        row[f"{what}, test"] = error(search.predict(table.X_test), table)
+        row[f"{what} chose"] = said(search.best_params_)
+    return row
 
 
 def within_budget(task: Task, budget: float) -> Row:
@@ -106,6 +114,7 @@ def contestant(name: str, labels: bool, seed: int) -> Any:
 
 def contender(task: Task, name: str, noise: bool) -> Row:
     """Fit one contender; with noise there are as many features that say nothing."""
+    time.monotonic = time.process_time
     table = task.table()
     d = table.X.shape[1]
     table = with_noise(table, task.seed) if noise else table
@@ -134,6 +143,7 @@ def with_noise(table: Table, seed: int) -> Table:
 
 def repeated(task: Task, budget: str) -> Row:
     """One search with a seed of its own, and what it has chosen."""
+    time.monotonic = time.process_time
     table = task.table()
     search = searcher(table.labels, task.seed, budget=budget)
     with warnings.catch_warnings(), clock() as took:
@@ -145,6 +155,7 @@ def repeated(task: Task, budget: str) -> Row:
 
 def odd_table(name: str, labels: bool, seed: int, budget: str) -> Row:
     """One search on a table that is made; it must not be worse than the mean."""
+    time.monotonic = time.process_time
     table = odd(name, labels, seed)
     search = searcher(labels, seed, budget=budget)
     with warnings.catch_warnings():

@@ -1,0 +1,1 @@
+"""Losses besides the square: minima reached, seconds, memory, and what they are worth."""
