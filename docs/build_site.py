@@ -1,0 +1,115 @@
+"""Build the site: `make docs`, or `make docs-text` without running the gallery.
+
+Pages lie where they read well on their own: in docs, at the root, among the results of benchmarks.
+They are copied to one folder first, with links that fit there; what is generated goes there, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from sphinx.cmd.build import main as sphinx
+
+ROOT = Path(__file__).parents[1]
+
+# Pages from elsewhere, and what they are called on the site.
+MOVED = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    **{
+        f"benchmarks/results/{page.name}": f"results/{page.name}"
+        for page in sorted((ROOT / "benchmarks" / "results").glob("*.md"))
+    },
+}
+LINKS = [  # of pages in docs, and of those at the root
+    (r"\]\((\.\./)?CHANGELOG\.md", "](changelog.md"),
+    (r"\]\((\.\./)?CONTRIBUTING\.md", "](contributing.md"),
+    (r"\]\(\.\./benchmarks/results\)", "](results/index.md)"),
+    (r"\]\(\.\./benchmarks/results/", "](results/"),
+    (r"\]\(\.\./examples/gallery\)", "](gallery/index.rst)"),
+    (r"\]\(\.\./examples/gallery/(\w+)\.py\)", r"](gallery/\1.rst)"),
+    (r"\]\(docs/", "]("),
+]
+FIGURES = """# Figures of all benchmarks
+
+Every figure of [the measurements](../benchmarks.md), one page for each benchmark, as
+`python -m benchmarks NAME` writes them.
+
+```{toctree}
+:maxdepth: 1
+:glob:
+
+*
+```
+"""
+
+
+def main() -> int:
+    """Copy the pages, run Sphinx, and return its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", action="store_true", help="do not run the gallery")
+    text = parser.parse_args().text
+    name = "docs-text" if text else "docs"
+    pages, site = ROOT / "build" / f"{name}-source", ROOT / "build" / name
+    copy_pages(pages)
+    settings = ["-D", "plot_gallery=0"] if text else []
+    settings += ["-c", str(ROOT / "docs"), "-W", "--keep-going", "-q", "-j", "auto"]
+    return sphinx(["-b", "html", *settings, str(pages), str(site)])
+
+
+def copy_pages(pages: Path) -> None:
+    """Write all pages below `pages`, those that have not changed excepted."""
+    docs = ROOT / "docs"
+    written = {pages / "results" / "index.md"}
+    copy(pages / "results" / "index.md", FIGURES)
+    for source in sorted(docs.rglob("*")):
+        if source.suffix in {".md", ".rst", ".png"}:
+            written.add(target := pages / source.relative_to(docs))
+            copy(target, source)
+    for source, place in MOVED.items():
+        written.add(pages / place)
+        copy(pages / place, ROOT / source)
+    for old in {*pages.glob("*.md"), *pages.glob("results/*.md"), *pages.glob("api/*.rst")}:
+        if old not in written:
+            old.unlink()
+    listed = names_in_reference(docs / "api")
+    for old in pages.glob("api/generated/*.rst"):
+        if old.stem not in listed:
+            old.unlink()
+
+
+def relinked(page: str) -> str:
+    """Return the page with the links that fit where it is copied to."""
+    for old, new in LINKS:
+        page = re.sub(old, new, page)
+    return page
+
+
+def names_in_reference(folder: Path) -> set[str]:
+    """Return the full names that the reference lists, each of which gets a page."""
+    found = set()
+    for page in folder.glob("*.rst"):
+        text = page.read_text("utf-8")
+        (module,) = re.findall(r"^\.\. currentmodule:: (\S+)$", text, re.M)
+        found |= {f"{module}.{name}" for name in re.findall(r"^   (\w+(?:\.\w+)*)$", text, re.M)}
+    return found
+
+
+def copy(target: Path, source: Path | str) -> None:
+    """Write a page, or a picture, unless the same is there: Sphinx goes by the time of a change."""
+    if isinstance(source, str):
+        content = source.encode()
+    elif source.parent in {ROOT, ROOT / "docs"}:
+        content = relinked(source.read_text("utf-8")).encode()
+    else:
+        content = source.read_bytes()
+    if not target.exists() or target.read_bytes() != content:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""How Sphinx builds the site; `docs/build_site.py` calls it with a copy of the sources."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version as version_of
+from importlib.util import find_spec
+from pathlib import Path
+
+# The copy of the sources is where Sphinx looks; the extensions lie beside this file.
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+project = "gramian"
+copyright = "the gramian developers"
+version = release = version_of("gramian")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "names_in_text",
+    "docstrings",
+]
+# Addresses of other projects' pages come from the network: only where that is asked for.
+if os.environ.get("ONLINE"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "torch": ("https://docs.pytorch.org/docs/stable", None),
+    }
+
+# What typesets formulas is copied into the site, which then needs no network.
+mathjax_path = "mathjax/tex-chtml.js"
+mathjax_files = find_spec("sphinx-mathjax-offline").submodule_search_locations[0] + "/static"
+
+root_doc = "index"
+exclude_patterns = ["**.ipynb", "gallery/*.py", "gallery/GALLERY_HEADER.rst"]
+templates_path = ["_templates"]
+default_role = "py:obj"
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autosummary_ignore_module_all = False
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+# Each class has its members on its own page, by the template: no second table of them.
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(Path(__file__).parents[1] / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": "/plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "min_reported_time": 0,
+    "write_computation_times": False,
+    "within_subsection_order": "gallery_order.ByInterest",
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "gramian"
+html_static_path = ["_static", mathjax_files]
+html_css_files = ["gramian.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+}
+# Pages without others below them have no list of those.
+html_sidebars = {page: [] for page in ("index", "install", "theory", "benchmarks", "changelog")}

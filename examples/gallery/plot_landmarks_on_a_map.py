@@ -1,0 +1,50 @@
+"""
+Landmarks on a map
+==================
+
+Landmarks are the rows that a model has as centers. Rows drawn at random lie where most rows lie:
+in the cities. Leverage scores say which rows the others do not explain, and draw from the
+country, too.
+"""
+
+# %%
+# Two features: where a block of houses is.
+import matplotlib.pyplot as plt
+import numpy as np
+import pyarrow.parquet as pq
+
+from gramian import NystromTransformer
+from gramian.data import sample_path
+from gramian.landmarks import BlessR, RecursiveRLS, Uniform
+
+columns = ["longitude", "latitude"]
+X = pq.read_table(sample_path("california_housing"), columns=columns).to_pandas().to_numpy()
+
+# %%
+# One kernel, and 100 landmarks by three selectors. ``NystromTransformer`` gives features whose
+# inner products are nearly the kernel. Their squared length is the share of k(x, x) = 1 that the
+# landmarks explain: dark places are those that the model knows nothing of. The titles have the
+# share of rows of which more than half is explained.
+selectors = {
+    "Uniform": Uniform(100),
+    "BLESS-R": BlessR(100),
+    "Recursive leverage scores": RecursiveRLS(100),
+}
+figure, all_axes = plt.subplots(1, 3, figsize=(11, 4.6), layout="constrained", sharey=True)
+for axes, (name, selector) in zip(all_axes, selectors.items(), strict=True):
+    map_ = NystromTransformer("gaussian", lengthscale=0.7, landmarks=selector, random_state=0)
+    unexplained = 1 - (map_.fit_transform(X) ** 2).sum(axis=1)
+    chosen = X[map_.landmark_index_]
+    dots = axes.scatter(*X.T, s=3, c=unexplained, cmap="magma_r", vmin=0, vmax=1, linewidths=0)
+    axes.scatter(*chosen.T, s=16, color="C0", edgecolors="white", linewidths=0.5)
+    axes.set_title(f"{name}: {np.mean(unexplained < 0.5):.1%} of the rows")
+    axes.set(xlabel="longitude", aspect=1.25)
+all_axes[0].set_ylabel("latitude")
+figure.colorbar(dots, ax=all_axes, label="unexplained share of k(x, x)", shrink=0.7)
+plt.show()
+
+# %%
+# The lengthscale is 0.7 degrees. Uniform landmarks crowd about Los Angeles and San Francisco.
+# Those by leverage scores cover the mountains and the desert as well, where a single block of
+# houses is all that is known of its surroundings. When this matters, and what it costs:
+# :doc:`/choosing`.

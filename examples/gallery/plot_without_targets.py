@@ -1,0 +1,65 @@
+"""
+Components, clusters, and two views
+===================================
+
+What kernels do without a target: principal components and k-means in the space of the kernel, and
+functions of two views that say the same. All three work on features of landmarks, and so on any
+number of rows.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_circles
+from sklearn.decomposition import PCA
+
+from gramian import KernelCCA, KernelKMeans, KernelPCA
+
+X, ring = make_circles(2000, factor=0.35, noise=0.06, random_state=0)
+figure, all_axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained")
+
+# %%
+# **Kernel PCA.** Two rings cannot be told apart by a line. The first component of a Gaussian kernel
+# is about how far from the center a point is.
+components = {
+    "PCA": PCA(2).fit_transform(X),
+    "KernelPCA": KernelPCA(2, lengthscale=0.5, landmarks=100, random_state=0).fit_transform(X),
+}
+for axes, (name, Z) in zip(all_axes[:, 0], components.items(), strict=True):
+    axes.scatter(*Z.T, c=ring, s=4, cmap="coolwarm")
+    axes.set(title=name, xlabel="first component", ylabel="second")
+
+# %%
+# **Kernel k-means.** Clusters of scikit-learn's ``KMeans`` are convex; those of a kernel need not
+# be.
+clusters = {
+    "KMeans": KMeans(2, random_state=0, n_init=5).fit_predict(X),
+    "KernelKMeans": KernelKMeans(
+        2, lengthscale=0.25, landmarks=200, n_init=5, random_state=0
+    ).fit_predict(X),
+}
+for axes, (name, labels) in zip(all_axes[:, 1], clusters.items(), strict=True):
+    axes.scatter(*X.T, c=labels, s=4, cmap="coolwarm")
+    axes.set(title=name, aspect="equal")
+
+# %%
+# **Kernel CCA.** Two views of one angle, both with noise: the one sees a point on a circle, the
+# other how far it has gone along. Functions of both that agree are found, and agree on new rows.
+rng = np.random.default_rng(0)
+angle = rng.uniform(0, 2 * np.pi, 1500)
+first = np.column_stack([np.cos(2 * angle), np.sin(2 * angle)]) + 0.1 * rng.standard_normal(
+    (1500, 2)
+)
+second = np.column_stack([angle % np.pi, rng.standard_normal(1500)])
+second += 0.05 * rng.standard_normal((1500, 2))
+cca = KernelCCA(1, landmarks=100, random_state=0).fit(first[:1000], second[:1000])
+f, g = cca.transform(first[1000:], second[1000:])
+above, below = all_axes[:, 2]
+above.scatter(first[1000:, 0], second[1000:, 0], c=angle[1000:] % np.pi, s=6, cmap="twilight")
+above.set(title="a feature of each view", xlabel="first view", ylabel="second view")
+below.scatter(f[:, 0], g[:, 0], c=angle[1000:] % np.pi, s=6, cmap="twilight")
+correlation = np.corrcoef(f[:, 0], g[:, 0])[0, 1]
+below.set(title=f"KernelCCA: {correlation:.2f} on new rows")
+below.set(xlabel="f(first view)", ylabel="g(second view)")
+plt.show()
