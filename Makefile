@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo test test-all test-torch test-paths campaign mutants faults sanitize lint format bench gpu-check clean
+.PHONY: help $(VENV) demo test test-all test-torch test-paths campaign mutants faults sanitize lint format docs docs-text bench gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
@@ -22,6 +22,7 @@ help:
 	@echo "make mutants  deliberate errors, one after the other: which does the suite notice?"
 	@echo "make lint     ruff, mypy, import-linter"
 	@echo "make format   rewrite the sources in the project's format"
+	@echo "make docs     build the site into build/docs; docs-text: without running the gallery's pictures"
 	@echo "make bench    run the benchmarks       (make bench ARGS=--help lists them)"
 	@echo "make faults       kill fits, damage files, fill disks, and count what is not right"
 	@echo "make gpu-check    contracts and benchmarks on the GPU of this machine"
@@ -39,7 +40,7 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard src/native/*)
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned dependencies into $(VENV) (some minutes the first time)"
 	@$(PIP) install -c constraints.txt torch
-	@$(PIP) install -c constraints.txt -e '.[plot,dev]'
+	@$(PIP) install -c constraints.txt -e '.[plots,dev]'
 	@touch $@
 
 demo: $(STAMP)
@@ -99,6 +100,24 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
+
+# Sphinx and its friends come on first use, and gramian, which is there, is not built again. Links to other projects: make docs ONLINE=1.
+DOCS_STAMP := $(VENV)/.docs-installed
+$(DOCS_STAMP): $(STAMP)
+	@echo "Installing what builds the site into $(VENV)"
+	@$(BIN)/python -c 'import tomllib; \
+	  extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	  print(*[name for name in extras["docs"] if not name.startswith("gramian")], sep="\n")' \
+	  > $@.txt
+	@$(PIP) install -c constraints.txt -r $@.txt
+	@touch $@
+
+docs: $(DOCS_STAMP)
+	@OMP_NUM_THREADS=1 ONLINE=$(ONLINE) $(BIN)/python docs/build_site.py
+	@echo "the site is in build/docs: open build/docs/index.html"
+
+docs-text: $(DOCS_STAMP)
+	@OMP_NUM_THREADS=1 $(BIN)/python docs/build_site.py --text
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)

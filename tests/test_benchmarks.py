@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from gramian.data import sample_path
 
@@ -183,6 +184,68 @@ def test_the_settings_that_others_use_are_in_the_results(benchmarks):
         assert 0 < penalty < 1
 
 
+# --- kernels and trees together -------------------------------------------------------------------
+
+
+class Recalls:
+    """Predicts 1 for rows that it was fitted to, and 0 for others."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Recalls:
+        self.seen = set(X[:, 0].tolist())
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.array([float(x in self.seen) for x in X[:, 0].tolist()])
+
+
+def test_no_value_that_is_learned_from_is_of_a_row_that_was_fitted(benchmarks):
+    fits, sets = benchmarks("tables.stacking_fits"), benchmarks("tables.accuracy_sets")
+    X = np.arange(20, dtype=np.float32)[:, None]
+    table = sets.Table(X, X[:, 0].astype(float), X[:8] + 0.5, X[:8, 0].astype(float), labels=False)
+    sides = fits.parts(table)
+    model, both = fits.out_of_fold(lambda labels: Recalls(), table, sides)
+    assert (len(model.seen), len(both.test)) == (20, 8)
+    assert not both.train.any()
+    assert sorted(np.concatenate([held for _, held in sides])) == list(range(20))
+    column = replace(both, train=X[:, 0] / 2, test=X[:8, 0] / 4)
+    train, test = fits.wider(table, column)
+    np.testing.assert_array_equal(train, np.hstack([X, X / 2]))
+    np.testing.assert_array_equal(test, np.hstack([X[:8] + 0.5, X[:8] / 4]))
+
+
+def test_weights_and_stack_are_chosen_by_held_out_rows(benchmarks):
+    fits, sets = benchmarks("tables.stacking_fits"), benchmarks("tables.accuracy_sets")
+    y, wrong = np.arange(20.0), np.tile([1.0, -1.0], 10)
+    table = sets.Table(y[:, None], y, y[:, None], y, labels=False)
+    ours, theirs = (fits.Both(y + k * wrong, y + k * wrong, 5.0, 10.0) for k in (1.0, -3.0))
+    found = fits.Found(table)
+    fits.weighted(found, ours, theirs, np.arange(4))
+    error = {row["contender"]: row["error"] for row in found.rows}
+    assert error == pytest.approx(
+        {"kernel": 1, "trees": 3, "mean": 1, "held-out weight": 0, "stack": 0}, abs=1e-9
+    )
+    assert [row["cpu_s"] for row in found.rows] == [5, 5, 10, 14, 30]
+    assert [row.get("weights") for row in found.rows[3:]] == ["0.75", "0.75, 0.25"]
+
+
+def test_combinations_are_compared_with_the_better_member(benchmarks):
+    stacking = benchmarks("tables.stacking")
+    errors = {"pol": (2.0, 1.0, 0.5), "magic": (0.1, 0.4, 0.1)}
+    rows = [
+        {"set": name, "contender": contender, "error": error, "cpu_s": 3.0}
+        for name, found in errors.items()
+        for contender, error in zip(("kernel", "trees", "stack"), found, strict=True)
+    ]
+    kernel, trees, stack = stacking.summary(rows)
+    assert kernel["error / better member, geometric mean"] == pytest.approx(2**0.5)
+    assert (trees["worst"], trees["there"]) == (pytest.approx(4), "magic")
+    assert stack["error / kernel, geometric mean"] == pytest.approx(0.5)
+    assert (stack["better by 1%"], stack["worse by 1%"]) == (1, 0)
+    assert stacking.side_by_side(rows)[1] == {
+        "set": "magic", "kernel": "0.1 / 3", "trees": "0.4 / 3", "stack": "0.1 / 3"
+    }  # fmt: skip
+
+
 # --- accuracy beside others ----------------------------------------------------------------------
 
 
@@ -275,6 +338,23 @@ def test_one_fit_has_error_seconds_and_log_loss(benchmarks, tmp_path):
     assert row["log loss"] == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
 
 
+def test_classes_that_were_not_seen_have_no_probability(benchmarks):
+    fit, sets = benchmarks("tables.accuracy_fit"), benchmarks("tables.accuracy_sets")
+    X, y = np.zeros((2, 1)), np.array([0, 2])
+    table = sets.Table(X, y, X, np.array([2, 3]), True)
+
+    class Two:
+        classes_ = y
+
+        def predict_proba(self, X: np.ndarray) -> np.ndarray:
+            return np.array([[0.4, 0.6], [1.0, 0.0]])
+
+    found = fit.shares(Two(), table)
+    np.testing.assert_array_equal(found, [[0.4, 0, 0.6, 0], [1, 0, 0, 0]])
+    loss = -np.log([0.6, fit.LEAST_SHARE]).mean()
+    assert fit.log_loss(found, table.y_test) == pytest.approx(loss)
+
+
 @pytest.mark.slow
 def test_a_fit_that_fails_or_takes_too_long_is_a_row(benchmarks):
     fit = benchmarks("tables.accuracy_fit")
@@ -310,6 +390,244 @@ def test_a_missing_peer_is_named_with_the_extra_that_has_it(benchmarks):
         package("no_such_peer")
 
 
+# --- probabilities -------------------------------------------------------------------------------
+
+
+def test_scores_of_probabilities(benchmarks):
+    scores = benchmarks("tables.probabilities").scores
+    two = np.array([[0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
+    found = scores(two, np.array([0, 1, 0]))
+    assert found["brier"] == pytest.approx((0.2**2 + 0.4**2 + 0.7**2) / 3)
+    assert found["calibration"] == pytest.approx((0.2 + 0.4 + 0.7) / 3)
+    assert found["auc"] == 0.5
+    three = np.array([[0.6, 0.4, 0.0], [0.3, 0.7, 0.0], [0.5, 0.5, 0.0]])
+    found = scores(three, np.array([0, 1, 0]))  # the third class is not there: no area
+    assert found["auc"] == 1
+    assert found["brier"] == pytest.approx((2 * 0.4**2 + 2 * 0.3**2 + 2 * 0.5**2) / 3)
+
+
+def test_contenders_have_the_classes_that_they_take(benchmarks, tmp_path):
+    command, bench = benchmarks("__main__"), benchmarks("tables.probabilities")
+    for name in ("magic", "usps"):
+        (tmp_path / f"{name}.parquet").touch()
+
+    def jobs(*arguments: str) -> list[Any]:
+        given = ["probabilities", "--data", str(tmp_path), *arguments]
+        only = ("--only", "set=magic", "--only", "set=usps")
+        return list(bench.jobs(command.parse([*given, *only])))
+
+    both = {(Path(job.path).stem, job.contender): job.cap for job in jobs()}
+    assert ("magic", "gramian logistic") in both
+    assert ("usps", "gramian logistic") not in both
+    assert ("usps", "gramian softmax") in both
+    assert (both["usps", "svc"], both["usps", "gramian default"]) == (5_000, 20_000)
+    (one,) = jobs("--quick")
+    assert (one.contender, one.cap) == ("gramian default", 500)
+    rows = [job.key | {"auc": 0.98761} for job in jobs("--only", "contender=svc")]
+    rows[1] = {**jobs()[1].key, "failed": "time"}
+    assert bench.side_by_side(rows, "auc")[0] == {"set": "magic", "svc": "0.9876"}
+    assert "failed" in bench.side_by_side(rows, "auc")[1].values()
+
+
+# --- losses --------------------------------------------------------------------------------------
+
+
+def test_an_interior_point_finds_quantiles_with_a_bound(benchmarks):
+    dense, losses = benchmarks("losses.dense"), benchmarks("losses.minima")
+    rng = torch.Generator().manual_seed(0)
+    F = torch.randn(60, 4, generator=rng, dtype=torch.float64)
+    y = F[:, 0] + torch.randn(60, generator=rng, dtype=torch.float64)
+    found = dense.quantile(F, y, 0.3, 1e-3)
+    loss = losses.Quantile(0.3)
+
+    def value(b: torch.Tensor) -> float:
+        return float(loss.values(F @ b[:, None], y[:, None]).mean() + 1e-3 / 2 * b.square().sum())
+
+    assert value(found.b) == pytest.approx(found.least, abs=1e-9)
+    others = found.b + 1e-3 * torch.randn(50, 4, generator=rng, dtype=torch.float64)
+    assert all(value(b) > value(found.b) for b in others)
+
+
+def test_methods_reach_the_same_objective(benchmarks, tmp_path):
+    minima, losses = benchmarks("losses.minima"), benchmarks("losses.losses")
+    rng = np.random.default_rng(0)
+    X, split = rng.uniform(-1, 1, (150, 2)), np.repeat([0, 1], [120, 30])
+    target = (X[:, 0] + 0.3 * rng.standard_normal(150) > 0).astype(int)
+    written(tmp_path / "magic.parquet", a=X[:, 0], b=X[:, 1], target=target, split=split)
+    fit = next(fit for fit in minima.logistic(str(tmp_path), True) if fit.asked.penalty == 1e-3)
+    rows = list(fit.measured({"gramian float32"}))
+    assert {row["method"] for row in rows} >= {"gramian", "sklearn lbfgs", "dense Newton"}
+    assert "gramian float32" not in {row["method"] for row in rows}
+    (line,) = losses.side_by_side(rows, "above")
+    assert all(float(line[name]) < 1e-6 for name in ("gramian", "sklearn lbfgs", "dense Newton"))
+    (line,) = losses.side_by_side(rows, "steps")
+    assert (line["set"], line["rows"], line["penalty"]) == ("magic", 120, "0.001")
+    assert line["dense Newton"].endswith(" / 1")
+    (line,) = losses.side_by_side(rows, "held")
+    assert float(line["dense Newton"].split(" / ")[1]) < 0.3
+
+
+def test_rows_that_cross_are_counted(benchmarks):
+    crossed = benchmarks("losses.worth").crossed
+    assert crossed(np.array([[0.0, 1, 2], [0, 2, 1], [1, 1, 1], [3, 2, 1]])) == 2
+
+
+# --- many rows -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows(benchmarks, tmp_path, monkeypatch) -> Any:
+    """Return the benchmark; a folder with a set of two classes stands for all sets."""
+    many = benchmarks("tables.many_rows")
+    x = np.random.default_rng(0).uniform(-1, 1, 120)
+    target, split = (x > 0).astype(int), np.repeat([0, 1], [90, 30])
+    written(tmp_path / "magic.parquet", x=x, target=target, split=split)
+    monkeypatch.setattr(many, "SETS", ("magic",))
+    monkeypatch.setattr(many, "KEPT", tmp_path / "kept")
+    return many
+
+
+def test_rare_budgets_are_measured_only_by_name(benchmarks, rows, tmp_path):
+    command, contenders = benchmarks("__main__"), benchmarks("tables.many_rows_contenders")
+
+    def asked(*arguments: str) -> list[str]:
+        options = command.parse(["many_rows", "--data", str(tmp_path), *arguments])
+        return [job.contender for job in rows.jobs(options)]
+
+    rare = [contenders.name_of(budget) for budget in contenders.ON_REQUEST]
+    assert asked() == [name for name in contenders.MANY_ROWS if name not in rare]
+    assert asked("--only", f"contender={rare[-1]}") == [rare[-1]]
+    assert asked("--only", "set=pol") == []
+    assert asked("--quick") == list(rows.QUICK["contender"])
+    options = command.parse(["many_rows", "--data", str(tmp_path), "--work", "there"])
+    assert {job.kept for job in rows.jobs(options)} >= {"there/magic xgboost.npz"}
+    assert {job.cap for job in rows.jobs(options)} == {None}
+
+
+def test_one_model_takes_what_a_search_on_some_rows_chooses(benchmarks, rows, tmp_path):
+    fit, contenders = benchmarks("tables.accuracy_fit"), benchmarks("tables.many_rows_contenders")
+    table = benchmarks("tables.accuracy_sets").load(tmp_path / "magic.parquet", None)
+    model = contenders.OneModel(True, 0, "falkon", 20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contenders, "CHOICE_ROWS", 45)
+        patch.setattr(contenders, "CHOICE", 10**6)  # evaluations: the same at any speed
+        model.fit(table.X, table.y)
+        few = np.random.default_rng(0).permutation(90)[:45]
+        search = contenders.searched(10**6)(True, 0).fit(table.X[few], table.y[few])
+    chosen = search.best_params_
+    assert model.penalty == pytest.approx(chosen["penalty"] / 2)  # rows times penalty stays
+    assert (model.kernel, model.lengthscale) == (chosen["kernel"], chosen["lengthscale"])
+    assert len(model.landmark_index_) == 20
+    assert fit.error(model.predict(table.X_test), table) < 0.2
+    assert model.facts["end"] in ("converged", "no_progress")
+    assert model.facts["residual"] < 0.01
+    assert chosen["kernel"] in model.facts["chosen"]
+    shares = model.predict_proba(table.X_test)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert shares.min() >= contenders.LEAST_SHARE / 2
+    np.testing.assert_array_equal(shares.argmax(axis=1), model.predict(table.X_test))
+    model.model = Namespace(decision_function=lambda X: X)
+    codes = np.array([[1.0, -0.5, -0.5], [0.4, 0.2, -0.6]])
+    expected = [[1, 0, 0], [0.6, 1.4 / 3, -0.2 / 3]]
+    clipped = np.clip(expected, contenders.LEAST_SHARE, 1)
+    np.testing.assert_allclose(model.predict_proba(codes), clipped / clipped.sum(1)[:, None])
+
+
+def test_a_search_says_what_it_logs_as_a_warning(benchmarks):
+    contenders = benchmarks("tables.many_rows_contenders")
+    model = contenders.Search(False, 0, "1 s")
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    logger = contenders.logging.getLogger("gramian")
+    fit, handlers = model.model.fit, list(logger.handlers)
+
+    def warn(X: np.ndarray, y: np.ndarray) -> Any:
+        logger.warning("a cell is bad")
+        return fit(X, y)
+
+    model.model.fit = warn
+    model.fit(X, X[:, 0])
+    assert (model.facts["warnings"], model.facts["last warning"]) == (1, "a cell is bad")
+    assert logger.handlers == handlers
+    trials = [{"step": step, "seconds": s} for step, s in (("a", 1.0), ("b", 2.0), ("a", 0.5))]
+    assert contenders.by_step(trials) == "a 1.5, b 2"
+
+
+def test_no_class_is_held_back_whole_from_trees_that_stop(benchmarks, monkeypatch):
+    contenders = benchmarks("tables.many_rows_contenders")
+    y = np.repeat([0, 1, 2], [30, 29, 1])
+    _, held = contenders.parts(y, 0)
+    y[held[0]], y[-1] = 2, 1  # its only row would be held back
+    seen = {}
+
+    class Trees:
+        best_iteration = 4
+
+        def set_params(self, **given: Any) -> Any:
+            return self
+
+        def fit(self, X: np.ndarray, y: np.ndarray, **more: Any) -> None:
+            seen["fit"], seen["held"] = y, more["eval_set"][0][1]
+
+    monkeypatch.setattr(contenders, "xgboost", lambda labels, seed: Trees())
+    model = contenders.StoppedXgboost(True, 0).fit(np.zeros((60, 1)), y)
+    assert set(seen["fit"]) == {0, 1, 2}
+    assert set(seen["held"]) <= {0, 1}
+    assert len(seen["fit"]) + len(seen["held"]) == 60
+    assert model.facts == {"trees": 5}
+
+
+def test_kept_predictions_are_averaged(benchmarks, tmp_path):
+    mean_of = benchmarks("tables.many_rows_means").mean_of
+    rng = np.random.default_rng(0)
+    truth, first, second = tmp_path / "truth.npz", tmp_path / "a.npz", tmp_path / "b.npz"
+    y, noise = rng.standard_normal((2, 4000))
+    np.savez(first, prediction=y + noise, truth=y)
+    np.savez(second, prediction=y - 3 * noise, truth=y)
+    found = mean_of(first, second)
+    assert found["of ours"] == pytest.approx(0.75)
+    assert found["chosen weight"] == pytest.approx(0, abs=1e-12)
+    assert found["half and half"] == pytest.approx(np.sqrt((noise**2).mean()))
+    classes = rng.integers(0, 3, 400)
+    np.savez(truth, prediction=np.eye(3)[classes], truth=classes)
+    np.savez(second, prediction=np.eye(3)[(classes + 1) % 3] * 1.1, truth=classes)
+    wrong = mean_of(truth, second)
+    assert (wrong["half and half"], wrong["chosen weight"], wrong["of ours"]) == (1.0, 0.0, 1.0)
+    assert mean_of(truth, truth)["chosen weight"] == 0.0
+
+
+def test_predictions_are_kept_and_reported(benchmarks, rows, results, tmp_path):
+    fit = benchmarks("tables.accuracy_fit")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    path, fits = str(tmp_path / "magic.parquet"), []
+    for contender in ("gramian cv 60 s", "lightgbm_5000"):
+        job = fit.Job(path, "mean", 0, None, str(rows.file_of(kept, "magic", contender)))
+        fits.append(job.key | fit.fitted(job) | {"contender": contender})
+    with np.load(kept / "magic lightgbm_5000.npz") as file:
+        assert file["prediction"].shape == (30, 2)
+    options = Namespace(**OPTIONS)
+    tables = benchmarks("lib.tables").Tables("many_rows", rows.TITLES, rows.NOTES, options)
+    tables.add(rows.FITS, *fits)
+    rows.report(tables, kept)
+    (mean,) = tables[rows.MEANS]
+    assert mean["half and half"] == mean["ours"] == f"{fits[0]['error']:.4g}"
+    rows.report(tables, tmp_path)  # predictions are gone
+    assert tables[rows.MEANS] == [mean]
+    (both,) = tables[rows.BOTH]
+    assert both["gramian cv 60 s"].startswith(f"{fits[0]['error']:.4g} / ")
+
+
+def test_what_was_asked_for_is_reached_in_time(rows):
+    row = {"set": "beijing_pm25", "contender": "gramian cv 60 s", "error": 17.9, "cpu_s": 60.0}
+    better = row | {"contender": "gramian cv 300 s", "error": 16.1, "cpu_s": 200.0}
+    late = better | {"error": 16.0, "cpu_s": 300.0}
+    trees = row | {"contender": "lightgbm_5000", "error": 15.0}
+    first, second, third = rows.wanted([row, better, late, trees])
+    assert (first["reached"], second["reached"]) == ("17.9", "16.1")
+    assert second["by"] == "gramian cv 300 s"
+    assert "reached" not in third
+
+
 # --- the search ----------------------------------------------------------------------------------
 
 
@@ -318,15 +636,15 @@ def test_the_grid_finds_the_best_cell_and_counts_every_fit(benchmarks):
     X = np.random.default_rng(0).standard_normal((80, 2)).astype(np.float32)
     table = benchmarks("tables.accuracy_sets").Table(X, X[:, 0].astype(float), X, X[:, 0], False)
     cut = grid.Cut.of(table, 0, quick=True)
-    assert (cut.fit, len(cut.held_out().y_test)) == (60, 20)
+    assert (cut.fit, len(cut.held_out().y_test)) == (64, 16)
     ((train, held),) = cut.splitter().split()
     np.testing.assert_array_equal(cut.table.X[held], cut.held_out().X_test)
     np.testing.assert_array_equal(cut.table.X[train], cut.held_out().X)
     found = grid.grid(cut, 0)
     cells = len(grid.KERNELS) * len(grid.MULTIPLES) * len(grid.PENALTIES)
-    one = grid.plain(False, 0).set_params(landmarks=60).fit(X[:60], X[:60, 0])
+    one = grid.plain(False, 0, lengthscale=1.0, penalty=1e-3).fit(X[:64], X[:64, 0])
     each = one.history_[-1]["kernel_evaluations"]
-    assert found.evaluations == cells * (each + 20 * 60)
+    assert found.evaluations == cells * (each + 16 * 64)
     assert found.settings["kernel"] == "gaussian"  # the smoothest, for a linear function
     assert found.error < 0.01
 

@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse
 import torch
 from safetensors.torch import safe_open, save_file
+from squares import with_squares
 from torch import Tensor
 
 from gramian import kernels, solvers
@@ -63,9 +64,10 @@ def problem_of(kind: type = NystromProblem, **changes: Any) -> Any:
     if kind is FullProblem:
         return FullProblem(K, parts["y"], parts["penalty"], weights)
     index = torch.arange(parts["m"])
-    return NystromProblem.at(
+    at = NystromProblem.at(
         K, index, parts["y"], parts["penalty"], weights, parts.get("landmark_weight")
     )
+    return at if kind is NystromProblem else with_squares(at)
 
 
 def assert_same_state(a: Any, b: Any) -> None:

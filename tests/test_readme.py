@@ -1,4 +1,4 @@
-"""The README's examples run as printed, in an empty directory."""
+"""The examples of the README and of pages in docs run as printed, in an empty directory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ import pytest
 
 pytestmark = pytest.mark.slow  # processes of their own
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Return the fenced blocks of that language."""
+    text = (ROOT / page).read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
 
 
 def block(language: str) -> str:
-    """Return the one fenced block of that language."""
-    (code,) = re.findall(rf"^```{language}\n(.*?)^```$", README.read_text("utf-8"), re.M | re.S)
+    """Return the README's one fenced block of that language."""
+    (code,) = blocks("README.md", language)
     return code
 
 
@@ -49,3 +55,31 @@ def test_shell_example(tmp_path):
     assert said.strip()
     assert (tmp_path / "houses.model").exists()
     assert (tmp_path / "predictions.parquet").stat().st_size > 0
+
+
+def test_report_example(tmp_path):
+    (code,) = blocks("docs/report.md", "sh")
+    run(["bash", "-euo", "pipefail", "-c", code], tmp_path)
+    assert "</html>" in (tmp_path / "houses.html").read_text("utf-8")
+
+
+def test_ways_to_combine_kernels_and_trees(tmp_path):
+    said = run([sys.executable, "-c", "".join(blocks("docs/stacking.md", "python"))], tmp_path)
+    scores = [float(score) for score in re.findall(r"R2: ([\d.]+)", said)]
+    assert len(scores) == 3
+    assert min(scores) > 0.78  # trees alone reach 0.795, a linear model 0.67
+
+
+def test_examples_of_losses(tmp_path):
+    said = run([sys.executable, "-c", "".join(blocks("docs/losses.md", "python"))], tmp_path)
+    assert said.splitlines() == ["0.8", "converged"]
+
+
+def test_examples_of_text(tmp_path):
+    said = run([sys.executable, "-c", "".join(blocks("docs/text.md", "python"))], tmp_path)
+    assert float(said) > 0.9
+
+
+def test_examples_of_intervals(tmp_path):
+    said = run([sys.executable, "-c", "".join(blocks("docs/intervals.md", "python"))], tmp_path)
+    assert said.splitlines() == ["True True"]

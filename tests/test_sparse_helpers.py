@@ -107,3 +107,53 @@ def test_arguments_are_left_alone(dtype, rng):
     _sparse.append_columns(x, torch.ones(9, dtype=dtype))
     _sparse.squared_norms(x)
     check(x, dense)
+
+
+class TestProduct:
+    """Products of sparse rows with a sparse matrix, compiled and by SciPy."""
+
+    @pytest.fixture(params=["compiled", "scipy"])
+    def product(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+        if request.param == "scipy":
+            monkeypatch.setattr(_sparse, "_compiled", lambda: None)
+        elif _sparse._compiled() is None:
+            pytest.skip("the compiled tiles are not installed")
+        return _sparse.product
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    @pytest.mark.parametrize(("n", "u", "m"), [(1, 1, 1), (7, 1, 3), (5, 30, 2), (40, 17, 29)])
+    def test_it_is_that_of_dense_matrices(self, product, n, u, m, dtype, rng):
+        (a, dense_a), (b, dense_b) = both(n, u, dtype, rng), both(u, m, dtype, rng)
+        found = product(a, b)
+        assert found.dtype == dtype
+        torch.testing.assert_close(found, dense_a @ dense_b)
+
+    @pytest.mark.parametrize("n", [0, 4])
+    def test_without_rows_or_entries(self, product, n):
+        a, b = sparse(torch.zeros(4, 3)), sparse(torch.zeros(3, 4))
+        a = _sparse.slice_rows(a, 0, n)
+        found = product(a, b)
+        assert found.shape == (n, 4)
+        assert not bool(found.any())
+
+
+@pytest.mark.skipif(_sparse._compiled() is None, reason="the compiled tiles are not installed")
+@pytest.mark.parametrize("part", range(6))
+def test_compiled_products_refuse_what_is_no_matrix(part, rng):
+    (a, _), (b, _) = both(5, 7, torch.float64, rng), both(7, 3, torch.float64, rng)
+    given = [*_sparse._stored(a), *_sparse._stored(b)]
+    given[part] = given[part].clone()
+    given[part] = given[part][:-1] if part % 3 == 2 else given[part] + 7
+    with pytest.raises(ValueError, match=r"the (left|right) matrix must be"):
+        _sparse._compiled().sparse_product(*given, torch.empty(5, 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("known", [[], [0], [3, 5, 2**40], list(range(0, 3000, 7))])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_numbers_of_known_values(known, compiled, monkeypatch, rng):
+    if not compiled:
+        monkeypatch.setattr(_sparse, "_compiled", lambda: None)
+    values = torch.randint(0, 4000, (500,), generator=rng)
+    values[:3] = torch.tensor([0, 5, 2**40])
+    found = _sparse._numbers(values, torch.tensor(known, dtype=torch.int64))
+    assert found.tolist() == [known.index(v) if v in known else -1 for v in values.tolist()]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         landmarks,
         metric,
         operators,
+        plots,
         problems,
         solvers,
     )
@@ -73,6 +74,7 @@ __all__ = [
     "metric",
     "nystrom_error",
     "operators",
+    "plots",
     "problems",
     "solve",
     "solvers",

@@ -61,7 +61,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
 
 
 def _replaceable(target: Path) -> os.stat_result | None:
-    """Return what is known of the file that will be replaced, None if there is none."""
+    """Return the status of the file that will be replaced, None if there is none."""
     try:
         known = target.stat()
     except FileNotFoundError:

@@ -70,6 +70,14 @@ def as_positive(value: object, name: str) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
+def as_share(value: object, name: str) -> float:
+    """Return a number between 0 and 1, without both; ValueError if `value` is none."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not 0 < float(value) < 1:  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be between 0 and 1, such as 0.9, not {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
 def readable_bytes(size: int | float) -> str:
     """Return a size as a person would write it, like "1.2 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from importlib import import_module
+from typing import Any, Generic, TypeVar, cast
 
 from ._checks import did_you_mean
+from ._plugins import EntryPoint, load, package_of, plugins
 
 T = TypeVar("T")
+
+GROUPS = {
+    "kernel": ("gramian.kernels", "Kernel"),
+    "solver": ("gramian.solvers", "Solver"),
+    "selector of landmarks": ("gramian.landmarks", "Selector"),
+}
+"""Kinds that other packages may add to: the group of their entry points, which is the package that
+has the base class, and the name of that."""
 
 
 class Registry(Generic[T]):
     """The public list of one kind of thing (kernels, solvers, selectors).
+
+    A name that is not there is looked up among the entry points of other packages, see `GROUPS`,
+    whose class is loaded then. What is here goes first.
 
     Parameters
     ----------
@@ -37,29 +50,59 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> type[T]:
         """Return the class called `name`; ValueError with the nearest names if there is none."""
+        if name not in self._classes and name in self._plugins():
+            self._load(name)
         if name not in self._classes:
-            known = ", ".join(sorted(self._classes))
+            known = ", ".join(sorted(self.names()))
             raise ValueError(f"unknown {self.kind} {name!r}; known: {known}{self.hint(name)}")
         return self._classes[name]
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of what is registered, then those that other packages add."""
+        return *self._classes, *(name for name in self._plugins() if name not in self._classes)
+
+    def needs(self, obj: object) -> str | None:
+        """Return the package, or else the module, that the class of `obj` is from; None: gramian.
+
+        Without it the name of the class is unknown.
+        """
+        found = self._plugins().get(self.name_of(obj))
+        module = type(obj).__module__
+        if module.split(".")[0] == "gramian":
+            return None
+        return module if found is None else package_of(found)
+
+    def _plugins(self) -> dict[str, EntryPoint]:
+        return plugins(GROUPS[self.kind][0]) if self.kind in GROUPS else {}
+
+    def _load(self, name: str) -> None:
+        package, base = GROUPS[self.kind]
+        found = load(self._plugins()[name], getattr(import_module(package), base), self.kind)
+        self._classes.setdefault(name, cast("type[T]", found))
 
     def hint(self, name: object) -> str:
         """Return the end of an error: the class that is called so elsewhere, or a near name."""
         here = self._elsewhere.get(str(name).lower())
-        return did_you_mean(name, self._classes) if here is None else f"; did you mean {here}?"
+        return did_you_mean(name, self.names()) if here is None else f"; did you mean {here}?"
 
     def make(self, name: str, **parameters: Any) -> T:
         """Return ``cls(**parameters)`` of the class called `name`."""
         return self[name](**parameters)
 
     def name_of(self, obj: object) -> str:
-        """Return the name under which the class of `obj` is registered."""
+        """Return the name under which the class of `obj` is registered, or an entry point's."""
         for name, cls in self._classes.items():
             if type(obj) is cls:
                 return name
+        for name, found in self._plugins().items():
+            if found.module.split(".")[0] == type(obj).__module__.split(".")[0]:
+                self._load(name)
+                if type(obj) is self._classes[name]:
+                    return name
         raise ValueError(f"{type(obj).__name__} is not a registered {self.kind}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._classes)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._classes
+        return isinstance(name, str) and (name in self._classes or name in self._plugins())

@@ -1,9 +1,36 @@
-"""Compressed sparse rows: row slices, scaled and appended columns, which torch lacks."""
+"""Compressed sparse rows: row slices, products and columns, which torch lacks."""
 
 from __future__ import annotations
 
+import functools
+import itertools
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import scipy.sparse
 import torch
+from jaxtyping import Float
 from torch import Tensor
+
+MODULE = "gramian.engines._native"
+
+WIDE = 1 << 14
+"""Features beyond which points stay sparse that are made dense otherwise, such as landmarks.
+
+Products with dense points are faster up to some thousand features; a million landmarks' features
+have no room.
+"""
+
+
+def is_wide(x: Tensor) -> bool:
+    """Return whether points are sparse, with more features than are made dense."""
+    return is_sparse(x) and x.shape[1] > WIDE
+
+
+def dense(x: Tensor) -> Tensor:
+    """Return points without gaps; wide ones as they are."""
+    return x.to_dense() if is_sparse(x) and not is_wide(x) else x
 
 
 def is_sparse(x: Tensor) -> bool:
@@ -31,6 +58,14 @@ def scale_columns(x: Tensor, factor: Tensor) -> Tensor:
         return x * factor
     scale = factor if factor.ndim == 0 else factor[x.col_indices()]
     return _csr(x.crow_indices(), x.col_indices(), x.values() * scale, (x.shape[0], x.shape[1]))
+
+
+def scale_rows(x: Tensor, factor: Tensor) -> Tensor:
+    """Return diag(factor) x for one factor per row."""
+    if not is_sparse(x):
+        return x * factor[:, None]
+    values = x.values() * factor[_row_of_entry(x)]
+    return _csr(x.crow_indices(), x.col_indices(), values, (x.shape[0], x.shape[1]))
 
 
 def squared_norms(x: Tensor) -> Tensor:
@@ -68,3 +103,121 @@ def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
     if x.dtype == dtype or not is_sparse(x):
         return x.to(dtype)
     return _csr(x.crow_indices(), x.col_indices(), x.values().to(dtype), (x.shape[0], x.shape[1]))
+
+
+def are_equal(x: Tensor, z: Tensor) -> bool:
+    """Return whether points are the same, sparse ones entry by entry as they are stored."""
+    if not (is_sparse(x) and is_sparse(z)):
+        return torch.equal(dense(x), dense(z))
+    return x.shape == z.shape and all(
+        torch.equal(a, b) for a, b in zip(_stored(x), _stored(z), strict=True)
+    )
+
+
+def _stored(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return x.crow_indices(), x.col_indices(), x.values()
+
+
+def narrowed(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Return sparse rows with the columns that occur in `right`: inner products stay as they are.
+
+    Parameters
+    ----------
+    left, right : Tensor of shape (b, d) and (m, d)
+
+    Returns
+    -------
+    left : Tensor of shape (b, u)
+        What is in no column of `right` is left out.
+    right : Tensor of shape (m, u)
+    """
+    columns, there = torch.unique(right.col_indices(), return_inverse=True)
+    number = _numbers(left.col_indices(), columns)
+    kept = number >= 0
+    counts = torch.zeros(len(kept) + 1, dtype=torch.int64)
+    counts[1:] = kept.cumsum(dim=0)
+    crow = counts[left.crow_indices()]
+    found = _csr(crow, number[kept], left.values()[kept], (left.shape[0], len(columns)))
+    shape = (right.shape[0], len(columns))
+    return found, _csr(right.crow_indices(), there, right.values(), shape)
+
+
+def _numbers(values: Tensor, known: Tensor) -> Tensor:
+    """Return the number of each value among those that are known, in order; -1 of others."""
+    native = _compiled()
+    if native is not None:
+        out = torch.empty_like(values)
+        native.renumber(values.contiguous(), known, out)
+        return out
+    number = torch.searchsorted(known, values)
+    near = number.clamp(max=max(len(known) - 1, 0))
+    same = known[near] == values if len(known) else torch.zeros_like(values, dtype=torch.bool)
+    return torch.where(same, near, -1)
+
+
+def transposed(x: Tensor) -> Tensor:
+    """Return sparse rows (m, u) by columns: (u, m)."""
+    return of_scipy(as_scipy(x).T.tocsr())
+
+
+def product(left: Tensor, right: Tensor) -> Tensor:
+    """Return the dense product of sparse rows (b, u) with a sparse matrix (u, m).
+
+    By compiled code where it was built, by SciPy elsewhere.
+    """
+    native = _compiled()
+    if native is None:
+        return torch.from_numpy((as_scipy(left) @ as_scipy(right)).toarray())
+    out = torch.empty(left.shape[0], right.shape[1], dtype=left.dtype)
+    native.sparse_product(*_stored(left), *_stored(right), out)
+    return out
+
+
+@functools.cache
+def _compiled() -> Any:
+    """Return the module of compiled code; None where it was not built."""
+    return import_module(MODULE) if find_spec(MODULE) is not None else None
+
+
+def as_scipy(x: Tensor) -> scipy.sparse.csr_array:
+    """Return sparse rows as SciPy has them."""
+    parts = (x.values(), x.col_indices(), x.crow_indices())
+    return scipy.sparse.csr_array(
+        tuple(part.cpu().numpy() for part in parts), shape=(x.shape[0], x.shape[1])
+    )
+
+
+def of_scipy(x: scipy.sparse.csr_array) -> Tensor:
+    """Return sparse rows of SciPy, in its memory where the types allow that."""
+    crow, col = (torch.from_numpy(part.astype("int64")) for part in (x.indptr, x.indices))
+    return _csr(crow, col, torch.from_numpy(x.data), (x.shape[0], x.shape[1]))
+
+
+def embedded(x: Float[Tensor, "s d"]) -> Float[Tensor, "s k"]:
+    """Return dense rows of at most s features with the inner products of sparse rows.
+
+    So are their distances; rows that are equal stay equal. Cost: s² inner products and the
+    eigenvalues of their matrix.
+    """
+    first, group = _distinct(x)
+    rows = as_scipy(cast(x, torch.float64))[first]
+    G = torch.from_numpy((rows @ rows.T).toarray())
+    values, vectors = torch.linalg.eigh(G)
+    points: Tensor = vectors * values.clamp(min=0).sqrt()
+    return points[group]
+
+
+def _distinct(x: Tensor) -> tuple[list[int], Tensor]:
+    """Return the numbers of distinct rows, and which of them each row is."""
+    crow = x.crow_indices().tolist()
+    col, values = x.col_indices().numpy(), x.values().numpy()
+    seen: dict[bytes, int] = {}
+    first: list[int] = []
+    group: list[int] = []
+    for i, (start, stop) in enumerate(itertools.pairwise(crow)):
+        key = col[start:stop].tobytes() + values[start:stop].tobytes()
+        if key not in seen:
+            seen[key] = len(first)
+            first.append(i)
+        group.append(seen[key])
+    return first, torch.tensor(group)

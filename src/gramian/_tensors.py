@@ -104,7 +104,7 @@ def write_tensors(
 
 
 def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) -> Contents:
-    """Return what is in a file: in memory if it is small, else mapped.
+    """Return the contents of a file: in memory if it is small, else mapped.
 
     Parameters
     ----------

@@ -1,29 +1,34 @@
-"""Problems: kernel ridge regression as a linear system, with all rows or m landmarks as centers.
+"""Problems: what is minimised, with all rows or m landmarks as centers.
 
-`FullProblem` and `NystromProblem` say what is to be solved; solvers say how. Both minimise
+`FullProblem` and `NystromProblem` say what is to be solved; solvers say how. Both are linear
+systems, and minimise
 
     (1 / N) sum_i w_i (f(x_i) - y_i)² + penalty · ‖f‖²,    N = sum_i w_i,
 
 over functions f that are combinations of k(., z) for centers z. A weight that is a whole number is
-a repeated row. Problems are immutable: two solvers may work on one.
+a repeated row. `LossProblem` has another loss in place of the square. Problems are immutable: two
+solvers may work on one.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .losses import Loss
 from .model import KernelModel
 from .operators import KernelOperator, largest_diagonal
 
 
 @dataclass(frozen=True)
 class _Ridge:
-    """Base of the two problems: a matrix, targets, a penalty and observation weights.
+    """Base of the problems: a matrix, targets, a penalty and observation weights.
 
     Vectors and matrices that solvers keep are on the device of the targets; row numbers are on the
     host.
@@ -33,6 +38,7 @@ class _Ridge:
     targets: Float[Tensor, "n t"]
     penalty: float
     weights: Float[Tensor, " n"] | None = None
+    penalties: tuple[float, ...] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         device = self.targets.device
@@ -50,6 +56,23 @@ class _Ridge:
             raise ValueError(f"targets must have shape ({n}, t) for {n} rows, not {shape}")
         if self.weights is not None:
             _check_weights(self.weights, n)
+        if self.penalties is not None:
+            _check_penalties(self.penalties, shape[1])
+
+    @property
+    def each(self) -> float | Float[Tensor, " t"]:
+        """The penalty of each target, as one number if they share it."""
+        if self.penalties is None:
+            return self.penalty
+        return torch.tensor(self.penalties, dtype=torch.float64, device=self.targets.device)
+
+    def by_penalty(self) -> Iterator[tuple[Int[Tensor, " k"], Self]]:
+        """Yield a problem with one penalty for each that there is, and the targets it is of."""
+        each = (self.penalty,) * self.targets.shape[1] if self.penalties is None else self.penalties
+        for penalty in sorted(set(each)):
+            columns = torch.tensor([k for k, one in enumerate(each) if one == penalty])
+            targets = self.targets[:, columns.to(self.targets.device)]
+            yield columns, replace(self, targets=targets, penalty=penalty, penalties=None)
 
     @property
     def total(self) -> float:
@@ -62,6 +85,13 @@ class _Ridge:
     def shift(self) -> float:
         """N · penalty, in the units of the kernel's values."""
         return self.total * self.penalty
+
+
+def _check_penalties(penalties: tuple[float, ...], t: int) -> None:
+    if len(penalties) != t:
+        raise ValueError(f"there are {len(penalties)} penalties, but {t} targets")
+    if not all(math.isfinite(one) and one > 0 for one in penalties):
+        raise ValueError(f"penalties must be positive and finite, not {penalties!r}")
 
 
 def _check_weights(weights: Tensor, n: int) -> None:
@@ -83,6 +113,9 @@ class FullProblem(_Ridge):
         Ridge per sample, at least 0; `Solver.allows_zero_penalty` says who can do without.
     weights : Tensor of shape (n,), optional
         Positive observation weights; ones if None.
+    penalties : tuple of t float, optional
+        One for each target, in place of `penalty`, by which preconditioners are built then;
+        `Solver.takes_penalties` says who can.
     """
 
     def __post_init__(self) -> None:
@@ -99,10 +132,13 @@ class FullProblem(_Ridge):
 
     @property
     def ridge(self) -> Tensor:
-        """The diagonal that is added to K: (n, 1), or one number if there are no weights."""
-        if self.weights is None:
-            return torch.tensor(self.shift, dtype=torch.float64, device=self.targets.device)
-        return self.shift / self.weights.double()[:, None]
+        """The diagonal that is added to K: (n, 1), or one number if there are no weights.
+
+        With penalties of targets: (n, t), or (t,).
+        """
+        shift = torch.as_tensor(self.total * self.each, dtype=torch.float64)
+        shift = shift.to(self.targets.device)
+        return shift if self.weights is None else shift / self.weights.double()[:, None]
 
     def apply(self, coef: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
         """Return (K + N penalty W⁻¹) coef in the dtype of `coef`. Cost: n² kernel evaluations."""
@@ -131,7 +167,42 @@ class FullProblem(_Ridge):
 
 
 @dataclass(frozen=True)
-class NystromProblem(_Ridge):
+class _AtLandmarks(_Ridge):
+    """Base of the problems with m landmarks as centers; `NystromProblem` has the parameters."""
+
+    landmark_weight: Float[Tensor, " m"] | None = None
+    coverage: float | None = None
+    index: Int[Tensor, " m"] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        m = self.K.shape[1]
+        if self.coverage is not None and not self.coverage >= 0:
+            raise ValueError(f"coverage must be at least 0, not {self.coverage!r}")
+        if self.landmark_weight is not None:
+            weight = self.landmark_weight.to(self.targets.device)
+            object.__setattr__(self, "landmark_weight", weight)
+        if self.index is not None and tuple(self.index.shape) != (m,):
+            raise ValueError(f"index must have shape ({m},), not {tuple(self.index.shape)}")
+
+    @property
+    def covered(self) -> float:
+        """The fraction of the rows that equal a landmark: `coverage`, or m / n."""
+        n, m = self.K.shape
+        return min(m / n, 1.0) if self.coverage is None else self.coverage
+
+    @property
+    def K_mm(self) -> KernelOperator:
+        """The landmarks against themselves."""
+        return replace(self.K, rows=self.K.cols)
+
+    def model(self, coef: Float[Tensor, "m t"]) -> KernelModel:
+        """Return the function with coefficients `coef`, which is where the problem is."""
+        return KernelModel(self.K.kernel, self.K.cols, coef)
+
+
+@dataclass(frozen=True)
+class NystromProblem(_AtLandmarks):
     """m landmarks are centers: (K_nm' W K_nm + N penalty K_mm) coef = K_nm' W targets.
 
     Parameters
@@ -153,22 +224,8 @@ class NystromProblem(_Ridge):
     index : Tensor of shape (m,), optional
         Row numbers of the landmarks, where they are rows: with them the penalty is a sum over
         rows, too, see `SketchySAGA`.
+    penalties : as in `FullProblem`
     """
-
-    landmark_weight: Float[Tensor, " m"] | None = None
-    coverage: float | None = None
-    index: Int[Tensor, " m"] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        m = self.K.shape[1]
-        if self.coverage is not None and not self.coverage >= 0:
-            raise ValueError(f"coverage must be at least 0, not {self.coverage!r}")
-        if self.landmark_weight is not None:
-            weight = self.landmark_weight.to(self.targets.device)
-            object.__setattr__(self, "landmark_weight", weight)
-        if self.index is not None and tuple(self.index.shape) != (m,):
-            raise ValueError(f"index must have shape ({m},), not {tuple(self.index.shape)}")
 
     @classmethod
     def at(
@@ -189,32 +246,64 @@ class NystromProblem(_Ridge):
         return cls(against, targets, penalty, weights, weight.double(), index=index)
 
     @property
-    def covered(self) -> float:
-        """The fraction of the rows that equal a landmark: `coverage`, or m / n."""
-        n, m = self.K.shape
-        return min(m / n, 1.0) if self.coverage is None else self.coverage
-
-    @property
-    def K_mm(self) -> KernelOperator:
-        """The landmarks against themselves."""
-        return replace(self.K, rows=self.K.cols)
-
-    @property
     def rhs(self) -> Float[Tensor, "m t"]:
         """The right-hand side, in float64. Cost: n m kernel evaluations."""
         return -self.K.normal(None, self.weights, self.targets)
 
     def apply(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
         """Return the matrix of the system times `coef`, float64. Cost: n m kernel evaluations."""
-        return self.K.normal(coef.double(), self.weights) + self.shift * (self.K_mm @ coef)
+        ridge = self.total * self.each * (self.K_mm @ coef)
+        return self.K.normal(coef.double(), self.weights) + ridge
 
     def double(self) -> NystromProblem:
         """Return the same problem with kernel entries computed in float64."""
         return replace(self, K=self.K.double(), targets=self.targets.double())
 
-    def model(self, coef: Float[Tensor, "m t"]) -> KernelModel:
+
+@dataclass(frozen=True)
+class LossProblem(_AtLandmarks):
+    r"""m landmarks are centers, and the loss is another than the square.
+
+    The function is :math:`f = b + K_{nm} c`, b a constant for each output, and c minimises
+
+    .. math:: F(c) = \frac1N \sum_i w_i \ell(f(x_i), y_i) + \frac\lambda2 c^\top K_{mm} c .
+
+    Parameters
+    ----------
+    K, targets, penalty, weights, landmark_weight, coverage, index : as in `NystromProblem`
+        Targets divided by the unit of the loss, or codes of classes.
+    loss : Loss
+    offset : Tensor of shape (q,)
+        The constant b.
+    """
+
+    loss: Loss = field(kw_only=True)
+    offset: Float[Tensor, " q"] = field(kw_only=True)
+
+    @property
+    def outputs(self) -> int:
+        """The number q of values that are predicted."""
+        return len(self.offset)
+
+    def values(self, coef: Float[Tensor, "m q"]) -> Float[Tensor, "n q"]:
+        """Return f at the rows, in float64. Cost: n m kernel evaluations."""
+        return self.K @ coef.double() + self.offset
+
+    def mean_loss(self, f: Float[Tensor, "n q"]) -> Float[Tensor, " c"]:
+        """Return the weighted mean of the loss of each output; of coupled ones of all."""
+        each = self.loss.values(f, self.targets.double())
+        if self.weights is None:
+            return each.mean(dim=0)
+        return (self.weights.double()[:, None] * each).sum(dim=0) / self.total
+
+    def double(self) -> LossProblem:
+        """Return the same problem with kernel entries computed in float64."""
+        return replace(self, K=self.K.double(), targets=self.targets.double())
+
+    def model(self, coef: Float[Tensor, "m q"]) -> KernelModel:
         """Return the function with coefficients `coef`, which is where the problem is."""
-        return KernelModel(self.K.kernel, self.K.cols, coef)
+        return KernelModel(self.K.kernel, self.K.cols, coef, target_shift=self.offset)
 
 
-Problem = FullProblem | NystromProblem
+LinearProblem = FullProblem | NystromProblem
+Problem = LinearProblem | LossProblem

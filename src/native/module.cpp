@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "isa.h"
+#include "sparse.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -216,6 +218,57 @@ double reach(const std::string& isa, const Array& x, const Vectors& origin, cons
   return instructions(isa).reach(rows, origin.data(), factor.data(), power);
 }
 
+using Indices = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+static_assert(sizeof(long) == sizeof(int64_t), "row starts and columns are read as long");
+
+template <class T>
+gramian::Compressed<T> compressed(const Indices& start, const Indices& column, const Array& value,
+                                  long columns, const char* name) {
+  expect(start.shape(0) > 0 && value.ndim() == 1 && column.shape(0) == value.shape(0) &&
+             is(value.dtype(), 8 * sizeof(T)),
+         name, "row starts, and as many columns as values, of the dtype of out");
+  const gramian::Compressed<T> found{
+      reinterpret_cast<const long*>(start.data()), reinterpret_cast<const long*>(column.data()),
+      static_cast<const T*>(value.data()), long(start.shape(0)) - 1, columns,
+      long(value.shape(0))};
+  expect(found.valid(), name, "a matrix in compressed sparse row form");
+  return found;
+}
+
+template <class T>
+void product_of(const Indices& start, const Indices& column, const Array& value,
+                const Indices& right_start, const Indices& right_column, const Array& right_value,
+                const Array& out) {
+  const auto right = compressed<T>(right_start, right_column, right_value, long(out.shape(1)),
+                                   "the right matrix");
+  const auto left = compressed<T>(start, column, value, right.rows, "the left matrix");
+  expect(left.rows == long(out.shape(0)), "out", "of the shape of the product");
+  nb::gil_scoped_release released;
+  gramian::product<T>(left, right, static_cast<T*>(out.data()));
+}
+
+void sparse_product(const Indices& start, const Indices& column, const Array& value,
+                    const Indices& right_start, const Indices& right_column,
+                    const Array& right_value, const Array& out) {
+  const gramian::Points found = points(out, "out");
+  (found.single ? product_of<float> : product_of<double>)(
+      start, column, value, right_start, right_column, right_value, out);
+}
+
+void renumber(const Indices& values, const Indices& known, const Indices& out) {
+  expect(out.shape(0) == values.shape(0), "out", "as long as the values");
+  const long* given = reinterpret_cast<const long*>(values.data());
+  const long* there = reinterpret_cast<const long*>(known.data());
+  const size_t n = values.shape(0), count = known.shape(0);
+  expect(std::all_of(given, given + n, [](long value) { return value >= 0; }) &&
+             std::all_of(there, there + count, [](long value) { return value >= 0; }),
+         "values", "not negative");
+  nb::gil_scoped_release released;
+  const gramian::Numbers numbers(there, long(count));
+  long* found = reinterpret_cast<long*>(out.data());
+  for (size_t i = 0; i < n; ++i) found[i] = numbers(given[i]);
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -225,6 +278,10 @@ NB_MODULE(_native, m) {
   m.def("kernels", kernel_names, "Return the names of the kernels that have tiles.");
   m.def("splits", splits, "Return whether products of bfloat16 pieces are among these.");
   m.def("reach", reach, "Return the largest sum of the powers of the coordinates of a row, scaled.");
+  m.def("sparse_product", sparse_product,
+        "Write the product of two matrices, each as row starts, columns and values, to `out`.");
+  m.def("renumber", renumber,
+        "Write the numbers of values among those that are known to `out`, -1 of others.");
   nb::class_<Plan>(m, "Plan", "One kernel and the columns of a matrix, on one instruction set.")
       .def(nb::init<const std::string&, const std::string&, double, double, double, bool, bool,
                     const Array&, const Vectors&, const Vectors&, const Given&, long, int,

@@ -72,10 +72,13 @@ GRAMIAN_INLINE void recompute_near(Sums<V>& s, const Strip<typename V::Scalar>& 
   }
 }
 
+// `one` is 1: a maximum that is subtracted keeps the units for additions busy and those for
+// multiplications idle, and a product with it goes there. It is the same number.
 template <class V, class K, Distance D>
-GRAMIAN_INLINE typename V::R term(typename V::R sum, typename V::R x, typename V::R z) {
+GRAMIAN_INLINE typename V::R term(typename V::R sum, typename V::R x, typename V::R z,
+                                  typename V::R one) {
   if constexpr (K::form == Form::l1) {
-    return D == Distance::difference ? sum - V::abs(x - z) : sum - V::at_least(x, z);
+    return sum - one * (D == Distance::difference ? V::abs(x - z) : V::at_least(x, z));
   } else if constexpr (K::form == Form::radial && D == Distance::difference) {
     const auto t = x - z;
     return K::sign > 0 ? sum + t * t : sum - t * t;
@@ -107,11 +110,12 @@ GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename 
   constexpr int W = V::W;
   constexpr bool product = K::form != Form::inner && D != Distance::difference;
   constexpr bool norms_first = product && D == Distance::product;
+  const R one = V::one();
   Sums<V> s;
   GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
     GRAMIAN_UNROLL for (int q = 0; q < NV; q++) {
       const R start = norms_first ? V::load(z_norms + q * W) : R{};
-      s[i][q] = term<V, K, D>(start, V::all(x[i]), V::load(z + q * W));
+      s[i][q] = term<V, K, D>(start, V::all(x[i]), V::load(z + q * W), one);
     }
   }
 #pragma GCC unroll 2
@@ -124,7 +128,8 @@ GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename 
     }
     GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
       const R row = V::all(x_k[i]);
-      GRAMIAN_UNROLL for (int q = 0; q < NV; q++) s[i][q] = term<V, K, D>(s[i][q], row, column[q]);
+      GRAMIAN_UNROLL for (int q = 0; q < NV; q++)
+          s[i][q] = term<V, K, D>(s[i][q], row, column[q], one);
     }
   }
   if constexpr (product) {

@@ -76,6 +76,15 @@ struct Vector {
   static GRAMIAN_INLINE void store(S* p, R r) { std::memcpy(p, &r, sizeof r); }
   static GRAMIAN_INLINE R all(S a) { return a - R{}; }
 
+  // 1, and with AVX-512 the compiler does not know that it is, so that products with it stay.
+  static GRAMIAN_INLINE R one() {
+    R r = all(S(1));
+#if defined(__AVX512F__)
+    asm("" : "+v"(r));
+#endif
+    return r;
+  }
+
   static GRAMIAN_INLINE S sum(R r) {
 #if defined(__AVX512F__)
     if constexpr (single)

@@ -29,6 +29,15 @@ KERNELS = [
 ]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=str)
 
+MIXED = [
+    kernels.RationalQuadratic(1.5, alpha=0.7),
+    kernels.RationalQuadratic((0.7, 1.5, 3.0), alpha=4.0),
+    kernels.Gaussian(1.0) + 3.0 * kernels.Laplacian(2.0),
+    kernels.Gaussian((0.7, 1.5, 3.0)) * kernels.L1Laplacian(2.0),
+    kernels.Matern32(1.5).on([2, 0]) + 0.5 * kernels.Gaussian(1.0).on([1]),
+    kernels.Gaussian(2.0) * (kernels.Matern12(1.0).on([1]) + kernels.RationalQuadratic(1.0)),
+]
+
 
 def points(n: int = N, d: int = D, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=dtype)
@@ -118,7 +127,7 @@ def test_blocks_do_not_change_the_features(memory):
 # --- Fourier ---------------------------------------------------------------------------------
 
 
-@every_kernel
+@pytest.mark.parametrize("kernel", [*KERNELS, *MIXED], ids=str)
 def test_random_waves_have_the_kernel_as_their_mean(kernel):
     X = points(12)
     K = kernel(X, X)
@@ -164,9 +173,10 @@ def test_far_from_the_origin_float32_waves_keep_their_angles():
     assert torch.allclose(F, exact, atol=1e-6)
 
 
-def test_an_unknown_spectral_density_is_refused_in_words():
+@pytest.mark.parametrize("kernel", [kernels.Polynomial(), kernels.Gaussian() + kernels.Linear()])
+def test_an_unknown_spectral_density_is_refused_in_words(kernel):
     with pytest.raises(ValueError, match="NystromTransformer works with any kernel"):
-        FourierMap.build(kernels.Polynomial(), D, 4, rng=torch.Generator())
+        FourierMap.build(kernel, D, 4, rng=torch.Generator())
 
 
 # --- both ------------------------------------------------------------------------------------

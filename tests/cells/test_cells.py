@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gramian.cells import (
+    CenterCells,
     KMeansCells,
     MedianSplits,
     RandomCells,
     TreeCells,
     cells_from_parts,
+    centers,
     divided,
     kinds,
     partitions,
@@ -175,6 +180,78 @@ class TestContinuity:
         off = (found - (sides[0] - sides[1]) / (2 * step)).abs().amax(dim=(1, 2))
         assert float(off.quantile(0.98)) < 1e-5  # kinks lie between some of the points
         assert float(found.abs().max()) > 0
+
+
+class Largest(TorchDispatchMode):
+    """Watches for the numbers of the largest tensor that is made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, (tuple, list)) else [made]:
+            if isinstance(tensor, Tensor):
+                self.numbers = max(self.numbers, tensor.numel())
+        return made
+
+
+class TestCentersByBlocks:
+    """Distances of all rows are never held at once."""
+
+    n, d, c = 2000, 6, 40
+
+    @pytest.fixture(params=[0.2, 0.0], ids=["blended", "disjoint"])
+    def cells(self, request: pytest.FixtureRequest) -> CenterCells:
+        partition = KMeansCells(self.n // self.c, request.param)
+        return partition.grow(normal(self.n, self.d), self.n, rng=generator())
+
+    @pytest.mark.parametrize("slopes", [False, True])
+    def test_a_block_is_no_larger_than_what_is_found(self, cells, slopes, monkeypatch):
+        X = normal(self.n, self.d)
+        monkeypatch.setattr(centers, "AT_ONCE", 1000)
+        with Largest() as largest:
+            shares = list(cells.route(X, slopes=slopes))
+        found = sum(len(share.index) for share in shares)
+        assert self.n <= found < 3 * self.n
+        assert largest.numbers == max(1000, found * (self.d if slopes else 1))
+
+    @pytest.mark.parametrize("slopes", [False, True])
+    def test_a_row_of_all_cells_is_found_by_blocks_too(self, slopes, monkeypatch):
+        cells, X = CenterCells(normal(50, 3), torch.tensor(1e6).double()), normal(200)
+        real, largest = cells._pairs, Largest()
+
+        def watched(*args: Any) -> Any:
+            with largest:
+                return real(*args)
+
+        monkeypatch.setattr(CenterCells, "_pairs", lambda _, *args: watched(*args))
+        monkeypatch.setattr(centers, "AT_ONCE", 1000)
+        assert sum(len(share.index) for share in cells.route(X, slopes=slopes)) == 200 * 50
+        assert largest.numbers <= 2 * 1000  # a row and a cell of each distance
+
+    def test_clusters_of_a_sample_are_found_by_blocks(self, monkeypatch):
+        X = normal(self.n, self.d)
+        monkeypatch.setattr(centers, "AT_ONCE", 1000)
+        with Largest() as largest:
+            KMeansCells(20, 0.1).grow(X, self.n, rng=generator())
+        assert largest.numbers == X.numel()
+
+    @pytest.mark.parametrize("slopes", [False, True])
+    def test_blocks_change_nothing(self, cells, slopes, monkeypatch):
+        X = normal(self.n + 1, self.d)
+        whole = list(cells.route(X, slopes=slopes))
+        monkeypatch.setattr(centers, "AT_ONCE", 3000)
+        parts = list(cells.route(X, slopes=slopes))
+        assert [share.cell for share in parts] == [share.cell for share in whole]
+        for a, b in zip(parts, whole, strict=True):
+            assert torch.equal(a.index, b.index)
+            assert torch.allclose(a.weight, b.weight, rtol=0, atol=1e-12)
+            if slopes:
+                assert torch.allclose(a.slope, b.slope, rtol=0, atol=1e-10)
+            else:
+                assert a.slope is None
 
 
 def test_random_cells_are_disjoint_and_average():

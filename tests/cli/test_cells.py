@@ -40,6 +40,20 @@ def test_plan_and_info_count_them(report, data, tmp_path):
     assert report("info", tmp_path / "m")["cells"] >= 4
 
 
+def test_a_checkpoint_keeps_them(gramian, report, data, tmp_path):
+    saved, command = tmp_path / "c", ("fit", data, "--target", "y", "--cells", 100)
+    whole = report(*command, "--out", tmp_path / "m", "--checkpoint", saved)
+    content = saved.read_bytes()
+    saved.write_bytes(content[: len(content) // 2])  # as a kill may leave it
+    done = gramian(*command, "--out", tmp_path / "n", "--checkpoint", saved)
+    assert done.code == 0, done.err
+    assert "were lost" in done.err
+    assert len(saved.read_bytes()) == len(content)
+    a, b = (KernelModel.load(tmp_path / name) for name in "mn")
+    np.testing.assert_array_equal(a.coef, b.coef)
+    assert whole["stop_reason"] == "converged"
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -47,7 +61,6 @@ def test_plan_and_info_count_them(report, data, tmp_path):
         (["--cells", 50, "--landmarks", 20], "with which --landmarks 20 does not go"),
         (["--cells", 50, "--early-stopping"], "with which --early-stopping does not go"),
         (["--cells", 50, "--validation", 0.2], "with which --validation does not go"),
-        (["--cells", 50, "--checkpoint", "c.state"], "with which --checkpoint does not go"),
         (["--cells", 50, "--budget", "9 s"], "--cells asks for one fit"),
     ],
 )

@@ -47,9 +47,11 @@ UNREACHABLE = (
     # a kernel has its lengthscale from --lengthscale
     "has no effect on a kernel object",
     # sparse rows, points as landmarks, selectors with a penalty: from no file
-    "the l1 Laplacian kernel needs dense rows",
+    "the kernel {} needs dense rows",
     "is none of: None, a whole number, 'auto', the name of a selector",
     "needs m, a number of landmarks, or penalty",
+    # displays are of estimators
+    "has no path of penalties: fit it with",
 )
 
 

@@ -10,12 +10,22 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from formulas import FORMULAS, column_by_column, exact
+from formulas import FORMULAS, column_by_column, exact, suited
 from scipy.spatial.distance import pdist
 
 from gramian import kernels
 from gramian.data import SparseRows
-from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, Matern32, Polynomial
+from gramian.kernels import (
+    Gaussian,
+    Kernel,
+    L1Laplacian,
+    Laplacian,
+    Linear,
+    Matern32,
+    Periodic,
+    Polynomial,
+)
+from gramian.kernels._lengthscale import LengthscaleKernel
 
 LENGTHSCALE = 1.7
 ROUNDINGS = 50
@@ -31,6 +41,9 @@ ALWAYS = (
     "l1_laplacian",
     "linear",
     "polynomial",
+    "cosine",
+    "tanimoto",
+    "chi_squared",
 )
 """Kernels that are compared with formulas; one that was added may have none."""
 
@@ -40,6 +53,7 @@ COMPOSITE = [
     Laplacian(2.0) * Matern32(1.1),
     2.5 * Gaussian(0.8),
     (0.5 * Polynomial(3.0, degree=2) + Gaussian()) * L1Laplacian(4.0),
+    Gaussian(1.1).on([0]) + Periodic(1.2, 2.5),
 ]
 
 
@@ -48,6 +62,9 @@ def name(kernel: Kernel) -> str:
 
 
 each = pytest.mark.parametrize("kernel", ELEMENTARY + COMPOSITE, ids=name)
+each_in_lengthscales = pytest.mark.parametrize(
+    "kernel", [k for k in ELEMENTARY if isinstance(k, LengthscaleKernel)], ids=name
+)
 each_elementary = pytest.mark.parametrize("kernel", ELEMENTARY, ids=name)
 
 
@@ -65,8 +82,8 @@ def test_every_class_can_be_imported_from_the_package():
 
 
 def test_what_stands_in_for_a_formula_agrees_with_it(rng):
-    x, z = (u.numpy() for u in points(rng, (31, 5), (29, 5)))
     for kernel in ELEMENTARY + COMPOSITE:
+        x, z = (u.numpy() for u in suited(kernel, *points(rng, (31, 5), (29, 5))))
         expected = exact(kernel, x, z)
         np.testing.assert_allclose(column_by_column(kernel, x, z), expected, rtol=1e-13, atol=1e-13)
 
@@ -74,7 +91,7 @@ def test_what_stands_in_for_a_formula_agrees_with_it(rng):
 @each
 @pytest.mark.parametrize(("b", "m", "d"), [(1, 1, 1), (1, 7, 3), (23, 1, 2), (31, 29, 5)])
 def test_equals_its_formula(kernel, b, m, d, dtype, rng, tol):
-    x, z = points(rng, (b, d), (m, d), dtype=dtype)
+    x, z = suited(kernel, *points(rng, (b, d), (m, d), dtype=dtype))
     K = kernel(x, z)
     assert K.dtype == dtype
     expected = exact(kernel, x.double().numpy(), z.double().numpy())
@@ -101,7 +118,7 @@ def test_polynomial_of_any_degree(degree, coef0, rng):
 
 @each
 def test_symmetric_and_positive_semidefinite(kernel, dtype, rng, tol):
-    (x,) = points(rng, (40, 3), dtype=dtype)
+    (x,) = suited(kernel, *points(rng, (40, 3), dtype=dtype))
     x[7] = x[31]  # a duplicate: a zero eigenvalue
     K = kernel(x, x).double()
     size = float(K.abs().max())
@@ -111,7 +128,7 @@ def test_symmetric_and_positive_semidefinite(kernel, dtype, rng, tol):
 
 @each
 def test_diag_is_the_diagonal(kernel, dtype, rng, tol):
-    (x,) = points(rng, (17, 4), dtype=dtype)
+    (x,) = suited(kernel, *points(rng, (17, 4), dtype=dtype))
     diag = kernel.diag(x)
     assert diag.dtype == dtype
     atol = tol(dtype, ROUNDINGS) * float(diag.abs().max())
@@ -120,7 +137,7 @@ def test_diag_is_the_diagonal(kernel, dtype, rng, tol):
 
 @each
 def test_arguments_are_left_alone(kernel, dtype, rng):
-    x, z = points(rng, (5, 3), (4, 3), dtype=dtype)
+    x, z = suited(kernel, *points(rng, (5, 3), (4, 3), dtype=dtype))
     before = x.clone(), z.clone()
     kernel(x, z)
     kernel.diag(x)
@@ -128,9 +145,9 @@ def test_arguments_are_left_alone(kernel, dtype, rng):
     assert torch.equal(z, before[1])
 
 
-@each_elementary
+@each_in_lengthscales
 def test_one_lengthscale_per_feature_is_data_in_other_units(kernel, dtype, rng, tol):
-    x, z = points(rng, (19, 3), (23, 3), dtype=dtype)
+    x, z = suited(kernel, *points(rng, (19, 3), (23, 3), dtype=dtype))
     scales = (0.5, 2.0, 3.0)
     anisotropic = dataclasses.replace(kernel, lengthscale=scales)
     plain = dataclasses.replace(kernel, lengthscale=1.0)
@@ -207,7 +224,7 @@ def test_median_of_kernels_without_distance(rng):
     assert Polynomial("median", degree=2).resolve(sample) == Polynomial(3.0, degree=2)
 
 
-@each_elementary
+@each_in_lengthscales
 @pytest.mark.parametrize(("text", "factor"), [("2 median", 2.0), ("0.5 median", 0.5)])
 def test_a_multiple_of_the_median(kernel, text, factor, rng):
     (sample,) = points(rng, (40, 3))
@@ -230,7 +247,8 @@ def test_median_inside_combinations(rng):
 
 @each
 def test_resolve_keeps_what_is_known(kernel, rng):
-    assert kernel.resolve(points(rng, (5, 3))[0]) == kernel
+    (sample,) = suited(kernel, *points(rng, (5, 3)))
+    assert kernel.resolve(sample) == kernel
 
 
 # --- kernels are values --------------------------------------------------------------------------
@@ -274,11 +292,11 @@ def test_kernels_cannot_be_changed():
 def test_sparse_rows_give_what_dense_rows_give(kernel, scales, dtype, rng, tol):
     if kernel in ELEMENTARY:
         kernel = dataclasses.replace(kernel, lengthscale=scales)
-    (x,) = points(rng, (20, 5), dtype=dtype)
+    (x,) = suited(kernel, *points(rng, (20, 5), dtype=dtype))
     x[torch.rand(20, 5, generator=rng) < 0.7] = 0.0
     x[4] = 0.0  # a row without entries
     sparse = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(20))
-    z = torch.cat([points(rng, (6, 5), dtype=dtype)[0], x[:3]])
+    z = torch.cat([*suited(kernel, *points(rng, (6, 5), dtype=dtype)), x[:3]])
     dense_K, sparse_K = kernel(x, z), kernel(sparse, z)
     # distances are not taken from the origin of z: in float64 that costs sqrt(eps) at a kink
     atol = max(tol(dtype, ROUNDINGS), 1e-7) * float(dense_K.abs().max())
@@ -341,7 +359,7 @@ def test_only_a_kernel_is_added_to_a_kernel():
         Gaussian() + 1
 
 
-@each_elementary
+@each_in_lengthscales
 def test_the_number_of_lengthscales_is_that_of_the_features(kernel, rng):
     kernel = dataclasses.replace(kernel, lengthscale=(1.0, 2.0))
     assert kernel.dim == 2

@@ -19,13 +19,14 @@ import pytest
 import scipy.sparse
 import torch
 from scipy.spatial.distance import cdist
+from squares import with_squares
 from torch import Tensor
 
 from gramian import kernels, solvers
 from gramian.data import RowSource, as_rows
 from gramian.engines.torch_engine import TorchEngine
 from gramian.operators import KernelOperator
-from gramian.problems import FullProblem, NystromProblem
+from gramian.problems import FullProblem, LossProblem, NystromProblem
 from gramian.solvers import ProblemSize, Solver, State, max_iterations, solve, tolerance
 
 N, M, D, T = 61, 13, 5, 3
@@ -106,14 +107,15 @@ def problem_of(
     rows: RowSource | None = None,
     columns: slice = slice(None),
     **operator: Any,
-) -> FullProblem | NystromProblem:
+) -> FullProblem | NystromProblem | LossProblem:
     rows = as_rows(torch.from_numpy(data.X).to(dtype)) if rows is None else rows
     K = KernelOperator(kernel, rows, rows, **operator)
     targets = torch.from_numpy(np.ascontiguousarray(data.y[:, columns]))
     weights = None if data.weights is None else torch.from_numpy(data.weights)
     if kind is FullProblem:
         return FullProblem(K, targets, PENALTY, weights)
-    return NystromProblem.at(K, torch.arange(M), targets, PENALTY, weights)
+    at = NystromProblem.at(K, torch.arange(M), targets, PENALTY, weights)
+    return at if kind is NystromProblem else with_squares(at)
 
 
 def converged(problem: Any, name: str) -> Tensor:

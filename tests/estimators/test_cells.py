@@ -11,7 +11,10 @@ import torch
 from safetensors import safe_open
 
 from gramian import KernelRidge, KernelRidgeClassifier
+from gramian._checks import readable_bytes
+from gramian.callbacks import Checkpoint
 from gramian.cells import KMeansCells, MedianSplits, RandomCells
+from gramian.fitting import cell_fits
 from gramian.fitting import cells as by_cells
 from gramian.model import CellCenters, KernelModel, load_model
 
@@ -120,7 +123,7 @@ class TestCells:
         assert np.isfinite(est.predict(x)).all()
 
     def test_a_cell_that_diverges_has_a_larger_ridge(self, monkeypatch):
-        real, seen = by_cells.solve, []
+        real, seen = cell_fits.solve, []
 
         def solve(problem: object, *args: object, **more: object) -> object:
             result = real(problem, *args, **more)
@@ -128,11 +131,12 @@ class TestCells:
             bad = len(seen) == 1
             return type(result)(**{**vars(result), "reason": "diverged"}) if bad else result
 
-        monkeypatch.setattr(by_cells, "solve", solve)
+        monkeypatch.setattr(cell_fits, "solve", solve)
+        monkeypatch.setattr(by_cells, "workers_of", lambda *_: 1)
         est = ridge(200).fit(X, Y)
         ridges = sorted(row["ridge"] for row in est.history_)
         assert ridges[-1] == pytest.approx(10 * ridges[0])
-        monkeypatch.setattr(by_cells, "TRIES", 1)
+        monkeypatch.setattr(cell_fits, "TRIES", 1)
         seen.clear()
         with pytest.raises(FloatingPointError, match="diverged"):
             ridge(200).fit(X, Y)
@@ -150,9 +154,13 @@ class TestCells:
         assert f"each of {plan.cells:,} cells" in str(plan)
         whole = ridge(None, landmarks=None).plan(big)
         assert plan.kernel_evaluations < whole.kernel_evaluations / 10
-        with pytest.raises(ValueError, match="holds all rows"):
+        assert plan.disk_bytes == 0
+        few = ridge(500, memory_limit="100MB").plan(np.zeros((1_000_000, 8), np.float32))
+        assert few.disk_bytes > 32_000_000
+        assert f"{readable_bytes(few.disk_bytes)} of temporary files" in str(few)
+        with pytest.raises(ValueError, match="holds targets and blocks"):
             ridge(2000, memory_limit="1MB").plan(big)
-        with pytest.raises(ValueError, match="holds all rows"):
+        with pytest.raises(ValueError, match="holds targets and blocks"):
             ridge(2000, memory_limit="1MB").check_memory(big)
 
     def test_a_table(self, tmp_path):
@@ -168,6 +176,125 @@ class TestCells:
         np.testing.assert_array_equal(again.predict(frame)[:, 0], est.predict(frame))
 
 
+class Killed(BaseException):
+    pass
+
+
+class TestGoingOn:
+    @pytest.fixture
+    def killed(self, monkeypatch, tmp_path):
+        """A checkpoint of a fit that was killed in its fourth cell."""
+        real, count, path = cell_fits.solve, [], tmp_path / "c"
+
+        def solve(*args: object, **more: object) -> object:
+            count.append(1)
+            if len(count) == 4:
+                raise Killed
+            return real(*args, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cell_fits, "solve", solve)
+            patch.setattr(by_cells, "workers_of", lambda *_: 1)
+            with pytest.raises(Killed):
+                ridge(100, callbacks=[Checkpoint(path)]).fit(X, Y)
+        return path
+
+    def test_solves_only_the_other_cells(self, killed, monkeypatch):
+        real, count = cell_fits.solve, []
+        monkeypatch.setattr(cell_fits, "solve", lambda *a, **m: count.append(1) or real(*a, **m))
+        est = ridge(100, callbacks=[Checkpoint(killed)]).fit(X, Y)
+        whole = ridge(100).fit(X, Y)
+        cells = est.model_.cells.cells.count
+        assert len(count) == 2 * cells - 3
+        np.testing.assert_array_equal(est.dual_coef_, whole.dual_coef_)
+        assert est.history_ == whole.history_
+        count.clear()
+        ridge(100, callbacks=[Checkpoint(killed)]).fit(X, Y)
+        assert not count
+
+    @pytest.mark.parametrize(
+        ("more", "x", "said"),
+        [
+            ({"penalty": 1e-4}, X, "ridge differ"),
+            ({"lengthscale": 2.0}, X, "kernel differ"),
+            ({"random_state": 1}, X + 1e-9 * X[::-1], "cells differ"),
+            ({"solver": "pcg"}, X, "solver differ"),
+            ({}, X, "rows differ"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_another_fit_is_refused(self, killed, more, x, said):
+        y = Y if said != "rows differ" else Y + 1e-9 * np.cos(X[:, 0])
+        with pytest.raises(ValueError, match=said):
+            ridge(100, callbacks=[Checkpoint(killed)], **more).fit(x, y)
+
+    def test_cells_for_want_of_time_are_solved_again(self, tmp_path):
+        checkpoint = Checkpoint(tmp_path / "c")
+        with pytest.warns(match="time_limit"):
+            ridge(
+                100, solver="pcg", time_limit=1e-6, tol=1e-9, callbacks=[checkpoint]
+            ).fit(X, Y)  # fmt: skip
+        est = ridge(100, solver="pcg", tol=1e-9, callbacks=[checkpoint]).fit(X, Y)
+        assert est.stop_reason_ == "converged"
+
+
+class Parts:
+    """What is told of the stages and parts of a fit."""
+
+    def __init__(self) -> None:
+        self.stages, self.parts = [], []
+
+    def __call__(self, problem: object, state: object) -> None:
+        pass
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
+
+    def part(self, done: int, total: int) -> None:
+        self.parts.append((done, total))
+
+
+def test_progress_is_told_by_cell():
+    told = Parts()
+    est = ridge(100, callbacks=[told]).fit(X, Y)
+    cells = est.model_.cells.cells.count
+    assert told.parts == [(done, cells) for done in range(1, cells + 1)]
+    assert told.stages[-1] == "fitting cells"
+
+
+@pytest.mark.parametrize("solver", ["direct", "pcg", "askotch"])
+def test_several_cells_at_once_are_the_same(solver, monkeypatch):
+    found = []
+    for workers in (1, 3):
+        monkeypatch.setattr(by_cells, "workers_of", lambda *_, count=workers: count)
+        found.append(ridge(100, solver=solver, penalty=1e-3).fit(X, Y).predict(X))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-8, atol=1e-10)
+
+
+def test_an_error_in_one_of_several_cells_ends_the_others(monkeypatch):
+    real, count = cell_fits.solve, []
+
+    def solve(*args: object, **more: object) -> object:
+        count.append(1)
+        if len(count) == 2:
+            raise FloatingPointError("of a test")
+        return real(*args, **more)
+
+    monkeypatch.setattr(cell_fits, "solve", solve)
+    monkeypatch.setattr(by_cells, "workers_of", lambda *_: 2)
+    with pytest.raises(FloatingPointError, match="of a test"):
+        ridge(10).fit(X, Y)
+    assert len(count) < 60
+
+
+def test_rows_in_a_file_are_the_same(monkeypatch):
+    a = ridge(100).fit(X, Y)
+    monkeypatch.setattr(by_cells, "MEMORY_SHARE", 10**12)
+    b = ridge(100).fit(X, Y)
+    np.testing.assert_array_equal(a.dual_coef_, b.dual_coef_)
+    np.testing.assert_array_equal(a.predict(X), b.predict(X))
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -179,7 +306,7 @@ class TestCells:
         ({"warm_start": True}, "does not go with cells"),
         ({"callbacks": [len]}, "each cell has its own"),
         ({"solver": "falkon"}, "falkon"),
-        ({"memory_limit": "5kB"}, "holds all rows"),
+        ({"memory_limit": "5kB"}, "holds targets and blocks"),
     ],
 )
 def test_what_does_not_go_with_cells(more, said):
@@ -201,7 +328,7 @@ class TestFile:
         np.testing.assert_array_equal(again.predict(X)[:, 0], est.predict(X))
         with safe_open(tmp_path / "m", "pt") as file:
             header = json.loads(file.metadata()["gramian"])
-        assert header["format"] == 5
+        assert header["format"] == 7
         assert header["cells"]["kind"] in ("tree", "centers", "mean")
 
     def test_parts_that_do_not_fit_are_refused(self, tmp_path):

@@ -24,6 +24,12 @@ ESTIMATORS = (
     ),
     KernelRidge(random_state=0, standardize="quantile", **PLAIN),
     KernelRidgeClassifier(random_state=0, standardize="quantile", **PLAIN),
+    KernelRidge(
+        "gaussian", lengthscale="median", penalty=1e-2, loss="huber", random_state=0, tol=1e-7
+    ),
+    KernelRidgeClassifier(
+        "gaussian", lengthscale="median", penalty=1e-2, loss="logistic", random_state=0, tol=1e-7
+    ),
     KernelRidgeCV(random_state=0, **SMALL),
     KernelRidgeClassifierCV(random_state=0, **SMALL),
 )

@@ -409,7 +409,7 @@ class TestSettings:
         with pytest.raises(ValueError, match="cv must be None or a number of folds from 2 on"):
             auto(cv=cv).fit(X, Y)
 
-    @pytest.mark.parametrize("penalty", ["best", b"auto", None, [1.0]])
+    @pytest.mark.parametrize("penalty", ["best", b"auto", None, {1.0}])
     def test_penalty(self, penalty):
         with pytest.raises(ValueError, match=r"penalty must be finite and at least 0, .*or 'auto'"):
             auto().set_params(penalty=penalty).fit(X, Y)

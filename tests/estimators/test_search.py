@@ -177,3 +177,10 @@ def test_callbacks_can_be_cloned_and_pickled(tmp_path):
     est = KernelRidge(landmarks=10, callbacks=callbacks, random_state=0, **PLAIN).fit(X, Y)
     assert pickle.loads(pickle.dumps(est)).score(X, Y) == est.score(X, Y)
     assert clone(est).fit(X, Y).score(X, Y) == est.score(X, Y)
+
+
+def test_copies_and_other_models_have_no_training_rows():
+    est = KernelRidge(landmarks=10, random_state=0, **PLAIN).fit(X, Y)
+    assert len(est._training.rows) == len(X)
+    assert pickle.loads(pickle.dumps(est))._training is None
+    assert est.with_model(est.model_)._training is None

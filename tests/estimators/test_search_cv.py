@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,12 @@ from sklearn.preprocessing import MinMaxScaler
 
 import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
-from gramian.fitting import automatic, many_rows
+from gramian.data import as_rows
+from gramian.fitting import automatic, many_rows, search_data, search_plan
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine
 from gramian.model import load_model as load
-from gramian.search import by_cells, cell_sizes
+from gramian.search import CellSearch, all_cells, cell_sizes
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -119,7 +121,7 @@ class TestParameters:
         est = ridge(budget="3 s")
         assert clone(est).get_params() == est.get_params()
         assert list(est.get_params()) == [
-            "average", "budget", "callbacks", "cv", "engine", "kernel", "lengthscale",
+            "average", "budget", "callbacks", "conformal", "cv", "engine", "kernel", "lengthscale",
             "memory_limit", "metric", "random_state", "scoring", "standardize",
         ]  # fmt: skip
 
@@ -413,7 +415,7 @@ class TestManyRows:
 
     @pytest.fixture(autouse=True)
     def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(automatic, "MOST_ROWS", 200)
+        monkeypatch.setattr(search_data, "MOST_ROWS", 200)
         monkeypatch.setattr(many_rows, "LANDMARKS", (400, 100))
 
     @pytest.fixture
@@ -466,28 +468,66 @@ class TestManyRows:
         def interrupted(*args: object, **more: object) -> object:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(by_cells, "fit_cell", interrupted)
+        monkeypatch.setattr(all_cells, "fit_cell", interrupted)
         est = self.fit().fit(self.X, self.Y)
         assert est.interrupted_
         assert est.model_.cells is None
         assert est.score(self.X, self.Y) > 0.8
 
     def test_beyond_the_memory_there_are_landmarks(self, monkeypatch):
-        monkeypatch.setattr(many_rows, "HELD_BYTES", 0)
+        monkeypatch.setattr(search_plan, "HELD_BYTES", 0)
         est = self.fit().fit(self.X, self.Y)
         assert est.model_.centers.shape == (400, 3)
         assert est.best_params_["landmarks"] == 400
         assert est.score(self.X, self.Y) > 0.95
 
+    def test_beyond_the_memory_cells_have_a_random_part_of_the_rows(self, cells, monkeypatch):
+        monkeypatch.setattr(search_plan, "HELD_BYTES", 600 * 12)
+        est = self.fit().fit(self.X, self.Y)
+        centers = est.model_.cells.starts[-1]
+        assert est.model_.cells.cells.count > 2
+        assert 500 < centers < 900  # 600 rows less those held out, and bands
+        assert est.score(self.X, self.Y) > 0.95
+
+    def test_a_memory_limit_says_how_many_rows_become_cells(self, cells, monkeypatch):
+        rows, seen = as_rows(self.X), []
+        least = search_plan._memory(rows, 1, 0)
+        some = search_plan.rows_by_cells(rows, 1, least + 20_000)
+        assert 300 < some < 700
+        assert search_plan.rows_by_cells(rows, 1, least + 2**20) == 900
+        monkeypatch.setattr(automatic, "cell_search", lambda *given: seen.append(given[-2]) or None)
+        self.fit(memory_limit=least + 20_000).fit(self.X, self.Y)
+        assert seen == [some]
+
+    def test_cells_that_choose_hold_out_what_folds_do(self, cells, monkeypatch):
+        seen: list[CellSearch] = []
+        search = automatic.cell_search
+
+        def searched(*given: Any) -> Any:
+            seen.append(search(*given))
+            return seen[-1]
+
+        monkeypatch.setattr(automatic, "cell_search", searched)
+        far = self.X[:, 0] > 0
+        cv = [(np.flatnonzero(~far), np.flatnonzero(far)), (np.flatnonzero(far), np.arange(9))]
+        weights = (np.arange(900) != 7).astype(float)
+        self.fit(cv=cv).fit(self.X, self.Y, weights)
+        (found,) = seen
+        X, stays = self.X[weights > 0], weights[far] > 0
+        held = X[found.folds[0].held]
+        np.testing.assert_array_equal(held, self.X[far][stays])
+        np.testing.assert_array_equal(X[found.folds[1].held], np.delete(self.X[:9], 7, axis=0))
+        assert len(found.folds[0].learn) + len(held) == 899
+
     def test_landmarks_that_are_no_better_are_not_taken(self, monkeypatch):
-        monkeypatch.setattr(many_rows, "HELD_BYTES", 0)
+        monkeypatch.setattr(search_plan, "HELD_BYTES", 0)
         monkeypatch.setattr(many_rows, "LANDMARKS", (5,))
         est = self.fit().fit(self.X, self.Y)
         assert est.model_.centers.shape == (200, 3)
 
     @pytest.mark.parametrize("held_bytes", [0, 10**9])
     def test_noise_is_its_mean(self, held_bytes, monkeypatch):
-        monkeypatch.setattr(many_rows, "HELD_BYTES", held_bytes)
+        monkeypatch.setattr(search_plan, "HELD_BYTES", held_bytes)
         noise = np.random.default_rng(5).standard_normal(900)
         est = self.fit().fit(self.X, noise)
         assert np.ptp(est.predict(self.X)) == 0
@@ -502,7 +542,7 @@ class TestManyRows:
         assert est.kernel_evaluations_ <= 1.1 * budget
 
     def test_pairs_are_numbers_of_all_rows(self, monkeypatch):
-        monkeypatch.setattr(many_rows, "HELD_BYTES", 0)
+        monkeypatch.setattr(search_plan, "HELD_BYTES", 0)
         seen = []
         cv = [(np.arange(0, 600), np.arange(600, 900))]
         self.fit(cv=cv, callbacks=[seen.append]).fit(self.X, self.Y)
@@ -515,14 +555,14 @@ class TestManyRows:
     def test_maps_and_inputs_are_those_of_the_sample(
         self, held_bytes, metric, standardize, monkeypatch
     ):
-        monkeypatch.setattr(many_rows, "HELD_BYTES", held_bytes)
+        monkeypatch.setattr(search_plan, "HELD_BYTES", held_bytes)
         est = self.fit(metric=metric, standardize=standardize, lengthscale="median")
         scaled = self.X * np.float32([1, 5, 30])
         assert est.fit(scaled, self.Y).score(scaled, self.Y) > 0.9
 
     @pytest.mark.parametrize("held_bytes", [0, 10**9])
     def test_files_that_are_read_in_order(self, held_bytes, monkeypatch, tmp_path):
-        monkeypatch.setattr(many_rows, "HELD_BYTES", held_bytes)
+        monkeypatch.setattr(search_plan, "HELD_BYTES", held_bytes)
         frame = pd.DataFrame(self.X, columns=["a", "b", "c"]).assign(target=self.Y)
         frame.to_csv(tmp_path / "x.csv", index=False)
         est = self.fit().fit(tmp_path / "x.csv", "target")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gramian import KernelRidgeClassifierCV, KernelRidgeCV
-from gramian.fitting.automatic import MOST_ROWS
+from gramian.fitting.search_data import MOST_ROWS
 
 X = np.random.default_rng(0).standard_normal((300, 3))
 Y = np.sin(X[:, 0])

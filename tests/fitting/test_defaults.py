@@ -51,7 +51,7 @@ class TestLeaveOneOut:
         y = torch.from_numpy(np.stack([Y[:30], TRUTH[:30] ** 2], axis=1))
         K = kernels.make("gaussian", lengthscale=1.0)(x, x)
         m = 30 if landmarks is None else landmarks
-        shift, errors = 0.3, []
+        shift, errors, found = 0.3, [], []
         for i in range(30):
             rest = torch.arange(30) != i
             centers = rest.clone() if landmarks is None else torch.arange(30) < m
@@ -60,7 +60,8 @@ class TestLeaveOneOut:
             coef = torch.linalg.lstsq(
                 left, A.T @ (w[rest, None] * y[rest]), driver="gelsd"
             ).solution
-            errors.append(w[i] * (K[i, centers] @ coef - y[i]).square().sum())
+            found.append(K[i, centers] @ coef)
+            errors.append(w[i] * (found[-1] - y[i]).square().sum())
         expected = float(sum(errors) / (2 * w.sum()))
         spectrum = (
             Spectrum.of(K, w)
@@ -68,6 +69,9 @@ class TestLeaveOneOut:
             else Spectrum.of_landmarks(K[:, :m], K[:m, :m], w)
         )
         assert spectrum.losses(y, [shift]) == pytest.approx([expected], rel=1e-5)
+        torch.testing.assert_close(
+            spectrum.left_out(y, shift), torch.stack(found), rtol=1e-4, atol=1e-5
+        )
 
     def test_rounding_of_huge_coefficients_counts(self) -> None:
         x = torch.from_numpy(X[:40])

@@ -11,7 +11,7 @@ from torch import Tensor
 from gramian.data import as_rows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Matern32
 from gramian.metric import LearnedMetric, RecursiveFeatureMachine
-from gramian.metric.rfm import map_of
+from gramian.metric.outer_products import map_of
 from gramian.metric.sampling import divided, drawn_sample
 from gramian.paths.sample import Sample
 

@@ -18,14 +18,22 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from gramian import KernelModel, KernelRidge, KernelRidgeClassifier, kernels, landmarks, solvers
+from gramian import (
+    KernelModel,
+    KernelRidge,
+    KernelRidgeClassifier,
+    kernels,
+    landmarks,
+    losses,
+    solvers,
+)
 from gramian.callbacks import Checkpoint, Validate
 from gramian.data import ArrayRows, RowSource
 from gramian.fitting import calibration
 from gramian.fitting.memory import FitSize
 from gramian.fitting.placement import Placement
 from gramian.operators import KernelOperator, TorchEngine
-from gramian.problems import FullProblem, NystromProblem
+from gramian.problems import FullProblem, LossProblem, NystromProblem
 from gramian.solvers import Falkon, Solver, State, max_iterations, solve
 
 REAL = torch.cuda.is_available()
@@ -198,6 +206,11 @@ def solved(solver: Solver[Any, Any], kind: type, where: str, resume: bool = Fals
     targets, weights = y.to(device), weights.to(device)
     if kind is FullProblem:
         problem = FullProblem(K, targets, 1e-3, weights)
+    elif kind is LossProblem:
+        loss, at = losses.Huber(0.5), ArrayRows(X[: 2 * M : 2].to(device))
+        offset = loss.constant(y, torch.ones(N)).to(device)
+        K = KernelOperator(K.kernel, rows, at, engine)
+        problem = LossProblem(K, targets, 1e-3, weights, loss=loss, offset=offset)
     else:
         problem = NystromProblem.at(K, torch.arange(0, 2 * M, 2), targets, 1e-3, weights)
     result = solve(problem, solver, stop=[max_iterations(2)])

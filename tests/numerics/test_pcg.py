@@ -12,10 +12,10 @@ from torch import Tensor
 from gramian import kernels
 from gramian.data import as_rows
 from gramian.lowrank import randomized_nystrom
-from gramian.operators import KernelOperator
+from gramian.operators import CostMeter, KernelOperator
 from gramian.preconditioners import LowRankInverse
 from gramian.problems import FullProblem
-from gramian.solvers import PCG, max_iterations, solve, tolerance
+from gramian.solvers import PCG, ProblemSize, max_iterations, solve, tolerance
 
 KINDS = ["rpcholesky", "nystrom", "greedy"]
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -223,3 +223,38 @@ class TestFloat32:
         weights = torch.ones(300, dtype=torch.float64)
         weights[0] = 1e6  # the ridge of this row is a millionth of that of the others
         assert problem(penalty=1e-6, dtype=torch.float32, weights=weights).needs_float64
+
+
+class TestStoredEntries:
+    @pytest.mark.parametrize("weights", [None, torch.linspace(0.5, 2.0, 300)])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_the_solution_is_the_same(self, dtype, weights):
+        p = problem(dtype=dtype, weights=weights)
+        once = FullProblem(replace(p.K, meter=CostMeter()), p.targets, p.penalty, weights)
+        found = solve(once, PCG(store_bytes=8 * 300**2), stop=[tolerance(1e-8)])
+        assert found.reason == "converged"
+        exact = torch.linalg.solve(dense(p), p.targets.double())
+        off = 1e-5 if dtype == torch.float64 else 1e-2
+        assert (found.state.coef - exact).norm() <= off * exact.norm()
+
+    def test_entries_are_evaluated_once(self):
+        counts = []
+        for store in (0, 8 * 300**2 - 1, 8 * 300**2):
+            p = problem()
+            p = FullProblem(replace(p.K, meter=CostMeter()), p.targets, p.penalty)
+            solve(p, PCG("none", store_bytes=store), stop=[max_iterations(9)])
+            counts.append(p.K.meter.evaluations)
+        assert counts[0] == counts[1] > 4 * counts[2]
+        assert counts[2] <= 300**2
+
+    def test_where_they_fit_and_cost_more_than_reading(self):
+        size = ProblemSize(n=100, d=48, t=1, m=100, itemsize=4, full=True)
+        solver = PCG()
+        assert solver.storing(size, 40_000) == PCG(store_bytes=40_000)
+        assert solver.storing(size, 39_999) is solver
+        assert solver.storing(replace(size, d=47), 40_000) is solver
+        assert solver.storing(replace(size, dense=False), 40_000) is solver
+        stored = solver.storing(size, 40_000)
+        assert stored.peak_bytes(size) == solver.peak_bytes(size) + 40_000
+        assert stored.evaluations(size, 50) < solver.evaluations(size, 50) / 3
+        assert stored.bytes_read(size) == solver.bytes_read(size) + 40_000

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from gramian.metric import RecursiveFeatureMachine
-from gramian.operators import CostMeter
+from gramian.operators import CostMeter, KernelOperator
 from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split, on_all_rows
 from gramian.search.cost import landmarks_within, seconds_of_fit
 from gramian.search.full_fit import SHIFTS, around, full_fit
@@ -117,12 +118,29 @@ class TestLandmarks:
         assert landmarks_within(1e3, found.material, stem, "auto", (90, 40)) == 90
 
     def test_a_fit_has_more_seconds_with_more_rows(self, monkeypatch):
-        monkeypatch.setattr("gramian.search.cost.seconds_of_evaluation", lambda *_: 1e-9)
+        monkeypatch.setattr("gramian.search.cost.seconds_of_evaluation", lambda *_, **__: 1e-8)
         seconds = []
         for n in (2500, 5000):
             found, stem = begun(n)
             seconds.append(seconds_of_fit(found.material, stem, "auto"))
         assert 2.5 * seconds[0] < seconds[1] < 5 * seconds[0]
+
+    @pytest.mark.parametrize(("targets", "columns"), [(1, 7), (3, 21), (6, 12)])
+    def test_a_fit_is_timed_with_a_column_of_each_target_and_shift(
+        self, targets, columns, monkeypatch
+    ):
+        """Products with 32 columns took twice the seconds of those with one."""
+        found, stem = begun(200)
+        material = replace(found.material, Y=found.material.Y.repeat(1, targets))
+        timed, product = [], KernelOperator.__matmul__
+
+        def watched(K, v):
+            timed.append(v.shape[1])
+            return product(K, v)
+
+        monkeypatch.setattr(KernelOperator, "__matmul__", watched)
+        seconds_of_fit(material, stem, "auto")
+        assert set(timed) == {columns}
 
 
 def test_a_metric_that_is_given_few_landmarks_is_learned():

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+import time
+from dataclasses import replace
 
 import pytest
 import torch
 
-from gramian.kernels import Gaussian, Laplacian
+from gramian.kernels import Gaussian, Laplacian, Matern32
 from gramian.metric import RecursiveFeatureMachine
 from gramian.paths.sample import Sample
 from gramian.search import (
     Budget,
     CellSearch,
     Clock,
+    Findings,
     Material,
     Search,
     Space,
     Split,
+    Trial,
+    all_cells,
+    by_cells,
     cell_fit,
     cell_sizes,
 )
@@ -36,21 +42,27 @@ def smooth(X: torch.Tensor) -> torch.Tensor:
     return (3 * X[:, :1]).sin() + X[:, 1:2]
 
 
+def noisy(X: torch.Tensor) -> torch.Tensor:
+    """Return a function for either distance, with noise that a mean of two fits has less of."""
+    noise = torch.randn(len(X), 1, generator=torch.Generator().manual_seed(1)).double()
+    return (2 * X.norm(dim=1, keepdim=True)).sin() + (3 * X[:, :1]).sin() + 0.3 * noise
+
+
 def by_sample(n: int = 1200, *, t: int = 1, weighted: bool = False, **how: object) -> CellSearch:
     """Return a search by cells, after one on a quarter of the rows."""
     X, rng = rows(n), torch.Generator().manual_seed(0)
-    Y = smooth(X).repeat(1, t) * torch.arange(1.0, t + 1)
+    Y = how.get("target", smooth)(X).repeat(1, t) * torch.arange(1.0, t + 1)
     w = torch.rand(n, generator=rng).double() + 0.5 if weighted else None
     index = torch.randperm(n, generator=rng)[: n // 4].sort().values
     some = None if w is None else w[index]
     sample = Material.of(X[index], Y[index], some, rng=rng)
-    found = Search(sample, SPACE, how.pop("clock", Clock()))
+    found = Search(sample, how.get("space", SPACE), how.get("clock", Clock()))
     list(found.sampled_steps())
     held = index[sample.splits[0].held]
     learn = torch.ones(n, dtype=torch.bool)
     learn[held] = False
     whole = Material.of(X, Y, w, splits=[Split(learn.nonzero()[:, 0], held)], rng=rng)
-    return CellSearch(found, whole)
+    return CellSearch(found, whole, how.get("folds", ()))
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +77,7 @@ class TestAllCells:
     def test_each_is_the_plain_solution_of_its_rows(self, weighted, t):
         search = by_sample(t=t, weighted=weighted)
         trials = list(search.steps())
-        found, total = search.found, 0
+        found, total = search.models[0], 0
         assert found.cells.count >= 4
         w, learn = search.material.weights, search.material.splits[0].learn
         for number, index in enumerate(found.cells.members(search.material.X[learn], rng=None)):
@@ -85,18 +97,29 @@ class TestAllCells:
         monkeypatch.setattr(cell_sizes, "USUAL_ROWS", 1000)
         search = by_sample(4000)
         list(search.steps())
-        assert search.found.loss < 0.8 * search.search.least().loss
+        assert search.models[0].loss < 0.8 * search.search.least().loss
 
     def test_values_are_those_of_the_held_out_rows(self):
         search = by_sample()
         list(search.steps())
-        found, held = search.found, search.material.splits[0].held
+        found, held = search.models[0], search.material.splits[0].held
         Z, values = search.material.X[held], torch.zeros(len(held), 1, dtype=torch.float64)
         for share in found.cells.route(Z):
             a, b = found.starts[share.cell], found.starts[share.cell + 1]
             K = found.kernel(Z[share.index], found.centers[a:b])
             values[share.index] += share.weight[:, None] * (K @ found.coef[a:b])
         assert torch.allclose(values, found.values, atol=1e-8)
+
+    def test_there_is_time_for_some_of_the_rows(self, monkeypatch):
+        search = by_sample()
+        monkeypatch.setattr(cell_sizes, "rows_measured", lambda *_: (100, 400))
+        search.search.clock = Clock(Budget(1000.0))
+        list(search.steps())
+        found = search.models[0]
+        distinct = len(torch.unique(found.centers, dim=0))
+        assert distinct == 400
+        assert found.cells.count >= 4
+        assert found.loss < 0.5
 
     def test_they_are_chosen_by_cells_with_the_metric_of_the_sample(self):
         search = by_sample()
@@ -109,12 +132,96 @@ class TestAllCells:
         assert all(fit.stem.maps == (None,) * 3 for fit in search.pilot.fits)
 
 
+class TestFolds:
+    """Cells that choose hold out what the folds that were given hold out."""
+
+    def groups(self, n: int, pilot: Findings, X: torch.Tensor) -> list[tuple[set[int], set[int]]]:
+        """Return the groups of the rows that each cell is fitted to, and of those held out."""
+        number = {tuple(row): i % 10 for i, row in enumerate(X.tolist())}
+        return [
+            tuple({number[tuple(pilot.material.X[i].tolist())] for i in part.tolist()}
+                  for part in (split.learn, split.held))
+            for split in pilot.material.splits
+        ]  # fmt: skip
+
+    def test_they_take_turns(self):
+        n = 1200
+        group = torch.arange(n) % 10
+        folds = [
+            Split((group // 2 != k).nonzero()[:, 0], (group // 2 == k).nonzero()[:, 0])
+            for k in range(5)
+        ]
+        search = by_sample(n, folds=folds)
+        list(search.steps())
+        found = self.groups(n, search.pilot, search.material.X)
+        assert [held for _, held in found] == [{0, 1}, {2, 3}, {4, 5}]
+        assert all(learn | held == set(range(10)) for learn, held in found)
+        assert all(not learn & held for learn, held in found)
+
+    def test_one_without_enough_rows_leaves_it_to_chance(self):
+        some = torch.arange(20)
+        search = by_sample(1200, folds=[Split(torch.arange(20, 1200), some)])
+        list(search.steps())
+        for split in search.pilot.material.splits:
+            total = len(split.learn) + len(split.held)
+            assert len(split.held) == total // 5
+
+
+class TestSeveral:
+    """Cells of both distances, and their mean."""
+
+    BOTH = Space(("laplacian", "l1_laplacian"), ("standard",), (0.25, 1.0), None)
+
+    def searched(self, **how: object) -> tuple[CellSearch, list[Trial]]:
+        search = by_sample(3000, space=replace(self.BOTH, **how), target=noisy)
+        return search, list(search.steps())
+
+    @pytest.fixture(autouse=True)
+    def both(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(by_cells, "CLOSE", 10.0)
+
+    def test_the_mean_is_that_of_both_and_no_worse(self):
+        search, trials = self.searched()
+        kernels = {model.fit.recipe.kernel for model in search.models}
+        assert kernels == {"laplacian", "l1_laplacian"}
+        assert sum(search.weights) == pytest.approx(1.0)
+        assert all(0 < w < 1 for w in search.weights)
+        first, second = (model.values for model in search.models)
+        w = search.weights[0]
+        torch.testing.assert_close(search.expected(), w * first + (1 - w) * second)
+        assert search.squared() < min(model.loss for model in search.models)
+        assert [trial.step for trial in trials][-3:] == ["cells", "cells", "average"]
+        assert trials[-1].loss == pytest.approx(search.squared())
+
+    def test_without_averages_there_is_one(self):
+        search, _ = self.searched(averages=False)
+        assert len(search.models) == 1
+        assert search.weights == [1.0]
+
+    def test_another_distance_that_is_far_off_has_no_cells(self, monkeypatch):
+        monkeypatch.setattr(by_cells, "CLOSE", 1.0)
+        assert len(self.searched()[0].models) == 1
+
+    @pytest.mark.parametrize("left", [1e9, 0.0])
+    def test_another_one_has_to_have_time(self, left, monkeypatch):
+        search = by_sample(clock=Clock(Budget(1e9)), space=self.BOTH)
+        add = search._add
+
+        def added(found: object) -> None:
+            add(found)
+            search.search.clock.started = time.monotonic() - 1e9 + left
+
+        monkeypatch.setattr(search, "_add", added)
+        list(search.steps())
+        assert len(search.models) == (2 if left else 1)
+
+
 class TestTime:
     @pytest.mark.parametrize("evaluations", [1e5, 1e6, 4e7])
     def test_larger_budgets_have_larger_cells(self, evaluations):
         search = by_sample(clock=Clock(Budget(evaluations=evaluations)))
         list(search.steps())
-        sizes = [] if search.found is None else search.found.starts.diff().tolist()
+        sizes = [] if not search.models else search.models[0].starts.diff().tolist()
         assert search.search.clock.meter.evaluations <= 1.1 * evaluations
         if evaluations == 4e7:
             assert max(sizes) > 300
@@ -124,7 +231,7 @@ class TestTime:
         search = by_sample(clock=clock)
         clock.started = -math.inf
         list(search.steps())
-        assert search.found is None or math.isfinite(search.found.loss)
+        assert not search.models or math.isfinite(search.models[0].loss)
 
     @pytest.mark.parametrize("rows", [100, 333, 5000])
     def test_rows_with_bands(self, rows):
@@ -155,6 +262,29 @@ class TestBadCells:
         found = self.fit(self.sample(smooth(rows(400))), 0.01)
         assert found.shift == 0.01
 
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_one_without_time_has_landmarks(self, weighted, monkeypatch):
+        monkeypatch.setattr(cell_fit, "DIRECT_ROWS", 100)
+        monkeypatch.setattr(cell_fit, "LATE_LANDMARKS", 200)
+        X = rows(700)
+        Y = smooth(X)
+        w = torch.linspace(0.5, 1.5, 600) if weighted else None
+        sample = Sample(X[:600], Y[:600], X[600:], Y[600:], w)
+        kernel = Matern32(0.7)
+        found = cell_fit.fit_cell(
+            kernel, sample, 1e-3, clock=Clock(), left=0.0, rng=torch.Generator()
+        )
+        assert sample.loss(found.values) < 0.2 * sample.loss(torch.zeros_like(found.values))
+        assert int(found.coef.any(dim=1).sum()) <= 200
+        said = kernel(sample.held_X, sample.X).double() @ found.coef
+        torch.testing.assert_close(said, found.values)
+
+    def test_one_that_is_solved_is_left_alone(self, monkeypatch):
+        monkeypatch.setattr(cell_fit, "DIRECT_ROWS", 100)
+        monkeypatch.setattr(cell_fit, "_with_landmarks", None)
+        found = self.fit(self.sample(smooth(rows(400))), 0.01)
+        assert bool(found.coef.all())
+
     def test_one_without_any_number_is_the_mean(self, monkeypatch):
         real = cell_fit._solved
 
@@ -176,7 +306,7 @@ class TestBadCells:
         search = by_sample()
         search.material.X[:900] = 0.5
         list(search.steps())
-        assert max(search.found.starts.diff().tolist()) <= 450
+        assert max(search.models[0].starts.diff().tolist()) <= 450
 
     def test_few_held_out_rows_do_not_condemn_a_cell(self):
         sample = self.sample(smooth(rows(400)))
@@ -200,3 +330,80 @@ class TestBadCells:
         found = self.fit(single, shift)
         assert found.shift == shift
         assert float((found.values - exact.values).abs().max()) < 0.05
+
+
+class TestSizes:
+    @pytest.fixture
+    def measured(self, monkeypatch):
+        """Return sizes for a time that is left, where a cell of 200 rows takes a second."""
+        monkeypatch.setattr(cell_sizes, "STEP", 100)
+
+        def sizes(left: float) -> tuple[int, int]:
+            return cell_sizes.rows_measured(Clock(Budget(left)), 10_000, 1.0, 200)
+
+        return sizes
+
+    def test_more_time_makes_larger_cells_of_all_rows(self, measured):
+        assert measured(1e4)[0] > measured(200.0)[0] > 100
+        assert measured(200.0)[1] == 10_000
+
+    def test_little_time_leaves_rows_out(self, measured):
+        (least, few), (_, more) = measured(4.0), measured(8.0)
+        assert least == 100
+        assert 100 < few < more < 10_000
+        assert more == pytest.approx(2 * few, rel=0.05)
+        assert measured(1e-9) == (100, 100)
+
+
+class TestMeasured:
+    def fits(
+        self, monkeypatch, seconds: list[float], sizes: list[tuple[int, int]]
+    ) -> tuple[int, ...]:
+        """Return the rows of the cells that were divided, where each cell takes so many seconds."""
+        now = [0.0]
+        monkeypatch.setattr("time.monotonic", lambda: now[0])
+        search = by_sample()
+        search.search.clock = Clock(Budget(1000.0))
+        seen: list[int] = []
+        real = all_cells.AllCells.divided
+
+        def divided(self, stem, rows, most=None):
+            seen.append(rows)
+            return real(self, stem, rows, most)
+
+        def fit_cell(kernel, sample, shift, **more):
+            now[0] += next(took, 1.0)
+            return cell_fit.CellFit(sample.Y.double(), torch.zeros(len(sample.held_X), 1), shift)
+
+        monkeypatch.setattr(all_cells.AllCells, "divided", divided)
+        monkeypatch.setattr(all_cells, "fit_cell", fit_cell)
+        found, took = iter(sizes), iter([1.0, *seconds])
+        monkeypatch.setattr(cell_sizes, "rows_measured", lambda *_: next(found))
+        list(search.steps())
+        return tuple(seen[1:])
+
+    def test_slow_cells_become_smaller(self, monkeypatch):
+        found = self.fits(monkeypatch, [400.0, 90.0], [(400, 1176), (100, 1176), (100, 1176)])
+        assert found == (400, 100)
+
+    def test_fast_cells_become_larger(self, monkeypatch):
+        found = self.fits(monkeypatch, [1.0, 1.0], [(100, 1176), (400, 1176), (400, 1176)])
+        assert found == (100, 400)
+
+    def test_cells_that_were_slow_do_not_become_larger_again(self, monkeypatch):
+        found = self.fits(monkeypatch, [400.0, 1.0], [(400, 1176), (100, 1176), (400, 1176)])
+        assert found == (400, 100)
+
+
+def test_a_cell_without_time_is_not_tried_again(monkeypatch):
+    tries = []
+    real = cell_fit._solved
+    monkeypatch.setattr(cell_fit, "_solved", lambda *a: tries.append(1) or real(*a))
+    monkeypatch.setattr(cell_fit, "is_bad", lambda *_: True)
+    X = rows(50)
+    sample = Sample(X, smooth(X), X, smooth(X))
+    for left, count in ((0.0, 1), (math.inf, 2)):
+        tries.clear()
+        rng = torch.Generator()
+        cell_fit.fit_cell(Gaussian(1.0), sample, 1e-3, clock=Clock(), left=left, rng=rng)
+        assert len(tries) == count  # a larger shift does not help here

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from gramian.data import as_rows
 from gramian.fitting import TrainingData
-from gramian.fitting.automatic import Searched, SearchSettings, search_fit
+from gramian.fitting.automatic import Searched, search_fit
+from gramian.fitting.search_settings import SearchSettings
 from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter
 from gramian.search import (
@@ -302,7 +303,7 @@ class TestBudgets:
 
     def test_costs_of_fits_are_about_those_that_were_expected(self):
         X = rows(1900, 4).float()
-        found, trials = searched(X, smooth(X), SMALL)
+        found, trials = searched(X, smooth(X), SMALL, clock=Clock(Budget(evaluations=1e9)))
         fits = [t for t in trials if t.step == "fit"]
         used = (fits[-1].evaluations - fits[0].evaluations) / (len(fits) - 1)
         assert 0.2 < used / of_fit(found.material) < 2
@@ -419,3 +420,15 @@ class TestEnds:
         Z = X[held] if member.map is None else member.map.forth(X[held])
         K = member.kernel(Z, member.centers)
         torch.testing.assert_close(K @ member.coef, fit.values[: len(held)], atol=1e-6, rtol=0)
+
+
+def test_entries_are_evaluated_once_where_evaluations_are_counted():
+    X = rows(1900, 4).float()
+    pairs = []
+    for budget in (Budget(), Budget(evaluations=1e12)):
+        _, trials = searched(X, smooth(X), SMALL, clock=Clock(budget))
+        fits = [trial for trial in trials if trial.step == "fit"]
+        pairs.append(fits[1].evaluations - fits[0].evaluations)
+    n = len(X) - 380
+    assert pairs[1] < 1.6 * n * len(X)
+    assert pairs[0] > 3 * pairs[1]

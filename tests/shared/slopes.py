@@ -34,6 +34,13 @@ KERNELS: dict[str, Callable[[Any, Tensor, Tensor], Tensor]] = {  # of rows in le
     "l1_laplacian": lambda k, x, z: (-(x[:, None] - z).abs().sum(dim=2)).exp(),
     "linear": lambda k, x, z: x @ z.T,
     "polynomial": lambda k, x, z: (x @ z.T + k.coef0) ** k.degree,
+    "cosine": lambda k, x, z: (x / x.norm(dim=1)[:, None]) @ (z / z.norm(dim=1)[:, None]).T,
+    "chi_squared": lambda k, x, z: (
+        -((x[:, None] - z).square() / (x[:, None] + z)).sum(dim=2)
+    ).exp(),
+    "tanimoto": lambda k, x, z: (
+        x @ z.T / (x.square().sum(dim=1)[:, None] + z.square().sum(dim=1) - x @ z.T)
+    ),
 }
 
 
@@ -46,7 +53,14 @@ def entries(kernel: Any, x: Tensor, z: Tensor) -> Tensor:
         return entries(kernel.first, x, z) * entries(kernel.second, x, z)
     if name == "scaled":
         return kernel.factor * entries(kernel.kernel, x, z)
+    if name == "columns":
+        columns = list(kernel.columns)
+        return entries(kernel.kernel, x[:, columns], z[:, columns])
     scale = torch.tensor(kernel.lengthscale, dtype=x.dtype)
+    if name == "periodic":
+        period = torch.tensor(kernel.period, dtype=x.dtype)
+        sines = (torch.pi * (x[:, None] - z) / period).sin()
+        return (-2 * (sines / scale).square().sum(dim=2)).exp()
     return KERNELS[name](kernel, x / scale, z / scale)
 
 

@@ -10,6 +10,7 @@ from .dense import (
     cholesky_,
     flush_tiny_,
     inverse_diagonal_,
+    invert_triangle_,
     is_on_device,
     mirror_lower_,
     mirror_upper_,
@@ -19,6 +20,7 @@ from .dense import (
     solve_triangular,
     stacked_triangle,
     times_transpose_,
+    times_triangle_,
     times_triangular,
     top_eigenpairs,
 )
@@ -34,6 +36,7 @@ __all__ = [
     "condition_of_lanczos",
     "flush_tiny_",
     "inverse_diagonal_",
+    "invert_triangle_",
     "is_on_device",
     "mirror_lower_",
     "mirror_upper_",
@@ -44,6 +47,7 @@ __all__ = [
     "stacked_triangle",
     "summed",
     "times_transpose_",
+    "times_triangle_",
     "times_triangular",
     "top_eigenpairs",
 ]

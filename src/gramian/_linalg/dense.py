@@ -47,6 +47,8 @@ def flush_tiny_(K: Float[Tensor, "n m"]) -> None:
     K = _as_stored(K)
     low, high = torch.aminmax(K)
     least = 1e-30 * max(-float(low), float(high))
+    if float(low) > least:  # a kernel of long tails has none, and needs no second pass
+        return
     step = max(1, (1 << 17) // max(K.shape[1], 1))
     for start in range(0, len(K), step):
         part = K[start : start + step]
@@ -131,6 +133,18 @@ def times_transpose_(R: Float[Tensor, "m m"]) -> None:
         scipy.linalg.lapack.dlauum(R.numpy(), lower=0, overwrite_c=1)
 
 
+def invert_triangle_(R: Float[Tensor, "m m"]) -> None:
+    """Replace the upper triangle of R, by columns and on the host, by its inverse: m³ / 3."""
+    with one_thread_if_small(len(R) ** 3 / 3):
+        scipy.linalg.lapack.dtrtri(R.numpy(), lower=0, overwrite_c=1)
+
+
+def times_triangle_(K: Float[Tensor, "b m"], R: Float[Tensor, "m m"]) -> None:
+    """Replace K, by rows, by K R with the upper triangle of R, by columns, on the host: b m²."""
+    with one_thread_if_small(len(K) * len(R) ** 2):
+        scipy.linalg.blas.dtrmm(1.0, R.numpy(), K.t().numpy(), trans_a=1, overwrite_b=1)
+
+
 def inverse_diagonal_(R: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
     """Return the diagonal of (R'R)⁻¹, with the upper triangle of R (by columns); R may be spoilt.
 
@@ -138,8 +152,7 @@ def inverse_diagonal_(R: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
     """
     if is_on_device(R):
         return on_device.inverse_diagonal(R)
-    with one_thread_if_small(len(R) ** 3 / 3):
-        scipy.linalg.lapack.dtrtri(R.numpy(), lower=0, overwrite_c=1)
+    invert_triangle_(R)
     diagonal = torch.empty(len(R), dtype=R.dtype)
     for start in range(0, len(R), 512):  # rows of the inverse, whose strict lower triangle is junk
         part = R[start : start + 512, start:].triu()

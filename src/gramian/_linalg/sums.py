@@ -13,14 +13,22 @@ FLOAT32_TERMS = 1024
 
 
 def summed(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
-    """Return E v in float64, for E in float32, with float32 sums over no more than 1,024 terms."""
+    """Return E v in float64, for E in float32, with float32 sums over no more than 1,024 terms.
+
+    On the host of transposed factors: for 2 to 10 columns of v that takes half the seconds.
+    """
     v, whole = v.to(E.dtype), E.shape[1] // FLOAT32_TERMS * FLOAT32_TERMS
-    total = (E[:, whole:] @ v[whole:]).double()
-    if is_on_device(E) and whole:  # one call for all parts
-        parts = E[:, :whole].unflatten(1, (-1, FLOAT32_TERMS)).transpose(0, 1)
+    if is_on_device(E):
+        total = (E[:, whole:] @ v[whole:]).double()
+        if not whole:
+            return total
+        parts = E[:, :whole].unflatten(1, (-1, FLOAT32_TERMS)).transpose(0, 1)  # one call for all
         return total + torch.bmm(parts, v[:whole].unflatten(0, (-1, FLOAT32_TERMS))).sum(
             dim=0, dtype=torch.float64
         )
+    rows = v.t().contiguous()
+    turned = (rows[:, whole:] @ E[:, whole:].t()).double()
     for start in range(0, whole, FLOAT32_TERMS):
-        total += E[:, start : start + FLOAT32_TERMS] @ v[start : start + FLOAT32_TERMS]
-    return total
+        part = slice(start, start + FLOAT32_TERMS)
+        turned += rows[:, part] @ E[:, part].t()
+    return turned.t()

@@ -10,17 +10,20 @@ random waves, which needs no data. `Moments` is what kernel PCA and CCA keep of 
 from __future__ import annotations
 
 from .base import FeatureMap, largest_first
+from .columns import KernelColumns
 from .error import Norm, frobenius_error, sampled_error, spectral_error, trace_error
 from .fourier import FourierMap
-from .moments import Moments
+from .moments import Moments, RunningMoments
 from .nystrom import NystromMap
 
 __all__ = [
     "FeatureMap",
     "FourierMap",
+    "KernelColumns",
     "Moments",
     "Norm",
     "NystromMap",
+    "RunningMoments",
     "frobenius_error",
     "largest_first",
     "sampled_error",

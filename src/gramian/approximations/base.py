@@ -17,6 +17,10 @@ DEFAULT_BLOCK_BYTES = 1 << 28
 """Memory for blocks if nobody says otherwise."""
 
 
+NEGATIVE_SHARE = 1e-4
+"""A negative eigenvalue relative to the largest one that is no rounding, of float32 entries."""
+
+
 class FeatureMap(ABC):
     """A function of a row, f(x) of s numbers, with f(x)'f(z) ≈ k(x, z).
 
@@ -80,9 +84,16 @@ def largest_first(
     """Return the eigenvalues above `cut` of a symmetric matrix, at most so many, and eigenvectors.
 
     At least one, even if none is above. The largest entry of each eigenvector is positive, so
-    that the same matrix gives the same signs. Cost: about 9 m³ operations, 24 m² bytes.
+    that the same matrix gives the same signs. ValueError if it is indefinite.
+
+    Cost: about 9 m³ operations, 24 m² bytes.
     """
     values, vectors = torch.linalg.eigh(A)
+    if values[0] < -NEGATIVE_SHARE * values[-1]:
+        raise ValueError(
+            "the matrix of the kernel is not positive semidefinite: its eigenvalues are from "
+            f"{float(values[0]):.3g} to {float(values[-1]):.3g}"
+        )
     count = max(int((values > cut).sum()), 1)
     count = min(count, most or count)
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]

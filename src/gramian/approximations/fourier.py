@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,24 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import cast
-from ..data import RowSource
-from ..kernels import (
-    Gaussian,
-    Kernel,
-    L1Laplacian,
-    Laplacian,
-    Matern12,
-    Matern32,
-    Matern52,
-    Scaled,
-)
+from ..data import RowSource, Value
+from ..kernels import Kernel
 from .base import FeatureMap
-
-Draw = Callable[[int, int, torch.Generator], Tensor]
+from .spectra import frequencies
 
 
 @dataclass(frozen=True)
-class FourierMap(FeatureMap):
+class FourierMap(Value, FeatureMap):
     r"""Features :math:`\sqrt{2c/s}\,[\cos(w_i^\top x + b_i), \sin(w_i^\top x + b_i)]_i`.
 
     The frequencies w are drawn from the spectral density of the kernel, whose value at equal rows
@@ -75,7 +64,8 @@ class FourierMap(FeatureMap):
         Parameters
         ----------
         kernel : Kernel
-            Gaussian, Laplacian, Matern or l1 Laplacian, or a multiple of one; resolved.
+            Gaussian, Laplacian, Matern, l1 Laplacian or rational quadratic; multiples, sums and
+            products of these, of all features or some; resolved.
         d : int
             Features of a row.
         size : int
@@ -87,15 +77,10 @@ class FourierMap(FeatureMap):
         ValueError
             If the spectral density of the kernel is not known.
         """
-        constant = 1.0
-        base = kernel
-        while isinstance(base, Scaled):
-            constant, base = constant * base.factor, base.kernel
         count = math.ceil(size / 2)
-        waves = _drawer(base)(d, count, rng)
-        frequencies = base.scaled(waves.t()).t().contiguous()  # type: ignore[attr-defined]
+        constant, waves = frequencies(kernel, d, count, rng)
         phases = 2 * math.pi * torch.rand(count, generator=rng, dtype=torch.float64)
-        return cls(kernel, frequencies, phases, math.sqrt(2 * constant / size), size)
+        return cls(kernel, waves, phases, math.sqrt(2 * constant / size), size)
 
     @property
     def width(self) -> int:
@@ -117,44 +102,3 @@ class FourierMap(FeatureMap):
     def block_size(self, rows: RowSource, memory_bytes: int) -> int:
         per_row = 24 * rows.shape[1] + 16 * self.size
         return int(max(1, min(memory_bytes // per_row, 1 << 14)))
-
-
-def _normal(d: int, count: int, rng: torch.Generator) -> Tensor:
-    return torch.randn(d, count, generator=rng, dtype=torch.float64)
-
-
-def _cauchy(d: int, count: int, rng: torch.Generator) -> Tensor:
-    """Return independent Cauchy numbers: the quotient of two normal ones."""
-    return _normal(d, count, rng) / _normal(d, count, rng)
-
-
-def _student(freedom: int) -> Draw:
-    """Return how to draw from the multivariate t distribution: normal over chi."""
-
-    def draw(d: int, count: int, rng: torch.Generator) -> Tensor:
-        chi_squared = _normal(freedom, count, rng).square().sum(dim=0)
-        return _normal(d, count, rng) * (freedom / chi_squared).sqrt()
-
-    return draw
-
-
-_DRAWERS: dict[type[Kernel], Draw] = {
-    Gaussian: _normal,
-    Laplacian: _student(1),
-    L1Laplacian: _cauchy,
-    Matern12: _student(1),
-    Matern32: _student(3),
-    Matern52: _student(5),
-}
-"""The spectral density of each kernel, for lengthscale 1: that of Matern-ν is t with 2ν degrees of
-freedom (Rasmussen & Williams, *Gaussian processes for machine learning*, eq. 4.15)."""
-
-
-def _drawer(kernel: Kernel) -> Draw:
-    if type(kernel) not in _DRAWERS:
-        known = ", ".join(cls.__name__ for cls in _DRAWERS)
-        raise ValueError(
-            f"random Fourier features are known for {known} and multiples of them, not for "
-            f"{kernel}; NystromTransformer works with any kernel"
-        )
-    return _DRAWERS[type(kernel)]

@@ -34,17 +34,42 @@ class Moments:
         Cost: n s² operations, 16 s² bytes beside the block. Values are taken relative to the mean
         of the first block, so that little cancels in the end.
         """
-        count, origin = 0, torch.empty(0)
-        total = scatter = origin
+        running = RunningMoments()
         for block in blocks:
-            values = block.double()
-            if count == 0:
-                origin = values.mean(dim=0)
-                total = torch.zeros_like(origin)
-                scatter = torch.zeros(len(origin), len(origin), dtype=torch.float64)
-            values = values - origin
-            count += len(values)
-            total += values.sum(dim=0)
-            scatter.addmm_(values.t(), values)
-        shift = total / count
-        return cls(count, origin + shift, scatter.addr_(shift, total, alpha=-1.0))
+            running.add(block)
+        return running.finish()
+
+
+class RunningMoments:
+    """Sums from which moments are made, of values relative to the mean of the first block."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.origin = self.total = self.scatter = torch.empty(0)
+
+    def add(self, block: Float[Tensor, "b s"]) -> None:
+        """Add the rows of a block."""
+        values = block.double()
+        if self.count == 0:
+            self.origin = values.mean(dim=0)
+            self.total = torch.zeros_like(self.origin)
+            self.scatter = torch.zeros(len(self.origin), len(self.origin), dtype=torch.float64)
+        values = values - self.origin
+        self.count += len(values)
+        self.total += values.sum(dim=0)
+        self.scatter.addmm_(values.t(), values)
+
+    def merge(self, other: RunningMoments) -> None:
+        """Add the rows of others, whose values are relative to another origin; these are not 0."""
+        delta = other.origin - self.origin
+        self.scatter += other.scatter
+        self.scatter.addr_(delta, other.total).addr_(other.total, delta)
+        self.scatter.addr_(delta, delta, alpha=other.count)
+        self.total += other.total + other.count * delta
+        self.count += other.count
+
+    def finish(self) -> Moments:
+        """Return the moments of at least one row; the sums are used up."""
+        shift = self.total / self.count
+        scatter = self.scatter.addr_(shift, self.total, alpha=-1.0)
+        return Moments(self.count, self.origin + shift, scatter)

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import _linalg as la
-from .._sparse import cast, is_sparse
-from ..data import RowSource, as_rows
+from .._sparse import cast, dense, is_sparse
+from ..data import RowSource, Value, as_rows
 from ..engines import Engine, covering
 from ..kernels import Kernel
 from ..operators import KernelOperator
@@ -20,7 +20,7 @@ from .base import DEFAULT_BLOCK_BYTES, FeatureMap, largest_first
 
 
 @dataclass(frozen=True)
-class NystromMap(FeatureMap):
+class NystromMap(Value, FeatureMap):
     r"""Features :math:`f(x) = \Lambda^{-1/2} U^\top k(Z, x)` of m landmarks Z.
 
     With :math:`k(Z, Z) = U \Lambda U^\top`, their inner products are
@@ -95,8 +95,7 @@ class NystromMap(FeatureMap):
         scale = torch.where(values > 0, values, torch.inf)  # a kernel that is zero: no features
         normalizer = vectors / scale.sqrt()
         held = source.take(torch.arange(len(source)))
-        dense = held.to_dense() if is_sparse(held) else held
-        return cls(kernel, dense, normalizer, K.engine)
+        return cls(kernel, dense(held), normalizer, K.engine)
 
     @property
     def width(self) -> int:
@@ -108,8 +107,9 @@ class NystromMap(FeatureMap):
 
     def apply(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b s"]:
         dtype = torch.promote_types(block.dtype, self.points.dtype)
-        x, z = cast(block, dtype), self.points.to(dtype)
-        engine = covering(self.engine, self.kernel, dtype=dtype, sparse=is_sparse(x))
+        x, z = cast(block, dtype), cast(self.points, dtype)
+        sparse = is_sparse(x) or is_sparse(z)
+        engine = covering(self.engine, self.kernel, dtype=dtype, sparse=sparse)
         return engine.matvec(self.kernel, x, z, self.normalizer).to("cpu", block.dtype)
 
     def block_size(self, rows: RowSource, memory_bytes: int) -> int:

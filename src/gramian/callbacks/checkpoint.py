@@ -12,6 +12,7 @@ from ..problems import Problem
 from ..solvers import Solver, State
 from ..solvers.base import moved
 from .fingerprint import fingerprint
+from .journal import is_journal
 from .state_file import Saved, check_is_checkpoint, check_state, read_state, save_state
 
 
@@ -51,6 +52,9 @@ class Checkpoint:
 
     A resumed solver also compares what the state says with the problem, see `Solver.verify`:
     for what digests cannot see.
+
+    Of a fit by cells each cell is appended to the file once it is solved, whatever `every` says,
+    and a kill costs those under way; see `Journal`.
 
     Cost: one pass over the rows for their digest, when a state is first saved or read, at about
     1.5 GB/s (rows in a Parquet file: what a pass over it costs); one pass of the solver after a
@@ -117,6 +121,11 @@ class Checkpoint:
         check_is_checkpoint(self.path)
         if not (self.resume and self.path.exists()):
             return None
+        if is_journal(self.path):
+            raise ValueError(
+                f"{self.path} is a checkpoint of a fit by cells; give the name of another file, or "
+                "delete it to start again"
+            )
         saved = read_state(self.path)
         self._check_is_of(saved, problem, solver)
         try:

@@ -7,7 +7,7 @@ import json
 from torch import Tensor
 
 from ..data.digest import digest, tensor_digest
-from ..problems import Problem
+from ..problems import LossProblem, Problem
 
 
 def fingerprint(problem: Problem) -> dict[str, str]:
@@ -23,10 +23,10 @@ def fingerprint(problem: Problem) -> dict[str, str]:
     """
     K = problem.K
     rows = digest(K.rows)
-    return {
+    found = {
         "kernel": json.dumps(K.kernel.to_dict()),
         "shape": str((*K.shape, problem.targets.shape[1], str(K.dtype))),
-        "penalty": repr(problem.penalty),
+        "penalty": repr(problem.penalties or problem.penalty),
         "rows": rows,
         "centers": rows if K.cols is K.rows else digest(K.cols),
         "targets": tensor_digest(problem.targets),
@@ -34,6 +34,9 @@ def fingerprint(problem: Problem) -> dict[str, str]:
         "landmark rows": tensor_digest(getattr(problem, "index", None)),
         "landmark weights": tensor_digest(_rounded(getattr(problem, "landmark_weight", None))),
     }
+    if isinstance(problem, LossProblem):
+        found |= {"loss": repr(problem.loss), "offset": tensor_digest(problem.offset)}
+    return found
 
 
 def _rounded(x: Tensor | None) -> Tensor | None:

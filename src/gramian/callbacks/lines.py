@@ -39,6 +39,10 @@ class ProgressLines(Ticking):
         """Keep the stage in mind for the next line."""
         self._at, self._state_text = name, ""
 
+    def part(self, done: int, total: int) -> None:
+        """Keep in mind how many parts are ready."""
+        self._state_text = f" {done:,} of {total:,}"
+
     def __call__(self, problem: Problem, state: State) -> None:
         """Keep the state in mind for the next line."""
         seconds = {name: value for name, value in state.metrics.items() if name != "seconds"}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("gramian")
 
+TENTHS = 10
+
 
 class LogProgress:
     """Write stages and the metrics of every few iterations to the logger "gramian", level INFO.
@@ -31,6 +33,11 @@ class LogProgress:
     def stage(self, name: str) -> None:
         """Log the stage that begins."""
         logger.info("%s", name)
+
+    def part(self, done: int, total: int) -> None:
+        """Log each tenth of the parts."""
+        if TENTHS * done // total > TENTHS * (done - 1) // total:
+            logger.info("%d of %d", done, total)
 
     def __call__(self, problem: Problem, state: State) -> None:
         """Log the state if it is its turn."""
@@ -85,6 +92,11 @@ class ProgressBar:
         """Say before the bar what is done now."""
         if self._progress is not None:
             self._progress.update(self._task, description=name)
+
+    def part(self, done: int, total: int) -> None:
+        """Move the bar to the parts that are ready."""
+        if self._progress is not None:
+            self._progress.update(self._task, completed=done, total=total)
 
     def __call__(self, problem: Problem, state: State) -> None:
         """Move the bar to the iteration of the state, or the pass where that is a part of one."""

@@ -11,6 +11,7 @@ COMPARING: str = "choosing the kernel"
 CHOOSING: str = "choosing landmarks"
 PREPARING: str = "preparing"
 ITERATING: str = "iterating"
+CELLS: str = "fitting cells"
 
 
 def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:
@@ -22,9 +23,25 @@ def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:
     stage : str
         In the order of a fit: "reading", "learning a metric" (if one is), "choosing the kernel"
         (or lengthscale, or penalty, if one of them is), "choosing landmarks", "preparing" (factors,
-        and all that comes before the first iteration), "iterating".
+        and all that comes before the first iteration), "iterating"; by cells "preparing" (dividing
+        the rows) and "fitting cells".
     """
     for callback in callbacks:
         told = getattr(callback, "stage", None)
         if callable(told):
             told(stage)
+
+
+def announce_part(callbacks: Iterable[Callable[..., Any]], done: int, total: int) -> None:
+    """Tell the callbacks that have a method ``part(done, total)`` how many parts are ready.
+
+    Parameters
+    ----------
+    callbacks : iterable of callables
+    done, total : int
+        Parts of the fit, such as cells.
+    """
+    for callback in callbacks:
+        told = getattr(callback, "part", None)
+        if callable(told):
+            told(done, total)

@@ -57,6 +57,16 @@ class Validate:
         """Predict and compare, if it is the turn of this iteration."""
         if state.iteration % self.every:
             return
+        predicted, y = self.compared(problem, state)
+        squared = ((predicted - y) * self.scale).square().mean(dim=1)
+        state.metrics[VALID_RMSE] = math.sqrt(self._mean(squared))
+        if self.coded:
+            state.metrics[VALID_ERROR] = self._mean(_wrong(predicted, y).double())
+
+    def compared(
+        self, problem: Problem, state: State
+    ) -> tuple[Float[Tensor, "n t"], Float[Tensor, "n t"]]:
+        """Return the predictions of a state, and the targets; ValueError if these do not fit."""
         K = problem.K
         model, rows = problem.model(state.coef), as_rows(self.X)
         dtype = torch.promote_types(rows.dtype, model.centers.dtype)
@@ -70,11 +80,7 @@ class Validate:
                 f"Validate has {predicted.shape[0]} rows with {predicted.shape[1]} targets each, "
                 f"but y of shape {tuple(y.shape)}"
             )
-        y = y.reshape(predicted.shape)
-        squared = ((predicted - y) * self.scale).square().mean(dim=1)
-        state.metrics[VALID_RMSE] = math.sqrt(self._mean(squared))
-        if self.coded:
-            state.metrics[VALID_ERROR] = self._mean(_wrong(predicted, y).double())
+        return predicted, y.reshape(predicted.shape)
 
     def _mean(self, values: Tensor) -> float:
         if self.weights is None:

@@ -11,8 +11,9 @@ and cells say which of them a row belongs to, with weights that sum to one.
 
 from .base import Cells, Partition, Share, cells_from_parts, divided, kinds, partitions
 from .centers import CenterCells, KMeansCells
+from .median_splits import MedianSplits
 from .random import MeanCells, RandomCells
-from .tree import MedianSplits, TreeCells
+from .tree import TreeCells
 
 __all__ = [
     "Cells",

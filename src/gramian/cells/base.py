@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._registry import Registry
+from .._workers import one_thread_each
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,11 @@ class Partition(ABC):
 
     rows: int
 
+    @property
+    def most(self) -> float:
+        """The rows of a cell beyond which it could not be divided: its rows are all the same."""
+        return 1.5 * self.rows
+
     def inflated(self, n: int) -> float:
         """Return the rows of all cells together, about: those of bands are in several."""
         return float(n)
@@ -113,10 +119,6 @@ class Partition(ABC):
         n : int
         rng : torch.Generator
         """
-
-
-TOO_MANY = 1.5
-"""A cell of so many times its rows could not be divided: its rows are all the same."""
 
 
 def divided(
@@ -144,10 +146,11 @@ def divided(
     """
     n = len(X)
     some = torch.randperm(n, generator=rng)[:most] if n > most else torch.arange(n)
-    cells = partition.grow(X[some], n, rng=rng)
+    with one_thread_each():  # many small operations
+        cells = partition.grow(X[some], n, rng=rng)
     found: list[Tensor] = []
     for index in cells.members(X, rng=rng):
-        if len(index) > TOO_MANY * partition.rows:
+        if len(index) > partition.most:
             index = index[torch.randperm(len(index), generator=rng)[: partition.rows]]
         found.append(index.sort().values)
     for number, index in enumerate(found):

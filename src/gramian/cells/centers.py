@@ -14,6 +14,12 @@ from .base import Cells, Partition, Share, check_names, kinds, partitions
 
 ITERATIONS = 10
 
+LARGEST = 4.0
+"""Times the rows of a cell on average: clusters are of different sizes, but not of any."""
+
+AT_ONCE = 1 << 22
+"""Numbers of a block's largest tensor: rows, distances, or slopes where centers are all as near."""
+
 QUANTILE_ROWS = 1_000_000
 """Rows that the width of bands is chosen by: `torch.quantile` takes no more than 16 million."""
 
@@ -45,34 +51,46 @@ class CenterCells(Cells):
         return self.centers.shape[1]
 
     def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
-        distances = torch.cdist(X.double(), self.centers.double())
+        held = X.shape[1] if slopes else 1
+        found = [
+            self._pairs(block, distances, start, slopes)
+            for start, block, distances in _distances(X, self.centers, held)
+        ]
+        row, cell, weight, slope = (torch.cat(parts) for parts in zip(*found, strict=True))
+        order = cell.argsort(stable=True)  # rows of a cell stay increasing
+        sizes = torch.bincount(cell, minlength=self.count).tolist()
+        for number, at in enumerate(order.split(sizes)):
+            if len(at):
+                yield Share(number, row[at], weight[at], slope[at] if slopes else None)
+
+    def _pairs(
+        self, X: Float[Tensor, "b d"], distances: Float[Tensor, "b c"], start: int, slopes: bool
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return rows of a block, the cells of each, weights, and their slopes if wanted.
+
+        Rows increase, and are counted from the first one of all blocks.
+        """
         nearest, first = distances.min(dim=1)
         width = float(self.width)
-        if width > 0:
-            raw = (1.0 - (distances - nearest[:, None]) / width).clamp(min=0.0)
-        else:
-            raw = torch.nn.functional.one_hot(first, self.count).double()
+        if width == 0:
+            row, slope = torch.arange(len(X)), X.new_zeros(X.shape if slopes else 0)
+            return start + row, first, torch.ones_like(nearest), slope
+        raw = (1.0 - (distances - nearest[:, None]) / width).clamp(min=0.0)
         total = raw.sum(dim=1)
-        gradients = self._gradients(X.double(), distances, first, raw) if slopes else None
-        for cell in range(self.count):
-            index = (raw[:, cell] > 0).nonzero()[:, 0]
-            if not len(index):
-                continue
-            slope, share = None, raw[index, cell] / total[index]
-            if gradients is not None:
-                whole = gradients.sum(dim=1)[index]
-                slope = (gradients[index, cell] - share[:, None] * whole) / total[index, None]
-            yield Share(cell, index, share, slope)
+        row, cell = (raw > 0).nonzero(as_tuple=True)
+        weight, slope = raw[row, cell] / total[row], X.new_zeros(0)
+        if slopes:
+            units = self._units(X[row], cell, distances[row, cell])
+            of_nearest = self._units(X, first, nearest)[row]
+            inside = (raw[row, cell] < 1)[:, None]
+            gradient = torch.where(inside, (of_nearest - units) / width, 0.0)
+            whole = torch.zeros_like(X).index_add_(0, row, gradient)
+            slope = (gradient - weight[:, None] * whole[row]) / total[row, None]
+        return start + row, cell, weight, slope
 
-    def _gradients(self, X: Tensor, distances: Tensor, first: Tensor, raw: Tensor) -> Tensor:
-        """Return the gradients of the weights before they are divided by their sum, (n, c, d)."""
-        if float(self.width) == 0:
-            return torch.zeros(*raw.shape, X.shape[1], dtype=torch.float64)
-        offsets = X[:, None, :] - self.centers.double()
-        units = offsets / distances.clamp(min=TINY)[..., None]
-        nearest = units[torch.arange(len(X)), first][:, None, :]
-        inside = ((raw > 0) & (raw < 1))[..., None]
-        return torch.where(inside, -(units - nearest) / float(self.width), 0.0)
+    def _units(self, X: Tensor, cell: Tensor, distance: Tensor) -> Tensor:
+        """Return the gradients of the distances between rows and centers, one of each."""
+        return (X - self.centers[cell].double()) / distance.clamp(min=TINY)[:, None]
 
     def tensors(self) -> dict[str, Tensor]:
         return {name: getattr(self, name) for name in NAMES}
@@ -115,6 +133,10 @@ class KMeansCells(Partition):
         if not 0 <= self.overlap < 1:
             raise ValueError(f"overlap must be at least 0 and below 1, not {self.overlap!r}")
 
+    @property
+    def most(self) -> float:
+        return LARGEST * self.rows
+
     def inflated(self, n: int) -> float:
         return float(n * (1 + self.overlap)) if n > self.rows else float(n)
 
@@ -124,7 +146,7 @@ class KMeansCells(Partition):
         centers = distinct[torch.randperm(len(distinct), generator=rng)[:c]].double()
         X = sample.double()
         for _ in range(ITERATIONS):
-            nearest = torch.cdist(X, centers).argmin(dim=1)
+            nearest = torch.cat([D.argmin(dim=1) for _, _, D in _distances(X, centers)])
             sums = torch.zeros_like(centers).index_add_(0, nearest, X)
             sizes = torch.bincount(nearest, minlength=c)
             centers = torch.where(
@@ -132,5 +154,23 @@ class KMeansCells(Partition):
             )
         if c < 2 or self.overlap == 0:
             return CenterCells(centers, torch.zeros((), dtype=torch.float64))
-        near = torch.cdist(X, centers).topk(2, dim=1, largest=False).values
-        return CenterCells(centers, torch.quantile(near[:QUANTILE_ROWS].diff(dim=1), self.overlap))
+        some = _distances(X[:QUANTILE_ROWS], centers)
+        near = torch.cat([D.topk(2, dim=1, largest=False).values for _, _, D in some])
+        return CenterCells(centers, torch.quantile(near.diff(dim=1), self.overlap))
+
+
+def _distances(
+    X: Float[Tensor, "n d"], centers: Float[Tensor, "c d"], held: int = 1
+) -> Iterator[tuple[int, Float[Tensor, "b d"], Float[Tensor, "b c"]]]:
+    """Yield the first number of each block of rows, its rows and their distances, in float64.
+
+    Blocks are small enough for `held` numbers of each distance, and of about one size: of a few
+    rows `torch.cdist` computes distances in another way.
+    """
+    n, d = X.shape
+    size = max(1, AT_ONCE // max(len(centers) * held, d))
+    start = 0
+    for block in X.tensor_split(max(1, -(-n // size))):
+        rows = block.double()
+        yield start, rows, torch.cdist(rows, centers.double())
+        start += len(rows)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .cluster import on_cluster
 from .decorator import options_from
 from .options import FitOptions, TuneOptions
 from .report import show
@@ -26,6 +27,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Memory = Annotated[str, typer.Option(help="Memory for predictions, beside data and libraries.")]
 Engine = Annotated[
     str, typer.Option(help="auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1.")
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Where the files of DATA, a folder, are read: a Dask scheduler, as "
+        "tls://scheduler:8786, or local:4 for so many processes here."
+    ),
 ]
 OUTPUT = "What comes out"
 
@@ -80,6 +88,22 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    std: Annotated[
+        bool,
+        typer.Option(
+            "--std",
+            help="Find what `gramian predict --std` needs, too: some 2 n³ operations for n rows.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    conformal: Annotated[
+        str | None,
+        typer.Option(
+            help="Find what `gramian predict --interval` needs, too: split holds back a fifth of "
+            "the rows for it, cv+ fits five times.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Find a model for a table and save it; or make one fit, if an option describes the model.
@@ -91,11 +115,13 @@ def fit(
     if options.of_a_model:
         from .fit import fit as run
 
-        show(run(data, options, out, checkpoint, history, checkpoint_every), as_json)
+        with on_cluster(options.dask, data):
+            found = run(data, options, out, checkpoint, history, checkpoint_every, std, conformal)
+        show(found, as_json)
     else:
         from .search import fit as search
 
-        show(search(data, options, out, history), as_json)
+        show(search(data, options, out, history, std, conformal), as_json)
 
 
 @app.command()
@@ -123,25 +149,56 @@ def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     """Say what a fit, or a search, would need: rows, memory, kernel evaluations, seconds."""
     from .plan import plan as run
 
-    show(run(data, options), as_json)
+    with on_cluster(options.dask, data):
+        found = run(data, options)
+    show(found, as_json)
 
 
 @app.command()
 def predict(
     model: Model,
     data: Data,
-    out: Annotated[Path, typer.Option(help=f"File for predictions, {TABLE}")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help=f"File for predictions, {TABLE} With --dask also a new folder, which gets a "
+            "file for each of DATA."
+        ),
+    ],
     keep: Annotated[
         str | None, typer.Option(help="Columns of DATA to write beside predictions, as id,date.")
     ] = None,
+    proba: Annotated[
+        bool,
+        typer.Option("--proba", help="Of classes: a column with the probability of each, too."),
+    ] = False,
+    std: Annotated[
+        bool,
+        typer.Option(
+            "--std", help="Of numbers: a column with the standard deviation, if the fit had --std."
+        ),
+    ] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of new rows, such as 0.9, whose truth is between two more columns, or in a "
+            "set of classes, if the fit had --conformal."
+        ),
+    ] = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
+    dask: Dask = None,
     as_json: Json = False,
 ) -> None:
     """Predict the rows of a table. Columns are found by name, others are ignored."""
     from .predict import predict as run
 
-    show(run(model, data, out, keep, memory_limit, engine), as_json)
+    with on_cluster(dask, data):
+        found = run(
+            model, data, out, keep, memory_limit, engine, proba, std, interval,
+            in_folder=dask is not None,
+        )  # fmt: skip
+    show(found, as_json)
 
 
 @app.command()
@@ -154,17 +211,53 @@ def evaluate(
     metric: Annotated[
         str | None,
         typer.Option(
-            help="Only this one: rmse, mae, r2; error, accuracy, balanced_accuracy, macro_f1, auc."
+            help="Only this one: rmse, mae, r2; error, accuracy, balanced_accuracy, macro_f1, auc, "
+            "log_loss, brier, calibration_error (of the class predicted, in 15 bins)."
+        ),
+    ] = None,
+    reliability: Annotated[
+        Path | None,
+        typer.Option(
+            help=".png, .svg or .pdf for a picture: how often classes came true, by their "
+            "probability. Needs matplotlib."
+        ),
+    ] = None,
+    memory_limit: Memory = "1GB",
+    engine: Engine = "auto",
+    dask: Dask = None,
+    as_json: Json = False,
+) -> None:
+    """Compare predictions with the truth, and with what a constant would have reached."""
+    from .evaluate import evaluate as run
+
+    with on_cluster(dask, data):
+        found = run(model, data, target, memory_limit, engine, metric, reliability)
+    show(found, as_json)
+
+
+@app.command()
+def report(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="File for the page, .html.")],
+    target: Annotated[
+        str | None, typer.Option(help="Column with the truth; that of the training by default.")
+    ] = None,
+    train: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of the training: linear ridge and fits with other numbers of landmarks "
+            "learn from it, and the residual of the fit is measured. Without it, from DATA."
         ),
     ] = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
 ) -> None:
-    """Compare predictions with the truth, and with what a constant would have reached."""
-    from .evaluate import evaluate as run
+    """Write what a model is worth on a table as one HTML page, with pictures. Needs matplotlib."""
+    from .page import report as run
 
-    show(run(model, data, target, memory_limit, engine, metric), as_json)
+    show(run(model, data, target, out, train, memory_limit, engine), as_json)
 
 
 @app.command()

@@ -66,7 +66,7 @@ def explained(error: Exception) -> tuple[int, str]:
 
 
 def _usage(error: Exception) -> str | None:
-    """Return what typer says of wrong arguments, None if the error is not typer's."""
+    """Return the text of typer on wrong arguments, None if the error is not typer's."""
     if not hasattr(error, "format_message"):
         return None
     context = getattr(error, "ctx", None)

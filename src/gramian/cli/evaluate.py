@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from .._checks import as_bytes
-from ..data import target_column
-from ..data.columns import check_columns
 from ..model import Model, load_model
 from . import metrics
 from .confusion import confusion
-from .open_for_model import open_for_model
+from .intervals import coverage
+from .outputs import check_outputs
+from .quantiles import LEVELS, errors_of_quantiles
+from .reliability import check_picture, draw
 from .report import Report
+from .truth import truth_of
 
 
 def evaluate(
@@ -23,41 +23,52 @@ def evaluate(
     memory_limit: str,
     engine: str,
     metric: str | None = None,
+    reliability: Path | None = None,
 ) -> Report:
     """Report metrics of the predictions for the rows of a table: all of them, or one."""
+    check_outputs({"reliability": reliability}, [model, data])
+    check_picture(reliability)
     loaded = load_model(model)
+    task = _task(loaded, model, metric, reliability)
+    truth = truth_of(loaded, model, data, target)
+    name, y, rows = truth.name, truth.y, truth.rows
+    memory = as_bytes(memory_limit, "--memory-limit")
+    values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()
+    about = {"model": str(model), "data": str(data), "target": name, "rows": len(y), "task": task}
+    levels = loaded.info.get(LEVELS)
+    if levels and metric is None:
+        return {**about, **errors_of_quantiles(y, values, levels)}
+    if loaded.classes is None and values.shape[1] > 1:
+        one = "--metric" if levels else "evaluate"
+        raise ValueError(f"{model} predicts {values.shape[1]} targets; {one} takes one")
+    chances = None if loaded.classes is None else loaded.class_map
+    answers = metrics.answers_of(y, values, loaded.classes, chances)
+    if reliability is not None and answers.chances is not None:
+        draw(reliability, y, answers.chances, answers.classes)
+    found = {**about, **measured(loaded, answers, metric)}
+    if metric is not None:
+        return found
+    return {**found, **coverage(loaded, rows, y, {"engine": engine, "memory_bytes": memory})}
+
+
+def _task(loaded: Model, model: Path, metric: str | None, reliability: Path | None) -> str:
+    """Return the task of a model; ValueError for what is asked of another one."""
     classification = loaded.classes is not None
+    if reliability is not None and not classification:
+        raise ValueError(f"--reliability is of probabilities, and {model} is a regression")
     task = metrics.CLASSIFICATION_TASK if classification else metrics.REGRESSION_TASK
     if metric is not None:
         metrics.check(metric, task)
-    known = None if loaded.target is None else loaded.target[0]
-    name = target or known or loaded.info.get("target")
-    if name is None:
-        raise ValueError(f"{model} does not say what it predicts: give --target")
-    table = loaded.table(data)
-    check_columns(table.where, table.names, [name])
-    y = target_column(table, [name])
-    _check_kind(y, name, loaded)
-    rows = open_for_model(loaded, table, name)
-    memory = as_bytes(memory_limit, "--memory-limit")
-    values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()
-    if not classification and values.shape[1] > 1:
-        raise ValueError(f"{model} predicts {values.shape[1]} targets; evaluate takes one")
-    answers = metrics.answers_of(y, values, loaded.classes)
+    return task
+
+
+def measured(loaded: Model, answers: metrics.Answers, metric: str | None) -> Report:
+    """Return the metrics, beside those of a constant, and what there is to say about them."""
     constant = loaded.info.get("baseline")
     if constant is None:
-        constant = metrics.best_constant(y, classification)
-    about = {"model": str(model), "data": str(data), "target": name, "rows": len(y), "task": task}
+        constant = metrics.best_constant(answers.y, bool(answers.classes))
     remark = {"remark": "; ".join(metrics.remarks(answers)) or None}
     if metric is not None:
-        return {**about, **metrics.measured(answers, constant, [metric]), **remark}
-    mistakes = {"confusion": confusion(answers)} if classification else {}
-    return {**about, **metrics.measured(answers, constant), **remark, **mistakes}
-
-
-def _check_kind(y: np.ndarray, name: str, model: Model) -> None:
-    text = y.dtype.kind == "U"
-    trained_on_text = model.classes is not None and isinstance(model.classes[0], str)
-    if text != trained_on_text:
-        held, expected = ("text", "numbers") if text else ("numbers", "text")
-        raise ValueError(f"the target {name!r} holds {held}, but the model predicts {expected}")
+        return {**metrics.measured(answers, constant, [metric]), **remark}
+    mistakes = {"confusion": confusion(answers)} if answers.classes else {}
+    return {**metrics.measured(answers, constant), **remark, **mistakes}

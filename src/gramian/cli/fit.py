@@ -17,13 +17,18 @@ from .._atomic import write_atomically
 from ..callbacks import Checkpoint, Validate
 from ..callbacks.state_file import check_is_checkpoint
 from ..fitting import Fitted, InterruptedFit
+from ..fitting.again import Again
+from ..model import Model, load_model
 from ..solvers.metrics import VALID_ERROR, VALID_RMSE
 from . import metrics, parsing, task
+from .deviations import check_std, save_with_std
 from .held_out import held_out_errors
+from .intervals import divided, save_with_intervals
 from .messages import message, remark
 from .options import FitOptions
 from .outputs import check_outputs
 from .progress import progress
+from .quantiles import LEVELS, levels_of
 from .report import Report, to_json
 from .settings import check, generators, settings_of
 from .signals import reason
@@ -37,6 +42,8 @@ def fit(
     checkpoint: Path | None,
     history: Path | None,
     every_seconds: float = 60.0,
+    std: bool = False,
+    conformal: str | None = None,
 ) -> Report:
     """Train a model, save it, and report how it went."""
     start = time.perf_counter()
@@ -46,15 +53,31 @@ def fit(
     with _resumable(checkpoint), progress(options.max_iter) as shown:
         training = open_training(data, options)
         check_metric(training, options)
-        ready = training.prepared(settings_of(options), generators(options))
+        ready = training.prepared(
+            settings_of(options),
+            generators(options),
+            lambda whole: divided(whole, conformal, options.seed),
+        )
         fitting.check_memory(ready.settings, ready.data.rows, ready.training.targets)
+        if std:
+            check_std(options, ready.data.coded)
         remark(task.reason(training.y, options))  # once nothing is to be refused
         try:
             fitted = _fitted(ready, options, saved, shown)
         except InterruptedFit as error:
             error.add_note(_saved_anyway(error.fitted, ready, options, out, history, start))
             raise
-    return _saved(fitted, ready, options, out, history, start)
+    report = _saved(fitted, ready, options, out, history, start)
+    if std:
+        save_with_std(load_model(out), out, ready.data, fitted.closed_form, options)
+    if conformal is not None:
+        learned = ready.data
+
+        def again(model: Model) -> Again:
+            return Again.of_fit(model, fitted, ready.settings, learned)
+
+        save_with_intervals(out, learned, ready.back, again, conformal, options.seed)
+    return report
 
 
 def _saved(
@@ -147,7 +170,7 @@ def _fitted(
 ) -> Fitted:
     held_out, y = ready.held_out, ready.training.held_out_y
     callbacks: list[Callable[..., Any]] = []
-    if held_out is not None and y is not None:
+    if held_out is not None and y is not None and not ready.settings.is_nonlinear:
         callbacks.append(Validate(held_out, ready.encoded(y), coded=ready.data.coded))
     if checkpoint is not None:
         callbacks.append(checkpoint)
@@ -177,6 +200,7 @@ def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float)
         "stop_reason": fitted.reason,
         "seconds": seconds,
         "baseline": _baseline(ready.training),
+        LEVELS: levels_of(ready.settings.loss),
         "best_iteration": fitted.best_iteration,
         "validation": _validation(ready, fitted, options.metric),
     }
@@ -190,12 +214,18 @@ def _baseline(training: Training) -> Any:
 def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
     """Return the error on the held-out rows, beside that of the best constant."""
     training, y, found = ready.training, ready.training.held_out_y, fitted.metrics
-    if y is None or ready.held_out is None or VALID_RMSE not in found:
+    model, other_loss = fitted.model, ready.settings.is_nonlinear
+    if y is None or ready.held_out is None or not (other_loss or VALID_RMSE in found):
         return None  # the last: interrupted before it was known
+    if model.classes is None and model.outputs > 1:
+        return None  # several quantiles of one target
     constant = _baseline(training)
+    if other_loss and metric is None:
+        metric = "log_loss" if training.classification else "rmse"
     if metric is not None:
-        values = fitted.model.predict(ready.held_out, engine=fitted.engine).numpy()
-        return held_out_errors(y, values, fitted.model.classes, constant, metric)
+        values = model.predict(ready.held_out, engine=fitted.engine).numpy()
+        chances = None if model.classes is None else model.class_map
+        return held_out_errors(y, values, model.classes, constant, metric, chances)
     if training.classification:
         wrong = float((y != constant).mean())
         return {"rows": len(y), "error": found[VALID_ERROR], "error_of_majority": wrong}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..model import Probabilities
 from . import metrics
 
 
@@ -16,6 +17,7 @@ def held_out_errors(
     classes: Iterable[Any] | None,
     constant: Any,
     metric: str,
+    probabilities: Probabilities | None = None,
 ) -> dict[str, Any]:
     """Return one metric on held-out rows, beside that of the best constant.
 
@@ -30,6 +32,8 @@ def held_out_errors(
     constant : number or label
         The mean of the training targets, or their largest class.
     metric : str
+    probabilities : Probabilities, optional
+        Of a classifier: what makes them of its values.
     """
-    answers = metrics.answers_of(y, values, classes)
+    answers = metrics.answers_of(y, values, classes, probabilities)
     return {"rows": len(y), **metrics.measured(answers, constant, [metric])}

@@ -15,6 +15,7 @@ from ..engines.triton_engine import is_usable
 from ..fitting import machine_memory
 from ..model import KernelModel, load_model
 from .importances import importances
+from .intervals import intervals_in_words
 from .report import Report
 
 
@@ -64,6 +65,9 @@ def _about_model(path: Path) -> Report:
         "feature_names": model.feature_names,
         "outputs": model.outputs,
         "classes": model.classes,
+        "probabilities": None if model.classes is None else model.class_map.to_dict(),
+        "standard_deviations": all(one.variance is not None for one in model.parts) or None,
+        "intervals": intervals_in_words(model.conformal),
         "importances": importances(model),
         "columns": None if model.encoding is None else model.encoding.describe(),
         "trained": about,

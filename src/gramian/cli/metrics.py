@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn import metrics as sk
 
 from .._checks import did_you_mean
+from ..model import Probabilities
+from . import calibration
 
 REGRESSION_TASK, CLASSIFICATION_TASK = "regression", "classification"
 
@@ -31,12 +34,15 @@ class Answers:
         Decision values of a classifier, of the second class where there are two.
     classes : tuple of labels
         Those of the training; empty for a regression.
+    chances : ndarray of shape (n, k), or None
+        Probabilities of the classes.
     """
 
     y: np.ndarray
     predicted: np.ndarray
     values: np.ndarray | None = None
     classes: tuple[Any, ...] = ()
+    chances: np.ndarray | None = None
 
     @property
     def task(self) -> str:
@@ -46,7 +52,8 @@ class Answers:
     def constant(self, value: Any) -> Answers:
         """Return the answers of somebody who always says the same."""
         values = None if self.values is None else np.zeros_like(self.values)
-        return replace(self, predicted=np.full(len(self.y), value), values=values)
+        predicted = np.full(len(self.y), value)
+        return replace(self, predicted=predicted, values=values, chances=None)
 
 
 @dataclass(frozen=True)
@@ -58,10 +65,13 @@ class Metric:
     higher_is_better : bool
     of : callable
         From `Answers` to a number; NaN where it is undefined.
+    of_probabilities : bool
+        Whether it measures these, of which a constant answer has none.
     """
 
     higher_is_better: bool
     of: Callable[[Answers], float]
+    of_probabilities: bool = False
 
 
 def _r2(answers: Answers) -> float:
@@ -104,6 +114,17 @@ def _auc(answers: Answers) -> float:
     return float(np.mean(areas)) if areas else math.nan
 
 
+def _of_chances(measure: Callable[[np.ndarray, np.ndarray, tuple[Any, ...]], float]) -> Metric:
+    """Return a metric of probabilities; NaN where there are none."""
+
+    def of(answers: Answers) -> float:
+        if answers.chances is None:
+            return math.nan
+        return measure(answers.y, answers.chances, answers.classes)
+
+    return Metric(False, of, of_probabilities=True)
+
+
 REGRESSION: Mapping[str, Metric] = {
     "rmse": Metric(False, lambda a: float(sk.root_mean_squared_error(a.y, a.predicted))),
     "mae": Metric(False, lambda a: float(sk.mean_absolute_error(a.y, a.predicted))),
@@ -115,6 +136,9 @@ CLASSIFICATION: Mapping[str, Metric] = {
     "balanced_accuracy": Metric(True, _recalls),
     "macro_f1": Metric(True, _macro_f1),
     "auc": Metric(True, _auc),
+    "log_loss": _of_chances(calibration.log_loss),
+    "brier": _of_chances(calibration.brier),
+    "calibration_error": _of_chances(calibration.calibration_error),
 }
 METRICS = {REGRESSION_TASK: REGRESSION, CLASSIFICATION_TASK: CLASSIFICATION}
 CONSTANT = {REGRESSION_TASK: "mean", CLASSIFICATION_TASK: "majority"}
@@ -133,6 +157,11 @@ ELSEWHERE = {
     "roc_auc": "auc",
     "roc_auc_score": "auc",
     "acc": "accuracy",
+    "logloss": "log_loss",
+    "cross_entropy": "log_loss",
+    "brier_score": "brier",
+    "brier_score_loss": "brier",
+    "ece": "calibration_error",
 }
 """Names that others have for some of them."""
 
@@ -162,7 +191,7 @@ def check(name: str, task: str | None = None) -> None:
 
 
 def measured(answers: Answers, constant: Any, names: Iterable[str] = ()) -> dict[str, float]:
-    """Return metrics of answers, each beside that of always giving the same one.
+    """Return metrics of answers, most beside that of always giving the same one.
 
     Parameters
     ----------
@@ -181,7 +210,8 @@ def measured(answers: Answers, constant: Any, names: Iterable[str] = ()) -> dict
     found: dict[str, float] = {}
     for name in tuple(names) or table:
         found[name] = table[name].of(answers)
-        found[f"{name}_of_{CONSTANT[answers.task]}"] = table[name].of(beside)
+        if not table[name].of_probabilities:
+            found[f"{name}_of_{CONSTANT[answers.task]}"] = table[name].of(beside)
     return found
 
 
@@ -193,7 +223,12 @@ def best_constant(y: np.ndarray, classification: bool) -> Any:
     return classes[counts.argmax()].item()
 
 
-def answers_of(y: np.ndarray, values: np.ndarray, classes: Iterable[Any] | None = None) -> Answers:
+def answers_of(
+    y: np.ndarray,
+    values: np.ndarray,
+    classes: Iterable[Any] | None = None,
+    probabilities: Probabilities | None = None,
+) -> Answers:
     """Return the answers that the output of a model means.
 
     Parameters
@@ -203,18 +238,20 @@ def answers_of(y: np.ndarray, values: np.ndarray, classes: Iterable[Any] | None 
         Predictions, or decision values, as `KernelModel.predict` gives them.
     classes : iterable of labels, optional
         Those of the model; None for a regression.
+    probabilities : Probabilities, optional
+        What makes probabilities of decision values.
     """
     if classes is None:
         return Answers(y.astype(np.float64), values[:, 0])
     labels = tuple(classes)
     best = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
-    return Answers(
-        y, np.asarray(labels)[best], values[:, 0] if values.shape[1] == 1 else values, labels
-    )
+    predicted, alone = np.asarray(labels)[best], values.shape[1] == 1
+    chances = None if probabilities is None else probabilities(torch.from_numpy(values)).numpy()
+    return Answers(y, predicted, values[:, 0] if alone else values, labels, chances)
 
 
 def remarks(answers: Answers) -> list[str]:
-    """Return what must be said about metrics that do not mean what they mostly do."""
+    """Return remarks on metrics that do not mean what they mostly do."""
     if not answers.classes:
         same = len(answers.y) > 0 and answers.y.max() == answers.y.min()
         return [f"all targets are {answers.y[0]:g}: r2 is undefined"] if same else []
@@ -224,7 +261,7 @@ def remarks(answers: Answers) -> list[str]:
         names = ", ".join(repr(label) for label in np.unique(strange)[:3].tolist())
         said.append(
             f"{len(strange):,} rows have a class that the training had not, such as {names}: they "
-            "count as wrong, and auc leaves them out"
+            "count as wrong, and auc and probabilities leave them out"
         )
     there = np.unique(answers.y)
     if len(there) == 1:

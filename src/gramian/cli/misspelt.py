@@ -40,7 +40,7 @@ ELSEWHERE = {
 
 
 def misspelt(error: Exception, context: Any) -> str | None:
-    """Return what to say of an option or a command that there is not; None of other errors.
+    """Return a text on an option or a command that there is not; None for other errors.
 
     Parameters
     ----------

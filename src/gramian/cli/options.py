@@ -90,7 +90,8 @@ class FitOptions:
         str,
         _option(
             MODEL,
-            "Ridge per row, scikit-learn's alpha / n; auto: chosen on held-out rows.",
+            "Ridge per row, scikit-learn's alpha / n; auto: chosen on held-out rows, as it is with "
+            "another --loss where none is given.",
         ),
     ] = "1e-6"
     cv: Annotated[
@@ -105,6 +106,14 @@ class FitOptions:
             "how to choose them: bless_r, or bless_r:1000 for so many. `gramian info` lists them.",
         ),
     ] = "auto"
+    loss: Annotated[
+        str,
+        _option(
+            MODEL,
+            "squared; logistic (probabilities of classes); huber, or huber:0.5 in units of the "
+            "target; quantile:0.1,0.5,0.9; expectile:0.8; poisson and gamma (positive targets).",
+        ),
+    ] = "squared"
     cells: Annotated[
         int | None,
         _option(
@@ -155,6 +164,14 @@ class FitOptions:
     time_limit: Annotated[
         str | None, _option(FIT, "Time after which to stop: seconds, or 10min, 1.5h.")
     ] = None
+    dask: Annotated[
+        str | None,
+        _option(
+            FIT,
+            "Where the files of DATA, a folder of Parquet, are read: the scheduler of a Dask "
+            "cluster, as tls://scheduler:8786, or local:4 for so many processes here.",
+        ),
+    ] = None
     memory_limit: Memory = None
     engine: Where = "auto"
     seed: Seed = 0
@@ -173,6 +190,7 @@ class FitOptions:
     def __post_init__(self) -> None:
         self._check_together()
         parsing.penalty(self.penalty)
+        parsing.loss(self.loss)
         if self.max_iter < 1:
             raise ValueError(f"--max-iter must be at least 1, not {self.max_iter}")
         if self.cv is not None and self.cv < 2:
@@ -195,7 +213,6 @@ class FitOptions:
             (self.landmarks not in ("auto", "none"), f"--landmarks {self.landmarks}"),
             (self.early_stopping, "--early-stopping"),
             (self.validation is not None, "--validation"),
-            ("checkpoint" in self.given, "--checkpoint"),
         )
         for is_given, option in others:
             if is_given:

@@ -11,11 +11,16 @@ from .._checks import did_you_mean
 
 if TYPE_CHECKING:
     from ..landmarks import Selector
+    from ..losses import Loss
 
 LEAST_BUDGET = 1e4
 """Kernel evaluations below which a budget must be a time without its unit."""
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+OF_LOSS = {"huber": "delta", "quantile": "levels", "expectile": "level"}
+"""The parameter of a loss that its numbers are."""
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -104,14 +109,38 @@ def landmarks(text: str) -> str | int | Selector | None:
     return int(text)
 
 
+def loss(text: str) -> str | Loss:
+    """Read ``--loss``: a name, or name:numbers."""
+    if text == "squared":
+        return text
+    from .. import losses  # and with it torch, for which --help does not wait
+
+    name, colon, numbers = text.partition(":")
+    names = ("squared", *losses.names())
+    if name not in names:
+        raise ValueError(
+            f"unknown --loss {text!r}; known: {', '.join(names)}{did_you_mean(name, names)}"
+        )
+    if not colon:
+        return name
+    if name not in OF_LOSS:
+        raise ValueError(f"--loss {name} takes no numbers, and {numbers!r} was given")
+    try:
+        values = tuple(float(number) for number in numbers.split(","))
+    except ValueError:
+        raise ValueError(f"--loss {name}: takes numbers, not {numbers!r}") from None
+    return losses.make(name, **{OF_LOSS[name]: values if len(values) > 1 else values[0]})
+
+
 def _selector(text: str) -> str | Selector:
-    from .. import landmarks as selectors  # and with it torch, for which --help does not wait
+    from ..landmarks.base import selectors  # and with it torch, for which --help does not wait
 
     name, colon, size = text.partition(":")
-    if name not in selectors.names():
+    if name not in selectors:
+        names = sorted(selectors.names())
         raise ValueError(
             f"unknown --landmarks {text!r}; known: a number, auto, none, "
-            f"{', '.join(selectors.names())}{did_you_mean(name, selectors.names())}"
+            f"{', '.join(names)}{did_you_mean(name, names)}"
         )
     if not colon:
         return name

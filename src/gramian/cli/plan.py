@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .. import fitting
-from ..fitting.automatic import SearchSettings
 from ..fitting.plan import Plan
 from ..fitting.search_plan import SearchPlan, plan_search
+from ..fitting.search_settings import SearchSettings
 from .options import FitOptions
 from .report import Report
 from .settings import budget, check, generators, settings_of

@@ -18,7 +18,7 @@ class Table(Protocol):
     """An entry of a report: several lines for people, a dictionary for programs."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what programs get."""
+        """Return the entry as programs get it."""
 
 
 def show(report: Report, as_json: bool) -> None:
@@ -26,7 +26,7 @@ def show(report: Report, as_json: bool) -> None:
     if as_json:
         typer.echo(to_json(report))
         return
-    entries = list(_entries(report))
+    entries = list(lines_of(report))
     width = max(len(name) for name, _ in entries)
     for name, value in entries:
         lines = value.splitlines()
@@ -52,11 +52,12 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _entries(report: Report, prefix: str = "") -> Iterator[tuple[str, str]]:
+def lines_of(report: Report, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each entry, those of reports within it, too."""
     for key, value in report.items():
         name = f"{prefix}{key.replace('_', ' ')}"
         if isinstance(value, Mapping):
-            yield from _entries(value, f"{name} ")
+            yield from lines_of(value, f"{name} ")
         elif value is not None:
             yield name, _text(value)
 

@@ -16,12 +16,16 @@ import torch
 from .. import __version__
 from .._atomic import write_atomically
 from ..fitting import Generators
-from ..fitting.automatic import Searched, SearchSettings, search_fit
-from ..model import Model
+from ..fitting.again import Again
+from ..fitting.automatic import Searched, search_fit
+from ..fitting.search_settings import SearchSettings
+from ..model import Model, load_model
 from ..search import Member, Recipe, Trial
 from . import metrics, task
+from .deviations import check_std, save_with_std
 from .fit import check_files, check_metric, write_history
 from .held_out import held_out_errors
+from .intervals import divided, save_with_intervals
 from .messages import message, remark
 from .options import FitOptions
 from .progress import search_progress
@@ -94,13 +98,31 @@ class Outcome:
         return metrics.answers_of(answers.predicted, values, self.classes)
 
 
-def fit(data: Path, options: FitOptions, out: Path, history: Path | None) -> Report:
+def fit(
+    data: Path,
+    options: FitOptions,
+    out: Path,
+    history: Path | None,
+    std: bool = False,
+    conformal: str | None = None,
+) -> Report:
     """Search for a model, save it, and report what was found."""
     check(options)
     check_files(data, options, {"out": out, "history": history})
     with told():
-        done = searched(data, options)
+        done = searched(data, options, std, conformal)
         about = saved(done, out)
+        penalties = [member.penalty for member in done.found.members]
+        if std:
+            save_with_std(load_model(out), out, done.ready.data, lambda: penalties, options)
+        if conformal is not None:
+            learned, back = done.ready.data, done.ready.back
+
+            def again(model: Model) -> Again:
+                shifts = tuple(penalty * learned.total for penalty in penalties)
+                return Again(model, shifts, settings_of(options), len(learned.targets))
+
+            save_with_intervals(out, learned, back, again, conformal, options.seed)
         if history is not None:
             rows = [history_row(done, trial) for trial in done.found.trials]
             write_atomically(history, lambda part: write_history(part, history, rows))
@@ -108,7 +130,9 @@ def fit(data: Path, options: FitOptions, out: Path, history: Path | None) -> Rep
     return report(done, out, about)
 
 
-def searched(data: Path, options: FitOptions) -> Outcome:
+def searched(
+    data: Path, options: FitOptions, std: bool = False, conformal: str | None = None
+) -> Outcome:
     """Search for a model of a table: the same one as the estimators, with the same seed."""
     start = time.perf_counter()
     spent = budget(options)
@@ -117,7 +141,11 @@ def searched(data: Path, options: FitOptions) -> Outcome:
         check_metric(training, options)
         seed = int(np.random.RandomState(options.seed).randint(2**31 - 1))
         generators = Generators.seeded(np.random.RandomState(seed))
-        ready = training.prepared(settings_of(options), generators)
+        ready = training.prepared(
+            settings_of(options), generators, lambda whole: divided(whole, conformal, options.seed)
+        )
+        if std:
+            check_std(options, ready.data.coded)
         remark(task.reason(training.y, options))
         settings = SearchSettings(budget=spent, engine=options.engine, watchers=shown)
         found = search_fit(ready.data, settings, torch.Generator().manual_seed(seed))
@@ -189,20 +217,22 @@ def _validation(done: Outcome) -> dict[str, Any] | None:
     ready, y = done.ready, done.ready.training.held_out_y
     if y is None or ready.held_out is None:
         return None
-    values = done.found.model.predict(ready.held_out, engine=done.options.engine).numpy()
+    model = done.found.model
+    values = model.predict(ready.held_out, engine=done.options.engine).numpy()
+    chances = None if model.classes is None else model.class_map
     metric = done.options.metric or ("rmse" if done.classes is None else "error")
-    return held_out_errors(y, values, done.classes, done.constant, metric)
+    return held_out_errors(y, values, done.classes, done.constant, metric, chances)
 
 
 def report(done: Outcome, out: Path | None, about: dict[str, Any]) -> dict[str, Any]:
-    """Return what a person or a program is told."""
+    """Return the report of a search, for a person or a program."""
     where = {} if out is None else {"model": str(out)}
     columns = done.ready.columns
     return {**where, **about, **({} if columns is None else {"columns": columns})}
 
 
 def member_row(member: Member) -> dict[str, Any]:
-    """Return what a function of the model is, in a row."""
+    """Return the recipe and size of a function of the model, in a row."""
     landmarks = None if member.all_rows else len(member.centers)
     return {
         "weight": member.weight, **recipe_row(member.recipe), "penalty": member.penalty,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,6 +11,8 @@ import torch
 from .. import kernels, solvers
 from .._checks import as_bytes, did_you_mean
 from ..fitting import FitSettings, Generators
+from ..fitting.loss_settings import SQUARED
+from ..fitting.parameters import Inputs
 from ..metric import Metric
 from ..metric.base import metrics
 from ..operators import choose_engine
@@ -23,9 +25,9 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
     """Return the settings that the options describe."""
     return FitSettings(
         **_kernel(options),
-        penalty=parsing.penalty(options.penalty),
+        penalty=_penalty(options),
         landmarks=parsing.landmarks(options.landmarks),
-        standardize="quantile" if options.quantiles else options.standardize,
+        standardize=_inputs(options),
         standardize_target=options.standardize_target,
         cv=options.cv,
         solver=options.solver,
@@ -41,8 +43,24 @@ def settings_of(options: FitOptions, callbacks: Sequence[Callable[..., Any]] = (
         patience=options.patience,
         metric=_metric(options),
         cells=options.cells,
+        loss=parsing.loss(options.loss),
         time_limit=None if options.time_limit is None else parsing.seconds(options.time_limit),
     )
+
+
+def _inputs(options: FitOptions) -> Inputs:
+    """Return what is done to features: unless said, not what the kernel takes as it is given."""
+    if options.quantiles:
+        return "quantile"
+    left = options.kernel in kernels.names() and kernels.make(options.kernel).as_given(1)
+    return "auto" if left and "standardize" not in options.given else options.standardize
+
+
+def _penalty(options: FitOptions) -> float | Literal["auto"]:
+    """Return what was given; else of another loss than the square it is chosen."""
+    if options.loss != SQUARED and "penalty" not in options.given:
+        return "auto"
+    return parsing.penalty(options.penalty)
 
 
 def _kernel(options: FitOptions) -> dict[str, Any]:
@@ -71,12 +89,17 @@ def generators(options: FitOptions) -> Generators:
 
 
 def budget(options: FitOptions) -> Budget:
-    """Return what a search may spend."""
+    """Return the budget of a search."""
     return Budget.of(parsing.budget(options.budget))
 
 
 def check(options: FitOptions) -> None:
     """Refuse what cannot be right whatever the data are: before the first pass over them."""
+    if options.kernel == "precomputed":
+        raise ValueError(
+            "--kernel precomputed takes the matrix of a kernel, and the command line rows of "
+            "features: give the matrix to KernelRidge('precomputed') in Python"
+        )
     _check_name("kernel", options.kernel, ("auto", *kernels.names()), kernels.hint(options.kernel))
     names = ("auto", *solvers.names())
     if options.metric_kernel is not None:

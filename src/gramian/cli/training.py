@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,12 +16,12 @@ from .. import fitting
 from ..data import (
     Encoding,
     RowSource,
-    Subset,
     TrainingTable,
     check_finite,
     check_magnitude,
+    subset,
 )
-from ..fitting import FitSettings, Generators, TrainingData
+from ..fitting import Divided, FitSettings, Generators, TrainingData, Whole, WholeTable
 from ..fitting.divide import in_memory_if_few
 from ..fitting.targets import class_codes, classes_of, target_tensor
 from . import parsing, task
@@ -40,17 +40,27 @@ class Training:
         Rows that are not held out; None if all are learned from.
     other : TrainingTable or None
         Another table that the error is measured on.
+    back : ndarray of bool of shape (n,), or None
+        Rows that are held back for intervals, of those that would be learned from.
     """
 
     given: TrainingTable
     classification: bool
     keep: np.ndarray | None = None
     other: TrainingTable | None = None
+    back: np.ndarray | None = None
 
     @functools.cached_property
     def y(self) -> np.ndarray:
         """The target in the rows that are learned from."""
-        return self.given.y if self.keep is None else self.given.y[self.keep]
+        y: np.ndarray = self.given.y[self.learned]
+        return y
+
+    @property
+    def learned(self) -> np.ndarray:
+        """Numbers of the rows that are learned from."""
+        stays = np.ones(len(self.given.y), dtype=bool) if self.keep is None else self.keep
+        return np.flatnonzero(stays if self.back is None else stays & ~self.back)
 
     @functools.cached_property
     def classes(self) -> np.ndarray | None:
@@ -74,22 +84,37 @@ class Training:
 
     def without(self, index: np.ndarray) -> Training:
         """Return the same with some of the rows held out that were learned from."""
-        learned = np.arange(len(self.given.y)) if self.keep is None else np.flatnonzero(self.keep)
+        learned = self.learned
         keep = np.ones(len(self.given.y), dtype=bool) if self.keep is None else self.keep.copy()
         keep[learned[index]] = False
         return replace(self, keep=keep)
 
-    def prepared(self, settings: FitSettings, rng: Generators) -> Prepared:
-        """Encode the table. Costs a pass over it, which finds what cannot be used."""
-        data, left = fitting.table_data(
+    def prepared(
+        self,
+        settings: FitSettings,
+        rng: Generators,
+        divide: Callable[[Whole], Divided] = lambda whole: whole.without(None),
+    ) -> Prepared:
+        """Encode the table, without the rows that `divide` holds back for intervals.
+
+        Costs a pass over it, which finds what cannot be used.
+        """
+        whole = WholeTable(
             self.given,
             settings,
             rng,
-            classes=self.classes,
+            labels=self.classes,
             keep=None if self.keep is None else torch.from_numpy(self.keep),
             hold_out=fitting.holds_out(settings) and self.held_out_y is None,
         )
-        return Prepared(self, data, left, self._held_out(data.encoding))
+        found = divide(whole)
+        training = self
+        if found.learn is not None:
+            back = np.zeros(len(self.given.y), dtype=bool)
+            back[np.delete(self.learned, found.learn.numpy())] = True
+            training = replace(self, back=back)
+        held_out = self._held_out(found.train.encoding)
+        return Prepared(training, found.train, found.settings, held_out, found.others)
 
     def _held_out(self, encoding: Encoding | None) -> RowSource | None:
         source = self.given if self.other is None else self.other
@@ -100,7 +125,7 @@ class Training:
         else:
             rows = encoding.rows(source.table)
         if self.other is None and self.keep is not None:
-            rows = Subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
+            rows = subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
         check_finite(rows, f"the held-out rows of {source.table.where}")
         return in_memory_if_few(rows, None)
 
@@ -116,12 +141,15 @@ class Prepared:
     settings : FitSettings
         Those that are left for the fit.
     held_out : RowSource or None
+    back : TrainingData or None
+        Rows that are held back for intervals.
     """
 
     training: Training
     data: TrainingData
     settings: FitSettings
     held_out: RowSource | None
+    back: TrainingData | None = None
 
     def encoded(self, y: np.ndarray) -> Tensor:
         """Return other targets as numbers, or as the codes of the classes of the training rows."""

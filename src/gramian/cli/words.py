@@ -16,6 +16,7 @@ OPTIONS = {
     "penalty": "--penalty",
     "landmarks": "--landmarks",
     "cells": "--cells",
+    "loss": "--loss",
     "solver": "--solver",
     "max_iter": "--max-iter",
     "tol": "--tol",
@@ -67,7 +68,7 @@ PHRASES = (
         "give a number of landmarks, as --landmarks bless_r:1000, whose",
     ),
     (
-        r"give landmarks for 'falkon', none for 'pcg', either for 'direct'",
+        r"give landmarks for 'falkon', none for 'pcg', either for 'direct', loss= for 'newton'",
         "give --landmarks for --solver falkon, --landmarks none for pcg, either for direct",
     ),
     (r"penalty='auto' with cv=\S+; give a penalty", "--penalty auto; give a number"),

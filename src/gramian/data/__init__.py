@@ -4,7 +4,9 @@ Everything that gramian learns from is a `RowSource`: n rows of d features that 
 a file that is mapped, or in a directory of files larger than memory. Two verbs hide the difference:
 `blocks(size)` walks over all rows in order, a block at a time, and `take(index)` gathers some of
 them. All algorithms are written with these two and with what follows from them: `map` concatenates
-``f(block)`` over the blocks, and `sum` adds it up.
+``f(block)`` over the blocks, `sum` adds it up, and `fold` merges it in another way. Where rows are
+`remote`, on the machines of a cluster, these three and `each` send a small value there, and a block
+never comes here.
 
 >>> import numpy as np, torch
 >>> rows = as_rows(np.arange(10.0).reshape(5, 2))
@@ -45,10 +47,10 @@ file is one class in `formats`.
 from .array import ArrayRows
 from .arrow import TableRows
 from .augment import Augmentation, crop_flip, mixup, noise
-from .base import RowSource
+from .base import Elsewhere, RowSource, Spread, first_row
 from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
-from .complement import Complement
+from .complement import Complement, complement
 from .convert import convert
 from .encoding import (
     EncodedRows,
@@ -57,6 +59,7 @@ from .encoding import (
     columns_are_numbers,
     needs_encoding,
 )
+from .folding import BlockFn, Folding, Numbering, Rowwise, Shifted, Sum, Value, sent
 from .linear_map import LinearMap
 from .mapped import gathered, scratch, stored
 from .named import (
@@ -70,42 +73,51 @@ from .named import (
 )
 from .number_rows import NumberRows
 from .parquet import ParquetRows
-from .parts import Select, Subset
+from .parts import Select, Subset, select, subset
 from .quantile_map import QuantileMap
-from .rows import as_rows
+from .rows import as_rows, is_collection
 from .samples import sample_path
 from .sparse import SparseRows
 from .standardizer import Standardizer
 from .tables import MemoryTable, Table, as_table, is_table
 from .targets import read_targets, target_column
 from .training_table import TrainingTable
-from .transform import Cast, Standardized
+from .transform import Cast, Standardized, recast
 
 __all__ = [
     "EPOCH_STRIDE",
     "ArrayRows",
     "Augmentation",
     "Batches",
+    "BlockFn",
     "Cast",
     "Complement",
+    "Elsewhere",
     "EncodedRows",
     "Encoding",
     "FittedEncoding",
+    "Folding",
     "LinearMap",
     "MemoryTable",
     "NumberRows",
+    "Numbering",
     "ParquetRows",
     "QuantileMap",
     "RowSource",
+    "Rowwise",
     "Select",
+    "Shifted",
     "Shuffle",
     "SparseRows",
+    "Spread",
     "Standardized",
     "Standardizer",
     "Subset",
+    "Sum",
     "Table",
     "TableRows",
     "TrainingTable",
+    "Value",
     "as_rows",
     "as_table",
     "check_copies",
@@ -113,20 +125,27 @@ __all__ = [
     "check_kept",
     "check_magnitude",
     "columns_are_numbers",
+    "complement",
     "convert",
     "crop_flip",
     "feature_columns",
+    "first_row",
     "gathered",
+    "is_collection",
     "is_table",
     "mixup",
     "needs_encoding",
     "noise",
     "open_rows",
     "read_targets",
+    "recast",
     "sample_path",
     "scratch",
+    "select",
+    "sent",
     "split_names",
     "stored",
+    "subset",
     "table_schema",
     "target_column",
     "write_beside",

@@ -86,11 +86,11 @@ class Batches:
 
     Notes
     -----
-    A source with random access is permuted as a whole. A sequential one is read from front to
-    back in chunks that fit into the memory, and shuffled within these: rows that are sorted, by
-    their class for instance, should be shuffled once when the file is written. With a chunk that
-    holds all rows the batches are those of random access. Starting in the middle of an epoch reads
-    a sequential source from its front.
+    A source with random access is permuted as a whole. A sequential or remote one is read from
+    front to back in chunks that fit into the memory, and shuffled within these: rows that are
+    sorted, by their class for instance, should be shuffled once when the file is written. With a
+    chunk that holds all rows the batches are those of random access. Starting in the middle of an
+    epoch reads such a source from its front.
     """
 
     rows: RowSource
@@ -102,10 +102,14 @@ class Batches:
     def shuffle(self) -> Shuffle:
         """The order of the rows."""
         n, d = self.rows.shape
-        if self.rows.random_access:
+        if self._in_any_order:
             return Shuffle(n, self.size, self.seed)
         chunk = max(self.size, self.memory_bytes // (2 * d * self.rows.dtype.itemsize))
         return Shuffle(n, self.size, self.seed, chunk)
+
+    @property
+    def _in_any_order(self) -> bool:
+        return self.rows.random_access and not self.rows.remote
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""
@@ -120,7 +124,7 @@ class Batches:
         """
         shuffle = self.shuffle
         indices = shuffle.indices(epoch, start, stop)
-        if self.rows.random_access:
+        if self._in_any_order:
             for index in indices:
                 yield index, self.rows.take(index)
             return

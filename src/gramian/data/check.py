@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .base import RowSource, comfortable_size
+from .folding import Folding
 
 LARGEST_TARGET = {torch.float32: 1e25, torch.float64: 1e140}
 """Targets up to this size, and down to its inverse, leave room for their squares in float64, and
@@ -36,15 +37,7 @@ class FiniteCheck:
     infinities: int = 0
     first: tuple[int, int, float] | None = field(default=None)
 
-    @classmethod
-    def of(cls, rows: RowSource, targets: np.ndarray | None = None) -> FiniteCheck:
-        """Return a check for these rows, also for targets among dense ones if they are given."""
-        names = rows.feature_names
-        if targets is None or rows.sparse:
-            return cls(names)
-        return cls(names, CopyCheck(targets, rows.dtype, names))
-
-    def add(self, start: int, block: Tensor) -> bool:
+    def add(self, start: int, block: Tensor, targets: Float[Tensor, "b t"] | None = None) -> bool:
         """Look at one block.
 
         Parameters
@@ -53,14 +46,17 @@ class FiniteCheck:
             Row number of the block's first row.
         block : Tensor of shape (b, d)
             Dense or sparse.
+        targets : Tensor of shape (b, t), optional
+            What a dense block must not contain, in the type in which numbers are compared.
 
         Returns
         -------
         bool
             True if all of the block is finite.
         """
-        if self.copies is not None:
-            self.copies.add(start, block)
+        if targets is not None:
+            self.copies = self.copies or CopyCheck(self.names)
+            self.copies.add(block, targets)
         values = block.values() if block.layout == torch.sparse_csr else block
         if _surely_finite(values):
             return True
@@ -74,6 +70,15 @@ class FiniteCheck:
             row, column = _position(block, bad)
             self.first = (start + row, column, float(values[bad][0]))
         return False
+
+    def merge(self, other: FiniteCheck) -> FiniteCheck:
+        """Add what a check of later rows has seen; return this one."""
+        self.nans += other.nans
+        self.infinities += other.infinities
+        self.first = other.first if self.first is None else self.first
+        if self.copies is not None and other.copies is not None:
+            self.copies.merge(other.copies)
+        return self
 
     def finish(self, what: str = "X") -> None:
         """Raise a ValueError that names the first bad entry or a copy, if there was any."""
@@ -93,43 +98,43 @@ class CopyCheck:
 
     Parameters
     ----------
-    targets : ndarray of shape (n,) or (n, t)
-        What is to be predicted. Text, and a target that does not vary, equals no column.
-    dtype : torch.dtype
-        That of the rows; numbers are compared in the narrower one of both types.
     names : tuple of str, optional
         Feature names for the message.
     """
 
-    def __init__(
-        self, targets: np.ndarray, dtype: torch.dtype, names: tuple[str, ...] | None = None
-    ) -> None:
+    def __init__(self, names: tuple[str, ...] | None = None) -> None:
         self._names = names
         self._pairs: Tensor | None = None  # of a column and a target that were equal so far
-        narrow = dtype == torch.float32 or targets.dtype == np.float32
-        self._targets = _varying(targets, np.float32 if narrow else np.float64)
 
-    def add(self, start: int, block: Tensor) -> bool:
+    def add(self, block: Float[Tensor, "b d"], targets: Float[Tensor, "b t"]) -> bool:
         """Look at one block.
 
         Parameters
         ----------
-        start : int
-            Row number of the block's first row.
         block : Tensor of shape (b, d)
             Dense.
+        targets : Tensor of shape (b, t)
+            See `comparable`.
 
         Returns
         -------
         bool
             False if no column can be a target any more: further blocks need not be looked at.
         """
-        y = self._targets[start : start + len(block)]
+        y = targets
         if self._pairs is None:  # nearly always the first row tells them apart
             self._pairs = (block[0].cpu().to(y.dtype)[:, None] == y[0]).nonzero()
         same = [bool((block[:, j].cpu().to(y.dtype) == y[:, k]).all()) for j, k in self._pairs]
         self._pairs = self._pairs[torch.tensor(same, dtype=torch.bool)]
         return len(self._pairs) > 0
+
+    def merge(self, other: CopyCheck) -> None:
+        """Keep the pairs that were equal in the rows of another check as well."""
+        if self._pairs is None or other._pairs is None:
+            self._pairs = other._pairs if self._pairs is None else self._pairs
+        else:
+            same = (self._pairs[:, None] == other._pairs).all(dim=2).any(dim=1)
+            self._pairs = self._pairs[same]
 
     def finish(self, what: str = "X") -> None:
         """Raise a ValueError that names the first such column, if there is one."""
@@ -143,13 +148,24 @@ class CopyCheck:
         )
 
 
-def _varying(targets: np.ndarray, dtype: Any) -> Float[Tensor, "n t"]:
-    """Return the targets that are numbers and not all the same."""
+def comparable(targets: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
+    """Return the targets that a column of rows of a type can equal, of shape (n,) or (n, t).
+
+    Those that are numbers and not all the same; they are compared in the narrower one of both
+    types.
+    """
+    narrow = dtype == torch.float32 or targets.dtype == np.float32
     columns = targets.reshape(len(targets), -1)
     if columns.dtype.kind not in "biuf":
         columns = columns[:, :0]
     varies = (columns != columns[:1]).any(axis=0)
-    return torch.from_numpy(np.ascontiguousarray(columns[:, varies], dtype=dtype))
+    kind = np.float32 if narrow else np.float64
+    return torch.from_numpy(np.ascontiguousarray(columns[:, varies], dtype=kind))
+
+
+def beside(rows: RowSource, targets: np.ndarray | None) -> list[Tensor]:
+    """Return what goes along with rows that are checked: their targets, if they can be copied."""
+    return [] if targets is None or rows.sparse else [comparable(targets, rows.dtype)]
 
 
 def _named(column: int, names: tuple[str, ...] | None) -> str:
@@ -192,10 +208,29 @@ def check_finite(rows: RowSource, what: str = "X", targets: np.ndarray | None = 
     -----
     Cost: one pass over the data, about a million numbers at a time.
     """
-    check = FiniteCheck.of(rows, targets)
-    for part, block in rows.blocks(comfortable_size(rows)):
-        check.add(part.start, block)
+    looked = _Looked(rows.feature_names)
+    check = rows.fold(looked, *beside(rows, targets), size=comfortable_size(rows))
     check.finish(what)
+
+
+@dataclass(frozen=True)
+class _Looked(Folding[FiniteCheck]):
+    """The folding of `check_finite`: targets may come along with the rows."""
+
+    names: tuple[str, ...] | None
+
+    def __call__(self, start: int, block: Tensor, *targets: Any) -> FiniteCheck:
+        """Look at a first block."""
+        return self.add(FiniteCheck(self.names), start, block, *targets)
+
+    def merge(self, a: FiniteCheck, b: FiniteCheck) -> FiniteCheck:
+        """Add what was seen."""
+        return a.merge(b)
+
+    def add(self, total: FiniteCheck, start: int, block: Tensor, *targets: Any) -> FiniteCheck:
+        """Look at the next block."""
+        total.add(start, block, *targets)
+        return total
 
 
 def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -> None:
@@ -213,9 +248,9 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
     ValueError
         Names the column.
     """
-    check = CopyCheck(targets, rows.dtype, names)
+    check, y = CopyCheck(names), comparable(targets, rows.dtype)
     for part, block in rows.blocks(comfortable_size(rows)):
-        if not check.add(part.start, block):
+        if not check.add(block, y[part]):
             return
     check.finish()
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .base import RowSource, check_index, check_size, slices
+from .base import RowSource, check_here, check_index, check_size, slices
 
 
 class Complement(RowSource):
@@ -29,6 +29,7 @@ class Complement(RowSource):
     """
 
     def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
+        check_here(rows, "Complement")
         check_index(index, rows.shape[0])
         if bool((index.diff() <= 0).any()):
             raise ValueError("the numbers of the rows to leave out must be strictly increasing")
@@ -40,7 +41,7 @@ class Complement(RowSource):
         self.dtype = rows.dtype
         self.feature_names = rows.feature_names
         self.random_access = rows.random_access
-        self.sparse = rows.sparse
+        self.sparse, self.entries = rows.sparse, rows.entries
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
@@ -68,3 +69,14 @@ class Complement(RowSource):
         # Left-out row j comes after index[j] - j rows that stay; before row p, if those are <= p.
         gaps = self.index - torch.arange(len(self.index))
         return self.rows.take(index + torch.searchsorted(gaps, index, right=True))
+
+
+def complement(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
+    """Return the rows that are not held out, wherever they are; see `Complement`."""
+    return (
+        rows.each(_left, index.to("cpu", torch.int64)) if rows.remote else Complement(rows, index)
+    )
+
+
+def _left(rows: RowSource, index: Tensor) -> RowSource | None:
+    return None if len(index) == rows.shape[0] else Complement(rows, index)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .base import RowSource, comfortable_size
+from .folding import Folding
 
 
 def digest(rows: RowSource) -> str:
@@ -15,8 +18,8 @@ def digest(rows: RowSource) -> str:
 
     Any change of any entry changes it. It depends on the numbers that a source delivers, in their
     type (float32 or float64), and not on what holds them (array, table, file, device) or on the
-    size of blocks. Sparse rows are digested by their entries other than zero, and have another
-    digest than the same rows, dense.
+    size of blocks; but that of remote rows on their parts. Sparse rows are digested by their
+    entries other than zero, and have another digest than the same rows, dense.
 
     Notes
     -----
@@ -25,14 +28,38 @@ def digest(rows: RowSource) -> str:
     """
     n, d = rows.shape
     found = hashlib.sha256(f"{n} {d} {rows.dtype} {rows.sparse}".encode())
+    size = comfortable_size(rows)
+    if rows.remote:
+        blocks: list[str] = rows.fold(_BlockDigests(), size=size)
+        found.update("".join(blocks).encode())
+        return found.hexdigest()
     # counts, columns and values: apart, since a block's come one after the other
     parts = [hashlib.sha256() for _ in range(3 if rows.sparse else 1)]
-    for _, block in rows.blocks(comfortable_size(rows)):
-        for part, numbers in zip(parts, _entries(block.cpu()), strict=True):
-            part.update(numbers.contiguous().numpy().data)
+    for _, block in rows.blocks(size):
+        _update(parts, block)
     for part in parts:
         found.update(part.digest())
     return found.hexdigest()
+
+
+def _update(parts: list[Any], block: Tensor) -> None:
+    for part, numbers in zip(parts, _entries(block.cpu()), strict=True):
+        part.update(numbers.contiguous().numpy().data)
+
+
+@dataclass(frozen=True)
+class _BlockDigests(Folding[list[str]]):
+    """The digests of blocks, in order."""
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> list[str]:
+        """Digest one block."""
+        parts = [hashlib.sha256() for _ in _entries(block)]
+        _update(parts, block)
+        return [part.hexdigest() for part in parts]
+
+    def merge(self, a: list[str], b: list[str]) -> list[str]:
+        """Put those of neighbouring rows in a row."""
+        return a + b
 
 
 def tensor_digest(x: Tensor | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,11 +13,12 @@ from torch import Tensor
 
 from .._sparse import scale_columns
 from .base import RowSource
+from .folding import Value
 from .transform import Blockwise
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMap:
+class LinearMap(Value):
     """Map of rows x to ``x @ matrix``, or to ``x * scales``; give one of the two.
 
     Distances of mapped rows are those of a metric: ``M = matrix @ matrix.T``, or that of the
@@ -88,7 +90,7 @@ class LinearMap:
         RowSource of shape (n, k)
             Of the same type. Features of a matrix have no names.
         """
-        return LinearRows(rows, self)
+        return rows.each(partial(LinearRows, map_=self))
 
     def forth(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
         """Return mapped numbers, in their own type and on their device."""

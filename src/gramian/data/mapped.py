@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .._atomic import write_atomically
 from .array import as_tensor
-from .base import RowSource, comfortable_size
+from .base import RowSource, comfortable_size, slices
 from .dtypes import NUMPY_OF
 from .npy import NpyWriter, open_npy
 from .parts import Subset
@@ -93,6 +93,10 @@ def gathered(
         found = rows.take(index)
         return found.to_dense() if dense and rows.sparse else found
     out = scratch((k, d), rows.dtype, memory_bytes)
+    if rows.remote:
+        for part in slices(k, comfortable_size(rows)):
+            out[part] = rows.take(index[part])
+        return out
     order = torch.arange(k) if rows.random_access else index.argsort()
     for part, block in Subset(rows, index[order]).blocks(comfortable_size(rows)):
         out[order[part]] = block.to_dense() if rows.sparse else block

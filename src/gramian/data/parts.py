@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import it_has, listed
-from .base import RowSource, check_index, check_size, slices
+from .base import RowSource, check_here, check_index, check_size, slices
 from .transform import Blockwise
 
 
@@ -36,6 +37,11 @@ class Select(Blockwise):
     def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
         """Pick columns; see `Blockwise.change`."""
         return block.index_select(1, self._numbers.to(block.device))
+
+
+def select(rows: RowSource, columns: Sequence[int | str]) -> RowSource:
+    """Return some columns of rows, wherever these are; see `Select`."""
+    return rows.each(partial(Select, columns=tuple(columns)))
 
 
 def column_numbers(
@@ -89,13 +95,14 @@ class Subset(RowSource):
         if len(index) == 0:
             raise ValueError("a subset needs at least one row, got an empty list of row numbers")
         check_index(index, rows.shape[0])
+        check_here(rows, "Subset")
         self.rows = rows
         self.index = index.to("cpu", torch.int64)
         self.shape = (len(index), rows.shape[1])
         self.dtype = rows.dtype
         self.feature_names = rows.feature_names
         self.random_access = rows.random_access
-        self.sparse = rows.sparse
+        self.sparse, self.entries = rows.sparse, rows.entries
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
@@ -118,6 +125,19 @@ class Subset(RowSource):
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         return self.rows.take(self.index[index.to("cpu", torch.int64)])
+
+
+def subset(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
+    """Return some rows, wherever they are; of remote ones by increasing numbers. See `Subset`."""
+    if not rows.remote:
+        return Subset(rows, index)
+    check_index(index, rows.shape[0])
+    _check_increasing(rows, index)
+    return rows.each(_picked, index.to("cpu", torch.int64))
+
+
+def _picked(rows: RowSource, index: Tensor) -> RowSource | None:
+    return Subset(rows, index) if len(index) else None
 
 
 def _check_increasing(rows: RowSource, index: Tensor) -> None:

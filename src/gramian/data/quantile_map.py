@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from .base import RowSource
 from .encoding.quantiles import FARTHEST, normal_scores, quantiles_of
+from .folding import Value
 from .transform import Blockwise
 
 MOST_ROWS = 20_000
@@ -32,7 +34,7 @@ TENSORS = ("columns", "constant", "quantiles", "mean", "scale")
 
 
 @dataclass(frozen=True, eq=False)
-class QuantileMap:
+class QuantileMap(Value):
     """Map of features to normal scores by their quantiles, with mean 0 and deviation 1.
 
     Features of two values pass as they are, and one of a single value becomes zero.
@@ -126,7 +128,7 @@ class QuantileMap:
         RowSource of shape (n, d)
             Of the same type.
         """
-        return QuantileRows(rows, self)
+        return rows.each(partial(QuantileRows, map_=self))
 
     def scores(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """Return mapped numbers, in their own type and on their device."""
@@ -157,7 +159,7 @@ class QuantileMap:
         return {"features": self.features}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what JSON is too long for."""
+        """Return the tensors, which JSON is too long for."""
         return {name: getattr(self, name) for name in TENSORS}
 
     @classmethod

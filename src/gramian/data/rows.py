@@ -12,12 +12,14 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from .._sparse import as_scipy
 from .array import ArrayRows
 from .arrow import TableRows
 from .base import RowSource
+from .cluster import lies_there
 from .formats import format_of
 from .frame import frame_rows, is_frame
-from .parts import Select, column_numbers
+from .parts import column_numbers, select
 from .sparse import SparseRows
 from .tables import Table
 
@@ -66,14 +68,35 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
     if (table := _as_table(x)) is not None:
         return TableRows(table, _as_names(columns))
     if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
-        x = _as_scipy(x)
+        x = as_scipy(x)
     if scipy.sparse.issparse(x):
         return _sparse_rows(x, columns)
-    rows = x if isinstance(x, RowSource) else ArrayRows(_as_array(x))
-    return rows if columns is None else Select(rows, columns)
+    rows = x if isinstance(x, RowSource) else _matrix_rows(x)
+    return rows if columns is None else select(rows, columns)
+
+
+def _matrix_rows(x: Any) -> RowSource:
+    if not is_collection(x):
+        return ArrayRows(_as_array(x))
+    from .dask import DaskRows
+
+    return DaskRows.of(x)
+
+
+def is_collection(x: object) -> bool:
+    """Tell a dask array, data frame or series without importing dask.
+
+    They are never asked for an array, which would bring all rows here.
+    """
+    module = type(x).__module__.split(".")
+    return module[0] == "dask_expr" or module[:2] in (["dask", "array"], ["dask", "dataframe"])
 
 
 def _file_rows(path: Path, columns: Sequence[str | int] | None) -> RowSource:
+    if lies_there(path):
+        from .dask import DaskRows
+
+        return DaskRows.open(path, _as_names(columns))
     found = format_of(path, text=False)
     if found.text:
         raise ValueError(
@@ -81,11 +104,6 @@ def _file_rows(path: Path, columns: Sequence[str | int] | None) -> RowSource:
             f"gramian convert {path} {str(path).removesuffix(''.join(path.suffixes))}.parquet"
         )
     return found.rows(path, _as_names(columns))
-
-
-def _as_scipy(x: Tensor) -> scipy.sparse.csr_array:
-    parts = (x.values(), x.col_indices(), x.crow_indices())
-    return scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=x.shape)
 
 
 def _sparse_rows(x: Any, columns: Sequence[str | int] | None) -> RowSource:

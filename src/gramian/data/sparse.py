@@ -12,9 +12,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._sparse import WIDE
 from .array import as_tensor, check_matrix, check_names
 from .base import RowSource, check_index, slices
 from .dtypes import NUMPY_OF, float_for
+
+PER_ENTRY = 3
+"""Numbers that an entry takes: its value, and its column in 64 bits."""
 
 
 class SparseRows(RowSource):
@@ -41,6 +45,9 @@ class SparseRows(RowSource):
         self.dtype = float_for(matrix.dtype.name, "the sparse matrix")
         self.feature_names = check_names(feature_names, self.shape[1])
         self._matrix = _canonical(matrix)
+        n, d = self.shape
+        if d > WIDE:
+            self.entries = min(d, 1 + PER_ENTRY * self._matrix.nnz // n)
         _spend_beta_warning()
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._sparse import is_sparse
 from .base import RowSource, comfortable_size, slices
-from .check import FiniteCheck
+from .check import FiniteCheck, beside
+from .folding import Folding, sent
 from .transform import Standardized
 
 # A strip stays in cache, and is what torch gives to one thread: waking the others for so little
@@ -76,15 +79,10 @@ class Standardizer:
            algorithm for computing sample variances*, COMPSTAT 1982, eq. (2.1): how the sums of
            two blocks are merged without cancellation. Here the first row is subtracted before.
         """
-        moments = _Moments(rows.shape[1])
-        check = FiniteCheck.of(rows, targets)
-        for part, block in rows.blocks(size or comfortable_size(rows)):
-            if not check.add(part.start, block):
-                continue
-            if rows.sparse:
-                moments.add_sparse(block.cpu())
-            else:
-                moments.add(block.cpu(), None if weights is None else weights[part])
+        along = beside(rows, targets)
+        survey = _Survey(rows.feature_names, rows.shape[1], compares=len(along) > 0)
+        along += [] if weights is None else [weights]
+        check, moments = rows.fold(survey, *along, size=size or comfortable_size(rows))
         check.finish()
         mean, scale, constant = moments.finish(torch.finfo(rows.dtype).eps)
         check_range(scale, rows.feature_names)
@@ -102,7 +100,7 @@ class Standardizer:
         -------
         RowSource of shape (n, d)
         """
-        return Standardized(rows, self.mean, self.scale)
+        return rows.each(partial(Standardized, mean=sent(self.mean), scale=sent(self.scale)))
 
     def scaled(self, numbers: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """Return numbers that are in memory, mapped in float64 and then in their own type."""
@@ -121,6 +119,42 @@ class Standardizer:
         """Rebuild from what `to_dict` gave."""
         mean, scale = (torch.tensor(saved[k], dtype=torch.float64) for k in ("mean", "scale"))
         return cls(mean, scale, tuple(saved.get("constant", ())))
+
+
+Seen = tuple[FiniteCheck, "_Moments"]
+
+
+@dataclass(frozen=True)
+class _Survey(Folding[Seen]):
+    """The folding of `Standardizer.fit`: what is not finite or equals a target, and moments.
+
+    Attributes
+    ----------
+    names : tuple of d str, or None
+    d : int
+    compares : bool
+        Whether targets come along with the rows; weights may, after them.
+    """
+
+    names: tuple[str, ...] | None
+    d: int
+    compares: bool
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Seen:
+        """Look at a first block."""
+        return self.add((FiniteCheck(self.names), _Moments(self.d)), start, block, *rowwise)
+
+    def merge(self, a: Seen, b: Seen) -> Seen:
+        """Merge both."""
+        return a[0].merge(b[0]), a[1].merge(b[1])
+
+    def add(self, total: Seen, start: int, block: Tensor, *rowwise: Any) -> Seen:
+        """Look at the next block."""
+        check, moments = total
+        targets, weights = (rowwise[:1], rowwise[1:]) if self.compares else ((), rowwise)
+        if check.add(start, block, *targets):
+            moments.add_block(block.cpu(), *weights)
+        return total
 
 
 class _Moments:
@@ -159,6 +193,23 @@ class _Moments:
         self.squares += delta**2 * (self.n * b / (self.n + b))
         self.n += b
         self.mean += delta * (b / self.n)
+
+    def add_block(self, block: Tensor, weights: Tensor | None = None) -> None:
+        """Merge a block, dense or sparse."""
+        if is_sparse(block):
+            self.add_sparse(block)
+        else:
+            self.add(block, weights)
+
+    def merge(self, other: _Moments) -> _Moments:
+        """Merge the moments of other rows, which may have another origin; return these."""
+        if self.n == 0 or other.n == 0:
+            return self if other.n == 0 else other
+        delta = other.mean - self.mean + (other.origin - self.origin)
+        n = self.n + other.n
+        self.squares += other.squares + delta**2 * (self.n * other.n / n)
+        self.n, self.mean = n, self.mean + delta * (other.n / n)
+        return self
 
     def add_sparse(self, block: Tensor) -> None:
         """Add squares about zero; the mean stays zero."""

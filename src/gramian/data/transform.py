@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._sparse import cast, scale_columns
-from .base import RowSource
+from .base import RowSource, check_here
 
 
 class Blockwise(RowSource):
@@ -19,15 +20,17 @@ class Blockwise(RowSource):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
+        Here: remote rows are changed where they are, by `RowSource.each` with the same class.
     """
 
     def __init__(self, rows: RowSource) -> None:
+        check_here(rows, type(self).__name__)
         self.rows = rows
         self.shape = rows.shape
         self.dtype = rows.dtype
         self.feature_names = rows.feature_names
         self.random_access = rows.random_access
-        self.sparse = rows.sparse
+        self.sparse, self.entries = rows.sparse, rows.entries
 
     @abstractmethod
     def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
@@ -62,6 +65,11 @@ class Cast(Blockwise):
     def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """Convert; see `Blockwise.change`."""
         return cast(block, self.dtype)
+
+
+def recast(rows: RowSource, dtype: torch.dtype) -> RowSource:
+    """Return rows in another floating-point type, wherever they are."""
+    return rows.each(partial(Cast, dtype=dtype))
 
 
 class Standardized(Blockwise):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor
 
+from .._workers import run
 from ..kernels import Kernel, L1Laplacian, Radial
 from ..kernels._cancellation import product_error, remaining_error
 from ..kernels._lengthscale import LengthscaleKernel
@@ -19,7 +20,6 @@ from ._bfloat16 import Bfloat16Split, split_for
 from ._kernels import parameters
 from ._precision import FEW_FEATURES, ROUNDING_LIMIT
 from ._ranges import PARTS_PER_THREAD, bounds_of
-from ._workers import run
 
 if TYPE_CHECKING:
     from . import _native
@@ -65,8 +65,8 @@ def has_split_products(isa: str) -> bool:
 
 
 def is_compiled(kernel: Kernel) -> bool:
-    """Return whether there are tiles of `kernel`, which is one of this package's own."""
-    if type(kernel).__module__.partition(".")[0] != __name__.partition(".")[0]:
+    """Return whether there are tiles of `kernel`, which is one of `gramian.kernels` then."""
+    if type(kernel).__module__.rpartition(".")[0] != Kernel.__module__.rpartition(".")[0]:
         return False
     return kernels.name_of(kernel) in import_module(MODULE).kernels()
 

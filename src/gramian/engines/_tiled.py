@@ -10,11 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._workers import run
 from ..kernels import Kernel
 from ._ranges import PARTS_PER_THREAD, bounds_of, steps, sum_of
 from ._tile_sizes import TILE_COLUMNS, TileSizes
 from ._tiles import Tiles
-from ._workers import run
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Tiled(TileSizes):
 
         def part(bounds: tuple[int, int]) -> Tensor:
             out = torch.zeros(t, tiles.m, dtype=torch.float64, device=tiles.device)
-            buffer = tiles.right[0].new_empty(rows, tiles.m, dtype=tiles.dtype)
+            buffer = torch.empty(rows, tiles.m, dtype=tiles.dtype, device=tiles.device)
             for i, i_end in steps(*bounds, rows):
                 left, K = tiles.row(i, i_end), buffer[: i_end - i]
                 for j, j_end, right in columns:

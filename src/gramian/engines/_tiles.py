@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .._sparse import cast, is_sparse, slice_rows
+from .._sparse import cast, is_sparse, narrowed, slice_rows, transposed
+from .._workers import Stop
 from ..kernels import Kernel
 from ..kernels.base import Prepared, Side
 from ._precision import ROUNDING_LIMIT
 from ._ranges import steps
-from ._workers import Stop
 
 PREPARED_NUMBERS = 1 << 17
 """Coordinates prepared at once: the steps of it stay in the cache."""
@@ -49,18 +49,22 @@ class Tiles:
     @classmethod
     def build(cls, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
         """Prepare the rows of `x` and `z`, in float64 where float32 would lose digits."""
+        kernel.check_layout(x)
         values = kernel.diag(z) if diagonal is not None else None
+        x = x.to_sparse_csr() if is_sparse(z) and not is_sparse(x) else x
         left, right = _prepare(kernel, x, z, x.dtype)
         underflow = kernel.may_underflow(left, right, x.dtype)
         if kernel.rounding(left, right, torch.finfo(x.dtype).eps) > ROUNDING_LIMIT:
             del left, right
             left, right = _prepare(kernel, x, z, torch.float64)
+        if is_sparse(z):
+            left, right = _narrowed(left, right)
         return cls(kernel, left, right, x.dtype, diagonal, values, underflow)
 
     def columns(self, size: int) -> list[tuple[int, int, Prepared]]:
         """Return the columns in ranges of at most `size`: start, end, prepared rows."""
         return [
-            (j, j_end, tuple(side[j:j_end] for side in self.right))
+            (j, j_end, tuple(_columns(side, j, j_end) for side in self.right))
             for j, j_end in steps(0, self.m, size)
         ]
 
@@ -82,6 +86,18 @@ class Tiles:
         start = j + max(offset, 0)
         if self.diagonal_values is not None:
             entries.copy_(self.diagonal_values[start : start + len(entries)])
+
+
+def _columns(side: Tensor, start: int, stop: int) -> Tensor:
+    """Return a range of prepared rows; sparse ones by columns, as products take them."""
+    part = slice_rows(side, start, stop)
+    return transposed(part) if is_sparse(side) else part
+
+
+def _narrowed(left: Prepared, right: Prepared) -> tuple[Prepared, Prepared]:
+    """Return prepared rows of which the sparse ones have the columns that occur on the right."""
+    pairs = [narrowed(a, b) if is_sparse(b) else (a, b) for a, b in zip(left, right, strict=True)]
+    return tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
 
 
 def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[Prepared, Prepared]:

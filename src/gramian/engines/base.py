@@ -49,6 +49,8 @@ class Engine(ABC):
         """Return rows whose blocks come to where this engine computes, the next one meanwhile."""
         if self.on_host:
             return rows
+        if rows.remote:
+            return rows.each(self.feed)
         if isinstance(rows, Cast):  # there: what is sent is narrower mostly
             return Cast(self.feed(rows.rows), rows.dtype)
         return DeviceRows(rows, self.device)

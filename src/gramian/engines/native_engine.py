@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import is_sparse
+from .._workers import default_threads, run
 from ..kernels import Kernel
 from ._bfloat16 import CHOICES, piece_bytes
 from ._compiled import (
@@ -24,7 +25,6 @@ from ._gradients import TiledGradients, check_gradients
 from ._kernels import unscaled
 from ._ranges import PARTS_PER_THREAD, bounds_of, sum_of
 from ._tiled import Tiled, given, is_empty
-from ._workers import default_threads, run
 from .base import Engine
 
 MIN_PART_ROWS = 48

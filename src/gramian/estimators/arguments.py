@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal, TypeAlias
 
+    import numpy as np
     from numpy.typing import ArrayLike
     from scipy.sparse import sparray, spmatrix
     from sklearn.base import TransformerMixin
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
     RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource | Table
     TargetsLike: TypeAlias = ArrayLike | str | tuple[str, ...]
     Weights: TypeAlias = ArrayLike | None
+    Values: TypeAlias = np.ndarray  # or a dask array that stands for one
     Labels: TypeAlias = ArrayLike | None
     Columns: TypeAlias = Sequence[str] | None
     FeaturesLike: TypeAlias = LandmarksLike | FeatureMap | TransformerMixin
     Norm: TypeAlias = Literal["spectral", "frobenius", "trace"]
     ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
 else:
-    FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Columns = Any
+    FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Columns = (
+        Values
+    ) = Any

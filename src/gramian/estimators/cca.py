@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .._checks import as_count, as_positive
-from ..approximations import Moments, NystromMap
+from ..approximations import FeatureMap, Moments
 from ..data import RowSource
 from ..fitting import resolve
 from ..fitting.parameters import (
@@ -32,6 +32,7 @@ from ..fitting.parameters import (
 from . import inputs
 from .arguments import RowsLike
 from .features import NystromEstimator, component_count
+from .on_features import Projected
 from .rows_estimator import as_numpy
 
 
@@ -154,6 +155,11 @@ class KernelCCA(NystromEstimator):
             as_count(self.n_components, "n_components")
             penalty = as_positive(self.penalty, "penalty")
             other = penalty if self.penalty_y is None else as_positive(self.penalty_y, "penalty_y")
+            if any(isinstance(side, RowSource) and side.remote for side in (X, y)):
+                raise ValueError(
+                    "KernelCCA reads two sets of rows side by side, which rows on a cluster are "
+                    "not for: fit it to a sample of them, rows.take(index)"
+                )
             second = inputs.second_view(y)
             rows = inputs.unlabelled_rows(self, X, least=2)
             check_consistent_length(np.empty((len(rows), 0)), np.empty((len(second), 0)))
@@ -224,16 +230,11 @@ class KernelCCA(NystromEstimator):
         return scores, self._scores(second, self.map_y_, self.y_mean_, self.y_weights_)
 
     def _scores(
-        self, rows: RowSource, mapping: NystromMap, mean: np.ndarray, weights: np.ndarray
+        self, rows: RowSource, mapping: FeatureMap, mean: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        center, W = torch.from_numpy(mean), torch.from_numpy(weights)
-
-        def one(block: Tensor) -> Tensor:
-            F = mapping.apply(block)
-            return ((F.double() - center) @ W).to(F.dtype)
-
-        size = mapping.block_size(rows, self._result(rows, W.shape[1]))
-        return rows.map(one, size=size).numpy()
+        fn = Projected(mapping, torch.from_numpy(mean), torch.from_numpy(weights))
+        size = mapping.block_size(rows, self._result(rows, weights.shape[1]))
+        return rows.map(fn, size=size).numpy()
 
     def score(self, X: RowsLike, y: RowsLike) -> float:
         """Return the correlation of the two views' values, averaged over the pairs.
@@ -267,7 +268,7 @@ class KernelCCA(NystromEstimator):
         return int(self.x_weights_.shape[1])
 
 
-def _features(mapping: NystromMap, rows: RowSource, memory: int) -> Iterator[Tensor]:
+def _features(mapping: FeatureMap, rows: RowSource, memory: int) -> Iterator[Tensor]:
     for _, _, F in mapping.strips(rows, memory_bytes=memory):
         yield F.double()
 

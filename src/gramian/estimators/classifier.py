@@ -5,33 +5,12 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
-from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
-    Callbacks,
-    CellsLike,
-    Count,
-    EngineLike,
-    FileLike,
-    Flag,
-    Folds,
-    Inputs,
-    KernelLike,
-    LandmarksLike,
-    Lengthscale,
-    MemoryLimit,
-    MetricLike,
-    Number,
-    OptionalFlag,
-    OptionalNumber,
-    Penalty,
-    RandomState,
-    SolverLike,
-    Tolerance,
-)
 from ..fitting.targets import class_codes
 from .arguments import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
 from .classifying import Classifying, as_column
@@ -52,6 +31,12 @@ class KernelRidgeClassifier(Classifying, KernelRidgeBase):
         As in `KernelRidge`. Held-out rows have the same share of each class, to one row. What is
         ``"auto"`` is chosen by the squared error of the codes, penalties of the path of `BlessR` by
         the share of rows in a wrong class, and where that is the same by the squared error.
+    loss : str or Loss, default="squared"
+        Of the codes of classes. ``"logistic"``: the log loss (several classes: softmax), minimised
+        by `Newton`, whose values are log odds and `predict_proba` their probabilities. It pays for
+        rare classes and for probabilities near 0 and 1, at several times the cost. Kernel and
+        lengthscale that are "auto" are chosen by squared errors, the penalty by the log loss on
+        rows that are held out. Cells, early stopping and warm starts do not go with it.
     memory_limit, callbacks, warm_start, centers_file, random_state
         As in `KernelRidge`; codes of classes are not standardised. A `Validate` callback takes
         labels.
@@ -59,6 +44,8 @@ class KernelRidgeClassifier(Classifying, KernelRidgeBase):
         As in `KernelRidge`. The rows held out have the same share of each class, to one row.
         Iterations are compared by the share of rows in a wrong class, and where that is the same by
         the squared error of the codes.
+    conformal : "split", "cv+" or None, default=None
+        As in `KernelRidge`, for `predict_set`.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
         of its rows.
@@ -79,7 +66,11 @@ class KernelRidgeClassifier(Classifying, KernelRidgeBase):
 
     Notes
     -----
-    Values are not probabilities.
+    `decision_function` estimates shares of classes: f is near its code for a class that is certain.
+    `predict_proba` makes probabilities of it. Their power is fitted to rows that were held out, by
+    the log loss with the weights of these: to those of early stopping; else to those that kernel,
+    lengthscale and penalty were chosen by, where any of these is ``"auto"``. Where nothing was held
+    out, it is 1.
 
     Examples
     --------
@@ -127,14 +118,12 @@ class KernelRidgeClassifier(Classifying, KernelRidgeBase):
         """
         settings, rng = self._settings(), self._generators()
         with self._all_or_nothing():
-            data, settings, classes = self._classification_data(
-                X, y, sample_weight, columns, settings, rng
-            )
+            whole, classes = self._classification_data(X, y, sample_weight, columns, settings, rng)
 
-            def encode(labels: ArrayLike) -> Tensor:
-                return class_codes(np.asarray(labels), classes, data.rows.dtype)
+            def encode(labels: ArrayLike, dtype: torch.dtype) -> Tensor:
+                return class_codes(np.asarray(labels), classes, dtype)
 
-            fitted = self._fit(settings, data, encode, rng)
+            fitted = self._fit(whole, encode, rng)
             self.classes_ = classes
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())

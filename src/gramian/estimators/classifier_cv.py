@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any  # noqa: F401  the types of inherited fields are looked up here
 
 import numpy as np
 
 from ..fitting import Generators
-from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
-    Callbacks,
-    EngineLike,
-    Folds,
-    MemoryLimit,
-    RandomState,
-)
 from .arguments import ClassWeight, Columns, RowsLike, TargetsLike, Weights
 from .classifying import Classifying
-from .searching import KernelRidgeSearch
+from .searching import KernelRidgeSearch, refuse_remote
 
 
 @dataclass(eq=False, repr=False)
@@ -25,7 +17,8 @@ class KernelRidgeClassifierCV(Classifying, KernelRidgeSearch):
     """Classification by least squares on class codes that chooses everything by itself.
 
     Codes are those of `KernelRidgeClassifier`, less their mean; the search is that of
-    `KernelRidgeCV`.
+    `KernelRidgeCV`. The power of the probabilities is that of the least log loss on the rows that
+    the search has held out.
 
     Parameters
     ----------
@@ -34,9 +27,11 @@ class KernelRidgeClassifierCV(Classifying, KernelRidgeSearch):
         Random parts have the same share of each class.
     scoring : str or None, default=None
         What fits are compared by: None, the squared error of the codes, which is less noisy than
-        the share of wrong labels; ``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"`` or
-        ``"roc_auc"``.
+        the share of wrong labels; ``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``, of
+        `predict_proba`, or ``"roc_auc"``.
     engine, memory_limit, callbacks, random_state : as in `KernelRidgeCV`
+    conformal : "split", "cv+" or None, default=None
+        As in `KernelRidgeCV`, for `predict_set`.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
         of its rows.
@@ -86,11 +81,12 @@ class KernelRidgeClassifierCV(Classifying, KernelRidgeSearch):
             than five rows, or rows are sparse.
         """
         settings, seed = self._search_settings(classes=True), self._seed()
+        refuse_remote(X)
         with self._all_or_nothing():
             rng = Generators.seeded(np.random.RandomState(seed))
-            data, _, classes = self._classification_data(
+            whole, classes = self._classification_data(
                 X, y, sample_weight, columns, self._fit_settings(), rng
             )
-            self._search(settings, data, seed)
+            self._search(settings, whole, seed)
             self.classes_ = classes
         return self

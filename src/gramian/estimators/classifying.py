@@ -9,18 +9,19 @@ import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..data import RowSource
-from ..fitting import FitSettings, Generators, TrainingData, holds_out, table_data
+from .._checks import as_share
+from ..data import RowSource, is_collection
+from ..fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, WholeTable
 from ..fitting.targets import as_labels, classes_of, coded_data
 from . import inputs, tables
-from .arguments import ClassWeight, Columns, RowsLike, TargetsLike, Weights
-from .predicting import Predicting
+from .arguments import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
+from .conforming import Conforming, warn_if_too_few
+from .scored import Scored
 
 
-class Classifying(ClassifierMixin, Predicting):
+class Classifying(Scored, ClassifierMixin, Conforming):
     """Classifiers, whether they fit once or search: their data, scores and labels."""
 
     class_weight: ClassWeight
@@ -34,25 +35,18 @@ class Classifying(ClassifierMixin, Predicting):
         columns: Columns,
         settings: FitSettings,
         rng: Generators,
-    ) -> tuple[TrainingData, FitSettings, np.ndarray]:
-        """Return the data of a fit, the settings that a table leaves for it, and the classes."""
-        self._by_name = tables.is_by_name(X, y, columns)
+    ) -> tuple[Whole, np.ndarray]:
+        """Return all rows of a fit, of which some may be held back, and the classes."""
+        self._by_name = tables.is_by_name(X, y, columns) and not self._is_function
         if not self._by_name:
-            rows, y = inputs.training_rows(self, X, y)
+            rows, y = inputs.training_rows(self, X, y, settings)
             data, classes = self._coded(rows, as_column(y), sample_weight)
-            return data, settings, classes
+            return WholeRows(data, settings), classes
         table = tables.opened(self, X, y, columns)
         labels = as_column(table.y)
         weights, classes = self._weights_and_classes(labels, sample_weight)
-        data, settings = table_data(
-            replace(table, y=labels),
-            settings,
-            rng,
-            classes=classes,
-            weights=weights,
-            hold_out=holds_out(settings),
-        )
-        return data, settings, classes
+        table = replace(table, y=labels)
+        return WholeTable(table, settings, rng, labels=classes, weights=weights), classes
 
     def _coded(
         self,
@@ -76,23 +70,7 @@ class Classifying(ClassifierMixin, Predicting):
             weights = by_class if weights is None else weights * by_class
         return weights, classes_of(y, weights) if known is None else known
 
-    def score(
-        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
-    ) -> float:
-        """Return the share of rows whose label is right.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        y : as in `fit`, optional
-            By default the column of X that was the target.
-        sample_weight : array-like of shape (n,), optional
-        """
-        check_is_fitted(self)
-        X, y = tables.with_truth(self.model_, X, y)
-        return float(super().score(X, y, sample_weight))
-
-    def decision_function(self, X: RowsLike) -> np.ndarray:
+    def decision_function(self, X: RowsLike) -> Values:
         """Return the value of each class.
 
         Parameters
@@ -104,16 +82,95 @@ class Classifying(ClassifierMixin, Predicting):
         ndarray of shape (n,) for two classes, else (n, k)
             For two classes, positive means the second one.
         """
+        if is_collection(X):
+            return inputs.lazily(self, "decision_function", X)
         values = self._predict(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
-    def predict(self, X: RowsLike) -> np.ndarray:
+    def predict_proba(self, X: RowsLike) -> Values:
+        """Return the probability of each class.
+
+        Shares of classes, which the square loss on their codes estimates, to a power; see `Shares`.
+        Where the fit has compared kernels, penalties or iterations on rows that it had held out,
+        the power is that of the least log loss there; else it is 1.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            In float64, columns in the order of ``classes_``; rows sum to one.
+        """
+        if is_collection(X):
+            return inputs.lazily(self, "predict_proba", X)
+        return self._chances(X).exp().numpy()
+
+    def predict_log_proba(self, X: RowsLike) -> Values:
+        """Return the logarithm of the probability of each class; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        if is_collection(X):
+            return inputs.lazily(self, "predict_log_proba", X)
+        return self._chances(X).numpy()
+
+    def predict_set(self, X: RowsLike, level: float = 0.9) -> np.ndarray:
+        """Return sets of classes that hold the truth of a share of new rows.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        level : float, default=0.9
+            The share, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n, k), of bool
+            Which classes are in the set of each row: at least one.
+
+        Raises
+        ------
+        ValueError
+            As `KernelRidge.predict_interval`.
+
+        Notes
+        -----
+        Classes are taken in the order of their probabilities as far as these add up to no more than
+        a quantile of what held-back rows needed to reach their class (Romano, Sesia, Candes 2020),
+        without the randomisation there. The likeliest class is always in the set: where a
+        classifier is right more often than is asked, most sets have one class, and hold the truth
+        more often. See `KernelRidge.predict_interval` for which rows are held back.
+        """
+        level = as_share(level, "level")
+        conformal = self._known_conformal()
+        rows, settings = self._to_predict(X)
+        warn_if_too_few(conformal, level)
+        chances = [
+            (part.values or self.model_).predict_proba(rows, **settings) for part in conformal.parts
+        ]
+        return conformal.sets(chances, level).numpy()
+
+    def _chances(self, X: RowsLike) -> Tensor:
+        values = torch.from_numpy(self._predict(X))
+        return self.model_.class_map.log(values)
+
+    def predict(self, X: RowsLike) -> Values:
         """Return the predicted label of each row, (n,).
 
         Parameters
         ----------
         X : as in `fit`
         """
+        if is_collection(X):
+            return inputs.lazily(self, "predict", X)
         return chosen_labels(self.decision_function(X), self.classes_)
 
 

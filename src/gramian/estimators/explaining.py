@@ -52,6 +52,8 @@ class Explaining(RowsEstimator):
         of its map, though no row says what it does.
         """
         check_is_fitted(self)
+        if not self._has_features:
+            raise ValueError(f"gradients need features, and {self._kernel_said} has none")
         rows = inputs.new_rows(self, X)
         found = self.model_.gradient(
             rows, engine=self._engine_of_prediction(rows), memory_bytes=self._prediction_bytes()
@@ -76,6 +78,8 @@ class Explaining(RowsEstimator):
 
     def _measured(self) -> np.ndarray:
         model = self.model_
+        if not self._has_features:
+            raise AttributeError(f"there are no feature_importances_ of {self._kernel_said}")
         try:
             shares = model.feature_importances(memory_bytes=self._prediction_bytes())
         except ValueError as error:  # hasattr asks, and expects no other error

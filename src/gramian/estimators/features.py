@@ -12,12 +12,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import as_count, readable_bytes
-from ..approximations import FeatureMap, NystromMap
+from ..approximations import FeatureMap, KernelColumns, NystromMap
 from ..data import RowSource
-from ..fitting import machine_memory, resolve
+from ..fitting import machine_memory, selection
 from ..fitting.landmarks import given_points
 from ..fitting.memory import LEAST_BLOCKS
+from ..fitting.objects import ObjectRows
 from ..fitting.parameters import EngineLike, LandmarksLike, OptionalCount, RandomState
+from ..fitting.precomputed import announce_calls, check_matrix_settings, of_matrix
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..operators import KernelOperator
@@ -72,9 +74,30 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rows
 class NystromEstimator(FeatureTransformer):
     """A transformer that works on the Nystrom features of its rows."""
 
-    map_: NystromMap
+    map_: NystromMap | KernelColumns
     landmarks: LandmarksLike
     engine: EngineLike
+
+    def _kernel_of(
+        self, rows: RowSource, rng: torch.Generator, m: int | None = None
+    ) -> tuple[Kernel, RowSource]:
+        """Return the kernel, and the rows as it takes them: of a given matrix their numbers."""
+        if self._has_features:
+            return self._resolved_kernel(rows, rng), rows
+        check_matrix_settings(self.lengthscale, self.landmarks, rows)
+        announce_calls(rows, self.landmarks, m)
+        return of_matrix(rows)
+
+    def _kernel_kept(self, kernel: Kernel, rows: RowSource, index: torch.Tensor | None) -> Any:
+        """Return what `kernel_` is; of a given matrix the map is then one of rows of others."""
+        if self._has_features or index is None:
+            return kernel
+        count = len(rows)
+        if isinstance(rows, ObjectRows):
+            self.objects_ = [rows.calls.objects[i] for i in index.tolist()]
+            count, index = len(index), torch.arange(len(index))
+        self.map_ = KernelColumns(index, self.map_.normalizer, count)
+        return self.kernel
 
     def _map(
         self,
@@ -97,7 +120,7 @@ class NystromEstimator(FeatureTransformer):
         )
         return mapping, chosen
 
-    def _passes(self, *maps: NystromMap, more: int = 0) -> int:
+    def _passes(self, *maps: NystromMap | KernelColumns, more: int = 0) -> int:
         """Return the memory for blocks of each map, beside the maps, all moments and `more`.
 
         Half of what is left is for the copies that are made of a block of features.
@@ -114,7 +137,7 @@ def chosen_landmarks(
 ) -> Landmarks:
     """Return the landmarks that `given` means; a name means m of them, or as many as it says."""
     n = K.shape[0]
-    selector = resolve.selector(given, n, sequential=not K.rows.random_access)
+    selector = selection.selector(given, n, sequential=not K.rows.random_access)
     if isinstance(selector, RowSource):
         return given_points(selector, K)
     if selector is None:

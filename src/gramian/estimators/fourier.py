@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
-
 from .._checks import as_count
 from ..approximations import FourierMap
+from ..data import is_collection
 from ..fitting.parameters import (
     Count,
     KernelLike,
@@ -16,7 +15,7 @@ from ..fitting.parameters import (
     RandomState,
 )
 from . import inputs
-from .arguments import RowsLike
+from .arguments import RowsLike, Values
 from .features import FeatureTransformer
 
 
@@ -28,7 +27,8 @@ class RandomFourierFeatures(FeatureTransformer):
     ----------
     kernel : str or Kernel, default="gaussian"
         ``"gaussian"``, ``"laplacian"``, ``"l1_laplacian"``, ``"matern12"``, ``"matern32"``,
-        ``"matern52"``, or an object of these, or a multiple of one.
+        ``"matern52"``, ``"rational_quadratic"``, or an object of these; multiples, sums and
+        products of such objects, of all features or some (`Kernel.on`).
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     n_components : int, default=100
@@ -108,7 +108,7 @@ class RandomFourierFeatures(FeatureTransformer):
             self.map_ = FourierMap.build(self.kernel_, rows.shape[1], size, rng=for_waves)
         return self
 
-    def transform(self, X: RowsLike) -> np.ndarray:
+    def transform(self, X: RowsLike) -> Values:
         """Return the features.
 
         Parameters
@@ -120,6 +120,8 @@ class RandomFourierFeatures(FeatureTransformer):
         ndarray of shape (n, s)
             In the dtype of X; Float64 if X has integers that need it.
         """
+        if is_collection(X):
+            return inputs.lazily(self, "transform", X)
         return self._features(X)
 
     @property

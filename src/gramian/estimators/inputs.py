@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.utils import check_array, check_consistent_length, check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor
 
 from .._checks import listed
@@ -19,17 +21,21 @@ from ..data import (
     as_rows,
     check_copies,
     check_finite,
+    is_collection,
     is_table,
 )
+from ..fitting import FitSettings
+from ..fitting.objects import Calls, ObjectRows, between
 from ..fitting.parameters import RandomState
+from ..fitting.remote import check_remote, check_remote_landmarks
 from ..model import Model
-from .arguments import RowsLike, Weights
+from .arguments import RowsLike, Values, Weights
 
 
 def is_source(X: object) -> bool:
     """Return whether X goes straight to `as_rows`, past scikit-learn's validation."""
     arrow = type(X).__module__.partition(".")[0] == "pyarrow"
-    return arrow or isinstance(X, str | Path | RowSource | Table | Tensor)
+    return arrow or is_collection(X) or isinstance(X, str | Path | RowSource | Table | Tensor)
 
 
 def rows(X: RowsLike) -> RowSource:
@@ -41,14 +47,24 @@ def rows(X: RowsLike) -> RowSource:
     return source
 
 
-def training_rows(estimator: Any, X: RowsLike, y: Any, **y_checks: Any) -> tuple[RowSource, Any]:
+def training_rows(
+    estimator: Any, X: RowsLike, y: Any, settings: FitSettings, **y_checks: Any
+) -> tuple[RowSource, Any]:
     """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``.
+
+    What a fit cannot do with remote rows is refused first.
 
     Columns that have names or come from a file must not equal the target. What an array without
     names holds, its owner has put together; and standardised rows are compared before they are.
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    if getattr(estimator, "_is_function", False):
+        objects = object_rows(estimator.kernel, X)
+        _forget_features(estimator)
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        check_consistent_length(np.empty((len(objects), 0)), y)
+        return objects, y
     if not is_source(X):
         X, y = validate_data(
             estimator, X, y, dtype="numeric", accept_sparse="csr", multi_output=True, **y_checks
@@ -59,6 +75,11 @@ def training_rows(estimator: Any, X: RowsLike, y: Any, **y_checks: Any) -> tuple
             check_copies(rows, y, tuple(names))
         return rows, y
     rows = as_rows(X)
+    check_remote(settings, rows)
+    if is_collection(y):
+        from ..data.dask import collected
+
+        y = collected(y)
     y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(np.empty((len(rows), 0)), y)
     named = rows.feature_names is not None and not isinstance(rows, Standardized)
@@ -71,16 +92,45 @@ def unlabelled_rows(estimator: Any, X: RowsLike, *, least: int = 1) -> RowSource
 
     ValueError if there are fewer than `least`.
     """
+    if getattr(estimator, "_is_function", False):
+        _forget_features(estimator)
+        return object_rows(estimator.kernel, X)
     if not is_source(X):
         return as_rows(
             validate_data(
                 estimator, X, dtype="numeric", accept_sparse="csr", ensure_min_samples=least
             )
         )
+    check_remote_landmarks(getattr(estimator, "landmarks", "auto"), as_rows(X))
     rows = _source(estimator, X)
     if len(rows) < least:
         raise ValueError(f"X has {len(rows)} row, but at least {least} are needed")
     return rows
+
+
+def object_rows(kernel: Any, X: Any) -> ObjectRows:
+    """Return the matrix of a function of each two objects, of which nothing is computed yet."""
+    return ObjectRows(Calls(kernel, objects_of(X)))
+
+
+def objects_of(X: Any) -> list[Any]:
+    """Return the objects that were given to a kernel of objects, in a list."""
+    listed_ones = hasattr(X, "__len__") and hasattr(X, "__getitem__")
+    if isinstance(X, str | bytes | Mapping) or hasattr(X, "columns") or not listed_ones:
+        raise TypeError(
+            f"a kernel of objects takes a list of them, not an object of type {type(X).__name__}; "
+            "of a table give one column"
+        )
+    if len(X) == 0:
+        raise ValueError("a kernel of objects takes a list of them, and this one is empty")
+    return list(X)
+
+
+def _forget_features(estimator: Any) -> None:
+    """Remove what an earlier fit to rows has said of their features."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(estimator, name):
+            delattr(estimator, name)
 
 
 def second_view(y: Any) -> RowSource:
@@ -118,6 +168,10 @@ def new_rows(estimator: Any, X: RowsLike) -> RowSource:
         else:
             rows = model.rows(given)
         return rows
+    if getattr(estimator, "_is_function", False) and hasattr(estimator, "objects_"):
+        return as_rows(between(estimator.kernel, objects_of(X), estimator.objects_))
+    if getattr(estimator, "_is_matrix", False):
+        _check_columns(X, estimator.n_features_in_)
     if not is_source(X):
         X = validate_data(estimator, X, dtype="numeric", accept_sparse="csr", reset=False)
         return as_rows(X)
@@ -136,6 +190,36 @@ def new_rows(estimator: Any, X: RowsLike) -> RowSource:
         )
     check_finite(rows)
     return rows
+
+
+def lazily(estimator: Any, method: str, X: Any) -> Values:
+    """Return a dask array of what a method gives for a dask collection: nothing is computed yet."""
+    from ..data.dask.lazy import lazily
+
+    check_is_fitted(estimator)
+    found: Values = lazily(copy_to_send(estimator), method, X)
+    return found
+
+
+def copy_to_send(estimator: Any) -> Any:
+    """Return an estimator without what predictions do not need: the rows, and how the fit went."""
+    found = copy.copy(estimator)
+    for name in ("_fitted", "history_", "path_"):
+        vars(found).pop(name, None)
+    if hasattr(found, "callbacks"):
+        found.callbacks = ()
+    return found
+
+
+def _check_columns(X: Any, n: int) -> None:
+    """Raise ValueError if X is no matrix of the kernel of new rows with the n of training."""
+    shape = as_rows(X).shape if is_source(X) else np.shape(X)
+    if len(shape) == 2 and shape[1] != n:
+        raise ValueError(
+            "kernel='precomputed' predicts from the matrix of the kernel between new rows and the "
+            f"{n:,} rows of training, which has {n:,} columns, not from one of shape "
+            f"({shape[0]:,}, {shape[1]:,})"
+        )
 
 
 def weight_tensor(sample_weight: Weights, n: int) -> Tensor | None:

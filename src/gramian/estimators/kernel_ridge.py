@@ -1,6 +1,7 @@
 """KernelRidgeBase: the parameters, fits and predictions of the regressor and the classifier."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: subclasses in other modules inherit the fields, and the
+# types of their parameters would be looked up there by name.
 
 import warnings
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from torch import Tensor
@@ -16,7 +18,9 @@ from .. import fitting
 from .._checks import as_count
 from ..callbacks import Validate
 from ..data import RowSource, as_rows
-from ..fitting import FitSettings, Fitted, Generators, Plan, TrainingData
+from ..fitting import FitSettings, Fitted, Generators, Plan, TrainingData, Whole
+from ..fitting.again import Again
+from ..fitting.objects import ObjectRows
 from ..fitting.parameters import (
     Callbacks,
     CellsLike,
@@ -29,6 +33,7 @@ from ..fitting.parameters import (
     KernelLike,
     LandmarksLike,
     Lengthscale,
+    LossLike,
     MemoryLimit,
     MetricLike,
     Number,
@@ -39,16 +44,18 @@ from ..fitting.parameters import (
     SolverLike,
     Tolerance,
 )
+from ..fitting.precomputed import NAME as PRECOMPUTED
+from ..fitting.precomputed import only_columns
 from ..metric import Metric
 from . import inputs, tables
 from .arguments import Columns, RowsLike, TargetsLike
+from .conforming import Conforming
 from .explaining import metric_history
-from .predicting import Predicting
 from .rows_estimator import as_numpy, squeezed
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeBase(Predicting):
+class KernelRidgeBase(Conforming):
     """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
 
     kernel: KernelLike = "auto"
@@ -60,6 +67,7 @@ class KernelRidgeBase(Predicting):
     standardize_target: OptionalFlag = None
     metric: MetricLike = None
     cells: CellsLike = None
+    loss: LossLike = "squared"
     cv: Folds = None
     solver: SolverLike = "auto"
     max_iter: Count = 100
@@ -73,6 +81,7 @@ class KernelRidgeBase(Predicting):
     validation_fraction: Number = 0.1
     patience: Count = 5
     time_limit: OptionalNumber = None
+    conformal: str | None = None
     random_state: RandomState = None
 
     def __sklearn_tags__(self) -> Any:
@@ -82,7 +91,8 @@ class KernelRidgeBase(Predicting):
         """
         tags = super().__sklearn_tags__()
         quantiles = isinstance(self.standardize, str) and self.standardize != "auto"
-        tags.input_tags.sparse = not (quantiles or isinstance(self.metric, str | Metric))
+        if quantiles or isinstance(self.metric, str | Metric):
+            tags.input_tags.sparse = False
         return tags
 
     # --- planning ------------------------------------------------------------------------------
@@ -127,9 +137,14 @@ class KernelRidgeBase(Predicting):
 
         Takes about half a second, to measure the speed of this machine; some more on a device.
         """
-        settings, rows, t = tables.sized(
-            self._settings(), X, y, columns, as_count(targets, "targets"), is_classifier(self)
-        )
+        t, labels = as_count(targets, "targets"), is_classifier(self)
+        settings: FitSettings = self._settings()
+        rows: RowSource
+        if self._is_function:
+            rows = inputs.object_rows(self.kernel, X)
+            t = t if y is None else tables.target_count(y, labels)
+        else:
+            settings, rows, t = tables.sized(settings, X, y, columns, t, labels)
         return fitting.plan(settings, rows, t)
 
     def check_memory(self, X: RowsLike, *, targets: int = 1) -> None:
@@ -143,44 +158,66 @@ class KernelRidgeBase(Predicting):
         ValueError
             The message says what would fit.
         """
-        fitting.check_memory(self._settings(), as_rows(X), as_count(targets, "targets"))
+        rows = inputs.object_rows(self.kernel, X) if self._is_function else as_rows(X)
+        fitting.check_memory(self._settings(), rows, as_count(targets, "targets"))
 
     def _settings(self) -> FitSettings:
         """Return the parameters of a fit, checked."""
-        return FitSettings(**{f.name: getattr(self, f.name) for f in fields(FitSettings)})
+        given = {f.name: getattr(self, f.name) for f in fields(FitSettings)}
+        return FitSettings(**given | ({"kernel": PRECOMPUTED} if self._is_function else {}))
 
     # --- fitting -------------------------------------------------------------------------------
 
     def _fit(
-        self,
-        settings: FitSettings,
-        data: TrainingData,
-        encode: Callable[[Any], Tensor],
-        rng: Generators,
+        self, whole: Whole, encode: Callable[[Any, torch.dtype], Tensor], rng: Generators
     ) -> Fitted:
         """Fit and set the attributes that regressor and classifier have in common."""
+        if not self._has_features and self.conformal is not None:
+            raise ValueError(
+                f"conformal needs rows, and {self._kernel_said} has none; leave it out"
+            )
+        divided = self._divided(whole)
+        data, held = divided.train, divided.others
         bound = [
-            callback.with_targets(encode(callback.y), coded=data.coded)
+            callback.with_targets(encode(callback.y, data.rows.dtype), coded=data.coded)
             if isinstance(callback, Validate)
             else callback
-            for callback in settings.callbacks
+            for callback in divided.settings.callbacks
         ]
-        return self._keep(
+        fitted = self._keep(
             fitting.fit(
-                replace(settings, callbacks=bound),
+                replace(divided.settings, callbacks=bound),
                 data,
                 rng=rng,
                 before=self._before(),
             )
         )
+        self._training = data if self._has_features else None
+        if isinstance(data.rows, ObjectRows):
+            self._keep_objects(data.rows)
+        if divided.learn is not None and (chosen := fitted.landmark_rows) is not None:
+            self.landmark_index_ = as_numpy(divided.learn[chosen])
+        self._conform(data, held)
+        return fitted
+
+    def _again(self, data: TrainingData) -> Again:
+        return Again.of_fit(self.model_, self._fitted, self._settings(), data)
 
     def _generators(self) -> Generators:
         return Generators.seeded(check_random_state(self.random_state))
 
     def _go_on(self, settings: FitSettings, data: TrainingData) -> Fitted:
         """Pass once over more rows and set the attributes in common."""
+        if self.conformal is not None:
+            raise ValueError(
+                "partial_fit has no rows to hold back for intervals; leave conformal out"
+            )
         rng = Generators.seeded(check_random_state(self.random_state), folds=False)
+        self._training = None  # the rows of earlier calls are gone
         return self._keep(fitting.go_on(settings, data, rng=rng, before=self._before()))
+
+    def _penalties(self) -> tuple[float, ...]:
+        return self._fitted.closed_form()
 
     def _before(self) -> Fitted | None:
         """Return the last fit, with the model that is there now."""
@@ -192,21 +229,38 @@ class KernelRidgeBase(Predicting):
         self._fitted = fitted
         self.model_, self.dual_coef_ = fitted.model, squeezed(fitted.model.coef)
         self.landmark_index_ = as_numpy(fitted.landmark_rows)
-        self.penalty_, self.path_ = fitted.penalty, fitted.path
+        each = fitted.settings.penalties
+        self.penalty_ = fitted.penalty if each is None else np.array(each)
+        self.path_ = fitted.path
         self.n_iter_ = max(fitted.iteration, 1)
         self.stop_reason_, self.history_ = fitted.reason, fitted.history
         self.best_iteration_ = fitted.best_iteration
         self.validation_error_ = fitted.validation_error
         self.solver_, self.solver_settings_ = fitted.solver, fitted.solver_settings
         self.engine_, self.kernel_ = fitted.engine, fitted.model.kernel
+        if not self._has_features:  # the model is a linear function of rows of the matrix
+            model = fitted.model
+            of_rows = model.centers.take(torch.arange(len(model.centers))).t()
+            self.kernel_, self.dual_coef_ = self.kernel, squeezed(of_rows)
         self.metric_history_ = metric_history(fitted.learned)
         return fitted
 
+    def _keep_objects(self, rows: ObjectRows) -> None:
+        """Keep the objects that predictions depend on: centers that have a coefficient."""
+        some = self.dual_coef_.reshape(len(rows), -1).any(axis=1)
+        some[0] |= not some.any()  # a model has a center
+        used = np.flatnonzero(some)
+        self.model_ = only_columns(self._fitted.model, torch.from_numpy(used))
+        self.dual_coef_ = self.dual_coef_[used]
+        self.objects_ = [rows.calls.objects[i] for i in used.tolist()]
+
     def _more_rows(self, X: RowsLike, y: TargetsLike) -> tuple[RowSource, Any]:
         """Return rows and targets of a call of partial_fit: the features are those of the first."""
+        if self._is_function:
+            raise ValueError("partial_fit needs rows, and a kernel of objects has none; use fit")
         tables.refuse_in_parts(self, X, y)
         if not hasattr(self, "_fitted"):
-            return inputs.training_rows(self, X, y)
+            return inputs.training_rows(self, X, y, self._settings())
         rows = inputs.new_rows(self, X)
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_consistent_length(np.empty((len(rows), 0)), y)

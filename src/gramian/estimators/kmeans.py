@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 import torch
 from sklearn.base import ClusterMixin
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -28,8 +27,12 @@ from ..fitting.parameters import (
 from . import inputs
 from .arguments import RowsLike
 from .features import NystromEstimator
-from .lloyd import Lloyd, squared_distances
+from .lloyd import Lloyd
+from .on_features import Distances, Inertia, NearestCenter
 from .rows_estimator import as_numpy
+
+MOST_REMOTE_ROWS = 10_000
+"""Remote rows that are brought here to find where to start."""
 
 
 @dataclass(eq=False, repr=False)
@@ -44,6 +47,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         The k.
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
+        ``"precomputed"``: X is its n x n matrix, and new rows have n columns; a function of two
+        objects: X is a list of them; as in `KernelRidge`.
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
@@ -154,20 +159,24 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             if len(rows) < count:
                 raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={count}")
             for_kernel, for_landmarks, rng = inputs.generators(self.random_state, 3)
-            kernel = self._resolved_kernel(rows, for_kernel)
+            whole = rows
+            kernel, rows = self._kernel_of(whole, for_kernel)
             given = self.landmarks
             self.map_, chosen = self._map(rows, kernel, for_landmarks, given=given, rank=rank)
-            self.kernel_, self.landmark_index_ = kernel, as_numpy(chosen.index)
+            self.landmark_index_ = as_numpy(chosen.index)
             self._cluster(rows, rng)
+            self.kernel_ = self._kernel_kept(kernel, whole, chosen.index)
         return self
 
     def _cluster(self, rows: RowSource, rng: torch.Generator) -> None:
         n, memory = len(rows), self._passes(self.map_)
         share = self._share(rows)
-        if n * self.map_.width <= share:
+        if n * self.map_.width <= share and not rows.remote:
             self._in_memory(self.map_.features(rows, memory_bytes=memory), rng)
             return
-        count = max(share // (self.map_.width + rows.shape[1]), min(n, 10 * self.n_clusters))
+        most = share // (self.map_.width + rows.shape[1])
+        most = min(most, MOST_REMOTE_ROWS) if rows.remote else most
+        count = max(most, min(n, 10 * self.n_clusters))
         index = torch.randperm(n, generator=rng)[:count].sort().values
         sample = as_rows(rows.take(index))
         start = self._in_memory(self.map_.features(sample, memory_bytes=memory), rng)
@@ -186,6 +195,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
 
     def _in_memory(self, features: Tensor, rng: torch.Generator) -> Tensor:
         """Cluster features in memory and return the centers, in float64."""
+        from sklearn.cluster import KMeans  # a third of a second, for those who need it
+
         seed = int(torch.randint(2**31 - 1, (), generator=rng))
         found = KMeans(
             self.n_clusters,
@@ -212,30 +223,20 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             In the dtype of X; Float64 if X has integers that need it.
         """
         rows, centers = self._new(X)
-
-        def one(block: Tensor) -> Tensor:
-            F = self.map_.apply(block)
-            return squared_distances(F, centers).sqrt().to(F.dtype)
-
-        return rows.map(one, size=self._size(rows, len(centers))).numpy()
+        size = self._size(rows, len(centers))
+        return rows.map(Distances(self.map_, centers), size=size).numpy()
 
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the number of the nearest center of each row, (n,)."""
         rows, centers = self._new(X)
-
-        def one(block: Tensor) -> Tensor:
-            return squared_distances(self.map_.apply(block), centers).argmin(dim=1).int()
-
-        return rows.map(one, size=self._size(rows, len(centers))).numpy()
+        size = self._size(rows, len(centers))
+        return rows.map(NearestCenter(self.map_, centers), size=size).numpy()
 
     def score(self, X: RowsLike, y: object = None) -> float:
         """Return minus the sum of the squared distances from the nearest centers."""
         rows, centers = self._new(X)
-
-        def one(block: Tensor) -> Tensor:
-            return squared_distances(self.map_.apply(block), centers).min(dim=1).values.sum()
-
-        return -float(rows.sum(one, size=self._size(rows, len(centers))))
+        size = self._size(rows, len(centers))
+        return -float(rows.sum(Inertia(self.map_, centers), size=size))
 
     def _new(self, X: RowsLike) -> tuple[RowSource, Tensor]:
         check_is_fitted(self)

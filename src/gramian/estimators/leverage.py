@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .. import landmarks
 from .._checks import as_bytes, as_positive
+from ..data import RowSource
 from ..fitting import resolve
 from ..fitting.parameters import (
     EngineLike,
@@ -103,6 +104,7 @@ def leverage_scores(
     """
     as_positive(penalty, "penalty")
     selector = _selector(method, penalty, oversampling)
+    _check_remote(selector, X)
     K, rng = _operator(kernel, X, lengthscale, engine, memory_limit, random_state)
     if selector is None:
         return _exact(K, penalty, memory_limit).numpy()
@@ -141,6 +143,7 @@ def effective_dimension(
     """
     as_positive(penalty, "penalty")
     selector = _selector(method, penalty, oversampling)
+    _check_remote(selector, X)
     K, rng = _operator(kernel, X, lengthscale, engine, memory_limit, random_state)
     if selector is None:
         return float(_exact(K, penalty, memory_limit).sum())
@@ -166,6 +169,12 @@ def _selector(method: str | Selector, penalty: float, oversampling: int | float)
     if name == "exact":
         return None
     return landmarks.make(name, penalty=penalty, oversampling=oversampling)
+
+
+def _check_remote(selector: Selector | None, X: RowsLike) -> None:
+    """Raise ValueError if remote rows would be brought here; None stands for exact scores."""
+    if isinstance(X, RowSource):
+        (selector or landmarks.ExactRLS(m=1)).check_rows(X)
 
 
 def _operator(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..approximations import FeatureMap
-from ..data import RowSource
+from ..data import Folding, RowSource, Value
+from .on_features import squared_distances
 
 
 @dataclass(frozen=True)
@@ -60,45 +62,29 @@ class Lloyd:
         -----
         Cost of a pass: the features, n s k operations, no memory that grows with n but labels.
         """
+        size = features.block_size(rows, memory_bytes)
         iteration = 0
         while iteration < max_iter:
             iteration += 1
-            found = _Pass.over(features, rows, centers, memory_bytes)
+            found = rows.fold(_Nearest(features, centers), size=size)
             moved = found.means(centers)
             shift = float((moved - centers).square().sum())
             centers = moved
             if shift <= tol * found.variance:
                 break
-        last = _Pass.over(features, rows, centers, memory_bytes)
-        return cls(centers, last.labels, last.inertia, iteration)
+        last = rows.fold(_Nearest(features, centers, labels=True), size=size)
+        return cls(centers, torch.cat(last.labels), last.inertia, iteration)
 
 
 @dataclass
-class _Pass:
-    """Statistics of one pass over the rows: labels; count, sum and squares of each cluster."""
+class _Clusters:
+    """Statistics of rows: count, sum and squares of each cluster, and labels if they are kept."""
 
-    labels: Tensor
     counts: Tensor
     sums: Tensor
     squares: float = 0.0
     inertia: float = 0.0
-
-    @classmethod
-    def over(
-        cls, features: FeatureMap, rows: RowSource, centers: Tensor, memory_bytes: int
-    ) -> _Pass:
-        counts = torch.zeros(len(centers), dtype=torch.float64)
-        labels = torch.empty(len(rows), dtype=torch.int32)
-        found = cls(labels, counts, torch.zeros_like(centers))
-        for part, _, F in features.strips(rows, memory_bytes=memory_bytes):
-            F = F.double()
-            nearest = squared_distances(F, centers).min(dim=1)
-            found.labels[part] = nearest.indices.int()
-            found.inertia += float(nearest.values.sum())
-            found.counts += torch.bincount(nearest.indices, minlength=len(centers))
-            found.sums.index_add_(0, nearest.indices, F)
-            found.squares += float(torch.linalg.vector_norm(F)) ** 2
-        return found
+    labels: list[Tensor] = field(default_factory=list)
 
     def means(self, centers: Tensor) -> Tensor:
         """Return the mean of each cluster, or the old center of an empty one."""
@@ -108,16 +94,49 @@ class _Pass:
     @property
     def variance(self) -> float:
         """Variance of the features, averaged over them."""
-        n, s = len(self.labels), self.sums.shape[1]
+        n, s = float(self.counts.sum()), self.sums.shape[1]
         mean = self.sums.sum(dim=0) / n
         return max(self.squares / n - float(mean @ mean), 0.0) / s
 
 
-def squared_distances(
-    F: Float[Tensor, "b s"], centers: Float[Tensor, "k s"]
-) -> Float[Tensor, "b k"]:
-    """Return the squared distances of features from centers, in float64."""
-    values = F.double()
-    norms = torch.linalg.vector_norm(values, dim=1, keepdim=True) ** 2  # without a copy of F
-    distances: Tensor = norms + centers.square().sum(dim=1)
-    return distances.addmm_(values, centers.t(), alpha=-2.0).clamp_(min=0)
+@dataclass(frozen=True, eq=False)
+class _Nearest(Value, Folding[_Clusters]):
+    """The folding that assigns each row to the nearest center.
+
+    Attributes
+    ----------
+    map : FeatureMap
+    centers : Tensor of shape (k, s)
+    labels : bool, default=False
+        Whether labels are kept, which grow with the rows.
+    """
+
+    map: FeatureMap
+    centers: Float[Tensor, "k s"]
+    labels: bool = False
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> _Clusters:
+        """Assign a first block."""
+        counts = torch.zeros(len(self.centers), dtype=torch.float64)
+        return self.add(_Clusters(counts, torch.zeros_like(self.centers)), start, block)
+
+    def merge(self, a: _Clusters, b: _Clusters) -> _Clusters:
+        """Add up."""
+        a.counts += b.counts
+        a.sums += b.sums
+        a.squares += b.squares
+        a.inertia += b.inertia
+        a.labels += b.labels
+        return a
+
+    def add(self, total: _Clusters, start: int, block: Tensor, *rowwise: Any) -> _Clusters:
+        """Assign the next block."""
+        F = self.map.apply(block).double()
+        nearest = squared_distances(F, self.centers).min(dim=1)
+        total.inertia += float(nearest.values.sum())
+        total.counts += torch.bincount(nearest.indices, minlength=len(self.centers))
+        total.sums.index_add_(0, nearest.indices, F)
+        total.squares += float(torch.linalg.vector_norm(F)) ** 2
+        if self.labels:
+            total.labels.append(nearest.indices.int())
+        return total

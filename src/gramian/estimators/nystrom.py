@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
-
 from .._checks import as_count
+from .._sparse import as_scipy, is_sparse
+from ..data import is_collection
 from ..fitting.parameters import (
     EngineLike,
     KernelLike,
@@ -17,7 +17,7 @@ from ..fitting.parameters import (
     RandomState,
 )
 from . import inputs
-from .arguments import RowsLike
+from .arguments import RowsLike, Values
 from .features import NystromEstimator
 from .rows_estimator import as_numpy
 
@@ -36,6 +36,8 @@ class NystromTransformer(NystromEstimator):
     ----------
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
+        ``"precomputed"``: X is its n x n matrix, and new rows have n columns; a function of two
+        objects: X is a list of them; as in `KernelRidge`.
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
@@ -58,7 +60,7 @@ class NystromTransformer(NystromEstimator):
         The features without scikit-learn, for any row source: ``map_.strips(rows)``.
     kernel_ : Kernel
         With its lengthscale.
-    components_ : ndarray of shape (m, d)
+    components_ : ndarray of shape (m, d), or csr_array for sparse rows of many features
         The landmarks.
     landmark_index_ : ndarray of shape (m,), or None
         Their row numbers; None if they are not rows.
@@ -134,8 +136,8 @@ class NystromTransformer(NystromEstimator):
             )
             rows = inputs.unlabelled_rows(self, X)
             for_kernel, for_landmarks = inputs.generators(self.random_state, 2)
-            kernel = self._resolved_kernel(rows, for_kernel)
-            m = rank or min(DEFAULT_SIZE, len(rows))
+            whole, m = rows, rank or min(DEFAULT_SIZE, len(rows))
+            kernel, rows = self._kernel_of(whole, for_kernel, m)
             given = self.landmarks
             self.map_, chosen = self._map(rows, kernel, for_landmarks, given=given, m=m, rank=rank)
             if rank is not None and len(chosen.weight) < min(rank, len(rows)):
@@ -144,10 +146,16 @@ class NystromTransformer(NystromEstimator):
                     f"{self.landmarks!r} gives {len(chosen.weight)}; ask for more landmarks"
                 )
             self.landmark_index_ = as_numpy(chosen.index)
-            self.kernel_, self.components_ = kernel, self.map_.points.numpy()
+            points = chosen.points
+            if self._is_matrix and chosen.index is not None:
+                points = whole.take(chosen.index)
+            self.components_ = as_scipy(points) if is_sparse(points) else points.numpy()
+            self.kernel_ = self._kernel_kept(kernel, whole, chosen.index)
+            if self._is_function:
+                self.components_ = self.objects_
         return self
 
-    def transform(self, X: RowsLike) -> np.ndarray:
+    def transform(self, X: RowsLike) -> Values:
         """Return the features.
 
         Parameters
@@ -159,6 +167,8 @@ class NystromTransformer(NystromEstimator):
         ndarray of shape (n, s)
             In the dtype of X; Float64 if X has integers that need it.
         """
+        if is_collection(X):
+            return inputs.lazily(self, "transform", X)
         return self._features(X)
 
     @property

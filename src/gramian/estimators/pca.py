@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -12,8 +11,8 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._checks import as_count, as_positive
-from ..approximations import Moments, NystromMap, largest_first
-from ..data import RowSource, as_rows
+from ..approximations import NystromMap, largest_first
+from ..data import RowSource, as_rows, is_collection
 from ..engines import choose_engine, covering
 from ..fitting import resolve
 from ..fitting.parameters import (
@@ -28,8 +27,9 @@ from ..fitting.parameters import (
     RandomState,
 )
 from . import inputs
-from .arguments import RowsLike
+from .arguments import RowsLike, Values
 from .features import NystromEstimator, component_count
+from .on_features import MomentsOfFeatures, Projected
 from .preimage import PreImage
 from .rows_estimator import as_numpy
 
@@ -47,6 +47,8 @@ class KernelPCA(NystromEstimator):
         None: all of positive variance, up to the number of landmarks.
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
+        ``"precomputed"``: X is its n x n matrix, and new rows have n columns; a function of two
+        objects: X is a list of them; as in `KernelRidge`.
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
@@ -155,11 +157,18 @@ class KernelPCA(NystromEstimator):
             penalty = as_positive(self.penalty, "penalty")
             rows = inputs.unlabelled_rows(self, X, least=2)
             for_kernel, for_landmarks, for_inverse = inputs.generators(self.random_state, 3)
-            self.kernel_ = self._resolved_kernel(rows, for_kernel)
+            if self.fit_inverse_transform and not self._has_features:
+                raise ValueError(
+                    f"fit_inverse_transform needs rows, and {self._kernel_said} has none; leave it "
+                    "out"
+                )
+            whole = rows
+            kernel, rows = self._kernel_of(whole, for_kernel)
             given = self.landmarks
-            self.map_, chosen = self._map(rows, self.kernel_, for_landmarks, given=given)
+            self.map_, chosen = self._map(rows, kernel, for_landmarks, given=given)
             self.landmark_index_ = as_numpy(chosen.index)
             self._decompose(rows)
+            self.kernel_ = self._kernel_kept(kernel, whole, chosen.index)
             if self.fit_inverse_transform:
                 self._learn_inverse(rows, penalty, for_inverse)
             elif hasattr(self, "preimage_"):
@@ -167,14 +176,9 @@ class KernelPCA(NystromEstimator):
         return self
 
     def _decompose(self, rows: RowSource) -> None:
-        total = torch.zeros((), dtype=torch.float64)
-
-        def features() -> Iterator[Tensor]:
-            for _, block, F in self.map_.strips(rows, memory_bytes=self._passes(self.map_)):
-                total.add_(self.kernel_.diag(block).double().sum())
-                yield F
-
-        moments = Moments.of(features())
+        size = self.map_.block_size(rows, self._passes(self.map_))
+        running, total = rows.fold(MomentsOfFeatures(self.map_), size=size)
+        moments = running.finish()
         n, scatter = moments.count, moments.scatter
         trace = float(scatter.diagonal().sum())
         eps = torch.finfo(rows.dtype).eps
@@ -188,6 +192,7 @@ class KernelPCA(NystromEstimator):
         self.mean_, self.eigenvectors_ = moments.mean.numpy(), vectors[:, :k].numpy()
 
     def _learn_inverse(self, rows: RowSource, penalty: float, rng: torch.Generator) -> None:
+        assert isinstance(self.map_, NystromMap)  # a given matrix has no pre-images
         codes = self._codes(as_rows(self.map_.points.double()))
         kernel = resolve.kernel_for(resolve.kernel("gaussian", "median"), as_rows(codes), rng)
         asked = choose_engine(self.engine, dtype=codes.dtype)  # for rows, which may be narrower
@@ -195,18 +200,19 @@ class KernelPCA(NystromEstimator):
         centers = NystromMap.build(kernel, codes, engine=engine)
         more = 16 * centers.width * rows.shape[1]
         memory = self._passes(self.map_, centers, more=more)
-        blocks = ((self._project(F), x) for _, x, F in self.map_.strips(rows, memory_bytes=memory))
-        self.preimage_ = PreImage.build(centers, blocks, penalty)
+        size = self.map_.block_size(rows, memory)
+        self.preimage_ = PreImage.build(self._projected, centers, rows, size, penalty)
 
     def _codes(self, rows: RowSource, memory_bytes: int = 1 << 28) -> Tensor:
         size = self.map_.block_size(rows, memory_bytes)
-        return rows.map(lambda block: self._project(self.map_.apply(block)), size=size)
+        return rows.map(self._projected, size=size)
 
-    def _project(self, F: Tensor) -> Tensor:
-        centered = F.double() - torch.from_numpy(self.mean_)
-        return (centered @ torch.from_numpy(self.eigenvectors_)).to(F.dtype)
+    @property
+    def _projected(self) -> Projected:
+        mean, vectors = torch.from_numpy(self.mean_), torch.from_numpy(self.eigenvectors_)
+        return Projected(self.map_, mean, vectors)
 
-    def transform(self, X: RowsLike) -> np.ndarray:
+    def transform(self, X: RowsLike) -> Values:
         """Return the components of rows.
 
         Parameters
@@ -218,6 +224,8 @@ class KernelPCA(NystromEstimator):
         ndarray of shape (n, k)
             In the dtype of X; Float64 if X has integers that need it.
         """
+        if is_collection(X):
+            return inputs.lazily(self, "transform", X)
         check_is_fitted(self)
         rows = inputs.new_rows(self, X)
         return self._codes(rows, self._result(rows, self._n_features_out)).numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,18 +16,22 @@ from ..fitting.parameters import EngineLike
 from ..model import Model
 from . import inputs
 from .arguments import RowsLike
-from .explaining import Explaining, one_or_all
-from .rows_estimator import (
-    Estimator,
-    RowsEstimator,  # noqa: F401  the bound of Estimator is looked up here
-    squeezed,
-)
+from .explaining import one_or_all
+from .leaving_out import LeavingOut
+from .rows_estimator import Estimator, squeezed
+
+OF_TRAINING = ("_training", "_loo")
+"""Attributes that hold rows of the training."""
 
 
-class Predicting(Explaining):
+class Predicting(LeavingOut):
     """Predictions, and the file, of an estimator that has a model."""
 
     engine: EngineLike
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles hold: all but the rows of the training."""
+        return {name: it for name, it in super().__getstate__().items() if name not in OF_TRAINING}
 
     def with_model(self: Estimator, model: Model) -> Estimator:
         """Take over a model, as if it had been fitted.
@@ -50,7 +55,8 @@ class Predicting(Explaining):
             kinds = ("a regression", "classes")
             held, wanted = kinds if model.classes is None else kinds[::-1]
             raise ValueError(f"the model is of {held}, and {type(self).__name__} predicts {wanted}")
-        for name in [name for name in vars(self) if name.endswith("_") or name == "_fitted"]:
+        private = ("_fitted", *OF_TRAINING)
+        for name in [name for name in vars(self) if name.endswith("_") or name in private]:
             delattr(self, name)
         names = model.feature_names if model.encoding is None else model.encoding.names
         self.model_ = model
@@ -72,6 +78,11 @@ class Predicting(Explaining):
         path : str or Path
         """
         check_is_fitted(self)
+        if self._is_function:
+            raise ValueError(
+                "a model file holds no Python function, and no objects of any type: pickle the "
+                "estimator, or fit the matrix of the kernel with kernel='precomputed'"
+            )
         self.model_.save(path)
 
     def _names(self) -> tuple[str, ...] | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from .. import _linalg as la
 from ..approximations import NystromMap
 from ..data import RowSource
+from .on_features import ProductsOfCodes, Projected
 
 
 @dataclass(frozen=True)
@@ -35,23 +34,15 @@ class PreImage:
 
     @classmethod
     def build(
-        cls, features: NystromMap, blocks: Iterable[tuple[Tensor, Tensor]], penalty: float
+        cls, codes: Projected, features: NystromMap, rows: RowSource, size: int, penalty: float
     ) -> PreImage:
-        """Return the regression on pairs of blocks: codes (b, k), and rows (b, d).
+        """Return the regression from the codes of rows to these, in blocks of so many.
 
         Notes
         -----
         Cost: n s² + n s d operations, 8 (s² + s d) bytes.
         """
-        count, s = 0, features.width
-        gram = la.by_columns(torch.zeros(s, s, dtype=torch.float64))
-        moment = torch.empty(0)
-        for codes, rows in blocks:
-            H = features.apply(codes.double())
-            part = (rows.double().t() @ H).t()
-            moment = part if count == 0 else moment.add_(part)
-            gram.addmm_(H.t(), H)
-            count += len(H)
+        count, gram, moment = rows.fold(ProductsOfCodes(codes, features), size=size)
         gram.diagonal().add_(count * penalty)
         la.cholesky_(gram)
         return cls(features, la.solve_cholesky(gram, moment))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from torch import Tensor
 
 from ..fitting import TrainingData
 from ..fitting.targets import target_tensor, training_targets
@@ -24,18 +22,23 @@ class KernelRidge(Regressing, KernelRidgeBase):
 
     Parameters
     ----------
-    kernel : str or Kernel, default="auto"
+    kernel : str, Kernel or callable, default="auto"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale. ``"auto"``: the
-        best of four kernels on rows that are held out, see the notes.
+        best of four kernels on rows that are held out, see the notes. ``"precomputed"``: X is the
+        n x n matrix of the kernel, an array or a memory map, and new rows have n columns. A
+        function ``k(a, b)`` of two objects of any type: X is a list of n objects, and it is called
+        in Python for each pair, which a warning tells the cost of first; see docs/kernels.md.
     lengthscale : float, sequence of d floats, or str, default="auto"
         In the units of the features, which are standardised unless told otherwise; one for all, or
         one each. ``"median"``: the median distance within 1,000 random rows, mapped by the metric
         if there is one; ``"2 median"``: a multiple of it; ``"auto"``: the best multiple. The
         Gaussian kernel's ``gamma`` in scikit-learn is ``1 / (2 * lengthscale**2)``.
-    penalty : float or "auto", default="auto"
+    penalty : float, sequence of t floats, or "auto", default="auto"
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
         are stopped early, like ``"eigenpro2"``. ``"auto"``: the best on held-out rows, or, with
-        landmarks of `BlessR` or `Bless`, chosen with these from their path of penalties.
+        landmarks of `BlessR` or `Bless`, chosen with these from their path of penalties. A
+        sequence: one for each target, of ``"direct"``, ``"pcg"`` and ``"falkon"``, which share the
+        kernel matrix; closed forms and intervals have one for all.
     landmarks : None, int, "auto", array of shape (m, d), path or Selector, default="auto"
         The centers. None: all rows. A number: so many random distinct rows. The name of a
         selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
@@ -46,7 +49,8 @@ class KernelRidge(Regressing, KernelRidgeBase):
         all. Points, or the path of a table of them, are in the units of X.
     standardize : bool, "quantile" or "auto", default="auto"
         Whether features are given mean 0 and deviation 1 first, by the rows of the fit and their
-        weights. Not those of sparse rows. ``"quantile"``: they are then made normal by up to 1,000
+        weights. Not those of sparse rows, nor those that a kernel takes as they are given, such as
+        counts by ``"tanimoto"``. ``"quantile"``: they are then made normal by up to 1,000
         quantiles of 20,000 rows, which takes the weight from far values; features of two values
         stay, and sparse rows are refused. ``"auto"``: True, or ``"quantile"`` if kernels,
         lengthscales or penalties are compared by rows that are held out and it is better there. The
@@ -64,6 +68,15 @@ class KernelRidge(Regressing, KernelRidgeBase):
         a cost that is linear in their number. A number: the rows of a cell, at most, of a tree of
         median splits along principal directions; an object of `gramian.cells` says more, such as
         the width of the bands across which predictions are blended. See the notes.
+    loss : str or Loss, default="squared"
+        What errors cost: one of `gramian.losses.names`, or an object. ``"huber"``: outliers pull
+        little; ``"quantile"``, ``Quantile((0.1, 0.5, 0.9))``: quantiles, one or several that do not
+        cross; ``"expectile"``; ``"poisson"``, ``"gamma"``: counts and positive numbers, whose mean
+        is predicted and its logarithm learned. Minimised by `Newton`, at several times the cost,
+        with all rows as centers up to 2,000, and landmarks beyond. The penalty means the same: half
+        the square is a loss. Kernel and lengthscale that are "auto" are chosen by squared errors,
+        the penalty by the loss on rows that are held out. Cells, early stopping and warm starts do
+        not go with it.
     cv : None, int, splitter or iterable of pairs, default=None
         For what is ``"auto"``, without effect otherwise. None: a random fifth of the rows is held
         out to compare, 2,000 at most; up to 1,000 rows each is left out once. A number: so many
@@ -109,6 +122,11 @@ class KernelRidge(Regressing, KernelRidgeBase):
         checked, choosing landmarks and building preconditioners too. Looked at between two
         iterations, and between two levels of a path of penalties; without effect on a closed form
         and on ``partial_fit``.
+    conformal : "split", "cv+" or None, default=None
+        How `predict_interval` gets its errors of rows that a fit has not seen. ``"split"``: a fifth
+        of the rows, at most 4,000, is held back before anything is chosen; the theorem holds.
+        ``"cv+"``: five more fits, each without a fold. None: at the first call, from rows of the
+        training; see there, and docs/intervals.md.
     random_state : int, RandomState or None, default=None
         For random landmarks, the median heuristic, held-out rows and random solvers.
 
@@ -121,8 +139,8 @@ class KernelRidge(Regressing, KernelRidgeBase):
         Row numbers of the landmarks, among the rows of positive weight.
     solver_settings_ : dict
         What the solver has chosen, like batch and step, if it does.
-    penalty_ : float
-        The one given, or the one chosen.
+    penalty_ : float, or ndarray of shape (t,)
+        The one given, or the one chosen; of each target if so given.
     path_ : list of dict, or None
         A row for each penalty that was tried, the largest first: ``penalty``, ``landmarks``,
         ``effective_dimension``, ``error`` (held-out, the smaller the better, infinite where the
@@ -141,12 +159,16 @@ class KernelRidge(Regressing, KernelRidgeBase):
         labels, ``valid_error``.
     solver_, engine_, kernel_ : object
         What was chosen; the kernel with its lengthscale.
+    objects_ : list
+        Of a kernel that is a function: the objects that predictions compare new ones with.
     metric_ : ndarray of shape (d, k) or (d,), or None
         The map of the features, learned or given: x is compared as ``x @ metric_``, or with factors
         as ``x * metric_``. A learned matrix is a symmetric root of the metric.
     metric_history_ : list of dict, or None
         A row for each round in which a metric was learned: ``round``, ``error`` on held-out rows,
         ``penalty``, ``lengthscale``.
+    loo_predictions_, gcv_, log_marginal_likelihood_
+        Of the rows of the training, each without itself; see docs/deviations.md.
     feature_importances_ : ndarray of shape (d,)
         Shares of the features of ``feature_names_in_`` in how predictions vary, of sum 1; those of
         encoded columns are summed. Of a learned metric: its diagonal. Else, computed when asked
@@ -184,13 +206,17 @@ class KernelRidge(Regressing, KernelRidgeBase):
     chosen, as does the log. With ``warm_start``, and in later calls of `partial_fit`, the first
     choice stays. `KernelRidgeCV` searches further.
 
-    With ``cells`` all rows are held in memory. Each cell has the same kernel and the same ridge,
-    the penalty times the number of all rows, so that one cell is the plain fit; what is ``"auto"``
-    is chosen by one cell, at its density. Predictions are those of the cells that a row belongs to,
-    by weights that sum to one and change linearly across bands. Where the solver diverges in a cell
-    its ridge is raised tenfold, which the log says. `history_` has a row for each cell, the one of
-    largest residual last. Landmarks, callbacks, early stopping and warm starts do not go with
-    cells.
+    With ``cells`` each cell has the same kernel and the same ridge, the penalty times the number of
+    all rows, so that one cell is the plain fit; what is ``"auto"`` is chosen by one cell, at its
+    density. Predictions are those of the cells that a row belongs to, by weights that sum to one
+    and change linearly across bands. Where the solver diverges in a cell its ridge is raised
+    tenfold, which the log says. `history_` has a row for each cell, the one of largest residual
+    last. Landmarks, callbacks that look at iterations, early stopping and warm starts do not go
+    with cells; a `Checkpoint` keeps each cell that is ready.
+
+    Several cells are solved at once, one on each core. Rows are held in memory, those of one cell
+    after the other, or in a temporary file where they and their coefficients would take more than
+    half of ``memory_limit``: three passes over `X`, which may be a Parquet file larger than memory.
 
     ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: it passes through a
     decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are
@@ -255,12 +281,8 @@ class KernelRidge(Regressing, KernelRidgeBase):
         """
         settings, rng = self._settings(), self._generators()
         with self._all_or_nothing():
-            data, settings = self._regression_data(X, y, sample_weight, columns, settings, rng)
-
-            def encode(values: ArrayLike) -> Tensor:
-                return target_tensor(values, data.rows.dtype)
-
-            fitted = self._fit(settings, data, encode, rng)
+            whole = self._regression_data(X, y, sample_weight, columns, settings, rng)
+            fitted = self._fit(whole, target_tensor, rng)
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
         return self

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any  # noqa: F401  likewise
 
 import numpy as np
 
 from ..fitting import Generators
-from ..fitting.parameters import (  # noqa: F401  the types of inherited fields are looked up here
-    Callbacks,
-    EngineLike,
-    Folds,
-    MemoryLimit,
-    RandomState,
-)
 from .arguments import Columns, RowsLike, TargetsLike, Weights
 from .regressing import Regressing
-from .searching import KernelRidgeSearch
+from .searching import KernelRidgeSearch, refuse_remote
 
 
 @dataclass(eq=False, repr=False)
@@ -45,7 +37,8 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
         of them costs in predictions.
     cv : None, int, splitter or iterable of pairs, default=None
         How rows are held out. None: five folds of fewer than 1,500 rows, else a random fifth, at
-        most 2,000 rows.
+        most 2,000 rows. Beyond 20,000 rows the sample and the cells that choose obey it; the rows
+        that all cells are checked on are fewer.
     scoring : str or None, default=None
         What fits are compared by: None, ``"neg_root_mean_squared_error"`` or ``"r2"``: the squared
         error; ``"neg_mean_absolute_error"``. Samples, and penalties of a fit, are compared by the
@@ -57,10 +50,14 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
-        Bytes for predictions, and for reading tables; a search that would take more is refused, see
+        Bytes for predictions, for reading tables, and for the rows that become cells, fewer of
+        which take part if they are too many; a search that would take more even so is refused, see
         `plan`.
     callbacks : sequence of callables, default=()
         Called with each `gramian.search.Trial`; one that returns True ends the search.
+    conformal : "split", "cv+" or None, default=None
+        As in `KernelRidge`. The folds of ``"cv+"`` do not search anew: they have the kernels, maps
+        and penalties that the search has found.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -88,6 +85,8 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
     interrupted_ : bool
         Whether Ctrl-C ended the search: the model is the best until then.
     kernel_, dual_coef_, metric_ : of the model; tuples of those of its members if it is a mean
+    loo_predictions_, gcv_
+        Of the rows of the training, each without itself; see docs/deviations.md.
     feature_importances_ : ndarray of shape (d,)
         Shares in the diagonal of the learned metric; no causal claim.
     n_features_in_ : int
@@ -102,8 +101,11 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
     Beyond 20,000 rows it chooses inputs, metric and kernels on a random sample of so many, and
     divides all rows into cells, each with a fit of its own (see ``cells`` of `KernelRidge`).
     Lengthscale and penalty are chosen by three of the cells, at full density; the budget says how
-    large cells are, from 1,000 to 20,000 rows, 10,000 without one. One row in fifty is held out
-    from all cells, 10,000 at most. Rows that take more than 4 GiB are fitted with landmarks.
+    large cells are, from 1,000 to 20,000 rows, 10,000 without one. Where there is more time, cells
+    of the other distance, l1 or Euclidean, are fitted, too, if it is close. One row in fifty is
+    held out from all cells, 10,000 at most. Cells have as many rows as `memory_limit` has room for,
+    and 4 GiB of them at most: a random part, as the log and `plan` say. Where that is no more than
+    the sample, all rows are fitted with landmarks.
 
     A result that predicts held-out rows no better than the mean is replaced by the mean.
 
@@ -147,8 +149,10 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
             sparse.
         """
         settings, seed = self._search_settings(classes=False), self._seed()
+        refuse_remote(X)
         with self._all_or_nothing():
             rng = Generators.seeded(np.random.RandomState(seed))
-            data, _ = self._regression_data(X, y, sample_weight, columns, self._fit_settings(), rng)
-            self._search(settings, data, seed)
+            asked = self._fit_settings()
+            whole = self._regression_data(X, y, sample_weight, columns, asked, rng)
+            self._search(settings, whole, seed)
         return self

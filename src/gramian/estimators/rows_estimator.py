@@ -16,9 +16,8 @@ from .._synonyms import meant_by
 from ..data import RowSource
 from ..fitting import resolve
 from ..fitting.parameters import KernelLike, Lengthscale, MemoryLimit
+from ..fitting.precomputed import NAME as PRECOMPUTED
 from ..kernels import Kernel
-
-Estimator = TypeVar("Estimator", bound="RowsEstimator")
 
 
 class RowsEstimator(BaseEstimator):
@@ -35,10 +34,32 @@ class RowsEstimator(BaseEstimator):
         return made
 
     def __sklearn_tags__(self) -> Any:
-        """Say that sparse rows are accepted."""
+        """Say that sparse rows are accepted, and of a matrix that rows and columns go together."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not self._is_matrix
+        tags.input_tags.pairwise = self._is_matrix
         return tags
+
+    @property
+    def _is_matrix(self) -> bool:
+        """Whether X is the matrix of the kernel, and no rows."""
+        kernel = getattr(self, "kernel", None)
+        return isinstance(kernel, str) and kernel == PRECOMPUTED
+
+    @property
+    def _is_function(self) -> bool:
+        """Whether the kernel is a function of two objects, and X a list of these."""
+        kernel = getattr(self, "kernel", None)
+        return callable(kernel) and not isinstance(kernel, Kernel | type)
+
+    @property
+    def _has_features(self) -> bool:
+        """Whether X has rows of features."""
+        return not (self._is_matrix or self._is_function)
+
+    @property
+    def _kernel_said(self) -> str:
+        return "a kernel of objects" if self._is_function else f"kernel={self.kernel!r}"
 
     def set_params(self: Estimator, **params: Any) -> Estimator:
         """Set parameters, those of kernel objects as in ``kernel__lengthscale``, too.
@@ -87,6 +108,9 @@ class RowsEstimator(BaseEstimator):
 
     def _limit(self) -> int | None:
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+Estimator = TypeVar("Estimator", bound=RowsEstimator)
 
 
 def _check_names(cls: type[RowsEstimator], given: Iterable[str], kind: type[Exception]) -> None:

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn import metrics
 from torch import Tensor
 
 from .._checks import did_you_mean
-
-LEAST_SHARE = 1e-3
-"""A class is given this probability at least."""
+from ..model import Shares
 
 Loss = Callable[[Tensor, Tensor, Tensor | None], float]
 
@@ -60,7 +57,8 @@ def scoring_of(scoring: object, *, classes: bool) -> Scoring:
 
 
 def _absolute(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
-    return float(metrics.mean_absolute_error(truth, values, sample_weight=_numpy(weights)))
+    errors = (truth - values).abs().mean(dim=1).numpy()
+    return float(np.average(errors, weights=_numpy(weights)))
 
 
 def _error(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
@@ -77,13 +75,15 @@ def _balanced(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
 
 
 def _log_loss(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
-    shares, labels = class_shares(values), _labels(truth)
-    found = -np.log(shares[np.arange(len(labels)), labels])
-    return float(np.average(found, weights=_numpy(weights)))
+    """Return the log loss of the probabilities that a fit with these values would predict."""
+    logs, labels = Shares.fitted(values, truth, weights).log(values).numpy(), _labels(truth)
+    return float(np.average(-logs[np.arange(len(labels)), labels], weights=_numpy(weights)))
 
 
 def _one_minus_auc(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
     """Return 1 - AUC; of several classes the mean of each against the others."""
+    from sklearn import metrics  # a tenth of a second, for those who need it
+
     labels, w = _labels(truth), _numpy(weights)
     if len(np.unique(labels)) < 2:
         raise ValueError(
@@ -96,23 +96,6 @@ def _one_minus_auc(values: Tensor, truth: Tensor, weights: Tensor | None) -> flo
         metrics.roc_auc_score(labels == k, values[:, k], sample_weight=w) for k in np.unique(labels)
     ]
     return 1 - float(np.mean(found))
-
-
-def class_shares(values: Tensor) -> np.ndarray:
-    """Return shares of classes, (n, k), from values of the codes: they sum to 1.
-
-    Square loss on codes estimates shares: (1 + f) / 2 for codes of -1 and 1, and f (k - 1) / k +
-    1 / k for the balanced ones of k classes.
-    """
-    f = values.double().numpy()
-    if f.shape[1] == 1:
-        shares = np.hstack([(1 - f) / 2, (1 + f) / 2])
-    else:
-        k = f.shape[1]
-        shares = f * (k - 1) / k + 1 / k
-    shares = np.clip(shares, LEAST_SHARE, 1.0)
-    found: np.ndarray = shares / shares.sum(axis=1, keepdims=True)
-    return found
 
 
 def _labels(values: Tensor) -> np.ndarray:

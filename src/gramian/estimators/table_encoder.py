@@ -54,7 +54,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What became of each column; ``encoding_.describe()`` says it in words.
     n_features_in_ : int
         Columns of the table.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if they have names.
 
     See Also

@@ -134,7 +134,7 @@ def sized(
     else:
         named = is_by_name(X, y, columns)
     if not named:
-        return settings, as_rows(X), targets if y is None else _count(np.asarray(y), labels)
+        return settings, as_rows(X), targets if y is None else target_count(y, labels)
     if y is None:
         table = as_table(X)
         chosen = table.names if columns is None else tuple(columns)
@@ -147,9 +147,10 @@ def sized(
     return left, data.rows, data.targets.shape[1]
 
 
-def _count(y: np.ndarray, labels: bool) -> int:
+def target_count(y: Any, labels: bool) -> int:
     """Return the number of targets that values of y are."""
+    values: np.ndarray = np.asarray(y)
     if labels:
-        k = len(np.unique(y))
+        k = len(np.unique(values))
         return k if k > 2 else 1
-    return y.size // max(1, len(y))
+    return values.size // max(1, len(values))

@@ -17,14 +17,19 @@ from .go_on import can_go_on, go_on
 from .machine import machine_memory
 from .plan import Plan, check_memory, plan
 from .settings import FitSettings
+from .whole import Divided, Whole, WholeRows, WholeTable
 
 __all__ = [
+    "Divided",
     "FitSettings",
     "Fitted",
     "Generators",
     "InterruptedFit",
     "Plan",
     "TrainingData",
+    "Whole",
+    "WholeRows",
+    "WholeTable",
     "can_go_on",
     "check_memory",
     "fit",

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import math
+import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import readable_bytes
-from ..callbacks import announce, stages
-from ..cells import MedianSplits, Partition, divided, partitions
-from ..data import RowSource, as_rows
-from ..kernels import Kernel
+from ..callbacks import Checkpoint, announce, stages
+from ..callbacks.stages import announce_part
+from ..cells import MedianSplits, Partition, partitions
+from ..data import LinearMap, RowSource, as_rows, scratch
 from ..model import CellCenters, KernelModel
-from ..operators import Engine
-from ..solvers import Result, Solver, solve
 from ..solvers.metrics import RESIDUAL
 from ..solvers.stopping import Row, StopReason
 from . import resolve
+from .cell_fits import CellProblems, workers_of
+from .cell_rows import BLOCK_BYTES, BYTES_PER_ROW, CellRows, rows_by_cell
 from .data import TrainingData
-from .defaults import chosen
-from .fitted import Fitted, check_not_diverged
+from .defaults import Chosen, chosen
+from .fitted import Fitted
 from .generators import Generators
-from .landmarks import problem_of
+from .machine import machine_memory
 from .parameters import CellsLike
-from .placed import PlacedData
 from .scaling import Scaling
 from .settings import FitSettings, is_integer
-from .start import stopping
 
-logger = logging.getLogger("gramian")
+MEMORY_SHARE = 2
+"""Rows by cells are held in memory if so many times their bytes fit there."""
 
-LARGER, TRIES = 10.0, 4
-"""Factor of the ridge of a cell whose solver has diverged, and how often it is tried."""
+BLOCK_SHARE = 8
+"""Of the memory, one part in so many is for rows that are routed at once, at most."""
 
 WORST: tuple[StopReason, ...] = ("converged", "no_progress", "max_iterations", "time_limit")
 """Reasons to stop, the worse the later: that of the fit is the worst of a cell."""
@@ -65,30 +63,40 @@ def partition_of(given: CellsLike) -> Partition:
 
 
 def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
-    """Return the bytes of all rows, as they are and by cells, and of their coefficients."""
+    """Return the bytes of all rows by cells, of their numbers and of their coefficients."""
     n, d = rows.shape
-    return int((n + partition.inflated(n)) * (d * rows.dtype.itemsize + 8 * targets))
+    return int(partition.inflated(n) * (d * rows.dtype.itemsize + 8 + 8 * targets))
 
 
-def check_rows(settings: FitSettings, partition: Partition, rows: RowSource, targets: int) -> None:
-    """Raise ValueError if all rows do not fit in ``memory_limit``."""
-    need = rows_bytes(partition, rows, targets)
-    if settings.limit is not None and need > settings.limit:
+def passes_bytes(settings: FitSettings, rows: RowSource, targets: int) -> int:
+    """Return the bytes of passes over rows in files: targets, given and scaled, and blocks."""
+    n, d = rows.shape
+    blocks = min(_block_bytes(settings), n * (BYTES_PER_ROW + 3 * d * rows.dtype.itemsize))
+    return 2 * 8 * n * targets + blocks
+
+
+def _block_bytes(settings: FitSettings) -> int:
+    limit = settings.limit
+    return BLOCK_BYTES if limit is None else min(BLOCK_BYTES, limit // BLOCK_SHARE)
+
+
+def in_file(settings: FitSettings, partition: Partition, rows: RowSource, targets: int) -> int:
+    """Return the bytes of temporary files of a fit by cells: 0 if all of it fits in memory.
+
+    Raises
+    ------
+    ValueError
+        If targets and blocks of rows alone do not fit in ``memory_limit``.
+    """
+    limit = machine_memory() if settings.limit is None else settings.limit
+    least = passes_bytes(settings, rows, targets)
+    if least > limit:
         raise ValueError(
-            f"a fit by cells holds all rows, in {readable_bytes(need)}, and memory_limit is "
-            f"{readable_bytes(settings.limit)}; raise it, or use landmarks"
+            f"a fit by cells holds targets and blocks of rows, in {readable_bytes(least)}, and "
+            f"memory_limit is {readable_bytes(limit)}; raise it"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Solved:
-    """A cell: its coefficients, and how the solver came to them."""
-
-    result: Result
-    solver: Solver[Any, Any]
-    engine: Engine
-    kernel: Kernel
-    shift: float
+    need = rows_bytes(partition, rows, targets)
+    return need if MEMORY_SHARE * need > limit else 0
 
 
 def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> Fitted:
@@ -114,59 +122,53 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     if data.rows.sparse:
         raise ValueError("cells divide dense rows; give X.toarray(), or leave cells out")
     data = data.without_zero_weights()
-    check_rows(settings, partition, data.rows, data.targets.shape[1])
+    file_bytes = in_file(settings, partition, data.rows, data.targets.shape[1])
     kernel = resolve.kernel(asked.kernel, asked.lengthscale)
     scaling = Scaling.of(asked, data, kernel=kernel, rng=rng.maps)
     settings, data = scaling.apply(asked, data)
-    X = data.rows.take(torch.arange(len(data.rows)))
-    data = replace(data, rows=as_rows(X))
-    announce(settings.callbacks, stages.CHOOSING)
-    cells, members = divided(partition, X, rng=rng.landmarks)
-    total = _total(data)
-    if settings.chooses:
-        pilot = data.part(members[_usual(members)])
-        mapped = scaling.features.metric
-        settings = chosen(settings, pilot, landmarks=None, rng=rng.choice, ends=ends, mapped=mapped)
-        if asked.chooses_penalty:  # the ridge is that of the cell that it was chosen by
-            shift = float(settings.penalty) * _total(pilot)
-            settings = replace(settings, penalty=shift / total)
-    settings = chosen(settings, data, landmarks=None, rng=rng.choice, ends=ends)
-    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
-    shift = float(settings.penalty) * total
     announce(settings.callbacks, stages.PREPARING)
-    solved = []
-    for number, index in enumerate(members):
-        part = data.part(index, as_rows(X[index]))
-        left = (ends - time.monotonic()) / (len(members) - number)
-        solved.append(_cell(settings, asked, part, kernel, shift, rng, time.monotonic() + left))
-        logger.debug("cell %d of %d: %d rows", number + 1, len(members), len(index))
+    memory = 0 if file_bytes else sys.maxsize
+    rows = rows_by_cell(
+        partition,
+        data.rows,
+        memory_bytes=memory,
+        block_bytes=_block_bytes(asked),
+        rng=rng.landmarks,
+    )
+    choice = _chosen(settings, asked, data, rows, scaling.features.metric, rng, ends)
+    settings = choice.settings
+    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    kernel = resolve.kernel_for(kernel, as_rows(rows.X), rng.kernel)
+    engine = resolve.engine_for(settings, data.rows, kernel)
+    problems = CellProblems(
+        settings, asked, data, rows, kernel, engine, settings.one_penalty * data.total,
+        rng.solver, ends, workers_of(len(rows), engine),
+    )  # fmt: skip
+    coef = scratch((len(rows.X), data.targets.shape[1]), torch.float64, memory)
+    cells = _all(problems, coef)
     model = KernelModel(
-        solved[0].kernel,
-        X[torch.cat(members)],
-        torch.cat([one.result.state.coef.cpu() for one in solved]),
+        kernel,
+        rows.X,
+        coef,
         feature_names=data.feature_names,
         classes=data.classes,
         encoding=data.encoding,
         target=data.target,
-        cells=CellCenters(cells, torch.tensor([0, *map(len, members)]).cumsum(dim=0)),
+        cells=CellCenters(rows.cells, rows.starts),
+        probabilities=choice.shares,
     )
-    history = sorted(
-        (_row(one, index) for one, index in zip(solved, members, strict=True)),
-        key=lambda row: float(row.get(RESIDUAL, 0.0)),
-    )
-    last = max(solved, key=lambda one: WORST.index(one.result.reason))
+    history = sorted((row for row, _ in cells), key=lambda row: float(row.get(RESIDUAL, 0.0)))
     return Fitted(
         model=scaling.model(model),
         settings=replace(asked, callbacks=(), tol=settings.tol),
-        solver=solved[0].solver,
-        engine=solved[0].engine,
-        penalty=float(settings.penalty),
+        solver=problems.solver(rows.usual),
+        engine=engine,
+        penalty=settings.one_penalty,
         path=None,
         path_ended_at_best=False,
         index=None,
-        iteration=max(one.result.state.iteration for one in solved),
-        reason=last.result.reason,
+        iteration=max(int(row["iteration"]) for row in history),
+        reason=max((reason for _, reason in cells), key=WORST.index),
         history=history,
         solver_settings={},
         metrics=history[-1],
@@ -174,46 +176,37 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     )
 
 
-def _usual(members: Sequence[Int[Tensor, " _"]]) -> int:
-    """Return the number of a cell of median size."""
-    order = sorted(range(len(members)), key=lambda cell: len(members[cell]))
-    return order[len(order) // 2]
-
-
-def _total(data: TrainingData) -> float:
-    return float(len(data.rows)) if data.weights is None else float(data.weights.sum())
-
-
-def _cell(
+def _chosen(
     settings: FitSettings,
     asked: FitSettings,
     data: TrainingData,
-    kernel: Kernel,
-    shift: float,
+    rows: CellRows,
+    mapped: LinearMap | None,
     rng: Generators,
     ends: float,
-) -> _Solved:
-    """Solve a cell, with a larger ridge where its solver diverges."""
-    n, total = len(data.rows), _total(data)
-    for _ in range(TRIES):
-        own = replace(settings, penalty=shift / total)
-        _, size = resolve.solver_and_size(own, data.rows, data.targets.shape[1])
-        solver = resolve.solver_for(own, asked, size)
-        engine = resolve.engine_for(own, data.rows, kernel)
-        placed = PlacedData.place(data, kernel, engine, solver, size, own.limit)
-        problem = problem_of(placed.K, placed.data, None, shift / total)
-        result = solve(problem, solver, stop=stopping(own, solver, n, ends), rng=rng.solver)
-        if result.reason != "diverged":
-            return _Solved(result, solver, engine, placed.K.kernel, shift)
-        shift *= LARGER
-        logger.warning("the solver diverged in a cell of %d rows: ridge %.3g", n, shift)
-    check_not_diverged(result)
-    raise FloatingPointError("the solver diverged in a cell")
+) -> Chosen:
+    """Return settings with values, those left open chosen by a cell of median size."""
+    shares = None
+    if settings.chooses:
+        pilot = rows.of(rows.usual, data)
+        choice = chosen(settings, pilot, landmarks=None, rng=rng.choice, ends=ends, mapped=mapped)
+        settings, shares = choice.settings, choice.shares
+        if asked.chooses_penalty:  # the ridge is that of the cell that it was chosen by
+            shift = settings.one_penalty * pilot.total
+            settings = replace(settings, penalty=shift / data.total)
+    choice = chosen(settings, data, landmarks=None, rng=rng.choice, ends=ends)
+    return replace(choice, shares=shares)
 
 
-def _row(one: _Solved, index: Int[Tensor, " c"]) -> Row:
-    """Return the row of a cell in the history."""
-    last = one.result.history[-1]
-    row: dict[str, Any] = {"iteration": one.result.state.iteration, "rows": len(index)}
-    row |= {"ridge": one.shift}
-    return row | ({RESIDUAL: last[RESIDUAL]} if RESIDUAL in last else {})
+def _all(problems: CellProblems, coef: Float[Tensor, "m t"]) -> list[tuple[Row, StopReason]]:
+    """Solve all cells, write their coefficients, and return how the solver came to them."""
+    callbacks, rows = problems.settings.callbacks, problems.rows
+    announce(callbacks, stages.CELLS)
+    saved = [callback for callback in callbacks if isinstance(callback, Checkpoint)]
+    found = []
+    with problems.journal(saved[0]) if saved else contextlib.nullcontext() as journal:
+        for number, one in enumerate(problems.solved(journal)):
+            coef[rows.bounds(number)] = one.coef
+            found.append((one.row, one.reason))
+            announce_part(callbacks, number + 1, len(rows))
+    return found

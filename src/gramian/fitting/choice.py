@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ..kernels import Kernel, medians
+from .held_values import HeldValues
 
 GAIN = 2e-3
 """Share of the loss that a further lengthscale has to gain."""
@@ -35,6 +36,8 @@ class Scored:
         Or "quantile": of rows that were made normal by their quantiles.
     falling : bool, default=False
         Whether the smallest penalty of all was the best one, by far.
+    held : HeldValues, optional
+        Its predictions of these rows, of the targets that are compared.
     """
 
     kernel: Kernel
@@ -42,11 +45,12 @@ class Scored:
     loss: float
     inputs: str = "standard"
     falling: bool = False
+    held: HeldValues | None = None
 
 
 @runtime_checkable
 class Comparison(Protocol):
-    """What compares kernels: in a moment to screen them, and by fits as the last one will be."""
+    """A comparison of kernels: in a moment to screen them, and by fits like the last one."""
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel, on a sample."""
@@ -60,13 +64,16 @@ class Comparison(Protocol):
     def beyond(self, scored: Scored) -> Scored:
         """Return the better one of this penalty and smaller ones, which cost more."""
 
+    def of_all_targets(self, scored: Scored) -> HeldValues | None:
+        """Return its predictions of the rows that kernels are compared on; None if it failed."""
+
 
 UNKNOWN = 1e-6
 """The penalty of a kernel whose matrix could not be computed: the fit then says why."""
 
 
 def failed(kernel: Kernel) -> Scored:
-    """Return what a kernel is worth whose matrix overflows, or is not definite."""
+    """Return the score of a kernel whose matrix overflows, or is not definite."""
     return Scored(kernel, UNKNOWN, math.inf)
 
 

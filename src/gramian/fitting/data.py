@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..data import Encoding, RowSource, Subset
+from ..data import Encoding, RowSource, subset
 from ..model import Label
 
 
@@ -86,6 +87,12 @@ class TrainingData:
         """Whether targets are codes of classes; held-out rows then count wrong classes."""
         return self.classes is not None
 
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        n = float(len(self.rows))
+        return n if self.weights is None else float(self.weights.sum(dtype=torch.float64))
+
     def without_zero_weights(self) -> TrainingData:
         """Leave out rows of weight zero: they carry no information, not even as landmarks."""
         if self.weights is None or bool((self.weights > 0).all()):
@@ -96,7 +103,7 @@ class TrainingData:
         """Return the rows of increasing numbers, as a `Subset` unless they are given."""
         return replace(
             self,
-            rows=Subset(self.rows, index) if rows is None else rows,
+            rows=subset(self.rows, index) if rows is None else rows,
             targets=self.targets[index],
             weights=None if self.weights is None else self.weights[index],
             numbers=index if self.numbers is None else self.numbers[index],

@@ -1,17 +1,18 @@
-"""chosen: settings in which kernel="auto", lengthscale="auto" and penalty="auto" have values."""
+"""chosen: settings in which what is "auto" of kernel, lengthscale and penalty has values."""
 
 from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ..callbacks import announce, stages
 from ..data import LinearMap
-from ..kernels import Kernel, Linear, medians
+from ..kernels import Kernel, medians
+from ..model import Shares
 from ..search import L1, RADIAL
 from ..search.recipe import MULTIPLES
 from . import resolve
@@ -50,6 +51,23 @@ USUAL_TOLERANCE = 1e-6
 """``tol="auto"`` for a penalty that was given."""
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen by rows that fits to others did not see.
+
+    Attributes
+    ----------
+    settings : FitSettings
+        With values.
+    shares : Shares or None
+        The map to probabilities of classes that these rows ask for; None if they are no classes,
+        or nothing was chosen.
+    """
+
+    settings: FitSettings
+    shares: Shares | None = None
+
+
 def chosen(
     settings: FitSettings,
     data: TrainingData,
@@ -59,7 +77,7 @@ def chosen(
     ends: float = math.inf,
     mapped: LinearMap | None = None,
     before: Fitted | None = None,
-) -> FitSettings:
+) -> Chosen:
     """Return settings in which kernel, lengthscale, penalty, inputs and tolerance have values.
 
     Parameters
@@ -83,12 +101,13 @@ def chosen(
     -----
     Cost: up to 1,000 rows, and for sparse rows or a memory limit below 1 GiB, some ten eigenvalue
     problems of n rows. Beyond, a screen of kernels with 500 landmarks, and some four fits to 10,000
-    rows with all penalties at once: about what a fit to 20,000 rows costs.
+    rows with all penalties at once: about what a fit to 20,000 rows costs. Of more than eight
+    classes, one of these more, at one penalty.
     """
     if before is not None:
         settings = _as_before(settings, before)
     if not settings.chooses:
-        return _with_tolerance(settings, None)
+        return Chosen(_with_tolerance(settings, None))
     if rng is None:
         raise ValueError("a choice of kernel, lengthscale or penalty needs a generator")
     announce(settings.callbacks, stages.COMPARING)
@@ -107,7 +126,9 @@ def chosen(
         picked = replace(picked, penalty=found.penalty)
     if settings.chooses_inputs:
         picked = replace(picked, standardize="quantile" if found.inputs == "quantile" else True)
-    return _with_tolerance(picked, found.loss if settings.chooses_penalty else None)
+    picked = _with_tolerance(picked, found.loss if settings.chooses_penalty else None)
+    held = comparison.of_all_targets(found) if data.coded else None
+    return Chosen(picked, None if held is None else held.shares())
 
 
 def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
@@ -138,10 +159,10 @@ def _comparisons(
     kernel: Kernel,
     mapped: LinearMap | None,
 ) -> list[Comparison]:
-    """Return what kernels are compared by: for each of the inputs that may be chosen."""
+    """Return the comparisons of kernels, one for each of the inputs that may be chosen."""
     engine = resolve.engine_for(settings, data.rows, kernel)
-    given = settings.penalty
-    penalties = None if isinstance(given, str) or given == 0 else (float(given),)
+    given = None if isinstance(settings.penalty, str) else settings.one_penalty
+    penalties = (given,) if given else None
     index = _sampled(settings, data, rng)
     if _leaves_one_out(settings, data):
         few = data if index is None else data.part(index)
@@ -150,7 +171,8 @@ def _comparisons(
     if settings.cv is not None:
         splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
     plain = HeldOutChoice.of(data, index, landmarks, engine, penalties, splits, rng, ends)
-    if not settings.chooses_inputs or mapped is not None or data.rows.sparse:
+    left = kernel.as_given(data.rows.shape[1])
+    if not settings.chooses_inputs or mapped is not None or data.rows.sparse or left:
         return [plain]
     return [plain, replace(plain, inputs="quantile")]
 
@@ -171,9 +193,9 @@ def candidates(settings: FitSettings, *, sparse: bool, mapped: LinearMap | None)
 
 
 def _has_scale(kernel: Kernel) -> bool:
-    """Return whether another lengthscale is another function: not of a linear kernel."""
+    """Return whether another lengthscale is another function: not of a linear kernel, say."""
     scaled = medians(getattr(kernel, "lengthscale", None)) is not None
-    return scaled and not isinstance(kernel, Linear)
+    return scaled and not kernel.scale_free
 
 
 def _leaves_one_out(settings: FitSettings, data: TrainingData) -> bool:

@@ -80,7 +80,7 @@ def _training_r2(problem: Problem, coef: Float[Tensor, "m t"], index: Tensor) ->
     weight = y.new_ones(len(y), 1)
     if problem.weights is not None:
         weight = problem.weights[there].double()[:, None]
-    predicted = (problem.K[index] @ coef.double()).to(y)
+    predicted = (problem.K.at(index) @ coef.double()).to(y)
     mean = (weight * y).sum(dim=0) / weight.sum()
     spread = float((weight * (y - mean).square()).sum())
     lost = float((weight * (y - predicted).square()).sum())

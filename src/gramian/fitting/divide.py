@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from ..callbacks import Validate
-from ..data import Complement, RowSource, Subset, as_rows
+from ..data import RowSource, as_rows, complement, subset
 from . import splits
 from .data import HeldOut, TrainingData
 from .generators import Generators
@@ -60,9 +60,9 @@ def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
     held = data.held_out
     if held is None and holds_out(settings):
         index = drawn(settings, len(data.rows), labels(data.targets) if data.coded else None, rng)
-        rows = in_memory_if_few(Subset(data.rows, index), settings.limit)
+        rows = in_memory_if_few(subset(data.rows, index), settings.limit)
         held = HeldOut(index, data.part(index, rows))
-        data = data.part(other_rows(len(data.rows), index), Complement(data.rows, index))
+        data = data.part(other_rows(len(data.rows), index), complement(data.rows, index))
     train = replace(data, held_out=None)
     named = settings.searches_penalty and settings.names_folds
     return Parts(train, held, splits.folds_of(settings.cv, train) if named else None)

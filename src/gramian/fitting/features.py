@@ -44,9 +44,15 @@ class FeatureMaps:
 
     @classmethod
     def of(
-        cls, settings: FitSettings, data: TrainingData, rng: torch.Generator | None
+        cls,
+        settings: FitSettings,
+        data: TrainingData,
+        kernel: Kernel,
+        rng: torch.Generator | None,
     ) -> FeatureMaps:
         """Return the maps that need no targets; `with_metric` adds the last one.
+
+        Features that the kernel takes as they are given stay so.
 
         Notes
         -----
@@ -54,7 +60,7 @@ class FeatureMaps:
         """
         standardizer = None
         if settings.standardize and data.encoding is None and not data.rows.sparse:
-            standardizer = Standardizer.fit(data.rows, weights=data.weights)
+            standardizer = _standardizer(data, kernel)
         maps = cls(standardizer)
         return maps.with_quantiles(data.rows, rng) if settings.uses_quantiles else maps
 
@@ -141,6 +147,44 @@ class FeatureMaps:
             metric=self.metric,
             importances=self.importances,
         )
+
+
+def check_units(settings: FitSettings, rows: RowSource) -> None:
+    """Raise ValueError if settings change features that the kernel takes as they are given.
+
+    Parameters
+    ----------
+    settings : FitSettings
+        As they were asked for: what is "auto" changes none of them.
+    rows : RowSource of shape (n, d)
+    """
+    kernel, d = resolve.kernel(settings.kernel, settings.lengthscale), rows.shape[1]
+    left = kernel.as_given(d)
+    if left and settings.metric is not None:
+        raise ValueError(
+            f"a metric changes features that the kernel {kernel!r} takes as they are given; leave "
+            "metric out"
+        )
+    all_of_them = settings.standardize is True and len(left) == d
+    if left and (all_of_them or settings.uses_quantiles):
+        raise ValueError(
+            f"standardize={settings.standardize!r} changes features that the kernel {kernel!r} "
+            "takes as they are given; leave standardize out"
+        )
+
+
+def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
+    """Return the map of those features to mean 0 and deviation 1 that the kernel lets change."""
+    d = data.rows.shape[1]
+    left = sorted(kernel.as_given(d))
+    if len(left) == d:
+        return None
+    found = Standardizer.fit(data.rows, weights=data.weights)
+    if not left:
+        return found
+    mean, scale = found.mean.clone(), found.scale.clone()
+    mean[left], scale[left] = 0.0, 1.0
+    return Standardizer(mean, scale, tuple(k for k in found.constant if k not in left))
 
 
 def _check_features(given: LinearMap, rows: RowSource) -> None:

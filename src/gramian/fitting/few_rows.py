@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._sparse import dense
 from ..data import RowSource, Subset, as_rows
 from ..engines import Engine
 from ..kernels import Kernel
@@ -16,6 +17,7 @@ from ..operators import KernelOperator
 from ..paths.leave_one_out import Spectrum
 from .choice import Scored, failed
 from .data import TrainingData
+from .held_values import HeldValues
 
 SCREEN_ROWS = 400
 """Rows by which kernels are compared; lengthscale and penalty are chosen with all."""
@@ -94,7 +96,7 @@ class LeaveOneOut:
         n = len(self.rows)
         everything = self.rows.take(torch.arange(n))
         X = as_rows(everything)
-        resolved = kernel.resolve(everything.to_dense() if X.sparse else everything)
+        resolved = kernel.resolve(dense(everything))
         K = KernelOperator(resolved, X, X, self.engine).double()
         scale = float(K.diag().double().mean()) or 1.0
         spectrum = self._spectrum(K.against(self.rows.take(torch.arange(self.centers))))
@@ -103,7 +105,9 @@ class LeaveOneOut:
         penalties = self.penalties or tuple(scale * p for p in PENALTIES)
         losses = self._losses(spectrum, penalties)
         best = min(range(len(losses)), key=losses.__getitem__)
-        return Scored(kernel, penalties[best], losses[best])
+        values = spectrum.left_out(self.Y, float(self.weights.sum()) * penalties[best])
+        held = HeldValues(values, self.Y, self.weights)
+        return Scored(kernel, penalties[best], losses[best], held=held)
 
     def _spectrum(self, K: KernelOperator) -> Spectrum | None:
         """Return the spectrum; None if an entry is not finite."""
@@ -125,6 +129,10 @@ class LeaveOneOut:
     def beyond(self, scored: Scored) -> Scored:
         """Return the same: all penalties were tried."""
         return scored
+
+    def of_all_targets(self, scored: Scored) -> HeldValues | None:
+        """Return the predictions of all rows, each by the others."""
+        return scored.held
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel by some of the rows."""

@@ -6,11 +6,10 @@ import logging
 import math
 import numbers
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..callbacks import Checkpoint, announce, stages
-from ..kernels import Kernel
 from ..landmarks import Selector
 from ..metric import Metric
 from ..model import KernelModel, same_encoding
@@ -19,17 +18,18 @@ from ..solvers import Interrupted, Result, Solver, State, solve
 from . import resolve
 from .cells import fit_cells
 from .data import TrainingData
-from .defaults import chosen
 from .diagnosis import diagnosed
 from .divide import divide
+from .features import check_units
 from .fitted import Fitted, InterruptedFit, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
 from .long_fits import long_fit
-from .memory import FitSize
+from .loss_fit import fit_loss
 from .parameters import Callbacks, LandmarksLike, MetricLike
 from .placed import PlacedData
-from .scaling import Scaling
+from .precomputed import NAME, linear_model, looked_up
+from .seen import as_seen
 from .settings import FitSettings
 from .start import start, stopping
 from .watch import Watch, looking_at
@@ -38,7 +38,12 @@ logger = logging.getLogger("gramian")
 
 
 def fit(
-    settings: FitSettings, data: TrainingData, *, rng: Generators, before: Fitted | None = None
+    settings: FitSettings,
+    data: TrainingData,
+    *,
+    rng: Generators,
+    before: Fitted | None = None,
+    diagnose: bool = True,
 ) -> Fitted:
     """Fit a model: choose solver, kernel, landmarks and penalty, place the data, and solve.
 
@@ -50,6 +55,8 @@ def fit(
     before : Fitted, optional
         An earlier fit. Its landmarks and coefficients are where this one starts if
         ``settings.warm_start``, and the features and the choice of landmarks are the same.
+    diagnose : bool, default=True
+        Whether to log a warning where the model explains little of the targets.
 
     Returns
     -------
@@ -65,8 +72,39 @@ def fit(
         If it is interrupted, as by Ctrl-C, when the solver has a state: a KeyboardInterrupt that
         holds the model until then.
     """
+    if settings.kernel == NAME:
+        return _fit_matrix(settings, data, rng)
+    _check_penalties(settings, data)
+    check_units(settings, data.rows)
     if settings.cells is not None:
         return fit_cells(settings, data, rng=rng)
+    if settings.is_nonlinear:
+        return fit_loss(settings, data, rng=rng)
+    return _fit(settings, data, rng, before, diagnose)
+
+
+def _fit_matrix(settings: FitSettings, data: TrainingData, rng: Generators) -> Fitted:
+    """Fit a model to the kernel matrix, which the data have as rows."""
+    asked, n = settings, len(data.rows)
+
+    def of_matrix(fitted: Fitted) -> Fitted:
+        told = replace(fitted.settings, kernel=asked.kernel)
+        return replace(fitted, model=linear_model(fitted.model, n), settings=told)
+
+    try:
+        return of_matrix(fit(*looked_up(settings, data), rng=rng))
+    except InterruptedFit as error:
+        raise InterruptedFit(of_matrix(error.fitted)) from error
+
+
+def _fit(
+    settings: FitSettings,
+    data: TrainingData,
+    rng: Generators,
+    before: Fitted | None,
+    diagnose: bool,
+) -> Fitted:
+    """Fit one model by squared errors."""
     ends = math.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
     asked, parts = settings, divide(settings, data, rng)
     data, n = parts.train, len(parts.train.rows)
@@ -76,13 +114,14 @@ def fit(
     settings = looking_at(settings, parts.held_out, solver, n)
     warm = before is not None and _starts_warm(asked, data, before)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    seen = _as_seen(settings, data, size, kernel, rng, ends, before if warm else None)
+    seen = as_seen(settings, data, size, kernel, rng, ends, before if warm else None)
     scaling, settings, data, size = seen.scaling, seen.settings, seen.data, seen.size
     asked = replace(asked, tol=settings.tol)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     solver = resolve.solver_for(settings, asked, size)
     engine = resolve.engine_for(settings, data.rows, kernel)
+    solver = resolve.storing(solver, size, settings.limit, engine)
     announce(settings.callbacks, stages.CHOOSING)
     # nobody else may hold the data as first placed: they may have to leave the device
     begin = start(
@@ -95,13 +134,17 @@ def fit(
     )
     K = begin.placed.K
     landmarks = kept_in_file(begin.landmarks, settings.centers_file)
-    problem = problem_of(K, begin.placed.data, landmarks, begin.penalty)
+    problem = problem_of(K, begin.placed.data, landmarks, begin.penalty, settings.penalties)
     state = _saved(settings.callbacks, problem, solver) or _of_shape(begin.state, problem)
     watch = Watch.of(settings)
     announce(settings.callbacks, stages.PREPARING)
 
     def fitted(result: Result) -> Fitted:
         best = watch.kept(problem, result)
+        chances = None
+        if data.coded:
+            held = watch.held(problem, result, best) or begin.held
+            chances = seen.probabilities if held is None else held.shares()
         model = KernelModel(
             K.kernel,
             centers_on_host(landmarks, data.rows),
@@ -110,6 +153,7 @@ def fit(
             classes=data.classes,
             encoding=data.encoding,
             target=data.target,
+            probabilities=chances,
         )
         return Fitted.of(
             result,
@@ -138,48 +182,20 @@ def fit(
     except Interrupted as error:
         raise InterruptedFit.of(error, fitted) from error
     check_not_diverged(result)
-    if not asked.chooses_penalty:  # nothing better was found
+    if diagnose and not asked.chooses_penalty:  # nothing better was found
         _warn(diagnosed(problem, result, settings.callbacks, data.coded))
     return fitted(result)
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """The settings of a fit with values, and its data as the kernel sees them."""
-
-    scaling: Scaling
-    settings: FitSettings
-    data: TrainingData
-    size: FitSize
-
-
-def _as_seen(
-    given: FitSettings,
-    raw: TrainingData,
-    size: FitSize,
-    kernel: Kernel,
-    rng: Generators,
-    ends: float,
-    before: Fitted | None,
-) -> _Seen:
-    """Scale the data, and choose what the settings leave open."""
-    earlier = None if before is None else before.model
-    scaling = Scaling.of(given, raw, earlier, kernel=kernel, rng=rng.maps)
-    settings, data = scaling.apply(given, raw)
-    size = replace(size, d=data.rows.shape[1])
-    settings = chosen(
-        settings,
-        data,
-        landmarks=None if size.full else size.m,
-        rng=rng.choice,
-        ends=ends,
-        mapped=scaling.features.metric,
-        before=before,
-    )
-    if settings.uses_quantiles and not given.uses_quantiles:
-        scaling = scaling.with_quantiles(raw, rng.maps)
-        settings, data = scaling.apply(settings.with_points_of(given), raw)
-    return _Seen(scaling, settings, data, size)
+def _check_penalties(settings: FitSettings, data: TrainingData) -> None:
+    """Raise ValueError if there are penalties, and not one for each target of a regression."""
+    if settings.penalties is None:
+        return
+    count, t = len(settings.penalties), data.targets.shape[1]
+    if data.coded:
+        raise ValueError("classes share one penalty; only targets of a regression have their own")
+    if count != t:
+        raise ValueError(f"penalty has {count} numbers, but y has {t} target{'s' * (t != 1)}")
 
 
 def _warn(text: str | None) -> None:

@@ -78,6 +78,21 @@ class Fitted:
     held_out: Int[Tensor, " r"] | None = None
     learned: LearnedMetric | None = None
 
+    def closed_form(self) -> tuple[float, ...]:
+        """Return the penalty; ValueError if the model is no solution in closed form."""
+        if self.settings.is_nonlinear:
+            raise ValueError("the closed form is that of squared errors; leave the loss out")
+        if self.settings.penalties is not None:
+            raise ValueError("the closed form has one penalty, and targets have their own here")
+        if self.best_iteration is not None:
+            raise ValueError("early stopping ends before the solution; give early_stopping=False")
+        if self.reason != "converged":
+            raise ValueError(
+                f"the solver ended as {self.reason!r} and not as 'converged'; use "
+                "solver='direct', or raise max_iter"
+            )
+        return (self.penalty,)
+
     @classmethod
     def of(
         cls,

@@ -14,21 +14,22 @@ from ..data import (
     Encoding,
     FittedEncoding,
     RowSource,
-    Subset,
     TrainingTable,
     as_table,
     check_finite,
     check_magnitude,
     columns_are_numbers,
     is_table,
+    subset,
 )
-from . import resolve
+from . import resolve, selection
 from .data import HeldOut, TrainingData
 from .divide import drawn, in_memory_if_few
 from .generators import Generators
 from .held_out import other_rows
 from .held_rows import in_memory
 from .plan import check_memory
+from .remote import check_remote
 from .settings import FitSettings
 from .targets import class_codes, labels_of, target_tensor
 
@@ -70,7 +71,8 @@ def table_data(
 
     Notes
     -----
-    A table of numbers without gaps is not encoded, so that its model predicts arrays, too.
+    A table of numbers without gaps is not encoded, so that its model predicts arrays, too. One
+    whose rows are on other machines is never encoded: other columns, and gaps, are refused.
 
     Cost: a pass over the table, and one more if it is held.
     """
@@ -79,10 +81,12 @@ def table_data(
     if hold_out:
         index, held, others = _divided(given, settings, rng, classes, index)
     y = given.y if index is None else given.y[index.numpy()]
-    found = _encoding(given, settings, rng, classes, index)
+    found = None if given.table.remote else _encoding(given, settings, rng, classes, index)
     rows = _rows(given, found)
     if index is not None:
-        rows = Subset(rows, index)
+        rows = subset(rows, index)
+    if found is None:
+        check_finite(rows, given.table.where)
     rows, taken = in_memory(rows, settings.limit)
     labels = None if classes is None else labels_of(classes)
     targets = _targets(y, classes, rows.dtype)
@@ -94,14 +98,14 @@ def table_data(
         _at(weights, index),
         labels,
         rows.feature_names if given.table.named else None,
-        encoding=None if found.encoding.plain else found.encoding,
+        encoding=None if found is None or found.encoding.plain else found.encoding,
         target=given.target,
         numbers=index,
         given=len(given.y),
     )
     if held is not None:
         data = replace(
-            data, held_out=HeldOut(held, _encoded(given, data, weights, others, classes))
+            data, held_out=HeldOut(held, encoded_rows(given, data, weights, others, classes))
         )
     settings = _encoded_landmarks(settings, data.encoding)
     if settings.limit is None:
@@ -129,7 +133,7 @@ def _divided(
     return index[other_rows(len(index), held)], held, index[held]
 
 
-def _encoded(
+def encoded_rows(
     given: TrainingTable,
     like: TrainingData,
     weights: Tensor | None,
@@ -139,7 +143,7 @@ def _encoded(
     """Return rows that had no say in the encoding, encoded as those of a new table are."""
     encoded = like.encoding
     source = given.table.rows(given.columns) if encoded is None else encoded.rows(given.table)
-    rows = in_memory_if_few(Subset(source, index), None)
+    rows = in_memory_if_few(subset(source, index), None)
     check_finite(rows, f"the held-out rows of {given.table.where}")
     targets = _targets(given.y[index.numpy()], classes, rows.dtype)
     return TrainingData(rows, targets, _at(weights, index), like.classes, like.feature_names)
@@ -148,7 +152,7 @@ def _encoded(
 def _encoded_landmarks(settings: FitSettings, encoding: Encoding | None) -> FitSettings:
     """Return the settings with landmarks that were given as a table encoded as its rows are."""
     landmarks: Any = settings.landmarks
-    if encoding is None or not resolve.are_points(landmarks):
+    if encoding is None or not selection.are_points(landmarks):
         return settings
     if not is_table(landmarks):
         raise TypeError(
@@ -166,6 +170,8 @@ def _check_numbers_fit(
     given: TrainingTable, settings: FitSettings, classes: np.ndarray | None
 ) -> None:
     """Refuse what cannot fit in memory before a pass over a table of numbers; others are read."""
+    if given.table.remote:
+        check_remote(settings, given.table.rows(given.columns))
     if columns_are_numbers(given.table, given.columns):
         t = given.y.size // len(given.y) if classes is None or len(classes) == 2 else len(classes)
         check_memory(settings, given.table.rows(given.columns), t)
@@ -193,6 +199,8 @@ def _encoding(
         keep[index.numpy()] = True
     if classes is not None:  # rows that do not count may have labels that are no class
         y = np.where(keep, y, classes[0])
+    # which features come of a column is not known yet
+    left = resolve.kernel(settings.kernel, settings.lengthscale).as_given(len(given.columns))
     if rng.encoding is None:
         raise ValueError("a table needs a generator for the folds of its encoding")
     return Encoding.fit(
@@ -200,7 +208,7 @@ def _encoding(
         given.columns,
         _targets(y, classes, torch.float64),
         rng=rng.encoding,
-        numbers="standard" if settings.standardize else "raw",
+        numbers="standard" if settings.standardize and not left else "raw",
         keep=keep,
     )
 
@@ -209,7 +217,7 @@ def _targets(y: np.ndarray, classes: np.ndarray | None, dtype: torch.dtype) -> T
     return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
 
 
-def _rows(given: TrainingTable, found: FittedEncoding) -> RowSource:
-    if found.encoding.plain:
+def _rows(given: TrainingTable, found: FittedEncoding | None) -> RowSource:
+    if found is None or found.encoding.plain:
         return given.table.rows(given.columns)
     return found.training_rows(given.table)

@@ -15,6 +15,7 @@ from ..solvers.stopping import Row
 from . import resolve
 from .data import TrainingData
 from .defaults import chosen as with_values
+from .features import check_units
 from .fitted import Fitted, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, chosen, kept_in_file, problem_of
@@ -52,6 +53,7 @@ def go_on(
             "partial_fit passes once over the rows and does not stop early; give "
             "early_stopping=False"
         )
+    check_units(settings, data.rows)
     asked, data = settings, data.without_zero_weights()
     settings = settings.with_plain_inputs()  # what a call sees may not be what comes
     settings = resolve.automatic(settings, len(data.rows))
@@ -60,7 +62,7 @@ def go_on(
     scaling = Scaling.of(settings, data, first, kernel=kernel, rng=rng.maps)
     settings, data = scaling.apply(settings, data)
     solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
-    settings = with_values(
+    choice = with_values(
         settings,
         data,
         landmarks=size.m,
@@ -68,7 +70,8 @@ def go_on(
         mapped=scaling.features.metric,
         before=before,
     )
-    asked, penalty = replace(asked, tol=settings.tol), float(settings.penalty)
+    settings = choice.settings
+    asked, penalty = replace(asked, tol=settings.tol), settings.one_penalty
     if before is None:
         kernel = resolve.kernel(settings.kernel, settings.lengthscale)
         kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
@@ -97,6 +100,7 @@ def go_on(
         classes=data.classes,
         encoding=data.encoding,
         target=data.target if before is None else before.model.target,
+        probabilities=choice.shares if before is None else before.model.probabilities,
     )
     if before is not None:
         asked = replace(asked, landmarks=before.settings.landmarks)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from .. import _linalg as la
-from ..data import RowSource, Subset
+from .._sparse import dense, embedded, is_wide
+from ..data import RowSource, subset
 from ..engines import Engine
 from ..kernels import Kernel
 from ..metric.sampling import divided
@@ -22,6 +23,7 @@ from ..search.recipe import Recipe
 from ..search.sampled import Stem
 from .choice import Scored, failed
 from .data import TrainingData
+from .held_values import HeldValues
 
 SCREEN_ROWS = 4000
 SCREEN_LANDMARKS = 500
@@ -80,6 +82,8 @@ class HeldOutChoice:
     clock : Clock
     inputs : str, default="standard"
         Or "quantile".
+    every : Tensor of shape (n, t), optional
+        All targets, where those of `material` are combinations of them.
     """
 
     material: Material
@@ -91,6 +95,7 @@ class HeldOutChoice:
     ends: float
     clock: Clock = field(default_factory=lambda: Clock(Budget()))
     inputs: str = "standard"
+    every: Float[Tensor, "n t"] | None = None
 
     @classmethod
     def of(
@@ -106,9 +111,9 @@ class HeldOutChoice:
     ) -> HeldOutChoice:
         """Return the comparison by some of the rows; by all if there is no index."""
         n = len(data.rows)
-        rows: RowSource = data.rows if index is None else Subset(data.rows, index)
+        rows: RowSource = data.rows if index is None else subset(data.rows, index)
         X = rows.take(torch.arange(len(rows)))
-        X = X.to_dense() if rows.sparse else X
+        X = embedded(X) if is_wide(X) else dense(X)
         Y = data.targets.cpu() if index is None else data.targets.cpu()[index]
         weights = None if data.weights is None else data.weights.cpu()
         weights = weights if weights is None or index is None else weights[index]
@@ -118,7 +123,8 @@ class HeldOutChoice:
             splits = [Split(order[learn], order[held])]
         material = Material(X.float(), narrowed(Y, rng).float(), weights, data.coded, splits, rng)
         total = float(n) if data.weights is None else float(data.weights.sum(dtype=torch.float64))
-        return cls(material, landmarks, engine, penalties, n, total, ends)
+        every = Y.float() if material.Y.shape[1] < Y.shape[1] else None
+        return cls(material, landmarks, engine, penalties, n, total, ends, every=every)
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel with few landmarks."""
@@ -141,7 +147,8 @@ class HeldOutChoice:
         fit = self._full(kernel, self._shifts(kernel, near))
         falling = len(fit.losses) > 1 and fit.loss < FALLING * fit.losses[-2][1]
         at_end = fit.penalty == fit.losses[-1][0]
-        return Scored(kernel, fit.shift / self.total, fit.loss, self.inputs, at_end and falling)
+        penalty, falling = fit.shift / self.total, at_end and falling
+        return Scored(kernel, penalty, fit.loss, self.inputs, falling, self._held([fit.values]))
 
     def beyond(self, scored: Scored) -> Scored:
         """Return the better one of this penalty and smaller ones, for which float32 is too coarse.
@@ -158,7 +165,8 @@ class HeldOutChoice:
         fit = self._full(scored.kernel, smaller, small=True)
         if not fit.loss < scored.loss:
             return scored
-        return Scored(scored.kernel, fit.shift / self.total, fit.loss, self.inputs)
+        held = self._held([fit.values])
+        return Scored(scored.kernel, fit.shift / self.total, fit.loss, self.inputs, held=held)
 
     def _full(self, kernel: Kernel, shifts: Sequence[float], *, small: bool = False) -> FullFit:
         recipe = Given("", self.inputs, object=kernel)
@@ -202,7 +210,24 @@ class HeldOutChoice:
             )  # fmt: skip
             sizes.append(len(split.held))
         penalty, loss = _best_of_all(fits, sizes)
-        return Scored(kernel, penalty * n / self.total, loss, self.inputs)
+        held = self._held([fit.values for fit in fits])
+        return Scored(kernel, penalty * n / self.total, loss, self.inputs, held=held)
+
+    def of_all_targets(self, scored: Scored) -> HeldValues | None:
+        """Return predictions of held-out rows; of many targets by one more fit to the sample."""
+        if self.every is None:
+            return scored.held
+        whole = replace(
+            self,
+            material=replace(self.material, Y=self.every).mapped_as(self.material),
+            penalties=(scored.penalty,),
+            every=None,
+        )
+        return whole(scored.kernel).held
+
+    def _held(self, values: Sequence[Tensor]) -> HeldValues:
+        """Return predictions of the held-out rows of all splits, one after the other."""
+        return HeldValues(torch.cat(list(values)), self.material.truth, self.material.held_weights)
 
     def _diagonal(self, kernel: Kernel) -> float:
         """Return the mean of the diagonal of the kernel matrix: 1 for kernels of a distance."""

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from ..data import Complement
+from ..data import complement
 from ..problems import NystromProblem
 
 HELD_OUT = 5
@@ -44,7 +44,7 @@ def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
         return problem
     stays = torch.ones(len(problem.targets), dtype=torch.bool)
     stays[held] = False
-    K = replace(problem.K, rows=Complement(problem.K.rows, held))
+    K = replace(problem.K, rows=complement(problem.K.rows, held))
     weights = None if problem.weights is None else problem.weights[stays]
     return NystromProblem(K, problem.targets[stays], problem.penalty, weights)
 
@@ -57,7 +57,7 @@ def error(
     Both are weighted by the observation weights. The first one is the second, or for class codes
     the share of the rows whose class is wrong. Cost: a kernel evaluation for each and landmark.
     """
-    predicted = problem.K[held] @ coef.double()
+    predicted = problem.K.at(held) @ coef.double()
     y = problem.targets[held].double()
     weight = y.new_ones(len(held)) if problem.weights is None else problem.weights[held]
     squared = _mean((predicted - y).square().mean(dim=1), weight)

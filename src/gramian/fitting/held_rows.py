@@ -12,7 +12,7 @@ MEMORY_SHARE = 8
 
 
 def in_memory(rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
-    """Return rows, in memory if they are few, and the bytes that they take there.
+    """Return rows, in memory if they are few and not remote, and the bytes that they take there.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def in_memory(rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
         The memory, in bytes; that of the machine if None.
     """
     need = len(rows) * rows.shape[1] * rows.dtype.itemsize
-    if MEMORY_SHARE * need > (machine_memory() if limit is None else limit):
+    if rows.remote or MEMORY_SHARE * need > (machine_memory() if limit is None else limit):
         return rows, 0
     out = torch.empty(rows.shape, dtype=rows.dtype)
     for part, block in rows.blocks(max(1, (1 << 20) // rows.shape[1])):

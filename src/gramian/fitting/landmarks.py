@@ -10,18 +10,19 @@ import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
+from .._sparse import are_equal
 from ..data import Cast, RowSource, as_rows, check_finite, gathered, stored
 from ..landmarks import Landmarks
 from ..operators import KernelOperator
-from ..problems import FullProblem, NystromProblem, Problem
-from . import resolve
+from ..problems import FullProblem, NystromProblem
+from . import selection
 from .data import TrainingData
 from .parameters import FileLike, LandmarksLike
 
 
 def chosen(K: KernelOperator, given: LandmarksLike, rng: torch.Generator) -> Landmarks | None:
     """Return the landmarks asked for among the rows of K; None if all rows are centers."""
-    selector = resolve.selector(given, K.shape[0], not K.rows.random_access)
+    selector = selection.selector(given, K.shape[0], not K.rows.random_access)
     if isinstance(selector, RowSource):
         return given_points(selector, K)
     return None if selector is None else selector.select(K, rng=rng)
@@ -55,7 +56,7 @@ def _are_rows(points: Shaped[Tensor, "m d"], rows: RowSource, index: Int[Tensor,
     if int(index.max()) >= len(rows):
         return False
     taken, points = rows.take(index).cpu(), points.cpu()
-    return taken.dtype == points.dtype and torch.equal(taken.to_dense(), points.to_dense())
+    return taken.dtype == points.dtype and are_equal(taken, points)
 
 
 def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:
@@ -71,12 +72,19 @@ def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:
 
 
 def problem_of(
-    K: KernelOperator, data: TrainingData, found: Landmarks | None, penalty: float
-) -> Problem:
+    K: KernelOperator,
+    data: TrainingData,
+    found: Landmarks | None,
+    penalty: float,
+    penalties: tuple[float, ...] | None = None,
+) -> FullProblem | NystromProblem:
     """Return the problem with these landmarks as centers, with all rows if there are none."""
+    problem: FullProblem | NystromProblem
     if found is None:
-        return FullProblem(K, data.targets, penalty, data.weights)
-    return nystrom_problem(K, data, found, penalty)
+        problem = FullProblem(K, data.targets, penalty, data.weights)
+    else:
+        problem = nystrom_problem(K, data, found, penalty)
+    return problem if penalties is None else replace(problem, penalties=penalties)
 
 
 def nystrom_problem(

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..data import RowSource
 from ..solvers import Solver
-from . import resolve
+from . import selection
 from .memory import FitSize
 from .plan import ASSUMED_ITERATIONS, evaluations, plan
 from .settings import FitSettings
@@ -41,8 +41,8 @@ def long_fit(
     """
     if _operations(settings, solver, size) < SLOW_OPERATIONS * LONG_SECONDS:
         return None
-    found = resolve.selector(settings.landmarks, size.n, not rows.random_access)
-    if found is not None and resolve.count(found, size.n) is None:
+    found = selection.selector(settings.landmarks, size.n, not rows.random_access)
+    if found is not None and selection.count(found, size.n) is None:
         return None  # how many landmarks, and with them how long, shows only once they are chosen
     expected = plan(settings, rows, size.t)
     if expected.seconds <= LONG_SECONDS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -20,9 +21,6 @@ from ..search.refit import importances
 from ..solvers import Falkon, deadline, max_iterations, solve
 
 logger = logging.getLogger("gramian")
-
-HELD_BYTES = 1 << 32
-"""Bytes that all rows may take in memory, to be divided into cells."""
 
 HELD_OUT = (50, 10_000)
 """One row in so many is held out from all cells, and at most so many."""
@@ -41,8 +39,10 @@ def cell_search(
     targets: Float[Tensor, "n t"],
     weights: Float[Tensor, " n"] | None,
     index: Int[Tensor, " s"],
+    most: int,
+    folds: Sequence[Split] = (),
 ) -> CellSearch | None:
-    """Return a search by cells of all rows; None if they are too many to be held in memory.
+    """Return a search by cells of as many rows as memory holds; None if these are no more than s.
 
     Parameters
     ----------
@@ -52,12 +52,19 @@ def cell_search(
     targets : Tensor of shape (n, t)
     weights : Tensor of shape (n,), optional
     index : Tensor of shape (s,)
-        Numbers of the rows of the sample.
+        Numbers of the rows of the sample, which are among those that are held.
+    most : int
+        Rows that memory holds.
+    folds : sequence of Split, optional
+        How lengthscale and penalty are to be chosen: numbers of rows that are fitted, and held out.
     """
-    n, d = rows.shape
-    if n * d * rows.dtype.itemsize > HELD_BYTES:
-        return None
     sample = search.material
+    if most <= len(index):
+        return None
+    some, index = _some_with(index, len(rows), most, sample.rng)
+    n = len(some)
+    if n < len(rows):
+        logger.info("memory for %d of %d rows, which cells are made of", n, len(rows))
     held = index[sample.splits[0].held]
     free = torch.ones(n, dtype=torch.bool)
     free[index] = False
@@ -67,30 +74,55 @@ def cell_search(
     free[:] = True
     free[held] = False
     material = Material.of(
-        rows.take(torch.arange(n)),
-        targets.to(rows.dtype),
-        weights,
+        rows.take(some),
+        targets[some].to(rows.dtype),
+        None if weights is None else weights[some],
         coded=sample.coded,
         splits=[Split(free.nonzero()[:, 0], held)],
         rng=sample.rng,
         scales=sample.scales,
     )
-    return CellSearch(search, material.mapped_as(sample))
+    place = torch.full((len(rows),), -1)
+    place[some] = torch.arange(n)
+    found = [Split(*(_places(place, part) for part in (fold.learn, fold.held))) for fold in folds]
+    return CellSearch(search, material.mapped_as(sample), found)
 
 
-def member_of_cells(by_cells: CellSearch) -> Member | None:
-    """Return what came of a search by cells; None if the sample alone has a smaller error."""
-    found, search = by_cells.found, by_cells.search
-    if found is None or not found.loss < search.least().loss:
-        return None
-    recipe, stem = found.fit.recipe, found.fit.stem
+def _places(place: Int[Tensor, " n"], index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
+    """Return where rows are among those that memory holds, of those that are."""
+    found = place[index]
+    return found[found >= 0]
+
+
+def _some_with(
+    index: Int[Tensor, " s"], n: int, most: int, rng: torch.Generator
+) -> tuple[Int[Tensor, " k"], Int[Tensor, " s"]]:
+    """Return numbers of random rows, `index` among them, increasing, and where that is."""
+    if n <= most:
+        return torch.arange(n), index
+    taken = torch.zeros(n, dtype=torch.bool)
+    taken[index] = True
+    others = (~taken).nonzero()[:, 0]
+    taken[others[torch.randperm(len(others), generator=rng)[: most - len(index)]]] = True
+    some = taken.nonzero()[:, 0]
+    return some, torch.searchsorted(some, index)
+
+
+def members_of_cells(by_cells: CellSearch) -> list[Member]:
+    """Return the models of a search by cells; none if the sample alone has a smaller error."""
+    if not by_cells.models or not by_cells.squared() < by_cells.search.least().loss:
+        return []
     material, total = by_cells.material, by_cells.total
-    return Member(
-        recipe, 1.0, found.kernel, recipe.inputs == "quantile",
-        material.composed(recipe.inputs, found.map), found.centers, found.coef,
-        found.fit.shift / total, found.fit.shift, False, importances(material, stem),
-        CellCenters(found.cells, found.starts),
-    )  # fmt: skip
+    return [
+        Member(
+            found.fit.recipe, weight, found.kernel, found.fit.recipe.inputs == "quantile",
+            material.composed(found.fit.recipe.inputs, found.map), found.centers, found.coef,
+            found.fit.shift / total, found.fit.shift, False,
+            importances(material, found.fit.stem), CellCenters(found.cells, found.starts),
+        )
+        for weight, found in zip(by_cells.weights, by_cells.models, strict=True)
+        if weight > 0
+    ]  # fmt: skip
 
 
 def with_landmarks(

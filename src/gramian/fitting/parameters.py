@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..data import LinearMap, RowSource
     from ..kernels import Kernel
     from ..landmarks import Selector
+    from ..losses import Loss
     from ..metric import Metric
     from ..operators import Engine
     from ..solvers import Solver
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
         def get_n_splits(self, X: Any = None) -> Any:
             """Return how many."""
 
-    KernelLike: TypeAlias = str | Kernel
+    KernelLike: TypeAlias = str | Kernel | Callable[[Any, Any], float]
     Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | str
-    Penalty: TypeAlias = float | Literal["auto"]
+    Penalty: TypeAlias = float | Sequence[float] | np.ndarray | Literal["auto"]
     LandmarksLike: TypeAlias = int | str | Path | ArrayLike | Tensor | RowSource | Selector | None
     CellsLike: TypeAlias = int | str | Partition | None
+    LossLike: TypeAlias = str | Loss
     Folds: TypeAlias = int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None
     SolverLike: TypeAlias = str | Solver[Any, Any]
     Count: TypeAlias = int
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     Callbacks: TypeAlias = Sequence[Callable[..., Any]]
     FileLike: TypeAlias = str | Path | None
     OptionalCount: TypeAlias = int | None
-    OptionalKernel: TypeAlias = str | Kernel | None
+    OptionalKernel: TypeAlias = KernelLike | None
     OptionalLengthscale: TypeAlias = Lengthscale | None
     OptionalNumber: TypeAlias = float | None
     Starts: TypeAlias = int | Literal["auto"]
@@ -62,4 +64,6 @@ else:
     KernelLike = Lengthscale = Penalty = LandmarksLike = Folds = SolverLike = Any
     Count = Number = Flag = EngineLike = MemoryLimit = Callbacks = FileLike = Any
     OptionalCount = OptionalKernel = OptionalLengthscale = OptionalNumber = Any
-    CellsLike = RandomState = Starts = OptionalFlag = Inputs = MetricLike = Tolerance = Any
+    CellsLike = LossLike = RandomState = Starts = OptionalFlag = Inputs = MetricLike = Tolerance = (
+        Any
+    )

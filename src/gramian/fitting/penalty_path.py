@@ -20,6 +20,7 @@ from ..problems import NystromProblem
 from ..solvers import Falkon, State, Stop, solve
 from . import held_out
 from .held_out import Fold
+from .held_values import HeldValues
 
 logger = logging.getLogger("gramian")
 
@@ -192,6 +193,17 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[Pat
             "targets whose squares overflow"
         )
     return best, rows
+
+
+def held_values(task: Search, best: FittedLevel) -> HeldValues:
+    """Return predictions of all held-out rows at a level. Cost: those of one prediction."""
+    problem = task.problem(best.function.landmarks, best.penalty)
+    parts = best.function.coef.chunk(len(task.folds), dim=1)
+    each = zip(task.folds, parts, strict=True)
+    values = torch.cat([problem.K.at(fold.scored) @ coef.double() for fold, coef in each]).cpu()
+    held = torch.cat([fold.scored for fold in task.folds])
+    weights = None if problem.weights is None else problem.weights[held].cpu()
+    return HeldValues(values, problem.targets[held].double().cpu(), weights)
 
 
 def largest(levels: Sequence[Level]) -> int:

@@ -81,7 +81,7 @@ class PlacedData:
 def _moved(data: TrainingData, where: Placement, engine: Engine) -> TrainingData:
     """Return training data where a fit keeps them."""
     rows = data.rows
-    if where.with_rows and not resident_bytes(rows):
+    if where.with_rows and not rows.remote and not resident_bytes(rows):
         each = rows.shape[1] * rows.dtype.itemsize
         rows = copied(engine.feed(rows), max(1, COPIED_AT_ONCE // each))
     weights = None if data.weights is None else data.weights.to(where.device)

@@ -10,13 +10,18 @@ import torch
 
 from .. import solvers
 from .._checks import readable_bytes
-from ..data import RowSource, Subset
+from .._workers import default_threads
+from ..data import RowSource, Spread, subset
 from ..solvers import Solver
-from . import resolve
+from . import resolve, selection
 from .calibration import calibrated_seconds
-from .cells import check_rows, partition_of, rows_bytes
+from .cell_fits import workers_of
+from .cells import in_file, partition_of, passes_bytes, rows_bytes
 from .memory import FitSize
+from .objects import ObjectRows
 from .placement import Placement
+from .precomputed import NAME as PRECOMPUTED
+from .precomputed import cost_of_objects, planned
 from .settings import FitSettings
 
 ASSUMED_ITERATIONS = 20
@@ -28,6 +33,15 @@ FITS_PER_PATH = 10.0
 3.4 if each penalty is half the last one and the effective dimension, and with it the number of
 landmarks, grows with the inverse of its square root; and about six beyond, with all landmarks.
 """
+
+LIBRARY_BYTES = 650 << 20
+"""Of a worker process that has only just imported this one, measured."""
+
+TASK_SECONDS = 0.004
+"""That client and scheduler take for a task, measured on a busy machine."""
+
+TASK_BYTES = 2048
+"""Of a task beside its vectors."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,14 @@ class Plan:
         count; 0 if it computes on the host, or on several devices.
     cells : int
         Their number, about; 0 without cells.
+    disk_bytes : int
+        Of temporary files, for rows by cells that do not fit in memory.
+    workers, slots : int
+        Of a cluster where the rows are, and the tasks that it runs at once; 0 for rows here.
+    worker_bytes : int
+        Memory of each worker, libraries included.
+    tasks, pass_bytes : int
+        Of a pass over the rows, and what is sent and comes back in it.
     """
 
     solver: str
@@ -65,6 +87,12 @@ class Plan:
     device: str = "cpu"
     device_bytes: int = 0
     cells: int = 0
+    disk_bytes: int = 0
+    workers: int = 0
+    slots: int = 0
+    worker_bytes: int = 0
+    tasks: int = 0
+    pass_bytes: int = 0
 
     def __str__(self) -> str:
         centers = "all rows" if self.landmarks is None else f"{self.landmarks:,} landmarks"
@@ -72,10 +100,23 @@ class Plan:
         there = readable_bytes(self.device_bytes)
         memory = readable_bytes(self.memory_bytes)
         memory += f" and {there} of the device" if self.device_bytes else ""
+        disk = readable_bytes(self.disk_bytes)
+        memory += f" and {disk} of temporary files" if self.disk_bytes else ""
         return (
             f"{self.solver} with {centers}: {memory}, "
             f"{self.kernel_evaluations:.3g} kernel evaluations, about {self.seconds:.3g} s "
-            f"for {self.iterations} iterations"
+            f"for {self.iterations} iterations{self._elsewhere}"
+        )
+
+    @property
+    def _elsewhere(self) -> str:
+        if not self.workers:
+            return ""
+        threads = "1 thread" if self.slots == 1 else f"{self.slots:,} threads"
+        return (
+            f" on {self.workers:,} worker{'s' * (self.workers > 1)} ({threads}): "
+            f"{readable_bytes(self.worker_bytes)} on each, {self.tasks:,} tasks and "
+            f"{readable_bytes(self.pass_bytes)} sent per pass"
         )
 
 
@@ -100,21 +141,24 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
         If it does not fit in memory, or the number of landmarks is not known before they are
         selected.
     """
+    if settings.kernel == PRECOMPUTED:
+        return _of_matrix(settings, rows, targets)
     if settings.cells is not None:
         return _of_cells(settings, rows, targets)
     settings = resolve.automatic(settings, rows.shape[0])
-    resolve.require_count(settings.landmarks, rows.shape[0])
+    selection.require_count(settings.landmarks, rows.shape[0])
     solver, size = resolve.solver_and_size(settings, rows, targets)
     count = min(settings.max_iter, ASSUMED_ITERATIONS)
     iterations = 1 if solver.closed_form else count
     rng = torch.Generator().manual_seed(0)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    kernel = kernel.resolve(torch.randn(50, rows.shape[1], generator=rng))
+    kernel = kernel.resolve(torch.rand(50, rows.width, generator=rng))
     engine = resolve.engine_for(settings, rows)
+    solver = resolve.storing(solver, size, settings.limit, engine)
     where = Placement.of(engine, solver, size, settings.limit)
     host, there = where.bytes_with_blocks(engine, solver, size)
     pairs = evaluations(solver, size, iterations)
-    return Plan(
+    found = Plan(
         solver=solvers.name_of(solver),
         landmarks=None if size.full else size.m,
         memory_bytes=host,
@@ -126,10 +170,45 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
         device=where.device,
         device_bytes=there,
     )
+    spread = rows.spread()
+    return found if spread is None else _spread(found, spread, size, host - where.host_bytes)
+
+
+def _spread(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
+    """Return the plan of rows on other machines, from that of rows here.
+
+    Blocks are there, one for each task that runs, with centers and a vector; targets are here.
+    """
+    if not spread.workers:
+        raise ConnectionError("the cluster has no worker: start some")
+    vector = 8 * size.m * size.t
+    running = math.ceil(spread.slots / spread.workers)
+    share = default_threads() / spread.slots
+    return replace(
+        one,
+        memory_bytes=one.memory_bytes - blocks + 16 * size.n * size.t,
+        seconds=one.seconds * share + TASK_SECONDS * spread.tasks * one.iterations,
+        workers=spread.workers,
+        slots=spread.slots,
+        worker_bytes=LIBRARY_BYTES + running * blocks + size.m * size.d * size.itemsize + vector,
+        tasks=spread.tasks,
+        pass_bytes=vector * (spread.workers + spread.tasks) + TASK_BYTES * spread.tasks,
+    )
+
+
+def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
+    """Return the plan of a fit to a kernel matrix, with what it takes to call a function for it."""
+    one = plan(*planned(settings, rows), targets)
+    if not isinstance(rows, ObjectRows):
+        return one
+    m = one.landmarks
+    cost = cost_of_objects(rows, None if m is None else settings.landmarks, m)
+    held = 8 * len(rows) * (m or len(rows))
+    return replace(one, seconds=one.seconds + cost.seconds, memory_bytes=one.memory_bytes + held)
 
 
 def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
-    """Return the plan of one cell, times their number; and of all rows, as they are and by cells.
+    """Return the plan of one cell, times their number; and of all rows, in memory or in a file.
 
     Raises
     ------
@@ -137,28 +216,33 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
         If that does not fit in ``memory_limit``.
     """
     partition, n = partition_of(settings.cells), len(rows)
-    check_rows(settings, partition, rows, targets)
+    disk = in_file(settings, partition, rows, targets)
     one = plan(*_one_cell(settings, rows), targets)
     count = partition.inflated(n) / min(partition.rows, n)
+    workers = workers_of(math.ceil(count), resolve.engine_for(settings, rows))
+    held = passes_bytes(settings, rows, targets) if disk else rows_bytes(partition, rows, targets)
     return replace(
         one,
-        memory_bytes=one.memory_bytes + rows_bytes(partition, rows, targets),
+        memory_bytes=workers * one.memory_bytes + held,
         kernel_evaluations=int(count * one.kernel_evaluations),
         seconds=count * one.seconds,
         cells=math.ceil(count),
+        disk_bytes=disk,
     )
 
 
 def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
     """Return the settings of a cell, and as many rows."""
     each = min(partition_of(settings.cells).rows, len(rows))
-    return replace(settings, cells=None, landmarks=None), Subset(rows, torch.arange(each))
+    return replace(settings, cells=None, landmarks=None), subset(rows, torch.arange(each))
 
 
 def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> None:
     """Raise ValueError if a fit does not fit in memory, without reading or measuring anything."""
+    if settings.kernel == PRECOMPUTED:
+        settings, rows = planned(settings, rows)
     if settings.cells is not None:
-        check_rows(settings, partition_of(settings.cells), rows, targets)
+        in_file(settings, partition_of(settings.cells), rows, targets)
         settings, rows = _one_cell(settings, rows)
     settings = resolve.automatic(settings, rows.shape[0])
     engine = resolve.engine_for(settings, rows)

@@ -1,31 +1,33 @@
-"""Resolution of settings for given rows: kernel, engine, landmarks, solver and size."""
+"""Resolution of settings for given rows: kernel, metric, engine, solver and size."""
 
 from __future__ import annotations
 
-import math
 import reprlib
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import torch
 
-from .. import kernels, landmarks, solvers
+from .. import kernels, losses, solvers
 from .. import metric as metrics
-from ..data import LinearMap, RowSource, as_rows, check_finite
-from ..data.formats import is_table_name
+from .._sparse import dense
+from ..data import LinearMap, RowSource
 from ..kernels import Kernel
-from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform
+from ..kernels.base import kernels as registry
+from ..landmarks import Selector
+from ..losses import Loss
 from ..metric import Metric
 from ..operators import Engine, choose_engine
 from ..problems import FullProblem, NystromProblem
-from ..solvers import Falkon, Solver
-from . import splits
+from ..solvers import BLOCK_BYTES, Falkon, Newton, Solver
+from . import selection, splits
 from .held_out import HELD_OUT
+from .machine import machine_memory
 from .memory import FitSize, dense_bytes, least_blocks
-from .parameters import KernelLike, LandmarksLike, Lengthscale, MetricLike, SolverLike
-from .settings import FitSettings, is_integer
+from .parameters import KernelLike, Lengthscale, LossLike, MetricLike, SolverLike
+from .settings import FitSettings
 
 ALL_ROWS = 10_000
 """Rows up to which landmarks="auto" takes all rows as centers."""
@@ -51,6 +53,9 @@ TINY_SHIFT = 9e-3
 ALL_ROWS_OF_CHOICE = 30_000
 """Rows up to which landmarks="auto" takes all where the penalty is chosen."""
 
+ALL_ROWS_OF_LOSS = 2_000
+"""The same for another loss than the square, where each Newton step factorises their matrix."""
+
 MEDIAN_SAMPLE = 1000
 """Rows from which the median heuristic is computed."""
 
@@ -71,16 +76,26 @@ def kernel(given: KernelLike, lengthscale: Lengthscale) -> Kernel:
         lengthscale = "median"
     if given == "auto":
         given = STAND_IN
-    if given not in kernels.names():
+    if given == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' is one of KernelRidge, KernelRidgeClassifier, KernelPCA, "
+            "KernelKMeans and NystromTransformer, fitted to all rows at once"
+        )
+    if callable(given) and not isinstance(given, type):
+        raise ValueError(
+            "a kernel that is a function is one of KernelRidge, KernelRidgeClassifier, KernelPCA, "
+            "KernelKMeans and NystromTransformer, fitted to all objects at once"
+        )
+    if not isinstance(given, str) or given not in registry or given in kernels.COMPOSITE:
         raise ValueError(
             f"unknown kernel {given!r}; known: auto, {', '.join(kernels.names())}, or a "
-            f"kernel object{kernels.hint(given)}"
+            f"kernel object{kernels.hint(given) if isinstance(given, str) else ''}"
         )
     return kernels.make(given, lengthscale=lengthscale)
 
 
 def metric(given: MetricLike) -> Metric | LinearMap | None:
-    """Return what learns a metric, or the map that was given, if any.
+    """Return the metric that is to be learned, or the map that was given, if any.
 
     Raises
     ------
@@ -109,15 +124,15 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str 
     if n <= MEDIAN_SAMPLE:
         index = torch.arange(n)
     sample = rows.take(index)
-    return kernel.resolve(sample.to_dense() if rows.sparse else sample)
+    return kernel.resolve(dense(sample))
 
 
 def check_features(kernel: Kernel, rows: RowSource, name: str = "X") -> None:
-    """Raise ValueError if a kernel has lengthscales for another number of features."""
+    """Raise ValueError if a kernel is one of another number of features."""
     if kernel.dim not in (None, rows.shape[1]):
-        raise ValueError(
-            f"the kernel has {kernel.dim} lengthscales, but {name} has {rows.shape[1]} features"
-        )
+        each = isinstance(getattr(kernel, "lengthscale", None), tuple)
+        says = f"has {kernel.dim} lengthscales" if each else f"takes {kernel.dim} features"
+        raise ValueError(f"the kernel {says}, but {name} has {rows.shape[1]} features")
 
 
 def automatic(settings: FitSettings, n: int) -> FitSettings:
@@ -125,10 +140,13 @@ def automatic(settings: FitSettings, n: int) -> FitSettings:
 
     All rows up to 10,000, if the solver takes them: landmarks save little there, and cost accuracy.
     Up to 30,000 where the penalty is chosen, as PCG then ends after few iterations.
-    All rows of any number, if it takes nothing else.
+    All rows of any number, if it takes nothing else. Up to 2,000 with another loss than the square.
     """
     if not (isinstance(settings.landmarks, str) and settings.landmarks == "auto"):
         return settings
+    if settings.is_nonlinear:
+        few = n <= ALL_ROWS_OF_LOSS and settings.centers_file is None
+        return replace(settings, landmarks=None) if few else settings
     given = settings.solver
     most = ALL_ROWS_OF_CHOICE if settings.chooses_penalty else ALL_ROWS
     if isinstance(given, str) and given == "auto":
@@ -143,7 +161,8 @@ def automatic(settings: FitSettings, n: int) -> FitSettings:
 def engine_for(settings: FitSettings, rows: RowSource, found: Kernel | None = None) -> Engine:
     """Return the engine that computes with these rows; `found` is the kernel, if it is known."""
     found = kernel(settings.kernel, settings.lengthscale) if found is None else found
-    return choose_engine(settings.engine, dtype=rows.dtype, kernel=found, sparse=rows.sparse)
+    given, dtype, sparse = settings.engine, rows.dtype, rows.sparse
+    return rows.there(partial(choose_engine, given, dtype=dtype, kernel=found, sparse=sparse))
 
 
 def solver_and_size(
@@ -156,26 +175,34 @@ def solver_and_size(
     ValueError
         If the solver cannot solve such problems, or not with this penalty.
     """
-    n, d = rows.shape
-    found = selector(settings.landmarks, n, not rows.random_access)
+    n = len(rows)
+    found = selection.selector(settings.landmarks, n, not rows.random_access)
     # a selector that is given a penalty says how many once it has selected
-    m = n if found is None else count(found, n) or 1
+    m = n if found is None else selection.count(found, n) or 1
+    other = loss(settings.loss) if settings.is_nonlinear else None
     size = FitSize(
         n,
-        d,
-        targets,
+        rows.width,
+        targets if other is None else other.outputs(targets),
         m,
         rows.dtype.itemsize,
-        full=found is None,
+        full=found is None and other is None,
         pairs_once=rows.random_access and not rows.sparse,
         dense=not rows.sparse,
         fits=fits_per_level(settings, n) if settings.searches_penalty else 0.0,
         selector=found if isinstance(found, Selector) else None,
     )
+    if isinstance(found, Selector):
+        found.check_rows(rows)
+    if other is not None:
+        return newton(settings.solver), size
     chosen = solver(settings.solver, size, settings.limit, _direct_rows(settings))
     chosen.check_type(FullProblem if size.full else NystromProblem)
+    chosen.check_rows(rows)
     if not isinstance(settings.penalty, str):
-        chosen.check_penalty(float(settings.penalty))
+        chosen.check_penalty(settings.one_penalty)
+    if settings.penalties is not None:
+        chosen.check_penalties()
     return chosen, size
 
 
@@ -195,11 +222,21 @@ def solver_for(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Solver
     """
     if chosen.searches_penalty:
         return solver(asked.solver, size, chosen.limit)
-    tiny = float(chosen.penalty) * size.n < TINY_SHIFT
+    tiny = chosen.one_penalty * size.n < TINY_SHIFT
     rows = DIRECT_ROWS if tiny or not asked.chooses_penalty else PCG_FROM
     found = solver(asked.solver, size, chosen.limit, rows)
-    found.check_penalty(float(chosen.penalty))
+    found.check_penalty(chosen.one_penalty)
     return found
+
+
+def storing(
+    found: Solver[Any, Any], size: FitSize, limit: int | None, engine: Engine
+) -> Solver[Any, Any]:
+    """Return a solver that stores kernel entries if they fit into half of what the rest leaves."""
+    if not engine.on_host:
+        return found
+    free = (machine_memory() if limit is None else limit) - dense_bytes(found, size) - BLOCK_BYTES
+    return found.storing(size, max(0, free // 2))
 
 
 def fits_per_level(settings: FitSettings, n: int) -> float:
@@ -219,6 +256,16 @@ def solver(
     if given == "auto":
         return full_solver(size, limit, pcg, direct_rows) if size.full else solvers.Falkon()
     return pcg if given == "pcg" else solvers.make(str(given))
+
+
+def newton(given: SolverLike) -> Newton:
+    """Return the solver of another loss than the square; `FitSettings` has refused any other."""
+    return given if isinstance(given, Newton) else Newton()
+
+
+def loss(given: LossLike) -> Loss:
+    """Return the loss that a parameter means; `FitSettings` has refused what is none."""
+    return given if isinstance(given, Loss) else losses.make(given)
 
 
 def full_solver(
@@ -243,90 +290,6 @@ def full_solver(
     return solvers.ASkotch() if size.pairs_once and (few or size.n > PCG_ROWS) else pcg
 
 
-def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector | RowSource | None:
-    """Return what ``landmarks`` means for n rows: a selector, points, or None for all rows.
-
-    "auto" is the accelerated recursion for rows with random access, uniform for others, over which
-    the recursion would pass about as often as the solver. Measured on six real sets with 500 and
-    2,000 landmarks: its test error is 0.94 and 0.97 of that of uniform landmarks in the mean, 1.03
-    and 1.01 at worst, in 1.24 and 1.0 times the CPU seconds of the fit, and it misses a cluster of
-    1 % of the rows in 2 % of the cases with ten landmarks, uniform in 85 %. Pivoted Cholesky (0.87
-    and 0.95) takes 1.9 to 2.4 times as long and 8 n m bytes. See docs/benchmarks.md.
-    """
-    if given is None or isinstance(given, Selector):
-        return given
-    if isinstance(given, str) and not is_table_name(given):
-        m = automatic_landmarks(n)
-        if given != "auto":
-            return landmarks.make(given, m=m)
-        return Uniform(m) if sequential else RecursiveRLS(m, accelerated=True)
-    if is_integer(given):
-        return Uniform(int(given))
-    return points(given)
-
-
-def are_points(given: LandmarksLike) -> bool:
-    """Return whether landmarks are given as points, in memory or in a file."""
-    if isinstance(given, str):
-        return is_table_name(given)
-    return not (given is None or isinstance(given, Selector) or is_integer(given))
-
-
-def path_selector(given: LandmarksLike, n: int) -> PathSelector:
-    """Return the selector of a path of penalties; `FitSettings` has refused any other."""
-    found = selector(given, n)
-    if not isinstance(found, PathSelector):
-        raise TypeError(f"{found!r} has no path of penalties")
-    return found
-
-
 def path_solver(found: Solver[Any, Any]) -> Falkon:
     """Return the solver of a path of penalties; `FitSettings` has refused any other."""
     return cast("Falkon", found)
-
-
-def count(chosen: Selector | RowSource, n: int) -> int | None:
-    """Return how many of n rows a selector will choose at most; None if that depends on them."""
-    if isinstance(chosen, RowSource):
-        return chosen.shape[0]
-    m = getattr(chosen, "m", None)
-    return None if m is None else min(int(m), n)
-
-
-def require_count(given: LandmarksLike, n: int) -> None:
-    """Raise ValueError if the number of landmarks is not known before they are selected."""
-    chosen = selector(given, n)
-    if chosen is not None and count(chosen, n) is None:
-        raise ValueError(
-            f"how many landmarks {chosen!r} chooses depends on the rows, so that there is no plan "
-            "before; give it m, a number of landmarks"
-        )
-
-
-def automatic_landmarks(n: int) -> int:
-    """Return the number of landmarks that ``landmarks="auto"`` means: min(n, sqrt(n) log(n)).
-
-    The square root is the theory's order for FALKON (its theorem 3), the logarithm its factor.
-    """
-    return min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
-
-
-def points(given: Any, d: int | None = None) -> RowSource:
-    """Return the points that were given as landmarks, of d features if that is known."""
-    found = _point_rows(given)
-    if d is not None and found.shape[1] != d:
-        raise ValueError(f"the landmarks have {found.shape[1]} features, but X has {d}")
-    return found
-
-
-def _point_rows(given: Any) -> RowSource:
-    if isinstance(given, str | Path | RowSource):
-        return as_rows(given)
-    if isinstance(given, bool | float) or np.ndim(given) != 2:
-        raise ValueError(
-            f"landmarks={given!r} is none of: None, a whole number, 'auto', the name of a "
-            "selector, a selector, an array of shape (m, d), the path of a table"
-        )
-    rows = as_rows(given)
-    check_finite(rows, "landmarks")  # those in files are looked at once they are read
-    return rows

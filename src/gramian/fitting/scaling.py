@@ -14,7 +14,7 @@ from ..callbacks import Validate
 from ..data import Cast, Encoding, RowSource, Standardizer, as_rows, as_table, is_table
 from ..kernels import Kernel
 from ..model import KernelModel
-from . import resolve
+from . import selection
 from .data import TrainingData
 from .features import FeatureMaps
 from .penalty_path import PathRow
@@ -78,7 +78,7 @@ class Scaling:
             if before.outputs == data.targets.shape[1]:
                 return cls(features, targets, data.encoding)
         else:
-            features = FeatureMaps.of(settings, data, rng)
+            features = FeatureMaps.of(settings, data, kernel, rng)
         targets = None
         if settings.scales_targets and not data.coded:
             targets = Standardizer.fit(as_rows(data.targets), weights=data.weights)
@@ -125,7 +125,7 @@ class Scaling:
         """
         callbacks = self._callbacks(settings, data.feature_names)
         landmarks = settings.landmarks
-        if resolve.are_points(landmarks):
+        if selection.are_points(landmarks):
             landmarks = self._points(landmarks, data.rows)
         return replace(settings, landmarks=landmarks, callbacks=callbacks)
 
@@ -133,7 +133,7 @@ class Scaling:
         """Return landmarks that were given as points, as the kernel sees them."""
         if self.features.empty:
             return landmarks
-        points = _dense(resolve.points(landmarks, rows.shape[1]))
+        points = _dense(selection.points(landmarks, rows.shape[1]))
         return self.rows(points if points.dtype == rows.dtype else Cast(points, rows.dtype))
 
     def _callbacks(self, settings: FitSettings, names: tuple[str, ...] | None) -> Sequence[Any]:

@@ -18,8 +18,11 @@ from ..search import Effort, Recipe
 from ..search.cell_sizes import USUAL_ROWS, inflated
 from ..search.full_fit import SHIFTS
 from ..search.material import FEW_ROWS, FOLDS
-from .automatic import MOST_ROWS, SearchSettings
-from .many_rows import HELD_BYTES
+from .search_data import MOST_ROWS
+from .search_settings import SearchSettings
+
+HELD_BYTES = 1 << 32
+"""Bytes that rows may take in memory, to be divided into cells: of more, a random part is."""
 
 PRODUCTS = 30
 """Products with K of one fit with all rows as centers, about: all penalties at once."""
@@ -37,7 +40,7 @@ MEMBERS = 2
 """Fits to all rows at the end, about."""
 
 FIT_SECONDS = 0.01
-"""What each fit of few rows takes beside its work."""
+"""Seconds that each fit of few rows takes beside its work."""
 
 ENOUGH_SECONDS = 0.2
 CALIBRATION_ROWS = 1500
@@ -55,6 +58,8 @@ class SearchPlan:
     held_out : int
         Of these, to choose by: a part of them, or all in turn where they are few.
     all_rows : int
+    fitted_rows : int
+        Of the last fit: all, or as many as memory holds to be divided into cells.
     memory_bytes : int
         Peak of what it allocates, beside the data it is given and the libraries, about.
     kernel_evaluations : float
@@ -68,6 +73,7 @@ class SearchPlan:
     searched_rows: int
     held_out: int
     all_rows: int
+    fitted_rows: int
     memory_bytes: int
     kernel_evaluations: float
     seconds: float
@@ -79,6 +85,8 @@ class SearchPlan:
             if self.searched_rows == self.all_rows
             else f"{self.searched_rows:,} random rows"
         )
+        if self.fitted_rows < self.all_rows:
+            rows += f" (cells of {self.fitted_rows:,} in the end, as many as memory holds)"
         why = ", the budget" if self.limited else ""
         return (
             f"a search on {rows}, {self.held_out:,} of them held out to choose by: "
@@ -126,10 +134,11 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     """
     n, d = rows.shape
     s = min(n, MOST_ROWS)
-    cells = s < n and _in_memory(n, d, rows.dtype.itemsize)
-    fitted = USUAL_ROWS if cells else s
+    held = rows_by_cells(rows, targets, settings.memory_limit)
+    held = held if s < min(n, held) else 0
+    fitted = USUAL_ROWS if held else s
     work = _search_work(settings, s, fitted, d, targets)
-    last = _last_work(s, n, targets, cells)
+    last = _last_work(s, n, held, targets)
     kernel = Recipe(settings.space.kernels[0]).make_kernel()
     engine = choose_engine(settings.engine, dtype=rows.dtype, kernel=kernel)
     expected = _seconds(work + last, kernel, engine, rows, targets)
@@ -140,7 +149,8 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
         searched_rows=s,
         held_out=s if s < FEW_ROWS else min(2000, s // 5),
         all_rows=n,
-        memory_bytes=_memory(s, n, d, targets, rows.dtype.itemsize),
+        fitted_rows=held or n,
+        memory_bytes=_memory(rows, targets, held),
         kernel_evaluations=share * pairs,
         seconds=min(share * expected, budget.seconds),
         limited=share < 1 or budget.seconds < expected,
@@ -176,37 +186,59 @@ def _full(n: int, t: int) -> _Work:
     return _Work(wide=PRODUCTS * n**2 / 2, flops=n * RANK**2 + PRODUCTS * 4.0 * n * RANK * columns)
 
 
-def _last_work(s: int, n: int, t: int, cells: bool) -> _Work:
-    """Return the work of fitting all rows where a sample of them was searched on."""
+def _last_work(s: int, n: int, held: int, t: int) -> _Work:
+    """Return the work of fitting more rows than were searched on: so many by cells, or all."""
     if n == s:
         return _Work()
-    if cells:
-        return _full(USUAL_ROWS, t) * (inflated(n, USUAL_ROWS) / USUAL_ROWS)
+    if held:
+        return _full(USUAL_ROWS, t) * (inflated(held, USUAL_ROWS) / USUAL_ROWS)
     return _Work(few=30.0 * n * 10_000, flops=10_000.0**3)
 
 
-def _memory(s: int, n: int, d: int, t: int, itemsize: int) -> int:
+def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> int:
+    """Return how many of n rows memory holds, to be divided into cells.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    targets : int
+        Columns of the targets.
+    limit : int, optional
+        Bytes for the whole search.
+    """
+    n, d = rows.shape
+    each = d * rows.dtype.itemsize
+    most = HELD_BYTES // each
+    if limit is not None:
+        copies = _copies(n) * each + 8 * targets
+        most = min(most, int(max(0, limit - _memory(rows, targets, 0)) / copies))
+    return min(n, most)
+
+
+def _copies(n: int) -> float:
+    """Return how often rows are there that become cells: as they are, mapped, and with bands."""
+    return 2 + inflated(n, USUAL_ROWS) / n
+
+
+def _memory(rows: RowSource, t: int, held: int) -> int:
     """Return rows in three forms, a preconditioner, and the vectors of all penalties."""
-    if n == s or not _in_memory(n, d, itemsize):
+    (n, d), itemsize = rows.shape, rows.dtype.itemsize
+    s = min(n, MOST_ROWS)
+    if held:  # more than the sample, in cells
+        copies, centers = 3 * s + _copies(n) * held, USUAL_ROWS
+    else:
         centers = min(n, 10_000) if n > s else s
-        rows = 3 * s * d * itemsize + MEMBERS * centers * d * itemsize
-    else:  # all rows as they are and mapped, and once more by cells, with bands
-        rows = int((3 * s + 2 * n + inflated(n, USUAL_ROWS)) * d * itemsize)
-        centers = USUAL_ROWS
+        copies = 3 * s + MEMBERS * centers
     solver = max(s, centers) * (RANK * itemsize + 8 * 4 * len(SHIFTS) * t)
     landmarks = 4 * 8 * RANK**2
-    return int(rows + (solver if s > FEW_ROWS else 3 * 8 * s**2) + landmarks)
-
-
-def _in_memory(n: int, d: int, itemsize: int) -> bool:
-    """Return whether all rows are held in memory, to be divided into cells."""
-    return n * d * itemsize <= HELD_BYTES
+    beside = solver if s > FEW_ROWS else 3 * 8 * s**2
+    return int(copies * d * itemsize + beside + landmarks)
 
 
 def check_memory(rows: RowSource, targets: int, limit: int) -> None:
     """Raise ValueError if a search on these rows takes more bytes than a limit, about."""
     n, d = rows.shape
-    needed = _memory(min(n, MOST_ROWS), n, d, targets, rows.dtype.itemsize)
+    needed = _memory(rows, targets, 0)
     if needed > limit:
         raise ValueError(
             f"a search on {n:,} rows of {d} features takes about {readable_bytes(needed)}, and "

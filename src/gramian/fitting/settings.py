@@ -7,16 +7,18 @@ import numbers
 import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from .._checks import as_bytes, as_count, as_positive
+from ..callbacks import Checkpoint
 from ..kernels import Kernel
 from ..landmarks import PathSelector
 from ..landmarks.base import selectors
 from ..solvers import Falkon
 from . import splits
+from .loss_settings import SQUARED, check_loss, is_squared
 from .parameters import (
     Callbacks,
     CellsLike,
@@ -29,6 +31,7 @@ from .parameters import (
     KernelLike,
     LandmarksLike,
     Lengthscale,
+    LossLike,
     MemoryLimit,
     MetricLike,
     Number,
@@ -76,6 +79,7 @@ class FitSettings:
     time_limit: OptionalNumber
     metric: MetricLike = None
     cells: CellsLike = None
+    loss: LossLike = SQUARED
 
     def __post_init__(self) -> None:
         as_count(self.max_iter, "max_iter")
@@ -94,13 +98,48 @@ class FitSettings:
             self._check_path()
         if self.cells is not None:
             self._check_cells()
-        if not _is_auto(self.penalty) and not (
-            _is_number(self.penalty) and 0 <= float(self.penalty) < math.inf
-        ):
+        check_loss(self)
+        self._check_penalty()
+
+    def _check_penalty(self) -> None:
+        given: Any = self.penalty
+        if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes):
+            self._check_penalties()
+        elif not _is_auto(given) and not (_is_number(given) and 0 <= float(given) < math.inf):
             raise ValueError(
-                f"penalty must be finite and at least 0, not {self.penalty!r}; it is the ridge per "
+                f"penalty must be finite and at least 0, not {given!r}; it is the ridge per "
                 "sample, scikit-learn's alpha / n, or 'auto'"
             )
+
+    def _check_penalties(self) -> None:
+        """Keep penalties of targets as a tuple; ValueError if they are none, or cannot be used."""
+        given: Any = self.penalty
+        each = np.asarray(given)
+        numbers_alone = each.dtype.kind in "iuf" and each.ndim == 1 and len(each) > 0
+        if not (numbers_alone and bool((each > 0).all() and np.isfinite(each).all())):
+            raise ValueError(
+                "penalties of targets must be positive numbers, one for each target, not "
+                f"{reprlib.repr(given)}"
+            )
+        for name, unused in (("cells", self.cells is None), ("loss", not self.is_nonlinear)):
+            if not unused:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} has one penalty for all targets, not "
+                    f"{len(each)}; give one number"
+                )
+        object.__setattr__(self, "penalty", tuple(each.astype(float).tolist()))
+
+    @property
+    def penalties(self) -> tuple[float, ...] | None:
+        """The penalty of each target; None if they share one."""
+        return self.penalty if isinstance(self.penalty, tuple) else None
+
+    @property
+    def one_penalty(self) -> float:
+        """The penalty, once it is chosen; where targets have their own, their geometric mean."""
+        if self.penalties is None:
+            return float(self.penalty)  # type: ignore[arg-type]
+        return math.exp(sum(map(math.log, self.penalties)) / len(self.penalties))
 
     def _check_stopping(self) -> None:
         _check_flag("early_stopping", self.early_stopping)
@@ -145,11 +184,16 @@ class FitSettings:
         for name in ("early_stopping", "warm_start"):
             if getattr(self, name):
                 raise ValueError(f"{name}=True does not go with cells; leave one of them out")
-        if not all(callable(getattr(callback, "stage", None)) for callback in self.callbacks):
+        if not all(_sees_parts(callback) for callback in self.callbacks):
             raise ValueError(
                 "callbacks see the iterations of one solver, and each cell has its own; leave them "
-                "out, but for those that say which stage begins"
+                "out, but for a Checkpoint and those that say which stage begins"
             )
+
+    @property
+    def is_nonlinear(self) -> bool:
+        """Whether the loss is another than the square."""
+        return not is_squared(self.loss)
 
     @property
     def searches_penalty(self) -> bool:
@@ -216,6 +260,10 @@ class FitSettings:
     def limit(self) -> int | None:
         """``memory_limit`` in bytes, None if it is the machine's."""
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+def _sees_parts(callback: object) -> bool:
+    return isinstance(callback, Checkpoint) or callable(getattr(callback, "stage", None))
 
 
 def _is_auto(given: object) -> bool:

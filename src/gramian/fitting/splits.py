@@ -78,6 +78,14 @@ def folds_of(cv: Any, data: TrainingData) -> list[Fold]:
     return folds
 
 
+def given_splits(cv: Any, data: TrainingData) -> list[Split]:
+    """Return the splits of a splitter or of pairs, increasing; none of a number or of None."""
+    if not (is_splitter(cv) or is_pairs(cv)):
+        return []
+    n = len(data.rows)
+    return [Split(other_rows(n, fold.left_out), fold.scored) for fold in folds_of(cv, data)]
+
+
 def search_splits(cv: Any, data: TrainingData, rng: torch.Generator) -> list[Split]:
     """Return the splits of a search, with rows to fit in random order.
 
@@ -95,9 +103,9 @@ def search_splits(cv: Any, data: TrainingData, rng: torch.Generator) -> list[Spl
     """
     n = len(data.rows)
     if is_splitter(cv) or is_pairs(cv):
-        learns = [(other_rows(n, fold.left_out), fold.scored) for fold in folds_of(cv, data)]
         return [
-            Split(rows[torch.randperm(len(rows), generator=rng)], held) for rows, held in learns
+            Split(fold.learn[torch.randperm(len(fold.learn), generator=rng)], fold.held)
+            for fold in given_splits(cv, data)
         ]
     if int(cv) > n:
         raise ValueError(

@@ -11,11 +11,12 @@ from ..landmarks import Landmarks
 from ..landmarks.bless import SMALLEST_PENALTY
 from ..problems import NystromProblem
 from ..solvers import Solver, State, Stop, deadline, max_iterations, tolerance
-from . import held_out, penalty_path, resolve
+from . import held_out, penalty_path, resolve, selection
 from .data import TrainingData
 from .fitted import Fitted
 from .generators import Generators
 from .held_out import Fold
+from .held_values import HeldValues
 from .landmarks import chosen, nystrom_problem, of_earlier_fit
 from .penalty_path import PathRow
 from .placed import PlacedData
@@ -40,6 +41,8 @@ class Start:
         A row for each penalty that was tried; None if the penalty was given.
     ended_at_best : bool
         Whether the last penalty of the path was the best one.
+    held : HeldValues, optional
+        Predictions of held-out rows at the best penalty, of classes.
     """
 
     placed: PlacedData
@@ -49,6 +52,7 @@ class Start:
     state: State | None = None
     path: list[PathRow] | None = None
     ended_at_best: bool = False
+    held: HeldValues | None = None
 
 
 def start(
@@ -81,7 +85,7 @@ def start(
     else:
         found = of_earlier_fit(before.model.centers, before.index, placed.K)
     placed = placed.with_landmarks(0 if found is None else len(found.weight))
-    return Start(placed, found, float(settings.penalty), placed.solver, _coefficients(before))
+    return Start(placed, found, settings.one_penalty, placed.solver, _coefficients(before))
 
 
 def _coefficients(before: Fitted | None) -> State | None:
@@ -98,7 +102,7 @@ def _best_of_path(
     """Return the penalty, and its landmarks, with the smallest error on held-out rows."""
     n = placed.K.shape[0]
     folds = _drawn_folds(settings, placed.data, rng) if folds is None else folds
-    selector = resolve.path_selector(settings.landmarks, n)
+    selector = selection.path_selector(settings.landmarks, n)
     levels = selector.select_path(placed.K, rng=rng.landmarks)
     placed = placed.with_landmarks(penalty_path.largest(levels))
 
@@ -115,7 +119,8 @@ def _best_of_path(
     best, path = penalty_path.search(search, levels)
     landmarks, state = best.function.landmarks, best.start(len(folds))
     at_end = best.row is path[-1]
-    return Start(placed, landmarks, best.penalty, best.solver, state, path, at_end)
+    held = penalty_path.held_values(search, best) if search.coded else None
+    return Start(placed, landmarks, best.penalty, best.solver, state, path, at_end, held)
 
 
 def _drawn_folds(settings: FitSettings, data: TrainingData, rng: Generators) -> list[Fold]:

@@ -12,6 +12,7 @@ from ..solvers import Result, Solver, State, Stop
 from ..solvers.base import row_of
 from ..solvers.metrics import VALID_RMSE
 from .data import HeldOut
+from .held_values import HeldValues
 from .parameters import Callbacks
 from .settings import FitSettings
 
@@ -36,7 +37,7 @@ class Watch:
 
     @classmethod
     def of(cls, settings: FitSettings) -> Watch:
-        """Return what the settings ask for.
+        """Return the callbacks that the settings ask for, with those of early stopping.
 
         To be called once the checkpoints have been read, of which one may have a best state.
         """
@@ -65,6 +66,18 @@ class Watch:
             self.keep.finish()
             result.history[-1] = row_of(state)
         return self.keep.best
+
+    def held(self, problem: Problem, result: Result, best: State | None) -> HeldValues | None:
+        """Return predictions of held-out rows by the state that is kept, if that was the best one.
+
+        Cost: one prediction; none after an interruption.
+        """
+        if self.look is None or best is None or result.reason == "interrupted":
+            return None
+        weights = self.look.weights
+        return HeldValues(
+            *self.look.compared(problem, best), None if weights is None else weights.cpu()
+        )
 
 
 def looking_at(

@@ -21,11 +21,28 @@ matern52               (1 + √5 r + 5 r² / 3) exp(-√5 r)            Matern52
 rational_quadratic     (1 + r² / (2 alpha))^(-alpha)               RationalQuadratic
 linear                 x · z / lengthscale²                        Linear
 polynomial             (x · z / lengthscale² + coef0)^degree       Polynomial
+cosine                 x · z / (‖x‖ ‖z‖)                           Cosine
+tanimoto               x · z / (‖x‖² + ‖z‖² - x · z)               Tanimoto
+chi_squared            exp(-Σ (x - z)² / (x + z) / lengthscale)    ChiSquared
+periodic               exp(-2 Σ sin²(π (x - z) / period) / ls²)    Periodic
+haversine              exp(-d / lengthscale) on the globe          Haversine
 =====================  ==========================================  =====================
+
+The last four take features as they are given: estimators do not standardise these.
+``kernel.on([0, 3])`` is a kernel of features 0 and 3 alone, so that sums and products mix blocks::
+
+    k = Gaussian("median").on([0, 1, 2]) * Haversine(200.0).on([3, 4]) + Periodic(1.0, 24.0).on([5])
 
 To add a kernel of the distance, subclass `Radial`, give `scale` and `profile`, and register it:
 engines, estimators, the command line and the contract tests find it by its name. For fused tiles on
 a GPU, give its profile once more in Triton's language, in `gramian.engines._fused.profiles`.
+
+A package adds kernels by entry points of the group ``gramian.kernels``, whose names are those of
+the kernels; solvers and selectors of landmarks likewise, by ``gramian.solvers`` and
+``gramian.landmarks``::
+
+    [project.entry-points."gramian.kernels"]
+    wendland = "my_package.kernels:Wendland"
 """
 
 from __future__ import annotations
@@ -34,8 +51,13 @@ from typing import Any
 
 from ._lengthscale import medians
 from .base import Kernel, Product, Scaled, Sum, from_dict, kernels
+from .chi_squared import ChiSquared
+from .columns import Columns
+from .cosine import Cosine
+from .great_circle import Haversine
 from .inner import Linear, Polynomial
 from .l1 import L1Laplacian
+from .periodic import Periodic
 from .radial import (
     Gaussian,
     Laplacian,
@@ -45,8 +67,9 @@ from .radial import (
     Radial,
     RationalQuadratic,
 )
+from .tanimoto import Tanimoto
 
-COMPOSITE = ("sum", "product", "scaled")
+COMPOSITE = ("sum", "product", "scaled", "columns")
 
 
 def make(name: str, **parameters: Any) -> Kernel:
@@ -73,12 +96,16 @@ def hint(name: object) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the elementary kernels."""
-    return tuple(name for name in kernels if name not in COMPOSITE)
+    """Return the names of the elementary kernels, with those that other packages add."""
+    return tuple(name for name in kernels.names() if name not in COMPOSITE)
 
 
 __all__ = [
+    "ChiSquared",
+    "Columns",
+    "Cosine",
     "Gaussian",
+    "Haversine",
     "Kernel",
     "L1Laplacian",
     "Laplacian",
@@ -86,12 +113,14 @@ __all__ = [
     "Matern12",
     "Matern32",
     "Matern52",
+    "Periodic",
     "Polynomial",
     "Product",
     "Radial",
     "RationalQuadratic",
     "Scaled",
     "Sum",
+    "Tanimoto",
     "from_dict",
     "hint",
     "make",

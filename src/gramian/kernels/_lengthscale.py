@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import scale_columns
+from .._sparse import embedded, is_sparse, scale_columns
 from .base import Kernel
 
 Lengthscale = float | tuple[float, ...] | str
@@ -38,7 +38,7 @@ class LengthscaleKernel(Kernel):
     """The p of the distance whose median is the median heuristic."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lengthscale", _checked(self.lengthscale))
+        object.__setattr__(self, "lengthscale", checked_lengthscale(self.lengthscale))
 
     @property
     def dim(self) -> int | None:
@@ -48,6 +48,7 @@ class LengthscaleKernel(Kernel):
         factor = self.medians
         if factor is None:
             return self
+        sample = embedded(sample) if is_sparse(sample) else sample
         return replace(self, lengthscale=factor * self.median(sample.double()))
 
     @property
@@ -66,8 +67,11 @@ class LengthscaleKernel(Kernel):
             return 1.0
         # squares of large or small numbers leave the range of float64; a power of two is exact
         power = min(max(int(distinct.abs().max().frexp().exponent), -1000), 1000)
-        distances = torch.pdist(distinct * 2.0**-power, p=self.norm)
-        return float(distances.median()) * 2.0**power
+        return float(self.distances(distinct * 2.0**-power).median()) * 2.0**power
+
+    def distances(self, sample: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
+        """Return the distances of all pairs of rows, of which the lengthscale may be the median."""
+        return torch.pdist(sample, p=self.norm)
 
     def scaled(self, points: Tensor) -> Tensor:
         """Return ``points / lengthscale``; ValueError if the number of features is another."""
@@ -103,7 +107,8 @@ def medians(lengthscale: object) -> float | None:
     return None if found is None else float(found[1] or 1)
 
 
-def _checked(lengthscale: object) -> Lengthscale:
+def checked_lengthscale(lengthscale: object) -> Lengthscale:
+    """Return a lengthscale as it is kept; ValueError if it is none."""
     factor = medians(lengthscale)
     if isinstance(lengthscale, str) and factor is not None and 0 < factor < math.inf:
         return lengthscale

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._registry import Registry
+from .._sparse import is_sparse
 
 Prepared = tuple[Tensor, ...]
 """Rows transformed once for many tiles: one (n, p) matrix per elementary kernel."""
@@ -37,7 +38,37 @@ class Kernel(ABC):
     @property
     def sparse_ok(self) -> bool:
         """Whether `prepare` accepts rows in compressed sparse row form on the left."""
-        return True
+        return False
+
+    @property
+    def instead(self) -> str:
+        """What to use for sparse rows, where `sparse_ok` is False."""
+        return "another kernel"
+
+    def check_layout(self, points: Tensor) -> None:
+        """Raise ValueError if points are sparse, and this kernel needs dense ones."""
+        if is_sparse(points) and not self.sparse_ok:
+            raise ValueError(
+                f"the kernel {self!r} needs dense rows, these are sparse: use {self.instead}, or "
+                "X.toarray() if it fits in memory"
+            )
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether features must be at least 0, as counts and shares are."""
+        return False
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether all features times one number give the same kernel, or one times a factor."""
+        return False
+
+    def as_given(self, d: int) -> frozenset[int]:
+        """Return the numbers of those of d features whose units and zero mean something.
+
+        Estimators do not standardise them. By default there are none.
+        """
+        return frozenset()
 
     @property
     def parts(self) -> int:
@@ -46,7 +77,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def prepare(self, points: Tensor, side: Side) -> Prepared:
-        """Return what `tile` needs of `points`, (n, d), as the left or the right argument."""
+        """Return the matrices that `tile` takes for `points`, (n, d), on the left or the right."""
 
     @abstractmethod
     def tile(
@@ -136,6 +167,7 @@ class Kernel(ABC):
 
     def __call__(self, x: Float[Tensor, "b d"], z: Float[Tensor, "m d"]) -> Float[Tensor, "b m"]:
         """Return the kernel matrix of the rows of `x` and `z`: the plain, reference evaluation."""
+        self.check_layout(x)
         out = torch.empty(x.shape[0], z.shape[0], dtype=z.dtype, device=z.device)
         x, z = x.double(), z.double()
         if self.stationary and x.layout == torch.strided:
@@ -151,6 +183,13 @@ class Kernel(ABC):
         return Product(self, other) if isinstance(other, Kernel) else Scaled(self, float(other))
 
     __rmul__ = __mul__
+
+    def on(self, columns: Iterable[int]) -> Kernel:
+        """Return this kernel of some features alone, by their numbers from 0.
+
+        ``Gaussian(2.0).on([0, 1]) * Periodic(24.0).on([2])`` mixes blocks of features.
+        """
+        return kernels.make("columns", kernel=self, columns=tuple(columns))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, as scikit-learn does.
@@ -205,11 +244,19 @@ class Kernel(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return a description that JSON can hold; `from_dict` reads it back."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {"name": kernels.name_of(self)} | {
-            key: value.to_dict() if isinstance(value, Kernel) else value
-            for key, value in values.items()
-        }
+        needs = kernels.needs(self)
+        return (
+            {"name": kernels.name_of(self)}
+            | ({} if needs is None else {NEEDS: needs})
+            | {
+                key: value.to_dict() if isinstance(value, Kernel) else value
+                for key, value in values.items()
+            }
+        )
 
+
+NEEDS = "needs"
+"""Key of the package that a kernel is from, in the description of one that is not from here."""
 
 kernels: Registry[Kernel] = Registry(
     "kernel",
@@ -220,14 +267,32 @@ kernels: Registry[Kernel] = Registry(
         "matern": "matern12, matern32 or matern52",
         "poly": "polynomial",
         "laplace": "laplacian",
-        "cosine": "linear, of rows divided by their norms",
+        "jaccard": "tanimoto",
+        "haversine_distances": "haversine",
+        "great_circle": "haversine",
+        "exp_sine_squared": "periodic",
+        "expsinesquared": "periodic",
+        "chi2": "chi_squared",
+        "minmax": "tanimoto, with counts='minmax'",
         "rq": "rational_quadratic",
     },
 )
 
 
 def from_dict(description: Mapping[str, Any]) -> Kernel:
-    """Return the kernel described by `description`, as written by `Kernel.to_dict`."""
+    """Return the kernel described by `description`, as written by `Kernel.to_dict`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kernel: if another package has it, the message says which.
+    """
+    name, needs = description["name"], description.get(NEEDS)
+    if needs is not None and name not in kernels:
+        raise ValueError(
+            f"the kernel {name!r} is from {needs!r}, which is not here: install that package, "
+            f"whose entry point {name!r} of the group 'gramian.kernels' is looked for, or import it"
+        )
     values = {
         key: from_dict(value)
         if isinstance(value, Mapping)
@@ -235,9 +300,9 @@ def from_dict(description: Mapping[str, Any]) -> Kernel:
         if isinstance(value, list)
         else value
         for key, value in description.items()
-        if key != "name"
+        if key not in ("name", NEEDS)
     }
-    return kernels.make(description["name"], **values)
+    return kernels.make(name, **values)
 
 
 @dataclass(frozen=True)
@@ -254,6 +319,17 @@ class _Pair(Kernel):
     @property
     def sparse_ok(self) -> bool:
         return self.first.sparse_ok and self.second.sparse_ok
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.first.nonnegative or self.second.nonnegative
+
+    @property
+    def scale_free(self) -> bool:
+        return self.first.scale_free and self.second.scale_free
+
+    def as_given(self, d: int) -> frozenset[int]:
+        return self.first.as_given(d) | self.second.as_given(d)
 
     @property
     def parts(self) -> int:
@@ -365,6 +441,17 @@ class Scaled(Kernel):
     @property
     def sparse_ok(self) -> bool:
         return self.kernel.sparse_ok
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.kernel.nonnegative
+
+    @property
+    def scale_free(self) -> bool:
+        return self.kernel.scale_free
+
+    def as_given(self, d: int) -> frozenset[int]:
+        return self.kernel.as_given(d)
 
     @property
     def parts(self) -> int:

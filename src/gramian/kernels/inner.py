@@ -30,6 +30,10 @@ class InnerProduct(LengthscaleKernel):
         raise NotImplementedError(type(self).__name__)
 
     @property
+    def sparse_ok(self) -> bool:
+        return True
+
+    @property
     def differentiable(self) -> bool:
         return type(self).derivative is not InnerProduct.derivative
 
@@ -79,6 +83,10 @@ class Linear(InnerProduct):
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
         return self if self.medians is None else replace(self, lengthscale=self.medians)
+
+    @property
+    def scale_free(self) -> bool:
+        return True
 
     def profile(self, s: Tensor) -> Tensor:
         return s

@@ -34,15 +34,10 @@ class L1Laplacian(LengthscaleKernel):
         return True
 
     @property
-    def sparse_ok(self) -> bool:
-        return False
+    def instead(self) -> str:
+        return "kernel='laplacian'"
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
-        if points.layout != torch.strided:
-            raise ValueError(
-                "the l1 Laplacian kernel needs dense rows, these are sparse: use "
-                "kernel='laplacian', or X.toarray() if it fits in memory"
-            )
         return (self.scaled(points),)
 
     def tile(

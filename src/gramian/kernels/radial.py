@@ -11,7 +11,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import append_columns, scale_columns, slice_rows, squared_norms
+from .._sparse import (
+    append_columns,
+    is_sparse,
+    product,
+    scale_columns,
+    slice_rows,
+    squared_norms,
+)
 from ._cancellation import (
     NEAR_RATIO,
     SLOPE_RATIO,
@@ -56,11 +63,15 @@ class Radial(LengthscaleKernel):
 
     @property
     def slope(self) -> float:
-        """The largest |dk/ds|, by which an error of s is multiplied; of no use if `sharp`."""
+        """The largest ``|dk/ds|``, by which an error of s is multiplied; of no use if `sharp`."""
         return 1.0
 
     @property
     def stationary(self) -> bool:
+        return True
+
+    @property
+    def sparse_ok(self) -> bool:
         return True
 
     @property
@@ -88,7 +99,7 @@ class Radial(LengthscaleKernel):
         return self.sharp
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
-        """Return rows whose inner products are s: [-2 scale x, |x|² scale, 1] and [z, 1, |z|²...].
+        """Return rows whose inner products are s: [-2 scale x, ``|x|²`` scale, 1] and so on for z.
 
         The norms stand last, so that they are added last: the sum then loses fewest digits.
         """
@@ -120,9 +131,10 @@ class Radial(LengthscaleKernel):
     ) -> Float[Tensor, "b t d"]:
         """Return gradients, see `Kernel.gradients`: of s they are 2 scale (x - z) / lengthscale.
 
-        What is subtracted is x times a sum and a sum of z: digits of |x| / |x - z| are lost, where
-        `rounding` bounds |x| in lengthscales. Next to a kink pairs much nearer than that count;
-        those nearer than `SAME` |x| count as equal, and the others keep 5 digits in float64.
+        What is subtracted is x times a sum and a sum of z: digits of ``|x| / |x - z|`` are lost,
+        where `rounding` bounds ``|x|`` in lengthscales. Next to a kink pairs much nearer than that
+        count; those nearer than ``SAME |x|`` count as equal, and the others keep 5 digits in
+        float64.
         """
         x, z = left[0][:, :-2], right[0][:, :-2]  # x times -2 scale
         if not self.differentiable:
@@ -171,7 +183,12 @@ def _largest_norm(prepared: Tensor, column: int) -> float:
 
 
 def matmul(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-    """Write ``left @ right.T`` into `out`, rounding at the end if `out` has fewer digits."""
+    """Write ``left @ right.T`` into `out`, rounding at the end if `out` has fewer digits.
+
+    Where `right` is sparse, it is given by columns: ``left @ right``.
+    """
+    if is_sparse(right):
+        return out.copy_(product(left, right))
     if left.layout == torch.strided and left.dtype == out.dtype:
         return torch.mm(left, right.t(), out=out)
     rows = max(left.shape[0] // 4, 32)  # the product in float64 is twice as large as `out`

@@ -71,7 +71,8 @@ class Candidates:
         share: float = 1.0,
     ) -> Candidates:
         """Return the distinct ones of rows `index`, which increase. Cost: reading them."""
-        return cls.among(row_keys(K[index].rows), index, times, share)
+        rows = K.rows if len(index) == K.shape[0] else K[index].rows
+        return cls.among(row_keys(rows), index, times, share)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -82,8 +83,12 @@ class Candidates:
 
     def scores(self, scorer: Scorer) -> Float[Tensor, " k"]:
         """Return the score of one row of each group."""
-        every = len(self) == scorer.K.shape[0]
-        return scorer(None if every else self.index)
+        n = scorer.K.shape[0]
+        if len(self) == n:
+            return scorer()
+        # of remote rows a pass over all is cheaper than bringing most of them here
+        most = scorer.K.rows.remote and 2 * len(self) > n
+        return scorer()[self.index] if most else scorer(self.index)
 
     def effective_dimension(self, scores: Float[Tensor, " k"]) -> float:
         """Return the estimate of the sum of the scores of all rows."""
@@ -122,11 +127,8 @@ def row_keys(rows: RowSource) -> Int[Tensor, " n"]:
     Of n different rows some have the same number with a probability of n² / 2⁶⁵, 3e-8 at n = 10⁶;
     one of them is then passed over. Cost: one pass, about 8 ns for each number; 8 n bytes.
     """
-    out = torch.empty(rows.shape[0], dtype=torch.int64)
     size = SPARSE_ROWS if rows.sparse else max(1, KEY_BLOCK_NUMBERS // rows.shape[1])
-    for part, block in rows.blocks(size):
-        out[part] = keys_of(block)
-    return out
+    return rows.map(keys_of, size=size)
 
 
 def keys_of(block: Float[Tensor, "b d"]) -> Int[Tensor, " b"]:

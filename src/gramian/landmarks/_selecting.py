@@ -73,6 +73,7 @@ class LeverageSelector(SizeOrPenalty):
         as_positive(self.oversampling, "oversampling")
 
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+        self.check_rows(K.rows)
         n = K.shape[0]
         if self.penalty is not None:
             return landmarks_of(K, self.sample(K, self.penalty, rng=rng))

@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from .._checks import as_count, as_positive
 from .._registry import Registry
+from ..data import RowSource
 from ..operators import KernelOperator
 
 
@@ -54,11 +56,38 @@ class Landmarks:
 
 
 class Selector(ABC):
-    """An algorithm that chooses landmarks. Fields are its hyperparameters; it holds no state."""
+    """An algorithm that chooses landmarks. Fields are its hyperparameters; it holds no state.
+
+    Attributes
+    ----------
+    dense_points : bool
+        Whether its landmarks are no rows but dense points, such as means.
+    takes_remote : bool
+        Whether it passes over rows where they are, so that remote ones stay there.
+    """
+
+    dense_points: ClassVar[bool] = False
+    takes_remote: ClassVar[bool] = False
 
     @abstractmethod
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         """Choose among the rows of an (n, n) operator, whose meter counts the cost."""
+
+    def check_rows(self, rows: RowSource) -> None:
+        """Raise ValueError if rows are too wide for this selector, or on other machines."""
+        if rows.remote and not self.takes_remote:
+            known = ", ".join(sorted(n for n in selectors if selectors[n].takes_remote))
+            raise ValueError(
+                f"{type(self).__name__} reads all rows here again and again, which rows on a "
+                f"cluster are not for: use landmarks='bless' or a number (these selectors take "
+                f"such rows: {known})"
+            )
+        if self.dense_points and rows.entries is not None:
+            raise ValueError(
+                f"the landmarks of {type(self).__name__} are dense, and sparse rows of "
+                f"{rows.shape[1]:,} features have no room for that; use landmarks='bless' or a "
+                "number"
+            )
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:
         """Return the memory for choosing m of n rows of d features, blocks of rows aside.

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -33,6 +34,7 @@ class PathSelector(LeverageSelector):
     """
 
     step: int | float = 2.0
+    takes_remote: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

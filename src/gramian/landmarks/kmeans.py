@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
-from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
 from .. import _linalg as la
 from .._checks import as_count, as_positive
 from .._sparse import is_sparse, squared_norms
 from .._spectrum import Spectrum
-from ..data import RowSource, as_rows, gathered
+from ..data import Folding, RowSource, Value, as_rows, gathered
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, capped, selectors
 from .bless import effective_dimension_estimate
@@ -57,7 +57,8 @@ class KMeans(SizeOrPenalty):
     at centers, as with fewer distinct rows than m, it is left out.
 
     A center is the mean of the rows of one cluster; its weight is m times their share. Centers are
-    dense, also those of sparse rows: 8 m d bytes. `Landmarks.index` is None.
+    dense, also those of sparse rows: 8 m d bytes; wide sparse rows are refused.
+    `Landmarks.index` is None.
 
     Cost: n m d multiplications an iteration, in blocks of any row source; no kernel evaluations
     but m² for the penalty. Memory: 8 m d bytes and 16 for each row.
@@ -71,12 +72,16 @@ class KMeans(SizeOrPenalty):
     oversampling: int | float = 3.0
     iterations: int = 10
 
+    dense_points: ClassVar[bool] = True
+    takes_remote: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         as_positive(self.oversampling, "oversampling")
         as_count(self.iterations, "iterations")
 
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+        self.check_rows(K.rows)
         n = K.shape[0]
         m = self._size(K, rng)
         clusters = lloyd(K.fed_rows(), first_centers(K, m, rng), self.iterations)
@@ -123,6 +128,8 @@ class Clusters:
 
 def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tensor, "m d"]:
     """Return distinct rows to start from, dense; fewer than m if there are fewer."""
+    from sklearn.cluster import kmeans_plusplus  # a third of a second, for those who need it
+
     n, d = K.rows.shape
     affordable = K.host_bytes // (64 * d)
     sample = min(n, SEEDING_ROWS * m, affordable) if m <= MOST_SEEDED_CENTERS else m
@@ -139,51 +146,119 @@ def lloyd(rows: RowSource, centers: Float[Tensor, "m d"], iterations: int) -> Cl
 
     Up to as many more iterations follow as it takes for all clusters to have rows.
     """
-    last: Tensor | None = None
+    last: Assignment | None = None
     for step in range(2 * iterations):
         found = assign(rows, centers)
-        size = torch.bincount(found.label, minlength=len(centers))
-        centers = found.sums / size.clamp(min=1)[:, None]
-        empty = (size == 0).nonzero()[:, 0]
-        farthest = found.distance.topk(len(empty))
-        moved = empty[farthest.values > 0]
-        same = last is not None and torch.equal(found.label, last)
+        centers = found.sums / found.sizes.clamp(min=1)[:, None]
+        empty = (found.sizes == 0).nonzero()[:, 0]
+        moved = empty[: int((found.farthest[: len(empty)] > 0).sum())]
+        same = last is not None and found.equals(last)
         if same or (step + 1 >= iterations and len(moved) == 0):
             break
-        centers[moved] = _dense(rows.take(farthest.indices[: len(moved)]))
-        last = found.label
-    kept = size > 0
-    return Clusters(centers[kept], size[kept].double(), float(found.distance.sum()))
+        centers[moved] = _dense(rows.take(found.where[: len(moved)])).to(centers.device)
+        last = found
+    kept = found.sizes > 0
+    return Clusters(centers[kept], found.sizes[kept].double(), found.inertia)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Assignment:
-    """The nearest center of each row, its squared distance, and the sum of rows of each center."""
+    """What comes of assigning each row to the nearest center.
 
-    label: Int[Tensor, " n"]
-    distance: Float[Tensor, " n"]
+    Attributes
+    ----------
+    sizes : Tensor of shape (m,)
+        How many rows each center has.
+    sums : Tensor of shape (m, d)
+        Of these rows, in float64.
+    inertia : float
+        Sum of the squared distances.
+    farthest : Tensor of shape (k,)
+        The largest squared distances, up to one for each center, decreasing.
+    where : Tensor of shape (k,)
+        The numbers of their rows.
+    """
+
+    sizes: Int[Tensor, " m"]
     sums: Float[Tensor, "m d"]
+    inertia: float
+    farthest: Float[Tensor, " k"]
+    where: Int[Tensor, " k"]
+
+    def equals(self, other: Assignment) -> bool:
+        """Return whether each center has the same rows, as far as sums tell."""
+        return torch.equal(self.sizes, other.sizes) and torch.equal(self.sums, other.sums)
+
+    def note(self, distance: Float[Tensor, " b"], where: Int[Tensor, " b"]) -> None:
+        """Add distances of other rows, and keep the largest."""
+        every = torch.cat([self.farthest, distance])
+        largest = every.topk(min(len(self.sizes), len(every)))
+        self.farthest, self.where = largest.values, torch.cat([self.where, where])[largest.indices]
 
 
 def assign(rows: RowSource, centers: Float[Tensor, "m d"]) -> Assignment:
-    """Find the nearest center of each row, in one pass. Sums are float64."""
-    n, (m, d) = rows.shape[0], centers.shape
-    label = torch.empty(n, dtype=torch.int64, device=centers.device)
-    out = Assignment(label, centers.new_empty(n, dtype=torch.float64), 0 * centers)
-    # the origin amid the centers, so that squares do not cancel; sparse rows cannot be moved
-    origin = 0 * centers[0] if rows.sparse else centers.mean(dim=0)
-    z = (centers - origin).to(rows.dtype)
-    half = (z.double().square().sum(dim=1) / 2).to(rows.dtype)
+    """Find the nearest center of each row, in one pass."""
+    m, d = centers.shape
     numbers = BLOCK_NUMBERS * (DEVICE_BLOCKS if la.is_on_device(centers) else 1)
-    for part, block in rows.blocks(max(1, numbers // max(m, d))):
-        x = block if rows.sparse else block - origin.to(block.dtype)
-        value, out.label[part] = (x @ z.t() - half).max(dim=1)
+    nearest = _Nearest.of(centers, rows.dtype, sparse=rows.sparse)
+    return rows.fold(nearest, size=max(1, numbers // max(m, d)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Nearest(Value, Folding[Assignment]):
+    """The folding of `assign`.
+
+    Attributes
+    ----------
+    origin : Tensor of shape (d,)
+        A point amid the centers, so that squares do not cancel; zero for sparse rows, which cannot
+        be moved.
+    z : Tensor of shape (m, d)
+        Centers less the origin, in the type of the rows.
+    half : Tensor of shape (m,)
+        Half of their squared norms.
+    """
+
+    origin: Float[Tensor, " d"]
+    z: Float[Tensor, "m d"]
+    half: Float[Tensor, " m"]
+
+    @classmethod
+    def of(cls, centers: Float[Tensor, "m d"], dtype: torch.dtype, *, sparse: bool) -> _Nearest:
+        """Return the folding for some centers and rows of a type."""
+        origin = 0 * centers[0] if sparse else centers.mean(dim=0)
+        z = (centers - origin).to(dtype)
+        return cls(origin, z, (z.double().square().sum(dim=1) / 2).to(dtype))
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Assignment:
+        """Assign a first block."""
+        z = self.z
+        none = z.new_zeros(0, dtype=torch.float64)
+        sizes, where = z.new_zeros(len(z), dtype=torch.int64), none.long()
+        empty = Assignment(sizes, torch.zeros_like(z, dtype=torch.float64), 0.0, none, where)
+        return self.add(empty, start, block)
+
+    def merge(self, a: Assignment, b: Assignment) -> Assignment:
+        """Add up, and keep the farthest rows of both."""
+        a.sizes += b.sizes
+        a.sums += b.sums
+        a.inertia += b.inertia
+        a.note(b.farthest, b.where)
+        return a
+
+    def add(self, total: Assignment, start: int, block: Tensor, *rowwise: Any) -> Assignment:
+        """Assign the next block."""
+        x = block if is_sparse(block) else block - self.origin.to(block.dtype)
+        value, label = (x @ self.z.t() - self.half).max(dim=1)
         squares = squared_norms(x)
         distance = squares - 2 * value
         rounding = 64 * torch.finfo(x.dtype).eps * squares
-        out.distance[part] = torch.where(distance > rounding, distance, 0).double()
-        _add_rows(out.sums, block, out.label[part])
-    return out
+        distance = torch.where(distance > rounding, distance, 0).double()
+        total.sizes += torch.bincount(label, minlength=len(self.z))
+        total.inertia += float(distance.sum())
+        total.note(distance, start + torch.arange(len(distance), device=distance.device))
+        _add_rows(total.sums, block, label)
+        return total
 
 
 def _add_rows(sums: Tensor, block: Tensor, label: Tensor) -> None:

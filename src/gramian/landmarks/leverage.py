@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._spectrum import Spectrum
-from ..data import Cast, as_rows
+from ..data import Cast, Value, as_rows
 from ..operators import KernelOperator, diagonal
 from .base import Landmarks
 
@@ -114,20 +114,31 @@ class Scorer:
         rows = K if index is None else K[index]
         explained = torch.zeros(rows.shape[0], dtype=torch.float64)
         if len(self.factor):
-            for part, strip in rows.against(self.points).strips():
-                sums = [self._squares(some) for some in strip.split(self._rows_at_once())]
-                explained[part] = torch.cat(sums).cpu()
+            squares = _Squares(self.factor, self._rows_at_once())
+            explained = rows.against(self.points).over_strips(squares)
         own = diagonal(K, rows.rows).cpu()
         bound = (own / self.shift).clamp(max=1.0)
         return torch.minimum(((own - explained) / self.shift).clamp(min=0.0), bound)
 
-    def _squares(self, strip: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
-        x: Tensor = torch.linalg.solve_triangular(self.factor, strip, upper=True, left=False)
-        return x.square_().sum(dim=1)
-
     def _rows_at_once(self) -> int:
         every = self.K.shape[0]
         return every if la.is_on_device(self.factor) else max(1, AT_ONCE // len(self.factor))
+
+
+@dataclass(frozen=True, eq=False)
+class _Squares(Value):
+    """The squared lengths of R'⁻¹ k for the rows k' of a strip, so many at once."""
+
+    factor: Float[Tensor, "k k"]
+    at_once: int
+
+    def __call__(self, strip: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
+        """Return them on the host."""
+        return torch.cat([self._some(part) for part in strip.split(self.at_once)]).cpu()
+
+    def _some(self, strip: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
+        x: Tensor = torch.linalg.solve_triangular(self.factor, strip, upper=True, left=False)
+        return x.square_().sum(dim=1)
 
 
 def own_scores(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -69,6 +70,7 @@ class RecursiveRLS(LeverageSelector):
     oversampling: int | float | None = 3.0  # type: ignore[assignment]
     accelerated: bool = False
     delta: float = 0.1
+    takes_remote: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.oversampling is None:

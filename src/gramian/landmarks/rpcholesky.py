@@ -90,6 +90,7 @@ class RPCholesky(SizeOrPenalty):
         return 2.0 * n * m * m
 
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+        self.check_rows(K.rows)
         n = K.shape[0]
         m = None if self.m is None else capped(self.m, n)
         K = K.fitting_device(8 * n * (n if m is None else m))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -45,6 +46,7 @@ class TwoPass(LeverageSelector):
     """
 
     first: int | None = None
+    takes_remote: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

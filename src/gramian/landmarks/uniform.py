@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -39,6 +40,8 @@ class Uniform(SizeOrPenalty):
     Cost: reading m rows, one pass for a sequential source, and another if rows repeat; no kernel
     evaluations. Memory: the m rows, mapped from a file if they exceed the budget of K.
     """
+
+    takes_remote: ClassVar[bool] = True
 
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         n = K.shape[0]

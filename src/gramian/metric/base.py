@@ -40,7 +40,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class LearnedMetric:
-    """What was learned of rows and targets.
+    """A map and importances that were learned from rows and targets.
 
     Attributes
     ----------

@@ -43,13 +43,8 @@ from ..kernels.base import kernels
 from ..operators import CostMeter, KernelOperator
 from ..paths.sample import Sample, SampleFit, fit_sample
 from .base import LearnedMetric, Metric, Round, metrics
+from .outer_products import map_of, outer_products
 from .sampling import drawn_sample
-
-FEW_FEATURES = 32
-"""Up to so many features the map is the symmetric root, which says more than it costs."""
-
-NEGLIGIBLE = 1e-4
-"""Share of the squared stretches that directions may have that are left out."""
 
 TOO_BAD = 1.1
 """The first round may be worse by so much: the second one often makes up for it."""
@@ -80,14 +75,14 @@ class RoundFit:
     fit: SampleFit
 
     def record(self) -> Round:
-        """Return what the user is told of it."""
+        """Return the record of it that the user gets."""
         lengthscale = getattr(self.fit.kernel, "lengthscale", None)
         return Round(self.number, self.fit.loss, self.fit.penalty, lengthscale)
 
 
 @dataclass(frozen=True)
 class _Products:
-    """Where products are computed, and what counts them."""
+    """The engine that computes products, and the meter that counts them."""
 
     engine: str | Engine
     meter: CostMeter
@@ -236,49 +231,3 @@ class RecursiveFeatureMachine(Metric):
         mapped = X if last.map is None else last.map.forth(X)
         K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, how.engine, meter=how.meter)
         return outer_products(K, mapped, last.fit.coef.to(X.dtype), last.map, root)
-
-
-def outer_products(
-    K: KernelOperator,
-    mapped: Float[Tensor, "s k"],
-    coef: Float[Tensor, "m t"],
-    map_: LinearMap | None,
-    root: Float[Tensor, " s"] | None,
-) -> Float[Tensor, "d d"] | None:
-    """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
-    G = K.gradients(mapped, coef).double()
-    if map_ is not None:
-        G = map_.back(G)
-    G = G if root is None else G * root[:, None, None]
-    G = G.reshape(-1, G.shape[-1])
-    M = G.T @ G
-    largest = float(M.diagonal().max())
-    return M / largest if 0 < largest < float("inf") else None
-
-
-def map_of(M: Float[Tensor, "d d"], power: float, *, diagonal: bool = False) -> LinearMap:
-    """Return the map of the metric M: its symmetric power, or that of its diagonal."""
-    return LinearMap(scales=_scales(M, power)) if diagonal else LinearMap(_root(M, power))
-
-
-def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
-    """Return the symmetric power of M, its largest eigenvalue taken for 1.
-
-    Of many features the few directions that hold nearly all of it, where these are at most half as
-    many: distances are the same, and each costs k operations instead of d.
-    """
-    values, vectors = torch.linalg.eigh(M)
-    stretch = (values / values[-1]).clamp(min=0.0) ** power
-    if len(M) > FEW_FEATURES:
-        left_out = stretch.square().cumsum(dim=0)
-        kept = left_out > NEGLIGIBLE * left_out[-1]
-        if 2 * int(kept.sum()) <= len(M):
-            few: Tensor = vectors[:, kept] * stretch[kept]
-            return few
-    root: Tensor = (vectors * stretch) @ vectors.T
-    return root
-
-
-def _scales(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, " d"]:
-    scales: Tensor = M.diagonal().clamp(min=0.0) ** power
-    return scales

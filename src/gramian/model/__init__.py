@@ -9,13 +9,19 @@ from .checks import same_encoding
 from .importances import by_column
 from .kernel_model import KernelModel
 from .loading import load_model
+from .probabilities import LogOdds, Probabilities, Shares
+from .variance import Variance
 
 __all__ = [
     "AverageModel",
     "CellCenters",
     "KernelModel",
     "Label",
+    "LogOdds",
     "Model",
+    "Probabilities",
+    "Shares",
+    "Variance",
     "by_column",
     "load_model",
     "same_encoding",

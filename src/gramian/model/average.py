@@ -15,11 +15,14 @@ from ..data import Encoding
 from ..engines import Engine
 from .base import Label, Model
 from .checks import check_average, check_parts, same_encoding
+from .conformal import Conformal
+from .conformal_file import conformal_of
 from .file import write_model
 from .kernel_model import KernelModel
+from .probabilities import Probabilities
 from .read import read_model
 
-SHARED = ("feature_names", "classes", "target")
+SHARED = ("feature_names", "classes", "target", "probabilities")
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,12 @@ class AverageModel(Model):
     weights : tuple of float
         Of each model: at least 0, of sum 1.
     models : tuple of KernelModel
-        Of the same features, classes, encoding and targets. What they know as ``info`` is not
-        saved with them.
+        Of the same features, classes, encoding, targets and map to probabilities. What they know as
+        ``info`` is not saved with them.
     info : mapping, optional
         What is worth keeping about the average, as JSON.
+    conformal : Conformal, optional
+        What makes intervals of predictions, or sets of classes.
 
     Raises
     ------
@@ -50,10 +55,12 @@ class AverageModel(Model):
     weights: tuple[float, ...]
     models: tuple[KernelModel, ...]
     info: Mapping[str, Any] = field(default_factory=dict)
+    conformal: Conformal | None = None
     feature_names: tuple[str, ...] | None = field(init=False)
     classes: tuple[Label, ...] | None = field(init=False)
     encoding: Encoding | None = field(init=False)
     target: tuple[str, ...] | None = field(init=False)
+    probabilities: Probabilities | None = field(init=False)
 
     def __post_init__(self) -> None:
         check_average(self.weights, [_parts(model) for model in self.models])
@@ -69,6 +76,10 @@ class AverageModel(Model):
     @property
     def parts(self) -> tuple[KernelModel, ...]:
         return self.models
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return self.weights
 
     def predict(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
@@ -120,7 +131,8 @@ class AverageModel(Model):
                 "gramian.load"
             )
         models = tuple(KernelModel(**parts) for parts in found.members)
-        return cls(tuple(found.weights), models, info=models[0].info)
+        conformal = conformal_of(found)
+        return cls(tuple(found.weights), models, info=models[0].info, conformal=conformal)
 
 
 def _parts(model: KernelModel) -> dict[str, Any]:

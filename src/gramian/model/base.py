@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._checks import listed
+from .._checks import as_bytes, listed
 from ..data import Encoding, RowSource, Table, as_rows, as_table, check_finite, is_table
 from ..engines import Engine
+from .conformal import Conformal
+from .probabilities import Probabilities, Shares, likeliest
+from .variance import deviations, out_of_range
 
 if TYPE_CHECKING:
     from .kernel_model import KernelModel
@@ -36,6 +39,10 @@ class Model(ABC):
         Names of the columns that are predicted.
     info : mapping
         What else is worth keeping, as JSON.
+    probabilities : Probabilities or None
+        What makes probabilities of decision values; None: `Shares` to the power 1, of a classifier.
+    conformal : Conformal or None
+        What makes intervals of predictions, or sets of classes.
     """
 
     feature_names: tuple[str, ...] | None
@@ -43,11 +50,18 @@ class Model(ABC):
     encoding: Encoding | None
     target: tuple[str, ...] | None
     info: Mapping[str, Any]
+    probabilities: Probabilities | None
+    conformal: Conformal | None
 
     @property
     @abstractmethod
     def parts(self) -> tuple[KernelModel, ...]:
         """The kernel models that this one is made of; itself, if it is one."""
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The weight of each of these."""
+        return (1.0,)
 
     @property
     def features(self) -> int:
@@ -78,6 +92,51 @@ class Model(ABC):
         Tensor of shape (n, t)
             For a classifier: decision values.
         """
+
+    def deviations(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t"]:
+        """Return the standard deviations of new observations of each target, in float64.
+
+        Parameters
+        ----------
+        X, engine, memory_bytes : as in `predict`
+
+        Returns
+        -------
+        Tensor of shape (n, t)
+            In the units of the targets: see `Variance`. Of an average: the root of the mean of the
+            variances of its models.
+
+        Raises
+        ------
+        ValueError
+            If the model has no variance; as in `predict`.
+        """
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        return deviations(self, self.rows(X), engine, memory)
+
+    def out_of_range(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Bool[Tensor, " n"]:
+        """Return which rows are so far from those of the training that errors may be of any size.
+
+        Parameters
+        ----------
+        X, engine, memory_bytes : as in `predict`
+
+        Returns
+        -------
+        Tensor of shape (n,)
+            Whether less is known of a row than of 99 in 100 rows of the training by the others.
+
+        Raises
+        ------
+        ValueError
+            If the model has no variance; as in `predict`.
+        """
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        return out_of_range(self, self.rows(X), engine, memory)
 
     @abstractmethod
     def gradient(
@@ -139,9 +198,35 @@ class Model(ABC):
         """Return the predicted class of each row; see `predict` for the arguments."""
         if self.classes is None:
             raise ValueError("this model is a regression and has no classes; use predict")
-        values = self.predict(X, **settings)
-        best = (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
-        return [self.classes[i] for i in best.tolist()]
+        return [self.classes[i] for i in likeliest(self.predict(X, **settings)).tolist()]
+
+    def predict_proba(self, X: Any, **settings: Any) -> Float[Tensor, "n k"]:
+        """Return the probability of each class at each row, in the order of `classes`.
+
+        Parameters
+        ----------
+        X : as in `predict`
+        **settings
+            Those of `predict`.
+
+        Returns
+        -------
+        Tensor of shape (n, k)
+            In float64; rows sum to one.
+
+        Raises
+        ------
+        ValueError
+            If this is a regression; as in `predict`.
+        """
+        return self.class_map(self.predict(X, **settings))
+
+    @property
+    def class_map(self) -> Probabilities:
+        """The map from decision values to probabilities; ValueError for a regression."""
+        if self.classes is None:
+            raise ValueError("this model is a regression and has no probabilities; use predict")
+        return Shares() if self.probabilities is None else self.probabilities
 
     def rows(self, X: Any) -> RowSource:
         """Return rows of what is to be predicted: columns of a table are taken by their names.

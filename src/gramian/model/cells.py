@@ -78,29 +78,47 @@ def values_by_cell(
     cells: Cells, part: Parts, rows: RowSource, t: int, engine: object, memory_bytes: object
 ) -> Float[Tensor, "n t"]:
     """Return the values at mapped rows: those of their cells, by their weights."""
-
-    def block(X: Tensor) -> Tensor:
-        found = torch.zeros(len(X), t, dtype=torch.float64)
-        for share in cells.route(X):
-            values = _predicted(part(share.cell), X[share.index], engine, memory_bytes)
-            found[share.index] += share.weight[:, None] * values
-        return found
-
-    return rows.map(block, size=_size(rows))
+    return rows.map(_Values(cells, part, t, engine, memory_bytes), size=_size(rows))
 
 
 def gradients_by_cell(
     cells: Cells, part: Parts, rows: RowSource, t: int, engine: object, memory_bytes: object
 ) -> Float[Tensor, "n t k"]:
     """Return the gradients at mapped rows, those of the weights included."""
+    values = _Gradients(cells, part, t, engine, memory_bytes)
+    return rows.map(values, size=comfortable_size(rows))
 
-    def block(X: Tensor) -> Tensor:
-        found = torch.zeros(len(X), t, X.shape[1], dtype=torch.float64)
-        for share in cells.route(X, slopes=True):
-            found[share.index] += _gradient(part(share.cell), X, share, engine, memory_bytes)
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """The values at a block of mapped rows, of all cells: a value that can be sent."""
+
+    cells: Cells
+    part: Parts
+    t: int
+    engine: object
+    memory_bytes: object
+
+    def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
+        """Return them."""
+        found = torch.zeros(len(X), self.t, dtype=torch.float64)
+        for share in self.cells.route(X):
+            model = self.part(share.cell)
+            values = _predicted(model, X[share.index], self.engine, self.memory_bytes)
+            found[share.index] += share.weight[:, None] * values
         return found
 
-    return rows.map(block, size=comfortable_size(rows))
+
+class _Gradients(_Values):
+    """The gradients at a block of mapped rows."""
+
+    def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
+        """Return them."""
+        found = torch.zeros(len(X), self.t, X.shape[1], dtype=torch.float64)
+        for share in self.cells.route(X, slopes=True):
+            model = self.part(share.cell)
+            found[share.index] += _gradient(model, X, share, self.engine, self.memory_bytes)
+        return found
 
 
 def _gradient(

@@ -36,9 +36,10 @@ def check_parts(parts: Mapping[str, Any]) -> None:
     _check_texts("target", parts["target"], t if parts["classes"] is None else 1)
     if (encoding := parts["encoding"]) is not None and encoding.width != d:
         raise ValueError(f"the encoding gives {encoding.width} features, but the model takes {d}")
-    _check_classes(parts["classes"], t)
-    if parts["cells"] is not None:
-        _check_cells(parts["cells"], centers)
+    _check_classes(parts, t)
+    _check_cells(parts["cells"], centers)
+    if parts["variance"] is not None:
+        parts["variance"].check(m, t)
 
 
 def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) -> None:
@@ -86,7 +87,9 @@ def _check_maps(parts: Mapping[str, Any], k: int, d: int) -> None:
             raise ValueError("importances must not be negative")
 
 
-def _check_cells(cells: CellCenters, centers: RowSource) -> None:
+def _check_cells(cells: CellCenters | None, centers: RowSource) -> None:
+    if cells is None:
+        return
     m, k = centers.shape
     if int(cells.starts[-1]) != m or centers.sparse:
         raise ValueError(f"the cells have {int(cells.starts[-1])} dense centers, not {m}")
@@ -126,8 +129,11 @@ def _check_texts(what: str, names: tuple[Any, ...] | None, count: int) -> None:
         raise ValueError(f"{what} must be {count} texts, not {names!r}")
 
 
-def _check_classes(classes: tuple[Any, ...] | None, t: int) -> None:
+def _check_classes(parts: Mapping[str, Any], t: int) -> None:
+    classes: tuple[Any, ...] | None = parts["classes"]
     if classes is None:
+        if parts["probabilities"] is not None:
+            raise ValueError("a map to probabilities needs classes, and a regression has none")
         return
     expected = 2 if t == 1 else t
     if len(classes) != expected or len(set(classes)) != expected:

@@ -2,12 +2,14 @@
 
 A safetensors file with the tensors ``coef``, ``centers`` (or the three parts of sparse ones) and,
 if there are, ``target_shift``, ``target_scale``, ``importances`` and those of a quantile map, a
-metric, cells and an encoding; in its metadata a JSON header with all the rest, and a digest of the
-file. An average has these of each model, their names after its number, and what models have in
-common, as the encoding, once.
+metric, cells, an encoding and a variance; in its metadata a JSON header with all the rest, and a
+digest of the file. An average has these of each model, their names after its number, and what
+models have in common, as the encoding, once.
 
-Older formats are read: format 4 has no cells, format 3 neither quantiles nor metrics nor averages,
-format 2 no encoding and no names of targets, and format 1 neither a digest nor the list of parts.
+Older formats are read: format 6 has neither a variance nor what
+makes intervals, format 5 no map to probabilities and no link,
+format 4 no cells, format 3 neither quantiles nor metrics nor averages, format 2 no encoding and no
+names of targets, and format 1 neither a digest nor the list of parts.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ from ..data.array import ArrayRows
 
 if TYPE_CHECKING:
     from .base import Model
+    from .conformal import Calibrated, Conformal
     from .kernel_model import KernelModel
 
-FORMAT = 5
+FORMAT = 7
 """Version of the file format. A reader refuses a newer one."""
 
 KEY = "gramian"
@@ -38,15 +41,17 @@ CENTER_BYTES = 1 << 28
 """Centers of another source than an array are copied to be saved: to a file if they are more."""
 
 ENCODING, QUANTILES, METRIC, CELLS = "encoding.", "quantiles.", "metric.", "cells."
-"""Beginnings of the names of the tensors of an encoding, of a quantile map, a metric and cells."""
+VARIANCE, CONFORMAL = "variance.", "conformal."
+"""Beginnings of the names of the tensors of these."""
 
-SHARED = ("feature_names", "classes", "encoding", "target")
-"""What may be there, and the models of an average have in common."""
+SHARED = ("feature_names", "classes", "encoding", "target", "probabilities", "conformal")
+"""Optional entries that the models of an average have in common."""
 
-OPTIONAL = ("standardizer", "quantiles", "cells")
-"""What may be there, and each of them has for itself."""
+OPTIONAL = ("standardizer", "quantiles", "cells", "link", "variance")
+"""Optional entries that each of them has for itself."""
 
 SPARSE = ("centers.values", "centers.col", "centers.crow")
+CENTERS = ("centers", *SPARSE)
 PLAIN = ("target_shift", "target_scale", "importances")
 """Tensors that may be there."""
 
@@ -58,6 +63,9 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
         "classes": model.classes,
         "encoding": model.encoding and model.encoding.to_dict(),
         "target": model.target,
+        "probabilities": model.probabilities and model.probabilities.to_dict(),
+        "conformal": model.conformal
+        and [_of_calibrated(part, model) for part in model.conformal.parts],
         "info": dict(model.info),
     }
     tensors = {} if model.encoding is None else _named(ENCODING, model.encoding.tensors())
@@ -69,19 +77,23 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
         header |= {"weights": list(weights), "members": [_header(one) for one in model.parts]}
         for number, one in enumerate(model.parts):
             tensors |= _named(f"{number}.", _tensors(one))
+    if model.conformal is not None:
+        tensors |= _named(CONFORMAL, _conformal_tensors(model, model.conformal))
     there = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
     about = {"format": FORMAT, **header, "parts": parts_of(header, there)}
     write_tensors(path, there, {KEY: json.dumps(about)})
 
 
 def _header(model: KernelModel) -> dict[str, Any]:
-    """Return what JSON can hold of a model, and an average keeps for each of them."""
+    """Return the parts of a model that JSON can hold, and an average keeps for each."""
     return {
         "kernel": model.kernel.to_dict(),
         "centers": list(model.centers.shape),
         "standardizer": model.standardizer and model.standardizer.to_dict(),
         "quantiles": model.quantiles and model.quantiles.to_dict(),
         "cells": model.cells and model.cells.to_dict(),
+        "link": model.link and model.link.name,
+        "variance": model.variance and model.variance.to_dict(),
     }
 
 
@@ -94,7 +106,38 @@ def _tensors(model: KernelModel) -> dict[str, Tensor]:
         tensors |= _named(METRIC, model.metric.tensors())
     if model.cells is not None:
         tensors |= _named(CELLS, model.cells.tensors())
+    if model.variance is not None:
+        tensors |= _named(VARIANCE, model.variance.tensors())
     return tensors
+
+
+def _of_calibrated(part: Calibrated, model: Model) -> dict[str, Any]:
+    """Return the functions of a part of `Conformal`, as an average keeps its models."""
+    values = None
+    if part.values is not None:
+        members = [_header(one) for one in part.values.parts]
+        values = {"weights": list(part.values.shares), "members": members}
+    spread = part.spread
+    like = None
+    if spread is not None:
+        same = [i for i, one in enumerate(model.parts) if one.centers is spread.centers]
+        like = same[0] if same else None
+    return {"values": values, "spread": spread and _header(spread), "like": like}
+
+
+def _conformal_tensors(model: Model, conformal: Conformal) -> dict[str, Tensor]:
+    """Return their tensors; centers that the model has, too, are not there twice."""
+    found: dict[str, Tensor] = {}
+    for number, part in enumerate(conformal.parts):
+        found[f"{number}.scores"] = part.scores
+        functions = {} if part.values is None else dict(enumerate(part.values.parts))
+        each = {f"values.{i}": one for i, one in functions.items()}
+        for name, one in (each | ({} if part.spread is None else {"spread": part.spread})).items():
+            own = _tensors(one)
+            if any(one.centers is known.centers for known in model.parts):
+                own = {key: tensor for key, tensor in own.items() if key not in CENTERS}
+            found |= _named(f"{number}.{name}.", own)
+    return found
 
 
 def _named(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -15,12 +15,17 @@ from .._checks import as_bytes, listed
 from ..data import Encoding, LinearMap, QuantileMap, RowSource, Standardizer, Subset, as_rows
 from ..data.base import comfortable_size
 from ..kernels import Kernel
+from ..losses.links import IDENTITY, Link
 from ..operators import Engine, KernelOperator
 from .base import Label, Model
 from .cells import CellCenters, gradients_by_cell, values_by_cell
 from .checks import check_parts
+from .conformal import Conformal
+from .conformal_file import conformal_of
 from .file import center_tensors, write_model
+from .probabilities import Probabilities
 from .read import read_model
+from .variance import Variance
 
 GRADIENT_ROWS = 2000
 """Centers at which the importances of features are measured, if none were learned."""
@@ -67,6 +72,15 @@ class KernelModel(Model):
     cells : CellCenters, optional
         The centers of each cell, if there are cells: a row is predicted by those that it belongs
         to, by its weights in them.
+    probabilities : Probabilities, optional
+        What makes probabilities of decision values, if this is a classifier.
+    link : Link, optional
+        What makes predictions of values, after they are scaled and shifted: e to the power of them,
+        where a logarithm was learned. None: they are the predictions.
+    variance : Variance, optional
+        What makes standard deviations of predictions.
+    conformal : Conformal, optional
+        What makes intervals of predictions, or sets of classes.
     """
 
     kernel: Kernel
@@ -84,6 +98,10 @@ class KernelModel(Model):
     metric: LinearMap | None = None
     importances: Float[Tensor, " d"] | None = None
     cells: CellCenters | None = None
+    probabilities: Probabilities | None = None
+    link: Link | None = None
+    variance: Variance | None = None
+    conformal: Conformal | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centers", as_rows(self.centers))
@@ -135,7 +153,13 @@ class KernelModel(Model):
         1e-3 of their spread from those of float64 entries: large coefficients that nearly cancel,
         as small penalties and smooth kernels have them, magnify the rounding of entries.
         """
-        values = self._values(self.prepared(self.rows(X)), engine, memory_bytes)
+        return (self.link or IDENTITY).map(self._unlinked(self.rows(X), engine, memory_bytes))
+
+    def _unlinked(
+        self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
+    ) -> Float[Tensor, "n t"]:
+        """Return the values, scaled and shifted, that the link is a function of."""
+        values = self._values(self.prepared(rows), engine, memory_bytes)
         if self.target_scale is not None:
             values *= self.target_scale
         if self.target_shift is not None:
@@ -160,6 +184,14 @@ class KernelModel(Model):
             return K.gradients(K.rows, self.coef.double())
         t, part = self.outputs, self.of_cell
         return gradients_by_cell(self.cells.cells, part, rows, t, engine, memory_bytes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without the models of cells that are kept."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the fields back."""
+        self.__dict__.update(state)
 
     def of_cell(self, cell: int) -> KernelModel:
         """Return the model of a cell, on prepared rows, its values not scaled; it is kept."""
@@ -194,7 +226,9 @@ class KernelModel(Model):
             found *= rows.map(self.quantiles.slopes, size=comfortable_size(rows))[:, None]
         if self.standardizer is not None:
             found /= self.standardizer.scale
-        return found
+        if self.link is None:
+            return found
+        return self.link.along(self._unlinked(self.rows(X), engine, memory_bytes), found)
 
     def feature_importances(
         self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
@@ -296,4 +330,4 @@ class KernelModel(Model):
                 f"{path} holds an average of {len(found.members)} models: read it with "
                 "AverageModel.load, or gramian.load"
             )
-        return cls(**found.members[0])
+        return cls(**found.members[0], conformal=conformal_of(found))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from .average import AverageModel
 from .base import Model
+from .conformal_file import conformal_of
 from .kernel_model import KernelModel
 from .read import read_model
 
@@ -16,7 +18,8 @@ def load_model(path: str | Path, *, verify: bool = True) -> Model:
     Parameters, errors and notes are those of `KernelModel.load`.
     """
     saved = read_model(Path(path), verify)
+    conformal = conformal_of(saved)
     models = tuple(KernelModel(**parts) for parts in saved.members)
     if saved.weights is None:
-        return models[0]
-    return AverageModel(tuple(saved.weights), models, info=models[0].info)
+        return replace(models[0], conformal=conformal)
+    return AverageModel(tuple(saved.weights), models, info=models[0].info, conformal=conformal)

@@ -22,10 +22,13 @@ from ..data import (
     check_finite,
 )
 from ..kernels import from_dict
+from ..losses import link_of
 from .cells import CellCenters
 from .checks import check_average, check_floating, check_parts
 from .file import (
     CELLS,
+    CENTERS,
+    CONFORMAL,
     ENCODING,
     FORMAT,
     KEY,
@@ -35,11 +38,17 @@ from .file import (
     QUANTILES,
     SHARED,
     SPARSE,
+    VARIANCE,
     parts_of,
     unnamed,
 )
+from .probabilities import probabilities_from
+from .variance import Variance
 
-NEW = {3: ("encoding", "target"), 4: ("quantiles",), 5: ("cells",)}
+NEW = {
+    3: ("encoding", "target"), 4: ("quantiles",), 5: ("cells",), 6: ("probabilities", "link"),
+    7: ("variance", "conformal"),
+}  # fmt: skip
 """Optional parts that a format was the first to have."""
 
 OF_MODEL = {"kernel", "centers", *OPTIONAL}
@@ -57,14 +66,33 @@ class Saved:
         The arguments of `KernelModel`, for each model that there is.
     weights : list of float, or None
         Those of an average; None if there is one model, and no average.
+    conformal : list of SavedPart, or None
     """
 
     members: list[dict[str, Any]]
     weights: list[float] | None
+    conformal: list[SavedPart] | None = None
+
+
+@dataclass(frozen=True)
+class SavedPart:
+    """The contents of a part of `Conformal`.
+
+    Attributes
+    ----------
+    scores : Tensor
+    values : Saved or None
+    spread : dict or None
+        The arguments of `KernelModel`.
+    """
+
+    scores: Tensor
+    values: Saved | None
+    spread: dict[str, Any] | None
 
 
 def read_model(path: Path, verify: bool) -> Saved:
-    """Return what is in the file of a model.
+    """Return the contents of the file of a model.
 
     Raises
     ------
@@ -98,6 +126,11 @@ def read_model(path: Path, verify: bool) -> Saved:
 
 
 def _check_members(saved: Saved, verify: bool) -> None:
+    for part in saved.conformal or []:
+        if part.values is not None:
+            _check_members(part.values, verify)
+        if part.spread is not None:
+            check_parts(part.spread)
     for parts in saved.members:
         check_parts(parts)
         if verify:
@@ -119,11 +152,7 @@ def _check_format(path: Path, header: Any) -> None:
 
 
 def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    for since, names in NEW.items():
-        if header["format"] < since:
-            header |= dict.fromkeys(names)
-            for one in header.get("members", []):
-                one |= dict.fromkeys(names)
+    _add_new(header)
     there = set(parts_of(header, tensors))
     named = set(header.pop("parts")) if header["format"] > 1 else there
     if there != named:
@@ -136,6 +165,14 @@ def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         raise ValueError("info is no object")
 
 
+def _add_new(header: dict[str, Any]) -> None:
+    """Give a header the parts that its format had not: none of them."""
+    names = [name for since in NEW if header["format"] < since for name in NEW[since]]
+    header |= {name: None for name in names if name in SHARED or "members" not in header}
+    for one in header.get("members", []):
+        one |= {name: None for name in names if name not in SHARED}
+
+
 def _check_fields(header: dict[str, Any], known: set[str]) -> None:
     if unknown := set(header) - known:
         raise ValueError(f"its header has the unknown fields {', '.join(sorted(unknown))}")
@@ -143,33 +180,106 @@ def _check_fields(header: dict[str, Any], known: set[str]) -> None:
 
 def _assembled(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
     """Return the parts of all models; ValueError if tensors are left over."""
-    names, classes, encoding, target = (header[key] for key in SHARED)
+    names, classes, encoding, target, chances, conformal = (header[key] for key in SHARED)
     shared = {
         "feature_names": None if names is None else tuple(names),
         "classes": None if classes is None else tuple(classes),
         "encoding": None,
         "target": None if target is None else tuple(target),
+        "probabilities": None if chances is None else probabilities_from(chances),
         "info": header["info"],
     }
     own = tensors
     if encoding is not None:
         shared["encoding"] = Encoding.from_parts(encoding, unnamed(ENCODING, tensors))
         own = _without(ENCODING, tensors)
+    parts = None
+    if conformal is not None:
+        of_parts, own = unnamed(CONFORMAL, own), _without(CONFORMAL, own)
+        centers = [unnamed(start, own) for start in _starts(header)]
+        parts = _conformal(conformal, of_parts, shared | {"info": {}}, centers)
     if "members" not in header:
-        return Saved([shared | _member(header, own)], None)
-    members = []
-    for number, one in enumerate(header["members"]):
-        members.append(shared | _member(one, unnamed(f"{number}.", own)))
-        own = _without(f"{number}.", own)
-    _check_all_known(own)
-    return Saved(members, header["weights"])
+        return Saved([shared | _member(header, own)], None, parts)
+    members = _members(header["members"], own, shared)
+    _check_all_known(_without_numbers(len(members), own))
+    return Saved(members, header["weights"], parts)
+
+
+def _starts(header: dict[str, Any]) -> list[str]:
+    """Return the beginnings of the names of the tensors of each model."""
+    return [f"{i}." for i in range(len(header["members"]))] if "members" in header else [""]
+
+
+def _members(
+    headers: list[dict[str, Any]], tensors: dict[str, Tensor], shared: dict[str, Any]
+) -> list[dict[str, Any]]:
+    return [
+        shared | _member(one, unnamed(f"{number}.", tensors)) for number, one in enumerate(headers)
+    ]
+
+
+def _without_numbers(count: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    for number in range(count):
+        tensors = _without(f"{number}.", tensors)
+    return tensors
+
+
+def _conformal(
+    headers: list[dict[str, Any]],
+    tensors: dict[str, Tensor],
+    shared: dict[str, Any],
+    known: list[dict[str, Tensor]],
+) -> list[SavedPart]:
+    """Return the contents of the parts; functions without centers have those of the model."""
+    found = []
+    for number, header in enumerate(headers):
+        own = unnamed(f"{number}.", tensors)
+        tensors = _without(f"{number}.", tensors)
+        of_values, of_spread = unnamed("values.", own), unnamed("spread.", own)
+        _check_all_known(set(_without("values.", _without("spread.", own))) - {"scores"})
+        values, spread = header["values"], header["spread"]
+        functions = None
+        if values is not None:
+            _check_all_known(_without_numbers(len(values["members"]), of_values))
+            given = {
+                f"{i}.{key}": tensor
+                for i in range(len(values["members"]))
+                for key, tensor in _with_centers(unnamed(f"{i}.", of_values), known[i]).items()
+            }
+            weights = values["weights"] if len(values["members"]) > 1 else None
+            functions = Saved(_members(values["members"], given, shared), weights)
+        elif of_values:
+            _check_all_known(of_values)
+        if spread is not None and header["like"] is not None:
+            of_spread = _with_centers(of_spread, known[header["like"]])
+        found.append(SavedPart(own["scores"], functions, _spread(spread, of_spread, shared)))
+    _check_all_known(tensors)
+    return found
+
+
+def _spread(
+    header: dict[str, Any] | None,
+    tensors: dict[str, Tensor],
+    shared: dict[str, Any],
+) -> dict[str, Any] | None:
+    if header is None:
+        _check_all_known(tensors)
+        return None
+    plain = {"classes": None, "target": None, "probabilities": None}
+    return shared | plain | _member(header, tensors)
+
+
+def _with_centers(tensors: dict[str, Tensor], known: dict[str, Tensor]) -> dict[str, Tensor]:
+    if "centers" in tensors or SPARSE[0] in tensors:
+        return tensors
+    return tensors | {name: known[name] for name in CENTERS if name in known}
 
 
 def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
     """Return the parts that a model has for itself."""
-    standardizer, quantiles, cells = (header[key] for key in OPTIONAL)
-    starts = (QUANTILES, METRIC, CELLS)
-    of_quantiles, of_metric, of_cells = (unnamed(start, tensors) for start in starts)
+    standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL)
+    starts = (QUANTILES, METRIC, CELLS, VARIANCE)
+    of_quantiles, of_metric, of_cells, of_variance = (unnamed(start, tensors) for start in starts)
     parts = {
         "kernel": from_dict(header["kernel"]),
         "centers": _centers(tensors, header["centers"]),
@@ -181,6 +291,8 @@ def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
         "quantiles": None if quantiles is None else QuantileMap.from_parts(quantiles, of_quantiles),
         "metric": LinearMap.from_tensors(of_metric) if of_metric else None,
         "cells": None if cells is None else CellCenters.from_parts(cells, of_cells),
+        "link": None if link is None else link_of(link),
+        "variance": None if variance is None else Variance.from_parts(variance, of_variance),
     }
     known = {"coef", *PLAIN, *(SPARSE if SPARSE[0] in tensors else ("centers",))}
     known |= {METRIC + name for name in of_metric}
@@ -188,6 +300,8 @@ def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
         known |= {QUANTILES + name for name in of_quantiles}
     if cells is not None:
         known |= {CELLS + name for name in of_cells}
+    if variance is not None:
+        known |= {VARIANCE + name for name in of_variance}
     _check_all_known(set(tensors) - known)
     return parts
 

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..data import RowSource
+from ..data import RowSource, first_row
+from .block_functions import Diagonal
 from .kernel_operator import KernelOperator
 
 
@@ -15,7 +16,7 @@ def diagonal(K: KernelOperator, rows: RowSource) -> Float[Tensor, " r"]:
     if K.kernel.stationary:
         return torch.full((rows.shape[0],), _first(K), dtype=torch.float64, device=K.device)
     size = max(1, K.memory_bytes // (64 * rows.shape[1]))
-    return rows.map(lambda block: K.kernel.diag(block.double()).to(K.device), size=size)
+    return rows.map(Diagonal(K.kernel, torch.float64, K.device), size=size)
 
 
 def largest_diagonal(K: KernelOperator, weights: Float[Tensor, " n"] | None = None) -> float:
@@ -32,5 +33,4 @@ def largest_diagonal(K: KernelOperator, weights: Float[Tensor, " n"] | None = No
 
 
 def _first(K: KernelOperator) -> float:
-    _, block = next(iter(K.rows.blocks(1)))  # `take` would pass over all of a sequential source
-    return float(K.kernel.diag(block.double())[0])
+    return float(K.kernel.diag(first_row(K.rows).double())[0])

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._sparse import is_sparse
-from ..data import Cast, RowSource, Subset, as_rows, gathered
+from .._sparse import dense, is_sparse
+from ..data import BlockFn, RowSource, Rowwise, as_rows, gathered, recast, subset
 from ..engines import Engine, choose_engine, covering_within
 from ..kernels import Kernel
+from .block_functions import Changed, Diagonal, Entries
 from .budget import strip_rows
-from .streaming import CostMeter, Streaming, dense
+from .mirrored import evaluations, mirrored
+from .streaming import CostMeter, Streaming
+
+MOST_TAKEN = 1 << 23
+"""Numbers of remote rows up to which they are brought here when they are selected."""
 
 
 @dataclass(frozen=True, init=False)
@@ -106,9 +112,9 @@ class KernelOperator(Streaming):
         """Return this operator with entries computed in float64."""
         if self.dtype == torch.float64:
             return self
-        rows = Cast(self.rows, torch.float64)
+        rows = recast(self.rows, torch.float64)
         same = self.rows is self.cols
-        return replace(self, rows=rows, cols=rows if same else Cast(self.cols, torch.float64))
+        return replace(self, rows=rows, cols=rows if same else recast(self.cols, torch.float64))
 
     def __matmul__(self, v: Any) -> Tensor:
         """Return K v for a tensor or array of shape (m, t) or (m,), in its dtype.
@@ -199,15 +205,21 @@ class KernelOperator(Streaming):
     def __getitem__(self, key: Any) -> KernelOperator:
         """Return the rows ``K[i]``, or rows and columns ``K[i, j]``, without evaluating them."""
         if not isinstance(key, tuple):
-            return replace(self, rows=_select(self.rows, key))
+            return replace(self, rows=self._select(self.rows, key))
         i, j = key
-        rows = _select(self.rows, i)
+        rows = self._select(self.rows, i)
         same = self.rows is self.cols and i is j
-        return replace(self, rows=rows, cols=rows if same else _select(self.cols, j))
+        return replace(
+            self, rows=rows, cols=rows if same else self._select(self.cols, j, held=True)
+        )
+
+    def at(self, index: Int[Tensor, " k"]) -> KernelOperator:
+        """Return the rows of increasing numbers, which stay where they are."""
+        return replace(self, rows=subset(self.rows, index))
 
     def columns(self, j: Int[Tensor, " k"] | slice) -> KernelOperator:
         """Return the columns K[:, j], without evaluating them."""
-        return replace(self, cols=_select(self.cols, j))
+        return replace(self, cols=self._select(self.cols, j, held=True))
 
     def against(self, points: RowSource | Tensor) -> KernelOperator:
         """Return the operator of the same rows with other columns, which need not be data."""
@@ -218,14 +230,20 @@ class KernelOperator(Streaming):
         if not self._same:
             raise ValueError("diag needs an operator whose rows and columns are the same source")
         return self.rows.map(
-            lambda block: self.kernel.diag(self._cast(block)).to(self.device),
+            Diagonal(self.kernel, self.dtype, self.device),
             size=self._budget(1).streamed(1),
         )
 
     def dense(self) -> Float[Tensor, "n m"]:
-        """Return the matrix. Cost: n m kernel evaluations, and n m numbers beside the budget."""
-        self._count()
+        """Return the matrix. Cost: n m kernel evaluations, and n m numbers beside the budget.
+
+        Of rows with themselves, of many features and on the host, about half as many.
+        """
         n, m = self.shape
+        if self._mirrors():
+            self.meter.evaluations += evaluations(n)
+            return mirrored(self.kernel, self._hold(self.rows, 1), self.engine)
+        self._count()
         if self._budget(1).holds(m):
             return self._against_columns(self._hold(self.cols, 1), 0)
         out = torch.empty(n, m, dtype=self.dtype, device=self.device)
@@ -242,6 +260,18 @@ class KernelOperator(Streaming):
             start = rows.start if self._same else None
             K = self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
             yield rows, K.to(self.device)
+
+    def over_strips(self, change: BlockFn, *rowwise: Rowwise) -> Tensor:
+        """Concatenate ``change(strip, *slices)`` over the blocks of `strips`, wherever rows are.
+
+        It gives a row for each row of a strip; for remote rows it is a value that can be sent.
+        """
+        self._count()
+        z = self._hold(self.cols, 1)
+        size = strip_rows(z.shape[0], z.itemsize, self.memory_bytes)
+        entries = Entries(self.engine, self.kernel, z, 0, self.device)
+        fn = Changed(entries, change, numbered=self._same)
+        return self.fed_rows().map(fn, *self._row_numbers(), *rowwise, size=size)
 
     def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
@@ -262,10 +292,27 @@ class KernelOperator(Streaming):
         """Return the engine of this operator, and the bytes for it."""
         kernel, dtype, sparse = self.kernel, self.dtype, self.rows.sparse or self.cols.sparse
         if not derived or isinstance(engine, str):
-            chosen = choose_engine(engine, dtype=dtype, kernel=kernel, sparse=sparse)
-            return chosen, memory_bytes
-        given = choose_engine(engine, dtype=dtype)
+            ask = partial(choose_engine, engine, dtype=dtype, kernel=kernel, sparse=sparse)
+            return self._far.there(ask), memory_bytes
+        given = self._far.there(partial(choose_engine, engine, dtype=dtype))
         return covering_within(given, kernel, memory_bytes, dtype=dtype, sparse=sparse)
+
+    @property
+    def _far(self) -> RowSource:
+        """The side that says where products are computed: a remote one, if there is one."""
+        return self.cols if self.cols.remote else self.rows
+
+    def _select(self, side: RowSource, key: Any, *, held: bool = False) -> RowSource:
+        if side.remote and isinstance(key, slice) and key == slice(None):
+            return side
+        index = _row_numbers(side, key)
+        room = self.host_bytes // side.dtype.itemsize
+        most = room if held else min(MOST_TAKEN, room)
+        if (
+            side.remote and len(index) * side.width <= most
+        ):  # once: they may be asked for in each product
+            return as_rows(side.take(index))
+        return subset(side, index)
 
     def _check_rows(self, name: str, vector: Tensor | None, rows: int) -> None:
         if vector is not None and vector.shape[0] != rows:
@@ -280,7 +327,7 @@ def _set(operator: KernelOperator, **values: object) -> None:
         object.__setattr__(operator, name, value)
 
 
-def _select(side: RowSource, key: Any) -> RowSource:
+def _row_numbers(side: RowSource, key: Any) -> Int[Tensor, " k"]:
     if isinstance(key, slice):
         key = torch.arange(*key.indices(side.shape[0]))
     if not isinstance(key, Tensor) or key.ndim != 1 or key.dtype not in (torch.int64, torch.int32):
@@ -288,7 +335,7 @@ def _select(side: RowSource, key: Any) -> RowSource:
             "rows and columns are selected by a slice or by a 1-D tensor of row numbers "
             f"(mask.nonzero()[:, 0] makes one of a mask), not by {key!r}"
         )
-    return Subset(side, key)
+    return key
 
 
 def _floating(v: Tensor) -> Tensor:

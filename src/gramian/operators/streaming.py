@@ -11,16 +11,24 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import cast, is_sparse
-from ..data import ArrayRows, RowSource
+from .._sparse import cast, dense
+from ..data import ArrayRows, Numbering, RowSource
 from ..engines import Engine
 from ..kernels import Kernel
+from .block_functions import Entries, Gradients, Normal, Product
 from .budget import Budget
+from .mirrored import FEATURES
 
 logger = logging.getLogger("gramian")
 
 GRADIENT_COPIES = 3
 """Copies of the gradients of a block: sums, what was moved to the host, and in the dtype asked."""
+
+
+ALL_ROWS = (
+    "all of {!r} would have to be held as centers, which rows on a cluster are not for: give "
+    "landmarks, solver='falkon'"
+)
 
 
 @dataclass
@@ -70,7 +78,8 @@ class Streaming:
             x = self._hold(self.rows, v.shape[1])
             return self.engine.symmetric(self.kernel, x, self.engine.place(v)).to(v)
         self._count()
-        if self._budget(v.shape[1]).holds(self.shape[1]):
+        fits = not self.cols.remote and self._budget(v.shape[1]).holds(self.shape[1])
+        if fits or self.rows.remote:  # or holding them is refused
             return self._stream_rows(v)
         return self._stream_cols(v)
 
@@ -79,35 +88,33 @@ class Streaming:
     ) -> Tensor:
         """Return K' W (K v - y) with all columns held, in the dtype of v, or in float64."""
         self._count()
-        z, given = self._hold(self.cols, like.shape[1]), (weights is not None, targets is not None)
-        placed = None if v is None else self.engine.place(v)
-
-        def one(block: Tensor, *rowwise: Tensor) -> Tensor:
-            parts = iter(rowwise)
-            w, y, at = (next(parts) if have else None for have in (*given, self._same))
-            return self.engine.normal(
-                self.kernel, self._cast(block), z, placed, weights=w, targets=y, diagonal=_start(at)
-            )
-
-        rowwise = [x for x in (weights, targets) if x is not None] + self._row_numbers()
+        z, placed = (
+            self._hold(self.cols, like.shape[1]),
+            None if v is None else self.engine.place(v),
+        )
+        rowwise = [x for x in (weights, targets) if x is not None]
+        fn = Normal(
+            self.engine,
+            self.kernel,
+            z,
+            placed,
+            weighted=weights is not None,
+            aimed=targets is not None,
+            shift=0 if self._same else None,
+        )
         size = self._budget(like.shape[1]).streamed(self.shape[1])
-        total = self._pass(self.rows, lambda rows, most: rows.sum(one, *rowwise, size=most), size)
+        total = self._pass(self.rows, lambda rows, most: rows.fold(fn, *rowwise, size=most), size)
         return total.to(like.device, torch.float64 if v is None else v.dtype)
 
     def _against_columns(self, z: Tensor, first: int) -> Float[Tensor, "n k"]:
         """Return the columns whose rows are z, the first of which has the number `first`."""
-
-        def one(block: Tensor, *at: Tensor) -> Tensor:
-            start = int(at[0][0]) - first if at else None
-            K = self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
-            return K.to(self.device)
-
+        fn = Entries(self.engine, self.kernel, z, first, self.device)
         size = self._budget(1).streamed(z.shape[0], result=z.shape[0] * z.itemsize)
-        return self.fed_rows().map(one, *self._row_numbers(), size=size)
+        return self.fed_rows().map(fn, *self._row_numbers(), size=size)
 
     def _stream_gradients(self, rows: RowSource, v: Tensor) -> Tensor:
         """Return gradients at rows that need not be those of this operator, all columns held."""
-        (s, d), t, dtype = rows.shape, v.shape[1], self.dtype
+        (s, d), t = rows.shape, v.shape[1]
         if d != self.cols.shape[1]:
             raise ValueError(
                 f"the rows have {d} features, the columns {self.cols.shape[1]}; both must have "
@@ -115,12 +122,9 @@ class Streaming:
             )
         z, placed = self._hold(self.cols, t), self.engine.place(v)
         self.meter.evaluations += s * self.shape[1]
-
-        def one(block: Tensor) -> Tensor:
-            return self.engine.gradients(self.kernel, cast(block, dtype), z, placed).to(v)
-
+        fn = Gradients(self.engine, self.kernel, z, placed, v.device, v.dtype)
         size = self._budget(t).streamed(self.shape[1], result=GRADIENT_COPIES * t * d * 8)
-        return self._pass(rows, lambda source, most: source.map(one, size=most), size)
+        return self._pass(rows, lambda source, most: source.map(fn, size=most), size)
 
     @property
     def _same(self) -> bool:
@@ -128,11 +132,17 @@ class Streaming:
 
     def _fits_twice(self, t: int) -> bool:
         """Return whether the rows can be held on both sides at once."""
-        dense = self._same and self.rows.random_access and not self.rows.sparse
+        near = self.rows.random_access and not self.rows.remote
+        dense = self._same and near and not self.rows.sparse
         return dense and self._budget(t).holds_both(self.shape[0])
 
-    def _row_numbers(self) -> list[Tensor]:
-        return [torch.arange(self.shape[0])] if self._same else []
+    def _mirrors(self) -> bool:
+        """Return whether each pair of rows is evaluated once, and copied."""
+        on_host = self.engine.device_bytes() is None and self.device.type == "cpu"
+        return on_host and self.rows.shape[1] >= FEATURES and self._fits_twice(1)
+
+    def _row_numbers(self) -> list[Numbering]:
+        return [Numbering(self.shape[0])] if self._same else []
 
     def _count(self) -> None:
         self.meter.evaluations += self.shape[0] * self.shape[1]
@@ -142,13 +152,9 @@ class Streaming:
 
     def _stream_rows(self, v: Tensor) -> Tensor:
         z, placed = self._hold(self.cols, v.shape[1]), self.engine.place(v)
-
-        def one(block: Tensor, *at: Tensor) -> Tensor:
-            x = self._cast(block)
-            return self.engine.matvec(self.kernel, x, z, placed, diagonal=_start(*at)).to(v)
-
+        fn = Product(self.engine, self.kernel, z, placed, v.device, v.dtype)
         at, size = self._row_numbers(), self._budget(v.shape[1]).streamed(self.shape[1])
-        return self._pass(self.rows, lambda rows, most: rows.map(one, *at, size=most), size)
+        return self._pass(self.rows, lambda rows, most: rows.map(fn, *at, size=most), size)
 
     def _stream_cols(self, v: Tensor) -> Tensor:
         """Hold the rows, as many as fit, and pass over the columns: K v = k(cols, rows)' v."""
@@ -158,19 +164,12 @@ class Streaming:
     def _against_block(self, v: Tensor, held: int) -> Callable[..., Tensor]:
         size = self._budget(v.shape[1]).streamed(min(held, self.shape[0]))
 
-        def outer(block: Tensor, *at: Tensor) -> Tensor:
+        def outer(block: Tensor, at: Numbering | None = None) -> Tensor:
             z = self.engine.place(dense(self._cast(block)))
-
-            def one(other: Tensor, u: Tensor, *other_at: Tensor) -> Tensor:
-                start = int(other_at[0][0]) - int(at[0][0]) if at else None
-                return self.engine.normal(
-                    self.kernel, self._cast(other), z, None, targets=-u, diagonal=start
-                )
-
-            other = self._row_numbers()
-            return self._pass(self.cols, lambda c, most: c.sum(one, v, *other, size=most), size).to(
-                v
-            )
+            shift = None if at is None else -at.first
+            fn = Normal(self.engine, self.kernel, z, None, aimed=True, negated=True, shift=shift)
+            total = self._pass(self.cols, lambda cols, most: cols.fold(fn, v, size=most), size)
+            return total.to(v)
 
         return outer
 
@@ -198,21 +197,15 @@ class Streaming:
 
     def _hold(self, side: RowSource, t: int) -> Tensor:
         """Return all rows of one side in memory; ValueError if the budget does not allow it."""
+        if side.remote:
+            raise ValueError(ALL_ROWS.format(side))
         self._budget(t).check(side.shape[0])
         if isinstance(side, ArrayRows):
             return self.engine.place(next(iter(side.blocks(side.shape[0])))[1].to(self.dtype))
         return self.engine.place(dense(self._cast(side.take(torch.arange(side.shape[0])))))
 
     def _budget(self, t: int) -> Budget:
-        d, itemsize, device = self.rows.shape[1], self.dtype.itemsize, self.engine.device_bytes()
+        d = max(self.rows.width, self.cols.width)
+        itemsize, device = self.dtype.itemsize, self.engine.device_bytes()
         limit = self.memory_bytes if device is None else min(self.memory_bytes, device)
         return Budget(self.engine, limit, d, itemsize, t)
-
-
-def _start(at: Tensor | None = None) -> int | None:
-    return None if at is None else int(at[0])
-
-
-def dense(x: Tensor) -> Tensor:
-    """Return points without gaps."""
-    return x.to_dense() if is_sparse(x) else x

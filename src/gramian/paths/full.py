@@ -83,6 +83,7 @@ class FullPath:
         rng: torch.Generator,
         rank: int = RANK,
         store_bytes: int = 0,
+        stored_features: int = STORED_FEATURES,
     ) -> FullPath:
         """Return the path with preconditioners from random columns of K, at most half of them.
 
@@ -94,13 +95,19 @@ class FullPath:
             Draws the columns.
         rank : int, default=1000
         store_bytes : int, default=0
-            Memory for entries of K, which are stored if they fit and rows have 48 features or more:
-            computing them anew then costs more than reading them.
+            Memory for entries of K, which are stored if they fit and rows have many features.
+        stored_features : int, default=48
+            So many: computing entries anew then costs more seconds than reading them.
         """
         n, d = problem.K.rows.shape
-        stored = d >= STORED_FEATURES and n * n * problem.K.dtype.itemsize <= store_bytes
+        stored = d >= stored_features and n * n * problem.K.dtype.itemsize <= store_bytes
         entries = DenseBlock(problem.K.dense()) if stored else None
-        factor = columns_factor(problem.K, max(1, min(rank, n // 2)), rng=rng)
+        factor = columns_factor(
+            problem.K,
+            max(1, min(rank, n // 2)),
+            rng=rng,
+            entries=None if entries is None else entries.entries,
+        )
         unit = 1.0 if problem.weights is None else 1 / problem.weights.double()[:, None]
         shifts = [problem.total * penalty for penalty in penalties]
         inverses = LowRankInverse.path(factor, unit, shifts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -77,19 +77,33 @@ class Spectrum:
         Cost: n r (t + 1) operations for each shift.
         """
         weights = self.weights.double()
-        y = weights.sqrt()[:, None] * Y.double()
-        inside = self.vectors.t() @ y
-        squares = self.vectors.square()
-        beyond = 0.0 if self.full else y - self.vectors @ inside
-        left = 0.0 if self.full else 1 - squares.sum(dim=1)
         total = float(weights.sum()) * Y.shape[1]
         found = []
-        for shift in shifts:
-            stays = shift / (self.values + shift)
-            off = beyond + self.vectors @ (stays[:, None] * inside)
-            free = left + squares @ stays
+        for shift, off, free in self._off(Y, shifts):
             loss = float((off / free[:, None]).square().sum()) / total
             coef = weights.sqrt()[:, None] * off / shift
             loss += eps**2 * float(coef.square().sum()) / Y.shape[1]
             found.append(loss if math.isfinite(loss) else math.inf)
         return found
+
+    def left_out(self, Y: Float[Tensor, "n t"], shift: float) -> Float[Tensor, "n t"]:
+        """Return the prediction of each row by the others, at one shift; see `losses`."""
+        ((_, off, free),) = self._off(Y, [shift])
+        return Y.double() - off / free[:, None] / self.weights.double().sqrt()[:, None]
+
+    def _off(
+        self, Y: Float[Tensor, "n t"], shifts: Sequence[float]
+    ) -> Iterator[tuple[float, Float[Tensor, "n t"], Float[Tensor, " n"]]]:
+        """Yield each shift with what is unexplained of rows by the root of their weights: y - Hy.
+
+        And with the share of each row that is free, 1 - H_ii.
+        """
+        y = self.weights.double().sqrt()[:, None] * Y.double()
+        inside = self.vectors.t() @ y
+        squares = self.vectors.square()
+        beyond = 0.0 if self.full else y - self.vectors @ inside
+        left = 0.0 if self.full else 1 - squares.sum(dim=1)
+        for shift in shifts:
+            stays = shift / (self.values + shift)
+            off = beyond + self.vectors @ (stays[:, None] * inside)
+            yield shift, off, left + squares @ stays

@@ -13,7 +13,7 @@ from ..data import LinearMap, as_rows
 from ..engines import Engine
 from ..kernels import Kernel
 from ..operators import CostMeter, KernelOperator
-from ..problems import FullProblem, NystromProblem, Problem
+from ..problems import FullProblem, LinearProblem, NystromProblem
 from .direct import direct_path
 from .nystrom import nystrom_path
 
@@ -96,6 +96,8 @@ class SampleFit:
         The whole path.
     total : float
         The sum of the weights: times the penalty, what is added to the diagonal of K.
+    values : Tensor of shape (v, t)
+        Predictions of the held-out rows, in float64.
     """
 
     loss: float
@@ -105,6 +107,7 @@ class SampleFit:
     coef: Float[Tensor, "m t"]
     losses: tuple[tuple[float, float], ...]
     total: float
+    values: Float[Tensor, "v t"]
 
 
 def fit_sample(
@@ -142,24 +145,27 @@ def fit_sample(
     held = replace(K, rows=as_rows(sample.held_X), cols=as_rows(sample.X[:m])).dense().double()
     best, losses, least = None, [], math.inf
     for penalty, coef in path:
-        loss = sample.loss(held @ coef)
+        values = held @ coef
+        loss = sample.loss(values)
         losses.append((penalty, loss))
         if best is None or loss < least:
-            best, least = (penalty, coef), loss
+            best, least = (penalty, coef, values), loss
         elif loss > WORSE * least:
             break
     if best is None:
         raise FloatingPointError(f"{kernel!r} has no penalty at which its matrix is definite")
-    return SampleFit(least, best[0], kernel, sample.X[:m], best[1], tuple(losses), problem.total)
+    penalty, coef, values = best
+    centers = sample.X[:m]
+    return SampleFit(least, penalty, kernel, centers, coef, tuple(losses), problem.total, values)
 
 
-def _problem(K: KernelOperator, sample: Sample, m: int) -> Problem:
+def _problem(K: KernelOperator, sample: Sample, m: int) -> LinearProblem:
     if m == len(sample.X):
         return FullProblem(K, sample.Y, 0.0, sample.weights)
     return NystromProblem(K.against(sample.X[:m]), sample.Y, 0.0, sample.weights)
 
 
-def _path(problem: Problem, penalties: Sequence[float]) -> Iterator[tuple[float, Tensor]]:
+def _path(problem: LinearProblem, penalties: Sequence[float]) -> Iterator[tuple[float, Tensor]]:
     if isinstance(problem, FullProblem):
         return direct_path(problem, penalties)
     return nystrom_path(problem, penalties)

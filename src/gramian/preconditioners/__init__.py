@@ -14,13 +14,14 @@ from .blocks import blocks_of_rows
 from .eigenpro import EigenProFactor
 from .falkon import FalkonFactor
 from .jitter import cholesky_with_jitter_
-from .low_rank import LowRankInverse
+from .low_rank import InverseOfEach, LowRankInverse
 
 __all__ = [
     "BlockCholesky",
     "BlockLowRank",
     "EigenProFactor",
     "FalkonFactor",
+    "InverseOfEach",
     "LowRankInverse",
     "blocks_of_rows",
     "cholesky_with_jitter_",

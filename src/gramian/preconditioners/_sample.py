@@ -69,7 +69,7 @@ class Left:
         return cls(G, B.to(G.dtype))
 
     def scaled(self, scale: Tensor) -> Left:
-        """Return what is left with the eigenvectors times some numbers."""
+        """Return the remainder with the eigenvectors times some numbers."""
         return Left(self.G, self.B * scale.to(self.B))
 
     def diagonal(self) -> float:

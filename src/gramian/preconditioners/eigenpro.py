@@ -227,7 +227,7 @@ class EigenProFactor:
         return min(step, self.longest)
 
     def settings(self) -> dict[str, int | float]:
-        """Return what was chosen, for the eye."""
+        """Return the numbers that were chosen, for the eye."""
         return {
             "subsample": len(self.index),
             "rank": self.rank,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._spectrum import Spectrum
-from ..problems import NystromProblem
+from ..problems import LossProblem, NystromProblem
 from ._root import Root
 
 DIMENSION_SHARE = 0.3
@@ -109,10 +109,18 @@ class FalkonFactor:
             Whether T keeps what float64 can tell. If not, it leaves out what products in the dtype
             of the rows cannot tell.
         """
-        P = la.by_columns(problem.K_mm.double().dense())
-        la.require_finite(P)
-        la.flush_tiny_(P)
-        root = Root.build(P, torch.float64 if exact else problem.K.dtype)
+        root = root_of(problem, exact=exact)
+        B = cls.from_root(root, problem, penalty)
+        return replace(B, rounding=rounding_of(B, problem))
+
+    @classmethod
+    def from_root(
+        cls,
+        root: Root,
+        problem: NystromProblem,
+        penalty: float | Literal["auto"] | None = None,
+    ) -> FalkonFactor:
+        """Return the factor, in the memory of a root of K_mm; its rounding is not estimated."""
         T, S, weight = root.T, root.S, problem.landmark_weight
         if weight is not None and root.order is not None:
             weight = weight[root.order.to(weight.device)]
@@ -123,12 +131,45 @@ class FalkonFactor:
         lam = _automatic_penalty(T, S, problem) if penalty == "auto" else penalty or problem.penalty
         la.times_transpose_(T)
         la.add_outer_(T, S)
+        return cls._packed(T, diagonal, root, lam, problem)
+
+    @classmethod
+    def from_rows(
+        cls,
+        root: Root,
+        problem: NystromProblem,
+        K: Float[Tensor, "s m"],
+        weights: Float[Tensor, " s"],
+        penalty: float,
+    ) -> FalkonFactor:
+        """Return the factor of these rows with these weights, in the memory of a root of K_mm.
+
+        It is exact if they are all rows whose weight is not zero: K' diag(weights) K takes the
+        place of what landmarks stand for. Cost: s m² operations.
+        """
+        T, q = root.T, len(root.T)
+        diagonal = T.diagonal().clone()
+        kept = K if root.order is None else K[:, root.order[:q].to(K.device)]
+        half = la.solve_triangular(T, kept.t().to(T).contiguous(), lower=False, transpose=True)
+        half *= weights.to(half).sqrt()
+        la.mirror_upper_(T)
+        _divide_columns_below_diagonal(T, diagonal)
+        for j in _blocks(q):
+            T[: j.start, j] = half[: j.start] @ half[j].t()
+            corner = T[j, j]
+            corner.copy_((half[j] @ half[j].t()).triu() + corner.tril(-1))
+        return cls._packed(T, diagonal, root, penalty, problem)
+
+    @classmethod
+    def _packed(
+        cls, T: Tensor, diagonal: Tensor, root: Root, lam: float, problem: NystromProblem
+    ) -> FalkonFactor:
+        """Return the factor, A'A - lam I in the upper triangle of T."""
         T.diagonal().add_(lam)
         la.cholesky_(T)
         device = problem.targets.device
         order = None if root.order is None else root.order.to(device)
-        B = cls(T.to(device), diagonal[:, None].to(device), order, lam)
-        return replace(B, rounding=_rounding(B, problem))
+        return cls(T.to(device), diagonal[:, None].to(device), order, lam)
 
     def solve_T(self, b: Float[Tensor, "q t"]) -> Float[Tensor, "m t"]:
         """Return T⁻¹ b, with zeros for the landmarks that are left out."""
@@ -175,6 +216,14 @@ class FalkonFactor:
         return la.times_triangular(self.triangles, Tcoef, lower=False, transpose=False)
 
 
+def root_of(problem: NystromProblem, *, exact: bool = True) -> Root:
+    """Return the root of K_mm, in float64; see `FalkonFactor.build` for `exact`."""
+    P = la.by_columns(problem.K_mm.double().dense())
+    la.require_finite(P)
+    la.flush_tiny_(P)
+    return Root.build(P, torch.float64 if exact else problem.K.dtype)
+
+
 def _divide_columns_below_diagonal(P: Tensor, diagonal: Tensor) -> None:
     for j in _blocks(len(P)):
         P[j.stop :, j] /= diagonal[j]
@@ -217,8 +266,8 @@ def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
     return Spectrum.build(product, q, P.device).penalty_for(trusted, problem.penalty)
 
 
-def _rounding(B: FalkonFactor, problem: NystromProblem) -> float:
-    """Return what float32 entries change in values of functions with random coordinates."""
+def rounding_of(B: FalkonFactor, problem: NystromProblem | LossProblem) -> float:
+    """Return the error by float32 entries in values of functions with random coordinates."""
     if problem.K.dtype == torch.float64:
         return 0.0
     rng = torch.Generator().manual_seed(0)

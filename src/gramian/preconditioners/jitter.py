@@ -17,7 +17,7 @@ ROUNDING_UNITS = 100
 
 
 def least_jitter(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
-    """Return what a diagonal can be moved by before products in a dtype can tell."""
+    """Return the shift of a diagonal up to which products in a dtype cannot tell."""
     trace = float(P.diagonal().sum()) or 1.0  # a kernel that is zero at all landmarks
     return max(la.EPS * trace, ROUNDING_UNITS * torch.finfo(dtype).eps * trace / len(P))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import _linalg as la
@@ -60,17 +60,50 @@ class LowRankInverse:
 
     def __matmul__(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
         """Return P⁻¹ g in the dtype of `g`. Cost: 4 n r t operations."""
-        scaled = g / self.ridge.to(g.dtype)
-        small = (self.factor.t() @ scaled.to(self.factor.dtype)).double()
+        F, scaled = self.factor, g / self.ridge.to(g.dtype)
         if len(self.inner) == 0:
             return scaled
-        back = self.factor @ la.solve_cholesky(self.inner, small).to(self.factor.dtype)
+        # rows times F are six times as fast as F' times a few columns
+        small = (scaled.t().to(F.dtype).contiguous() @ F).double().t()
+        found = la.solve_cholesky(self.inner, small).t().to(F.dtype).contiguous()
+        back = (found @ F.t()).t()
         return scaled - back.to(g.dtype) / self.ridge.to(g.dtype)
 
     def apply(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
         """Return P g."""
         low = self.factor @ (self.factor.t() @ g.to(self.factor.dtype))
         return low.to(g.dtype) + self.ridge.to(g.dtype) * g
+
+
+@dataclass(frozen=True)
+class InverseOfEach:
+    """Those of one F with a ridge for each of several columns.
+
+    Attributes
+    ----------
+    parts : tuple of (Tensor of shape (k,), LowRankInverse)
+        Numbers of columns, and the inverse for these.
+    """
+
+    parts: tuple[tuple[Int[Tensor, " _"], LowRankInverse], ...]
+
+    @classmethod
+    def build(
+        cls, factor: Float[Tensor, "n r"], ridge: Tensor | float, scales: Sequence[float]
+    ) -> InverseOfEach:
+        """Return that of the ridge times a scale for each column; costs are of `path`."""
+        each = sorted(set(scales))
+        inverses = LowRankInverse.path(factor, ridge, each)
+        columns = (torch.tensor([k for k, s in enumerate(scales) if s == one]) for one in each)
+        return cls(tuple(zip(columns, inverses, strict=True)))
+
+    def __matmul__(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+        """Return P⁻¹ g, each column with its own P."""
+        out = torch.empty_like(g)
+        for columns, inverse in self.parts:
+            at = columns.to(g.device)
+            out[:, at] = inverse @ g[:, at]
+        return out
 
 
 def _inner(gram: Float[Tensor, "r r"], scale: float) -> Float[Tensor, "r r"]:

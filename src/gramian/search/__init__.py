@@ -7,7 +7,8 @@ there.
 
 from __future__ import annotations
 
-from .by_cells import CellFits, CellSearch
+from .all_cells import CellFits
+from .by_cells import CellSearch
 from .clock import Budget, Clock
 from .findings import Findings, Score
 from .full_fit import FullFit

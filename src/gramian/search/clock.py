@@ -19,7 +19,7 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Budget:
-    """What a search may spend: seconds, kernel evaluations, or neither.
+    """A limit of a search: seconds, kernel evaluations, or neither.
 
     Attributes
     ----------

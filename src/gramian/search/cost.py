@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from ..engines import Engine
 from ..operators import CostMeter, KernelOperator
 from ..paths.full import RANK, STORED_FEATURES
-from .full_fit import DIRECT_ROWS, EVERY
+from .full_fit import DIRECT_ROWS, FEW_TARGETS, PILOT_ROWS, SHIFTS
 from .material import Material
+from .points import STORED_BYTES
 from .sampled import Stem
 
 PROBE_ROWS, PROBES = 2000, 3
@@ -21,6 +22,9 @@ SOME_ITERATIONS = 4
 
 PRODUCTS = 2.5e10
 """Products of entries a second, in float64, that fits with landmarks are planned with: a core."""
+
+STORED_PRODUCTS = 1e10
+"""Products a second of entries that are stored with columns: 9e9 with 20 and with 70 of them."""
 
 ITERATIONS = 12
 """Of conjugate gradient that a fit with all rows as centers takes, about."""
@@ -44,20 +48,30 @@ def of_fit(material: Material) -> float:
         if n <= DIRECT_ROWS:
             total += n * n + v * n
         else:
-            total += _iterated(n) + ITERATIONS / EVERY * v * n
+            total += _iterated(n) + v * n
     return total
 
 
-def seconds_of_evaluation(material: Material, stem: Stem, engine: str | Engine) -> float:
-    """Return the seconds of a kernel evaluation on rows as a stem maps them, measured."""
+def seconds_of_evaluation(
+    material: Material,
+    stem: Stem,
+    engine: str | Engine,
+    *,
+    columns: int = 1,
+    stored: bool = False,
+) -> float:
+    """Return the seconds of a kernel evaluation on rows as a stem maps them, measured.
+
+    Those of a product with so many columns, or of entries that are `stored`.
+    """
     X = material.inputs(stem.recipe.inputs)[material.splits[0].learn[: 2 * PROBE_ROWS]]
     X = X if stem.maps[0] is None else stem.maps[0].forth(X)
     rows, cols = X[:PROBE_ROWS], X[-PROBE_ROWS:]
     K = KernelOperator(stem.fits[0].kernel, rows, cols, engine, meter=CostMeter())
-    least, ones = math.inf, X.new_ones(len(cols), 1)
+    least, ones = math.inf, X.new_ones(len(cols), columns)
     for _ in range(PROBES):
         started = time.monotonic()
-        K @ ones
+        _ = K.dense() if stored else K @ ones
         least = min(least, time.monotonic() - started)
     return least / (len(rows) * len(cols))
 
@@ -65,15 +79,23 @@ def seconds_of_evaluation(material: Material, stem: Stem, engine: str | Engine) 
 def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> float:
     """Return the seconds without which a fit with all rows as centers is not worth its start.
 
-    They are those of its preconditioner and of some iterations; or, where rows are so wide that
-    entries are stored, of these.
+    They are those of its preconditioner and of some iterations; where rows are so wide that entries
+    are stored, of these, too; and of many targets those of the part that their shift is chosen by.
     """
-    evaluations, stored = 0.0, _width(material, stem) >= STORED_FEATURES
+    stored, t = _width(material, stem) >= STORED_FEATURES, material.Y.shape[1]
+    shifts = 2 if t > FEW_TARGETS else len(SHIFTS)
+    each = seconds_of_evaluation(material, stem, engine, columns=t * shifts, stored=stored)
+    evaluations, factor, products = 0.0, 0.0, 0.0
     for split in material.splits:
         n, v = float(len(split.learn)), float(len(split.held))
-        products = n * n if stored else SOME_ITERATIONS * n * n / 2
-        evaluations += products + n * min(RANK, n / 2) + 2 * v * n
-    return evaluations * seconds_of_evaluation(material, stem, engine)
+        entries, rank = n * n if stored else SOME_ITERATIONS * n * n / 2, min(RANK, n / 2)
+        evaluations += entries + n * rank + 2 * v * n
+        factor += n * rank * rank
+        products += SOME_ITERATIONS * n * n * t * shifts if stored else 0.0
+    if t > FEW_TARGETS and n >= 2 * PILOT_ROWS:  # its shift is chosen by a part, of all of them
+        evaluations += PILOT_ROWS**2
+        products += ITERATIONS * PILOT_ROWS**2 * t * len(SHIFTS)
+    return evaluations * each + factor / PRODUCTS + products / STORED_PRODUCTS
 
 
 def landmarks_within(
@@ -105,4 +127,7 @@ def of_refit(material: Material) -> float:
 
 
 def _iterated(n: float) -> float:
-    return n * min(RANK, n / 2) + ITERATIONS * n * n / 2
+    rank = min(RANK, n / 2)
+    if 4 * n * n <= STORED_BYTES:  # where evaluations are counted
+        return n * n + rank * rank
+    return n * rank + ITERATIONS * n * n / 2

@@ -44,7 +44,7 @@ def handicapped(stem: Stem) -> float:
 
 @dataclass(eq=False)
 class Findings:
-    """What a search works with, and what it has found so far.
+    """The means of a search, and all that it has found so far.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Findings:
         return [stem for stem in found if handicapped(stem) <= HOPELESS * least]
 
     def loss(self, fit: FullFit) -> float:
-        """Return what fits are compared by."""
+        """Return the loss by which fits are compared."""
         return fit.loss if self.score is None else self.score(fit.values)
 
     def squared(self, values: Float[Tensor, "v t"]) -> float:
@@ -142,7 +142,7 @@ class Findings:
         return min(stems, key=lambda s: s.loss)
 
     def loss_of(self, values: Float[Tensor, "v t"]) -> float:
-        """Return what predictions of all held-out rows are compared by."""
+        """Return the loss of predictions of all held-out rows, by which they are compared."""
         return (self.score or self.squared)(values)
 
     def expected(self) -> Float[Tensor, "v t"]:
@@ -200,7 +200,7 @@ class Findings:
         values: Tensor | None,
         started: float,
     ) -> Trial:
-        """Return what the watchers are told of a fit."""
+        """Return the record of a fit that the watchers get."""
         now, clock = time.monotonic(), self.clock
         return Trial(
             step, recipe, penalty, loss, losses, values,

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -15,11 +14,12 @@ from torch import Tensor
 from ..engines import Engine
 from ..kernels import Kernel
 from ..operators import KernelOperator
-from ..paths import FullPath, direct_path
+from ..paths import FullPath
 from ..paths.sample import MEDIAN_ROWS, Sample, squared_loss
 from ..problems import FullProblem
 from .clock import Clock
 from .material import Material
+from .points import MEMORY, Ends, Point, factorised, stored, watched
 from .recipe import Recipe
 from .sampled import Stem
 
@@ -39,28 +39,6 @@ SMALL_SHIFTS = (3e-3, 1e-3, 1e-4)
 """Those that follow with products in float64, where the last of the others was the best."""
 
 DIRECT_SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
-
-EVERY = 3
-"""Iterations between two looks at the held-out rows."""
-
-PATIENCE = 3
-"""Looks without a gain after which a path ends."""
-
-Ends = tuple[float, float]
-"""Time of `time.monotonic`, and kernel evaluations, at which iterations end."""
-
-GAIN = 1e-3
-"""Share of the loss that counts as a gain."""
-
-MEMORY: dict[str, Any] = {"memory_bytes": 1 << 32}
-"""For blocks: rows of a search are in memory, and on both sides of K."""
-
-STORED: dict[str, Any] = {"store_bytes": 1 << 31}
-"""For entries of K that are stored, where rows have many features."""
-
-MOST_ITERATIONS = 60
-SOLVED = 3e-3
-"""Relative residual at which a system counts as solved: the loss changes no more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,17 +80,6 @@ class FullFit:
     residual: float
     iterations: int
     seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Point:
-    """One penalty of one split: the best iterate."""
-
-    loss: float
-    values: Tensor
-    coef: Tensor
-    residual: float = 0.0
-    iteration: int = 0
 
 
 def full_fit(
@@ -165,8 +132,9 @@ def full_fit(
             if small:
                 problem = problem.double()
             if iterated is None:
-                iterated = SMALL_SHIFTS if small else _shifts(problem, sample, material, until)
-            runs.append(_iterated(problem, sample, material, iterated, until))
+                wanted = SMALL_SHIFTS if small else None
+                iterated = wanted or _shifts(problem, sample, material, clock, until)
+            runs.append(_iterated(problem, sample, material, iterated, clock, until))
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)
 
 
@@ -201,34 +169,22 @@ def _best(
     )
 
 
-def _held(K: KernelOperator, sample: Sample) -> KernelOperator:
-    return KernelOperator(K.kernel, sample.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
-
-
-def factorised(problem: FullProblem, sample: Sample, shifts: Sequence[float]) -> dict[float, Point]:
-    """Return the solution of each shift."""
-    K_held, found = _held(problem.K, sample).double().dense(), {}
-    penalties = [s / problem.total for s in shifts]
-    for s, (_, coef) in zip(shifts, direct_path(problem, penalties), strict=False):
-        values = K_held @ coef
-        found[s] = Point(sample.loss(values), values, coef)
-    return found
-
-
 def _iterated(
     problem: FullProblem,
     sample: Sample,
     material: Material,
     shifts: Sequence[float],
+    clock: Clock,
     ends: Ends,
 ) -> dict[float, Point]:
     """Return the best iterate of each shift."""
-    path = FullPath.build(problem, [s / problem.total for s in shifts], rng=material.rng, **STORED)
+    penalties = [s / problem.total for s in shifts]
+    path = FullPath.build(problem, penalties, rng=material.rng, **stored(clock))
     return watched(path, shifts, sample, ends)
 
 
 def _shifts(
-    problem: FullProblem, sample: Sample, material: Material, ends: Ends
+    problem: FullProblem, sample: Sample, material: Material, clock: Clock, ends: Ends
 ) -> Sequence[float]:
     """Return the shifts of a path; of many targets the best of a part of the rows, and the next.
 
@@ -243,7 +199,7 @@ def _shifts(
         problem.K.kernel, part.X, part.X, problem.K.engine, meter=problem.K.meter, **MEMORY
     )
     few = FullProblem(K, part.Y, 0.0, part.weights)
-    found = _iterated(few, part, material, SHIFTS, ends)
+    found = _iterated(few, part, material, SHIFTS, clock, ends)
     best = SHIFTS.index(min(found, key=lambda s: found[s].loss))
     return SHIFTS[best : best + 2] if best + 2 <= len(SHIFTS) else SHIFTS[-2:]
 
@@ -254,38 +210,3 @@ def around(shift: float) -> Sequence[float] | None:
         return None
     at = SHIFTS.index(shift)
     return SHIFTS[max(0, at - 1) : at + 2]
-
-
-def is_over(ends: Ends, evaluations: int | float) -> bool:
-    """Return whether iterations end."""
-    return time.monotonic() >= ends[0] or evaluations > ends[1]
-
-
-def watched(
-    path: FullPath, shifts: Sequence[float], sample: Sample, ends: Ends
-) -> dict[float, Point]:
-    """Iterate until the least loss of all penalties falls no more; return the best of each."""
-    held = _held(path.problem.K, sample)
-    best: dict[float, Point] = {}
-    least, looks = math.inf, 0
-    before, look = held.meter.evaluations, held.shape[0] * held.shape[1]
-    for stage in path.stages():
-        solved = bool((stage.residual < SOLVED).all())
-        step, before = held.meter.evaluations - before, held.meter.evaluations
-        late = is_over(ends, before + step + 2 * look) or stage.iteration >= MOST_ITERATIONS
-        if stage.iteration % EVERY and not (solved or late):
-            continue
-        p, n, t = stage.coef.shape
-        values = held @ stage.coef.permute(1, 0, 2).reshape(n, p * t).to(held.dtype)
-        values = values.reshape(-1, p, t)
-        for i, s in enumerate(shifts):
-            loss = sample.loss(values[:, i])
-            if s not in best or loss < best[s].loss:
-                point = (values[:, i], stage.coef[i], float(stage.residual[i]), stage.iteration)
-                best[s] = Point(loss, *point)
-        now = min(point.loss for point in best.values())
-        looks = 0 if now < (1 - GAIN) * least else looks + 1
-        least = min(least, now)
-        if solved or late or looks >= PATIENCE:
-            break
-    return best

@@ -92,8 +92,9 @@ class Material:
         return QuantileMap.fit(self.X, rng=self.rng)
 
     @cached_property
-    def _normal(self) -> Tensor:
-        return self.quantiles.scores(self.X)
+    def _normal(self) -> tuple[Tensor, Tensor]:
+        """Rows made normal by their quantiles, and which of them have been by now."""
+        return torch.empty_like(self.X), torch.zeros(len(self.X), dtype=torch.bool)
 
     @cached_property
     def common(self) -> LinearMap | None:
@@ -113,7 +114,7 @@ class Material:
         """Return the rows as they are, made normal by their quantiles, or of one scale for all."""
         if name == "common" and self.common is not None:
             return self._common
-        return self._normal if name == "quantile" else self.X
+        return self._made_normal(torch.arange(len(self.X))) if name == "quantile" else self.X
 
     @cached_property
     def _common(self) -> Tensor:
@@ -140,14 +141,17 @@ class Material:
         )  # fmt: skip
 
     def _rows(self, inputs: str, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
-        """Return some rows; a part of them is mapped for itself, as that may be all that is asked.
+        return (self._made_normal(index) if inputs == "quantile" else self.inputs(inputs))[index]
+
+    def _made_normal(self, index: Int[Tensor, " k"]) -> Float[Tensor, "n d"]:
+        """Return rows of which those with some numbers are mapped: they may be all that is asked.
 
         Quantiles of 1,000 features take a second for 10,000 rows.
         """
-        mapped = "_normal" in vars(self)
-        if inputs == "quantile" and not mapped and 2 * len(index) <= len(self.X):
-            return self.quantiles.scores(self.X[index])
-        return self.inputs(inputs)[index]
+        mapped, known = self._normal
+        new = index[~known[index]]
+        mapped[new], known[new] = self.quantiles.scores(self.X[new]), True
+        return mapped
 
     @cached_property
     def held(self) -> Int[Tensor, " v"]:

@@ -23,7 +23,7 @@ to it, with all rows as centers."""
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is made, but for its penalty.
+    """The parameters of a model, but for its penalty.
 
     Attributes
     ----------

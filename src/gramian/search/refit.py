@@ -19,18 +19,9 @@ from ..paths.full import RANK
 from ..paths.sample import MEDIAN_ROWS
 from ..problems import FullProblem
 from .clock import Clock
-from .full_fit import (
-    DIRECT_ROWS,
-    MEMORY,
-    MOST_ITERATIONS,
-    SHIFTS,
-    SOLVED,
-    STORED,
-    Ends,
-    FullFit,
-    is_over,
-)
+from .full_fit import DIRECT_ROWS, SHIFTS, FullFit
 from .material import Material
+from .points import MEMORY, MOST_ITERATIONS, SOLVED, Ends, is_over, stored
 from .recipe import Recipe
 from .sampled import Stem
 
@@ -110,10 +101,11 @@ def refit(
     K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **MEMORY)
     problem = FullProblem(K, material.Y, 0.0, material.weights)
     penalty = fit.shift / problem.total
-    coef, all_rows = _coefficients(problem, fit, penalty, material, (ends, most)), True
+    coef = _coefficients(problem, fit, penalty, material, clock, (ends, most))
+    all_rows = coef is not None
     if coef is None:  # coefficients of the first split go with its map and its lengthscale
         map_, kernel, coef = fit.stem.maps[0], fit.kernels[0], fit.coefs[0]
-        X, penalty, all_rows = _mapped(material, fit, map_), fit.penalty, False
+        X, penalty = _mapped(material, fit, map_), fit.penalty
         X = X[material.splits[0].learn]
     inputs = fit.recipe.inputs
     return Member(
@@ -155,7 +147,12 @@ def importances(material: Material, stem: Stem) -> Float[Tensor, " d"] | None:
 
 
 def _coefficients(
-    problem: FullProblem, fit: FullFit, penalty: float, material: Material, ends: Ends
+    problem: FullProblem,
+    fit: FullFit,
+    penalty: float,
+    material: Material,
+    clock: Clock,
+    ends: Ends,
 ) -> Tensor | None:
     """Return the coefficients of all rows; None if there is no time for them."""
     n, spent = len(problem.targets), problem.K.meter.evaluations
@@ -171,20 +168,15 @@ def _coefficients(
         start[material.splits[0].learn] = fit.coefs[0]
     double = fit.shift < SHIFTS[-1]
     aim = max(fit.residual, SOLVED)
-    return _until(problem.double() if double else problem, penalty, aim, material.rng, ends, start)
+    path = FullPath.build(
+        problem.double() if double else problem, [penalty], rng=material.rng, **stored(clock)
+    )
+    return _until(path, aim, ends, start)
 
 
-def _until(
-    problem: FullProblem,
-    penalty: float,
-    aim: float,
-    rng: torch.Generator,
-    ends: Ends,
-    start: Tensor | None,
-) -> Tensor | None:
+def _until(path: FullPath, aim: float, ends: Ends, start: Tensor | None) -> Tensor | None:
     """Iterate until the residual is as small as `aim`; None if time is over before."""
-    path = FullPath.build(problem, [penalty], rng=rng, **STORED)
-    meter = problem.K.meter
+    meter = path.problem.K.meter
     before = meter.evaluations
     for stage in path.stages(None if start is None else start[None]):
         if float(stage.residual[0]) <= aim and stage.iteration > 0:

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from ..engines import Engine
 from ..metric import RecursiveFeatureMachine
-from ..metric.rfm import map_of, outer_products
+from ..metric.outer_products import map_of, outer_products
 from ..operators import CostMeter, KernelOperator
-from .full_fit import MEMORY, FullFit
+from .full_fit import FullFit
 from .material import Material
+from .points import MEMORY
 from .recipe import L1
 from .sampled import Stem
 

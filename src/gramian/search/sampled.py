@@ -11,7 +11,8 @@ from torch import Tensor
 from ..data import LinearMap
 from ..engines import Engine
 from ..metric import RecursiveFeatureMachine
-from ..metric.rfm import RoundFit, map_of
+from ..metric.outer_products import map_of
+from ..metric.rfm import RoundFit
 from ..operators import CostMeter
 from ..paths.sample import SampleFit, fit_sample
 from .material import Material
@@ -68,7 +69,7 @@ class Effort:
 
 
 def _operations(landmarks: int, rows: int) -> float:
-    """Return what a fit of a sample takes, in some unit: products of entries are the smaller part.
+    """Return the cost of a fit of a sample, in some unit: products are the smaller part.
 
     Measured on tables of 8 to 32 features: twice the landmarks take 2.3 times as long from 500 on.
     """

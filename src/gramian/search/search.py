@@ -30,6 +30,10 @@ class Search(Findings):
     def steps(self) -> Iterator[Trial]:
         """Go through the steps, and yield each trial; whoever stops has the best until then."""
         yield from self.sampled_steps()
+        yield from self.whole_steps()
+
+    def whole_steps(self) -> Iterator[Trial]:
+        """Go through the steps with all rows of the material."""
         yield from fits(self)
         yield from average(self)
 

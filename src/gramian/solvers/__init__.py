@@ -1,4 +1,4 @@
-"""Solvers: algorithms for the two problems, each one file, each a generator of states.
+"""Solvers: algorithms for the problems, each one file, each a generator of states.
 
 A `Solver` is a value: its fields are hyperparameters. ``solver.iterate(problem)`` yields the state
 at the start and after each iteration, for ever; `solve` is the only loop, and so the only place
@@ -22,13 +22,14 @@ eigenpro2    FullProblem      the same with a subsample's spectrum, in mini-batc
 falkon       NystromProblem   conjugate gradient with FALKON's preconditioner
 eigenpro3    NystromProblem   mini-batches from a stream, projected onto many centers
 sketchysaga  NystromProblem   preconditioned gradients with variance reduction, memory of order m
+newton       LossProblem      Newton steps on a path of penalties, for losses besides the square
 ===========  ===============  ==============================================================
 
 EigenPro also works with penalty 0: it is then the number of epochs that regularises. The fixed
 point of EigenPro 3 is a weighted least squares and not the solution of the problem.
 
-The loop of a paper stands on top of the file of its algorithm; what three of them are made of lies
-in `_askotch`, `_eigenpro` and `_saga`.
+The loop of a paper stands on top of the file of its algorithm; what four of them are made of lies
+in `_askotch`, `_eigenpro`, `_newton` and `_saga`.
 
 To add a solver: one file with a `State` subclass and a registered `Solver`, one import line here.
 """
@@ -39,6 +40,7 @@ from typing import Any
 
 from ._askotch.state import ASkotchState
 from ._eigenpro.state import EigenPro3State, EigenProState
+from ._newton.state import NewtonState
 from ._saga.state import SagaState
 from .askotch import ASkotch, Skotch
 from .base import Callback, Interrupted, Result, Solver, State, solve, solvers
@@ -49,6 +51,7 @@ from .eigenpro1 import EigenPro1
 from .eigenpro2 import EigenPro2
 from .eigenpro3 import EigenPro3
 from .falkon import Falkon, FalkonState
+from .newton import Newton
 from .pcg import PCG
 from .sketchy_saga import SketchySAGA
 from .stopping import Stop, StopReason, deadline, max_iterations, patience, time_limit, tolerance
@@ -66,8 +69,8 @@ def name_of(solver: Solver[Any, Any]) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the solvers."""
-    return tuple(solvers)
+    """Return the names of the solvers, with those that other packages add."""
+    return solvers.names()
 
 
 __all__ = [
@@ -87,6 +90,8 @@ __all__ = [
     "Falkon",
     "FalkonState",
     "Interrupted",
+    "Newton",
+    "NewtonState",
     "ProblemSize",
     "Result",
     "SagaState",

@@ -101,7 +101,7 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     needs_random_access: ClassVar[bool] = True
 
     def next(self, rule: BlockRule, s: ASkotchState) -> ASkotchState:
-        """Go through the loop of algorithm 1 of [1]_ once, its lines on the right."""
+        """Go through the loop of the paper's algorithm 1 once, its lines on the right."""
         w, z, progress = s.ahead, s.momentum, Progress(rule)
         B = rule.draw(s.iteration, s.smoothness)  # sample b; P_b <- Nystrom; L_b <- get_L
         g = rule.blocks.gradient(B.index, w)  # g_b <- K_bn w + lambda w_b - y_b

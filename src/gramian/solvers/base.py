@@ -16,7 +16,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._registry import Registry
-from ..problems import FullProblem, NystromProblem, Problem
+from ..data import RowSource
+from ..problems import FullProblem, Problem
 from .cost import ProblemSize
 from .stopping import Row, Stop, StopReason, max_iterations, tolerance
 
@@ -67,7 +68,7 @@ def _like_new(x: Tensor) -> Tensor:
     return x.contiguous() if aligned else x.clone(memory_format=torch.contiguous_format)
 
 
-P = TypeVar("P", bound=FullProblem | NystromProblem)
+P = TypeVar("P", bound=Problem)
 S = TypeVar("S", bound=State)
 
 
@@ -110,8 +111,14 @@ class Solver(ABC, Generic[P, S]):
         Whether it works with penalty 0: it then interpolates, or is stopped early.
     solves_exactly : bool
         Whether its iterates tend to the solution of the problem, and no other function.
+    dense_centers : bool
+        Whether it makes centers dense, for which wide sparse rows have no room.
     streams : bool
         Whether coefficients of the centers are all it needs to go on with other rows.
+    takes_remote : bool
+        Whether it works with rows on other machines.
+    takes_penalties : bool
+        Whether each target may have a penalty of its own.
     """
 
     problem_types: ClassVar[tuple[type, ...]]
@@ -120,7 +127,10 @@ class Solver(ABC, Generic[P, S]):
     closed_form: ClassVar[bool] = False
     allows_zero_penalty: ClassVar[bool] = False
     solves_exactly: ClassVar[bool] = True
+    dense_centers: ClassVar[bool] = False
     streams: ClassVar[bool] = False
+    takes_remote: ClassVar[bool] = False
+    takes_penalties: ClassVar[bool] = False
 
     @abstractmethod
     def iterate(
@@ -156,6 +166,13 @@ class Solver(ABC, Generic[P, S]):
         """Return the bytes it takes of those for blocks of rows, as many as fit; 0 by default."""
         return 0
 
+    def storing(self, size: ProblemSize, available: int) -> Solver[P, S]:
+        """Return a solver that stores kernel entries, if that pays and they take so many bytes.
+
+        Itself by default.
+        """
+        return self
+
     def panel_bytes(self, size: ProblemSize) -> int:
         """Return the bytes that factorisations on a device need besides; 0 by default."""
         return 0
@@ -186,7 +203,7 @@ class Solver(ABC, Generic[P, S]):
             wanted = " or ".join(known.__name__ for known in self.problem_types)
             raise ValueError(
                 f"{type(self).__name__} solves {wanted}, not {kind.__name__}; give landmarks for "
-                "'falkon', none for 'pcg', either for 'direct'"
+                "'falkon', none for 'pcg', either for 'direct', loss= for 'newton'"
             )
 
     def check_penalty(self, penalty: int | float) -> None:
@@ -198,6 +215,31 @@ class Solver(ABC, Generic[P, S]):
                 f"that is stopped early: {known}"
             )
 
+    def check_penalties(self) -> None:
+        """Raise ValueError if this solver has one penalty for all targets."""
+        if not self.takes_penalties:
+            known = ", ".join(sorted(n for n in solvers if solvers[n].takes_penalties))
+            raise ValueError(
+                f"{type(self).__name__} has one penalty for all targets; give one number, or use "
+                f"{known}"
+            )
+
+    def check_rows(self, rows: RowSource) -> None:
+        """Raise ValueError if rows are too wide for this solver, or on other machines."""
+        if rows.remote and not self.takes_remote:
+            full = issubclass(FullProblem, self.problem_types)
+            does = "has all rows as centers" if full else "keeps rows on one machine"
+            raise ValueError(
+                f"{type(self).__name__} {does}, which rows on a cluster are not for: give "
+                "landmarks, solver='falkon'"
+            )
+        if self.dense_centers and rows.entries is not None:
+            raise ValueError(
+                f"{type(self).__name__} makes centers dense, and sparse rows of "
+                f"{rows.shape[1]:,} features have no room for that; use solver='falkon' with "
+                "landmarks, or 'pcg' without"
+            )
+
     def iterations_per_pass(self, n: int) -> float:
         """Return how many iterations evaluate about as many pairs as n rows have: one, mostly."""
         return 1.0
@@ -206,6 +248,9 @@ class Solver(ABC, Generic[P, S]):
         """Raise ValueError if this solver cannot solve the problem, before any work."""
         self.check_type(type(problem))
         self.check_penalty(problem.penalty)
+        if problem.penalties is not None:
+            self.check_penalties()
+        self.check_rows(problem.K.rows)
         if self.needs_random_access and not problem.K.rows.random_access:
             raise ValueError(
                 f"{type(self).__name__} reads rows in random order, but "
@@ -263,7 +308,7 @@ def solve(
 
     Parameters
     ----------
-    problem : FullProblem or NystromProblem
+    problem : FullProblem, NystromProblem or LossProblem
     solver : Solver
     stop : sequence of stopping rules
         See `tolerance`, `max_iterations`, `time_limit`, `deadline`, `patience`. First to fire

@@ -79,6 +79,7 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = EigenProState
     needs_random_access: ClassVar[bool] = True
+    dense_centers: ClassVar[bool] = True
     allows_zero_penalty: ClassVar[bool] = True
 
     def iterate(
@@ -202,5 +203,5 @@ class Descent:
         return torch.where(found[:, None], r[at], 0.0)
 
     def settings(self) -> dict[str, int | float]:
-        """Return what was chosen, for the eye."""
+        """Return the numbers that were chosen, for the eye."""
         return {**self.P.settings(), "batch": self.shuffle.size, "step": self.eta}

@@ -110,11 +110,13 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
     state_type: ClassVar[type] = EigenPro3State
     allows_zero_penalty: ClassVar[bool] = True
+    dense_centers: ClassVar[bool] = True
     streams: ClassVar[bool] = True
+    takes_remote: ClassVar[bool] = True
     solves_exactly: ClassVar[bool] = False
 
     def next(self, S: Setup, s: EigenPro3State) -> EigenPro3State:
-        """Run the loop of algorithm 2 of [1]_, its lines on the right, over part of an epoch."""
+        """Run the loop of algorithm 2, its lines on the right, over part of an epoch."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         last, lam = part.numbers(len(S.batches))[-1], S.problem.penalty
         alpha, mean, count, seen = s.last.clone(), s.coef, s.count, BatchErrors()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from .._checks import check_count_or_auto
+from ..operators import KernelOperator, materialize
+from ..preconditioners import InverseOfEach, LowRankInverse
 from ..problems import FullProblem
 from ._pcg import PRECONDITIONERS, Inverse, Recipe
 from .base import Solver, State, drawn_seed, solvers
@@ -18,6 +20,9 @@ from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import ProblemSize
 
 logger = logging.getLogger("gramian")
+
+STORED_FEATURES = 48
+"""Features from which on reading an entry is faster than evaluating it anew."""
 
 PER_TRUE_RESIDUAL = 7
 """Iterations with float32 rows in which the residual drops tenfold, about."""
@@ -70,6 +75,10 @@ class PCG(Solver[FullProblem, PCGState]):
         where there are both.
     cell_rows : int or "auto", default="auto"
         Rows of a cell at most, s. "auto": 10 sqrt(n), beside a factor 4 sqrt(n), and what fits.
+    store_bytes : int, default=0
+        Memory for the entries of K in the dtype of products: if they fit they are evaluated once,
+        and each product reads them. An estimator gives what its memory limit leaves where rows have
+        48 features or more; with fewer, entries are evaluated as fast as they are read.
 
     Notes
     -----
@@ -80,6 +89,10 @@ class PCG(Solver[FullProblem, PCGState]):
 
     Cells cost n s kernel evaluations, n s² / 3 operations, 2 n s r more beside a factor, and n s
     numbers in the dtype of the rows; rows must be dense. See `BlockCholesky`, `BlockLowRank`.
+
+    Targets with penalties of their own share products and F; a matrix of r numbers by r is of one
+    penalty. With cells the preconditioner has the smallest, and penalties far apart cost
+    iterations.
 
     Measured on 20,000 rows, one core: CPU seconds, setup included, to a residual of 1e-1, 1e-2 and
     1e-3, by "rpcholesky" with 1,000 columns, cells of 600 rows, and cells beside 300 columns, with
@@ -101,8 +114,10 @@ class PCG(Solver[FullProblem, PCGState]):
     rank: Any = "auto"  # int or "auto", checked below
     memory_bytes: int = 1 << 29
     cell_rows: Any = "auto"  # int or "auto", checked below
+    store_bytes: int = 0
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = PCGState
+    takes_penalties: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.preconditioner not in PRECONDITIONERS:
@@ -125,8 +140,8 @@ class PCG(Solver[FullProblem, PCGState]):
         needed = problem.needs_float64
         P = self.build(problem.double() if needed else problem, torch.Generator().manual_seed(seed))
         if not (before or needed or problem.K.dtype == torch.float64):
-            state = yield from _while_it_gains(problem, state, P, seed)
-        yield from _states(problem.double(), state, P, seed)
+            state = yield from _while_it_gains(problem, state, P, seed, self.store_bytes)
+        yield from _states(problem.double(), state, P, seed, self.store_bytes)
 
     def check(self, problem: Any) -> None:  # of another kind, too: it is refused in words
         super().check(problem)
@@ -138,27 +153,49 @@ class PCG(Solver[FullProblem, PCGState]):
 
     def build(self, problem: FullProblem, rng: torch.Generator) -> Inverse | None:
         """Return the preconditioner, None for "none"."""
-        return self._recipe.build(problem, rng)
+        each = problem.penalties
+        if each is None:
+            return self._recipe.build(problem, rng)
+        least = replace(problem, penalty=min(each), penalties=None)
+        found = self._recipe.build(least, rng)
+        if isinstance(found, LowRankInverse):
+            scales = [one / min(each) for one in each]
+            return InverseOfEach.build(found.factor, least.ridge, scales)
+        return found
 
     def most(self, n: int) -> int:
         """Return the rank for n rows, an automatic one before the spectrum is known."""
         return self._recipe.rank_of(n)
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
-        return size.vector_bytes + self._recipe.of(sparse=not size.dense).peak_bytes(size)
+        entries = _entry_bytes(size) if self._stores(size) else 0
+        recipe = self._recipe.of(sparse=not size.dense)
+        return size.vector_bytes + recipe.peak_bytes(size) + entries
+
+    def storing(self, size: ProblemSize, available: int) -> PCG:
+        needed = _entry_bytes(size)
+        if not size.dense or size.d < STORED_FEATURES or needed > available:
+            return self
+        return replace(self, store_bytes=max(self.store_bytes, needed))
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         n = size.n
         product = n * (n + 1) // 2 if size.pairs_once else n * n
         residuals = iterations // PER_TRUE_RESIDUAL if size.itemsize < 8 else 0
         setup = self._recipe.of(sparse=not size.dense).evaluations(size)
+        if self._stores(size):
+            return residuals * product + n * n + setup
         return (iterations + residuals) * product + setup
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         return self._recipe.of(sparse=not size.dense).operations(size)
 
     def bytes_read(self, size: ProblemSize) -> float:
-        return self._recipe.of(sparse=not size.dense).bytes_read(size)
+        entries = _entry_bytes(size) if self._stores(size) else 0
+        return entries + self._recipe.of(sparse=not size.dense).bytes_read(size)
+
+    def _stores(self, size: ProblemSize) -> bool:
+        return _entry_bytes(size) <= self.store_bytes
 
     @property
     def _recipe(self) -> Recipe:
@@ -167,11 +204,19 @@ class PCG(Solver[FullProblem, PCGState]):
         return Recipe(self.preconditioner, rank, cell_rows, self.memory_bytes)
 
 
+def _entry_bytes(size: ProblemSize) -> int:
+    return size.n * size.n * size.itemsize
+
+
 def _while_it_gains(
-    problem: FullProblem, state: State | None, P: Inverse | None, seed: int
+    problem: FullProblem,
+    state: State | None,
+    P: Inverse | None,
+    seed: int,
+    store_bytes: int,
 ) -> Generator[PCGState, None, State | None]:
     """Yield the states with float32 products; return where they gain nothing any more."""
-    for s in _states(problem, state, P, seed):
+    for s in _states(problem, state, P, seed, store_bytes):
         if isinstance(state, PCGState) and no_gain(state, s):
             logger.info("K in float32 is too coarse for this penalty: float64 from here")
             return State(s.iteration, s.coef, s.metrics)
@@ -181,7 +226,11 @@ def _while_it_gains(
 
 
 def _states(
-    problem: FullProblem, state: State | None, P: Inverse | None, seed: int
+    problem: FullProblem,
+    state: State | None,
+    P: Inverse | None,
+    seed: int,
+    store_bytes: int,
 ) -> Iterator[PCGState]:
     """Yield the states of conjugate gradient with products in the dtype of the rows."""
     exact, float64 = problem.double(), problem.K.dtype == torch.float64
@@ -190,7 +239,7 @@ def _states(
         return exact.rhs - exact.apply(x)
 
     for cg in conjugate_gradient(
-        problem.apply,
+        _stored(problem, store_bytes) or problem.apply,
         problem.rhs.to(problem.K.dtype),
         state=state,
         precondition=None if P is None else lambda r: P @ r,
@@ -199,3 +248,12 @@ def _states(
         metrics = {**cg.metrics, "wide": int(float64)}
         known = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}
         yield PCGState(**known, seed=seed, wide=float64)
+
+
+def _stored(problem: FullProblem, store_bytes: int) -> Callable[[Tensor], Tensor] | None:
+    """Return the product with entries that are evaluated now; None if they do not fit."""
+    found = materialize(problem.K, store_bytes)
+    if isinstance(found, KernelOperator):
+        return None
+    ridge = problem.ridge
+    return lambda v: (found @ v + ridge * v).to(v.dtype)

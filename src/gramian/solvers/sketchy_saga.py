@@ -110,6 +110,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
     state_type: ClassVar[type] = SagaState
     allows_zero_penalty: ClassVar[bool] = True
+    dense_centers: ClassVar[bool] = True
     streams: ClassVar[bool] = True
 
     def run_(
@@ -121,7 +122,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         eta: float,
         batches: Iterable[tuple[Tensor, Tensor]],
     ) -> BatchErrors:
-        """Run the loop of algorithm 5 of [1]_, whose lines are on the right; w, x, Psi change.
+        """Run the loop of the paper's algorithm 5, whose lines are on the right; w, x, Psi change.
 
         Departures: all is over n; weights omega; the ridge adds to rows where it is in them.
         """

@@ -74,7 +74,7 @@ class ColumnEncoding(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Return what becomes of the column, in words."""
+        """Return the treatment of the column, in words."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

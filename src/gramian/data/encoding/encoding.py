@@ -196,7 +196,7 @@ class Encoding:
                 )
 
     def describe(self) -> dict[str, str]:
-        """Return what became of each column, in words."""
+        """Return the treatment of each column, in words."""
         return {one.name: one.describe() for one in self.columns}
 
     def to_dict(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class Encoding:
         return to_dict(self)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what JSON is too long for: means of levels, their texts, quantiles."""
+        """Return the tensors, which JSON is too long for: means and texts of levels, quantiles."""
         from .file import tensors
 
         return tensors(self)

@@ -28,7 +28,7 @@ class Gaps:
 
     @classmethod
     def of(cls, summary: Summary) -> Gaps:
-        """Return what the training rows ask for."""
+        """Return the treatment of gaps that the training rows ask for."""
         return cls(summary.gaps, summary.fill if summary.gaps else 0.0)
 
     def mark(self, name: str) -> tuple[str, ...]:

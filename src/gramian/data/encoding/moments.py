@@ -89,7 +89,7 @@ def _first(block: Tensor) -> Tensor:
 
 
 def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list[Summary]:
-    """Return what is known of each column.
+    """Return the summary of each column.
 
     Parameters
     ----------

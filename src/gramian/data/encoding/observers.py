@@ -16,7 +16,7 @@ from .settings import Settings
 
 
 def observer(field: pa.Field, kind: Kind, where: str, settings: Settings) -> Observer:
-    """Return what learns from a column.
+    """Return the observer that learns from a column.
 
     Parameters
     ----------

@@ -11,10 +11,20 @@ FARTHEST = 3.0
 
 
 def quantiles_of(values: np.ndarray) -> np.ndarray:
-    """Return up to 1,000 quantiles of numbers, from the least to the largest."""
+    """Return up to 1,000 quantiles of numbers, from the least to the largest.
+
+    Those of `numpy.quantile` to the last bit, which selects instead of sorting: of numbers that are
+    mostly equal, as pixels are, that takes twenty times as long.
+    """
     levels = np.linspace(0, 1, min(MOST_QUANTILES, len(values)))
+    ordered, at = np.sort(values), levels * (len(values) - 1)
+    below = at.astype(np.intp)
+    above, share = np.minimum(below + 1, len(values) - 1), at - below
+    low, high = ordered[below], ordered[above]
+    gap = high - low
+    found = np.where(share < 0.5, low + gap * share, high - gap * (1 - share))
     # interpolation may step back by a rounding error
-    return np.maximum.accumulate(np.quantile(values, levels))
+    return np.maximum.accumulate(found)
 
 
 def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:

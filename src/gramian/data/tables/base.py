@@ -26,6 +26,8 @@ class Table(ABC):
         False if columns have numbers only, as in a matrix.
     random_access : bool
         False if `take` costs a pass over the table.
+    remote : bool
+        True if its rows are read on other machines; see `RowSource`.
     """
 
     where: str
@@ -33,6 +35,7 @@ class Table(ABC):
     num_rows: int
     named: bool = True
     random_access: bool = True
+    remote: bool = False
 
     @abstractmethod
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:

@@ -75,6 +75,7 @@ def as_table(x: Any, where: str | None = None, *, texts: Collection[str] = ()) -
 
 
 def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Table:
+    from ..cluster import lies_there
     from ..formats import format_of
     from ..formats.csv import Csv
     from ..remote import address_of, remote_table
@@ -84,6 +85,10 @@ def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Tab
         return remote_table(address, where)
     path = Path(x)
     where = str(x) if where is None else where
+    if lies_there(path):
+        from ..dask import DaskTable
+
+        return DaskTable(path, where)
     found = format_of(path)
     if isinstance(found, Csv):
         return found.table(path, where, texts)

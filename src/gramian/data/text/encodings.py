@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 NEXT = {"utf-8": "cp1252", "cp1252": "latin-1"}
-"""What is tried where bytes are not of an encoding: every byte is of the last one."""
+"""The encoding to try where bytes are not of another: every byte is of the last one."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 

@@ -48,7 +48,7 @@ INTERPRETED = Tile(128, 128, 8, 2)
 
 
 def options(tile: Tile) -> dict[str, int]:
-    """Return what a program is started with for a tile."""
+    """Return the options that a program is started with for a tile."""
     return {
         "BM": tile.rows,
         "BN": tile.columns,

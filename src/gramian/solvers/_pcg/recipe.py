@@ -11,7 +11,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ...lowrank import pivoted_cholesky, randomized_nystrom
-from ...preconditioners import BlockCholesky, BlockLowRank, LowRankInverse, blocks_of_rows
+from ...preconditioners import (
+    BlockCholesky,
+    BlockLowRank,
+    InverseOfEach,
+    LowRankInverse,
+    blocks_of_rows,
+)
 from ...preconditioners.blocks import COUPLING_ROWS, SAMPLE_ROWS, coupling
 from ...preconditioners.low_rank import BLOCK_BYTES
 from ...problems import FullProblem
@@ -34,10 +40,10 @@ CELL_ROWS_PER_ROOT = {"nystrom+cells": 4, "cells": 10}
 number of products, n² entries."""
 
 LITTLE_COUPLING = 1.0
-"""What K has outside of cells over what it has within, below which a factor does not pay. Measured
-on 20,000 rows: 0.7 where cells alone were fastest, from 3.3 on where they were not."""
+"""Sum of K outside of cells over that within, below which a factor does not pay. Measured on 20,000
+rows: 0.7 where cells alone were fastest, from 3.3 on where they were not."""
 
-Inverse = LowRankInverse | BlockCholesky | BlockLowRank
+Inverse = LowRankInverse | InverseOfEach | BlockCholesky | BlockLowRank
 
 
 @dataclass(frozen=True)

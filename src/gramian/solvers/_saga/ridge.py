@@ -75,7 +75,7 @@ class Ridge:
         return float((self.entry.square() * omega[problem.index, None]).max())
 
     def gradient(self, w: Tensor) -> Tensor:
-        """Return what is left beside the sum over rows, over n."""
+        """Return the rest of the gradient beside the sum over rows, over n."""
         if self.at is None:
             return self.penalty * (self.K_mm @ w)
         return self.constant - (self.penalty / 2) * (self.entry * w)

@@ -181,7 +181,7 @@ class Sketch:
         return cls(P, rho, L, scale / L, low.factor.shape[1])
 
     def settings(self) -> dict[str, int | float]:
-        """Return what was chosen, for the eye."""
+        """Return the numbers that were chosen, for the eye."""
         return {
             "rank": self.rank,
             "rho": self.rho,

@@ -16,10 +16,18 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
+_thread = threading.local()
+
+
 def _prepare_worker() -> None:
     # The flag is one of the thread, not of the process. Kernel entries that underflow would
     # otherwise run 20 to 40 times slower.
     torch.set_flush_denormal(True)
+    _thread.works = True
+
+
+def _is_worker() -> bool:
+    return getattr(_thread, "works", False)
 
 
 @functools.cache
@@ -63,13 +71,13 @@ class _OneThreadEach:
             return self._before if self._inside else torch.get_num_threads()
 
 
-_one_thread_each = _OneThreadEach()
+one_thread_each = _OneThreadEach()
 
 
 def _start_afresh() -> None:
     # A forked child has the executors of its parent but not their threads.
     _pool.cache_clear()
-    _one_thread_each.forget()
+    one_thread_each.forget()
     # Nor those of OpenMP: with the one of GCC, the first operation of torch that wants them waits
     # for ever, where the thread that forked had used them. torch's own workers do the same.
     torch.set_num_threads(1)
@@ -107,10 +115,13 @@ def run(
 
     On Ctrl-C, and when the caller does not go on or an item fails, `stop` is called, which should
     end all items that are under way or yet to begin: the process could not end before them.
+
+    A worker has no workers of its own: called in one, the items are computed there.
     """
-    with _one_thread_each():
+    computed = map if _is_worker() else _pool(threads).map
+    with one_thread_each():
         try:
-            yield from _pool(threads).map(function, items)
+            yield from computed(function, items)
         except BaseException:
             if stop is not None:
                 stop()
@@ -118,5 +129,5 @@ def run(
 
 
 def default_threads() -> int:
-    """Return the number of workers that torch would use itself."""
-    return max(_one_thread_each.outside(), 1)
+    """Return the number of workers that torch would use itself; in a worker, one."""
+    return 1 if _is_worker() else max(one_thread_each.outside(), 1)

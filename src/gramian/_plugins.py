@@ -1,0 +1,50 @@
+"""Plug-ins: classes of other packages, found by the entry points that these declare."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint as EntryPoint
+else:  # or that of importlib_metadata, which finds packages in its place once it is imported
+    EntryPoint = Any
+
+
+@functools.cache
+def _of_path(group: str, _path: tuple[str, ...]) -> dict[str, EntryPoint]:
+    return {found.name: found for found in entry_points(group=group)}
+
+
+def plugins(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by their names; none is loaded.
+
+    The metadata of all packages are read when they are first asked for, and once more where
+    `sys.path` has changed.
+    """
+    return _of_path(group, tuple(sys.path))
+
+
+def package_of(found: EntryPoint) -> str:
+    """Return the name of the package that declares an entry point."""
+    return found.value.partition(":")[0] if found.dist is None else found.dist.name
+
+
+def load(found: EntryPoint, base: type, kind: str) -> type:
+    """Return the class of an entry point.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be imported, or is no class derived from `base`.
+    """
+    said = f"{kind} {found.name!r}, entry point {found.value!r} of the package {package_of(found)}"
+    try:
+        cls = found.load()
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{said}, cannot be imported: {error}") from error
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        raise ValueError(f"{said}, is {cls!r}, and no class derived from {base.__qualname__}")
+    return cls

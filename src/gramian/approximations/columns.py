@@ -1,0 +1,51 @@
+"""KernelColumns: Nystrom features of rows whose kernel with all rows of training is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..data import RowSource, Value
+from ..kernels import Kernel
+from .base import FeatureMap
+
+
+@dataclass(frozen=True, eq=False)
+class KernelColumns(Value, FeatureMap):
+    """The features of `NystromMap`, from rows of a kernel matrix instead of rows of features.
+
+    Attributes
+    ----------
+    index : Tensor of shape (m,)
+        The columns of the landmarks.
+    normalizer : Tensor of shape (m, s)
+        As that of `NystromMap`.
+    count : int
+        Columns of a row: one for each row of training.
+    """
+
+    index: Int[Tensor, " m"]
+    normalizer: Float[Tensor, "m s"]
+    count: int
+
+    @property
+    def kernel(self) -> Kernel:  # type: ignore[override]
+        """Raise AttributeError: only values of the kernel are known."""
+        raise AttributeError("features of kernel='precomputed' know no kernel, only its values")
+
+    @property
+    def width(self) -> int:
+        return self.normalizer.shape[1]
+
+    @property
+    def dim(self) -> int:
+        return self.count
+
+    def apply(self, block: Float[Tensor, "b n"]) -> Float[Tensor, "b s"]:
+        return (block[:, self.index].double() @ self.normalizer).to(block.dtype)
+
+    def block_size(self, rows: RowSource, memory_bytes: int) -> int:
+        m, s = self.normalizer.shape
+        return max(1, memory_bytes // (8 * (rows.shape[1] + 2 * m + 2 * s)))

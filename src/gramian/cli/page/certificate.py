@@ -1,0 +1,77 @@
+"""The residual of a model on the rows it was fitted to: whether its equations are solved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...data.encoding.target_means import TargetMeans
+from ...fitting.targets import class_codes, target_tensor
+from ...model import KernelModel, Model
+from ..truth import Truth
+from .studies import residual
+
+MOST_ENTRIES = 2_000_000_000
+"""Kernel entries up to which the residual is computed: some ten seconds."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A relative residual, or why there is none.
+
+    Attributes
+    ----------
+    residual : float or None
+    reason : str or None
+    """
+
+    residual: float | None
+    reason: str | None = None
+
+
+def certificate(
+    model: Model, train: Truth | None, penalty: float | None, memory: int
+) -> Certificate:
+    """Return the relative residual of a model on the rows that it was fitted to, if they are these.
+
+    Parameters
+    ----------
+    model : Model
+    train : Truth or None
+        The table of the training; None: it was not given.
+    penalty : float or None
+        That of the fit, if it is known.
+    memory : int
+        Bytes for blocks.
+    """
+    part = model.parts[0]
+    if train is None:
+        return Certificate(None, "give the table of the training, --train, to have it measured")
+    reason = _unknown(model, part, train, penalty)
+    if reason is not None:
+        return Certificate(None, f"not measured: {reason}")
+    assert penalty is not None  # `_unknown` has looked
+    rows = part.prepared(train.rows)
+    if model.classes is None:
+        targets = target_tensor(train.y, rows.dtype)
+    else:
+        targets = class_codes(train.y, np.asarray(model.classes), rows.dtype)
+    return Certificate(residual(part, rows, targets, penalty, memory))
+
+
+def _unknown(model: Model, part: KernelModel, train: Truth, penalty: float | None) -> str | None:
+    """Return why the equations of a fit are not known from its model; None if they are."""
+    learned, n = model.info.get("rows"), len(train.y)
+    columns = () if model.encoding is None else model.encoding.columns
+    means = any(isinstance(column, TargetMeans) for column in columns)
+    reasons = {
+        "the model is a mean of several": len(model.parts) > 1,
+        "the model is made of cells": part.cells is not None,
+        "its loss is not the square": part.link is not None or model.info.get("solver") == "newton",
+        "the model does not say its penalty": penalty is None,
+        f"it learned from {learned} rows, and the table has {n}": learned != n,
+        "means of the target in categories come from other rows in the training": means,
+        "it would take too long": n * len(part.centers) > MOST_ENTRIES,
+    }
+    return next((reason for reason, there in reasons.items() if there), None)

@@ -1,0 +1,195 @@
+"""Pictures of the page: SVG that stands in the page itself, without addresses of anything else."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...plots import ImportanceDisplay, ReliabilityDisplay
+from ..metrics import Answers
+from .html import readable
+from .studies import PENALTIES, LearningCurve, Spectrum
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+else:
+    Axes = Any
+
+OURS, OTHERS = "#1f6f8b", "#9aa5ad"
+
+FEW_POINTS = 3000
+"""Rows that are drawn as points; of more, so many at equal distances."""
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "gramian",  # the same picture has the same bytes
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def drawn(draw: Callable[[Axes], object], width: float = 4.4, height: float = 3.3) -> str:
+    """Return a picture as SVG to be put into a page.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws on the axes that it is given.
+    width, height : float
+        In inches.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        draw(figure.subplots())
+        written = io.StringIO()
+        nobody = {"Date": None, "Creator": None, "Type": None, "Format": None}
+        figure.savefig(written, format="svg", dpi=150, metadata=nobody)
+    return _inline(written.getvalue())
+
+
+def _inline(svg: str) -> str:
+    """Return the element alone: HTML knows its dialects, and an id is there once in a page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    return re.sub(r'(<g|<path) id="[a-zA-Z_.]+_?\d+"', r"\1", svg)
+
+
+def errors(ax: Axes, beside: Mapping[str, float], what: str) -> None:
+    """Draw an error as a bar for each contender, the model's first."""
+    colors = [OURS] + [OTHERS] * (len(beside) - 1)
+    bars = ax.barh(range(len(beside)), list(beside.values()), color=colors)
+    ax.bar_label(bars, [readable(value) for value in beside.values()], padding=3)
+    ax.set_yticks(range(len(beside)), list(beside))
+    ax.invert_yaxis()
+    ax.margins(x=0.15)
+    ax.locator_params(axis="x", nbins=5)
+    ax.set_xlabel(f"{what} (less is better)")
+
+
+def parity(ax: Axes, answers: Answers) -> None:
+    """Draw predictions over the truth."""
+    some = _few(len(answers.y))
+    y, predicted = answers.y[some], answers.predicted[some]
+    ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
+    ax.plot(ends, ends, color=OTHERS, linewidth=1)
+    ax.scatter(y, predicted, s=5, color=OURS, alpha=0.35, linewidths=0, rasterized=True)
+    ax.set(xlabel="truth", ylabel="prediction")
+    ax.locator_params(axis="x", nbins=5)
+
+
+def residuals(ax: Axes, answers: Answers) -> None:
+    """Draw what is left of the truth over the predictions, with the median of each tenth."""
+    left = answers.y - answers.predicted
+    some = _few(len(left))
+    ax.axhline(0, color=OTHERS, linewidth=1)
+    ax.scatter(
+        answers.predicted[some], left[some], s=5, color=OURS, alpha=0.35, linewidths=0,
+        rasterized=True,
+    )  # fmt: skip
+    tenths = np.array_split(np.argsort(answers.predicted, kind="stable"), 10)
+    middle = [(np.median(answers.predicted[t]), np.median(left[t])) for t in tenths if len(t)]
+    ax.plot(*np.transpose(middle), color="#c8553d", marker="o", markersize=3, label="median")
+    ax.set(xlabel="prediction", ylabel="truth - prediction")
+    ax.locator_params(axis="x", nbins=5)
+    ax.legend()
+
+
+def histogram(ax: Axes, answers: Answers) -> None:
+    """Draw how often errors have which size."""
+    left = answers.y - answers.predicted
+    low, high = np.quantile(left, [0.01, 0.99])
+    ax.hist(left.clip(low, high), bins=50, color=OURS)
+    ax.set(xlabel="truth - prediction; the ends hold what is beyond", ylabel="rows")
+    ax.locator_params(axis="x", nbins=5)
+
+
+def confusion(ax: Axes, answers: Answers) -> None:
+    """Draw how many rows of each class were taken for which."""
+    labels = list(answers.classes)
+    place = {label: number for number, label in enumerate(labels)}
+    counts = np.zeros((len(labels), len(labels)))
+    for true, said in zip(answers.y.tolist(), answers.predicted.tolist(), strict=True):
+        if true in place:
+            counts[place[true], place[said]] += 1
+    shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
+    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    if len(labels) <= 12:
+        ax.set_xticks(range(len(labels)), [str(label) for label in labels], rotation=45)
+        ax.set_yticks(range(len(labels)), [str(label) for label in labels])
+        for (i, j), count in np.ndenumerate(counts):
+            color = "white" if shares[i, j] > 0.5 else "black"
+            ax.text(j, i, f"{count:,.0f}", ha="center", va="center", fontsize=8, color=color)
+    ax.set(xlabel="predicted", ylabel="true")
+
+
+def reliability(ax: Axes, answers: Answers) -> None:
+    """Draw how often classes came true, by their probability."""
+    if answers.chances is not None:
+        ReliabilityDisplay.from_predictions(
+            answers.y, answers.chances, classes=answers.classes, ax=ax, color=OURS
+        )
+
+
+def intervals(ax: Axes, y: np.ndarray, ends: np.ndarray) -> None:
+    """Draw the intervals of 100 rows, by their middle, and the truth."""
+    some = np.unique(np.linspace(0, len(y) - 1, min(len(y), 100)).astype(int))
+    low, high, truth = ends[some, 0], ends[some, 1], y[some]
+    order = np.argsort(low + high, kind="stable")
+    low, high, truth = low[order], high[order], truth[order]
+    inside, at = (low <= truth) & (truth <= high), np.arange(len(order))
+    ax.vlines(at, low, high, color=OTHERS, linewidth=1.5)
+    ax.scatter(at[inside], truth[inside], s=9, color=OURS, zorder=3, label="truth, inside")
+    ax.scatter(at[~inside], truth[~inside], s=16, color="#c8553d", zorder=3, label="outside")
+    ax.set(xlabel="100 rows, by the middle of their interval", xticks=[])
+    ax.legend()
+
+
+def importances(ax: Axes, shares: Mapping[str, float]) -> None:
+    """Draw the largest importances."""
+    values = np.array(list(shares.values()))
+    ImportanceDisplay(values, tuple(shares)).plot(ax, color=OURS)
+
+
+def learning_curve(ax: Axes, curve: LearningCurve, what: str, others: Mapping[str, float]) -> None:
+    """Draw the error over the number of landmarks, beside errors of others."""
+    ax.plot(curve.landmarks, curve.errors, color=OURS, marker="o", markersize=4)
+    for (name, value), style in zip(others.items(), (":", "--", "-."), strict=False):
+        ax.axhline(value, color=OTHERS, linestyle=style, label=name)
+    ax.set(xscale="log", xlabel="landmarks m", ylabel=what)
+    ax.set_xticks(curve.landmarks, [str(m) for m in curve.landmarks])
+    ax.minorticks_off()
+    ax.legend()
+
+
+def effective_dimension(ax: Axes, spectrum: Spectrum, penalty: float | None) -> None:
+    """Draw the effective dimension by the penalty."""
+    ax.loglog(PENALTIES, spectrum.effective_dimensions(PENALTIES), color=OURS)
+    ax.axhline(len(spectrum.eigenvalues), color=OTHERS, linestyle=":", label="rows")
+    if penalty is not None:
+        at = spectrum.effective_dimension(penalty)
+        ax.plot([penalty], [at], "o", color="#c8553d", label=f"the model: {at:,.0f}")
+    ax.set(xlabel="penalty", ylabel="effective dimension")
+    ax.legend()
+
+
+def spectrum_of(ax: Axes, spectrum: Spectrum, penalty: float | None) -> None:
+    """Draw the eigenvalues, and the penalty."""
+    ax.loglog(1 + np.arange(len(spectrum.eigenvalues)), spectrum.eigenvalues, color=OURS)
+    if penalty is not None:
+        ax.axhline(penalty, color="#c8553d", linestyle="--", linewidth=1, label="penalty")
+        ax.legend()
+    ax.set(xlabel="number", ylabel="eigenvalue of K / rows", ylim=(1e-16, 2))
+
+
+def _few(n: int) -> np.ndarray:
+    """Return up to `FEW_POINTS` row numbers at equal distances."""
+    return np.unique(np.linspace(0, n - 1, min(n, FEW_POINTS)).astype(int))

@@ -1,0 +1,250 @@
+"""From a model and a table to the page: what is measured, and in which order it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..._atomic import write_atomically
+from ..._checks import as_bytes
+from ...model import KernelModel, Model, load_model
+from ...plots._drawing import check_matplotlib
+from .. import metrics
+from ..evaluate import measured
+from ..importances import importances
+from ..info import info
+from ..intervals import LEVEL, conformal_of, coverage
+from ..outputs import check_outputs
+from ..quantiles import LEVELS
+from ..report import Report
+from ..truth import Truth, truth_of
+from . import studies
+from .certificate import Certificate, certificate
+from .sample import Sample, drawn, largest_part
+from .studies import LearningCurve, Spectrum
+from .write import written
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """All that is known of a model on a table.
+
+    Attributes
+    ----------
+    path, data, train : Path
+        Of the model, the table, and the table of the training, which may be None.
+    model : Model
+    truth : Truth
+    learned_from : Truth or None
+        The table of the training.
+    answers : Answers
+    ends : ndarray of shape (n, 2), or None
+        Of intervals, if the model has some.
+    settings : mapping
+        Engine and memory of predictions.
+    """
+
+    path: Path
+    data: Path
+    train: Path | None
+    model: Model
+    truth: Truth
+    learned_from: Truth | None
+    answers: metrics.Answers
+    ends: np.ndarray | None
+    settings: Mapping[str, Any]
+
+    @property
+    def classes(self) -> bool:
+        """Whether labels are predicted."""
+        return self.model.classes is not None
+
+    @property
+    def metric(self) -> str:
+        """The error that contenders are compared by."""
+        return "error" if self.classes else "rmse"
+
+    @property
+    def part(self) -> KernelModel:
+        """The kernel model of the largest weight."""
+        return largest_part(self.model.parts, self.model.shares)
+
+    @cached_property
+    def errors(self) -> Report:
+        """Metrics, beside those of a constant."""
+        return measured(self.model, self.answers, None)
+
+    @cached_property
+    def penalty(self) -> float | None:
+        """The penalty of the fit, if the model says it."""
+        return studies.penalty_of(self.model.info)
+
+    @cached_property
+    def samples(self) -> tuple[Sample, Sample]:
+        """Rows to learn from and to test on: of two tables, or four fifths and a fifth of one."""
+        rng = torch.Generator().manual_seed(0)
+        mine = drawn(len(self.truth.y), rng)
+        if self.learned_from is not None:
+            other = drawn(len(self.learned_from.y), rng)
+            pair = (self.learned_from, other), (self.truth, mine)
+        else:
+            cut = 4 * len(mine) // 5
+            pair = (self.truth, mine[:cut]), (self.truth, mine[cut:])
+        learn, test = (Sample.of(truth, self.part, index) for truth, index in pair)
+        return learn, test
+
+    @cached_property
+    def linear(self) -> float:
+        """The error of linear ridge on the test rows."""
+        learn, test = self.samples
+        predicted = studies.linear_predictions(learn, test, self.classes)
+        return studies.error_of(test.y, predicted, self.classes)
+
+    @cached_property
+    def own_on_sample(self) -> float:
+        """The error of the model on the same rows."""
+        test = self.samples[1]
+        values = self.model.predict(test.given_rows, **self.settings).numpy()
+        found = metrics.answers_of(test.y, values, self.model.classes)
+        return studies.error_of(found.y, found.predicted, self.classes)
+
+    @cached_property
+    def error_of_constant(self) -> float:
+        """The error of the constant answer on the same rows."""
+        y = self.samples[1].y
+        constant = self.model.info.get("baseline")
+        if constant is None:
+            constant = metrics.best_constant(self.answers.y, self.classes)
+        return studies.error_of(y, np.full(len(y), constant), self.classes)
+
+    @cached_property
+    def curve(self) -> LearningCurve:
+        """Errors of fits with more and more landmarks."""
+        return studies.learning_curve(self.part, self.penalty, *self.samples, self.classes)
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Eigenvalues of the kernel on rows to learn from."""
+        return Spectrum.of(self.part, self.samples[0].seen, studies.SPECTRUM_ROWS)
+
+    @cached_property
+    def importances(self) -> dict[str, float] | None:
+        """Shares of the features."""
+        return importances(self.model, measured=True)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The residual on the rows of the training."""
+        memory = int(self.settings["memory_bytes"])
+        return certificate(self.model, self.learned_from, self.penalty, memory)
+
+    @cached_property
+    def coverage(self) -> Mapping[str, Any]:
+        """How often intervals, or sets, hold the truth."""
+        return coverage(self.model, self.truth.rows, self.truth.y, self.settings)
+
+    @cached_property
+    def about(self) -> Report:
+        """Settings of the model."""
+        return info(self.path)
+
+
+def report(
+    model: Path,
+    data: Path,
+    target: str | None,
+    out: Path,
+    train: Path | None,
+    memory_limit: str,
+    engine: str,
+) -> Report:
+    """Write the page, and report the numbers on it."""
+    found = _found(model, data, target, out, train, memory_limit, engine)
+    text = written(found)
+    write_atomically(out, lambda part: _write(part, text))
+    return {"report": str(out), **numbers(found)}
+
+
+def _write(part: Path, text: str) -> None:
+    part.write_text(text, encoding="utf-8")
+
+
+def numbers(found: Found) -> dict[str, Any]:
+    """Return the numbers of the page."""
+    penalty = found.penalty
+    dimension = None if penalty is None else found.spectrum.effective_dimension(penalty)
+    return {
+        "rows": len(found.truth.y),
+        "target": found.truth.name,
+        **{name: value for name, value in found.errors.items() if isinstance(value, float)},
+        "compared_on_rows": len(found.samples[1].y),
+        f"{found.metric}_there": found.own_on_sample,
+        f"{found.metric}_of_constant_there": found.error_of_constant,
+        f"{found.metric}_of_linear_ridge": found.linear,
+        "learning_curve": [
+            {"landmarks": m, found.metric: error}
+            for m, error in zip(found.curve.landmarks, found.curve.errors, strict=True)
+        ],
+        **found.coverage,
+        "importances": found.importances,
+        "effective_dimension": dimension,
+        "rel_residual": found.certificate.residual,
+    }
+
+
+def _found(
+    model: Path,
+    data: Path,
+    target: str | None,
+    out: Path,
+    train: Path | None,
+    memory_limit: str,
+    engine: str,
+) -> Found:
+    """Check what was given, and predict; nothing is refused after that."""
+    check_outputs({"out": out}, [model, data, *([] if train is None else [train])])
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"--out {out} is no page; give a file that ends in .html")
+    try:
+        check_matplotlib("gramian report")
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+    loaded = load_model(model)
+    memory = as_bytes(memory_limit, "--memory-limit")
+    settings: dict[str, Any] = {"engine": engine, "memory_bytes": memory}
+    if loaded.info.get(LEVELS) or (loaded.classes is None and loaded.outputs > 1):
+        raise ValueError(
+            f"{model} predicts {loaded.outputs} numbers for a row, and a report is of one; "
+            "`gramian evaluate` has the errors of quantiles"
+        )
+    truth = truth_of(loaded, model, data, target)
+    _check_rows(truth, data)
+    others = None if train is None else truth_of(loaded, model, train, truth.name)
+    values = loaded.predict(truth.rows, **settings).numpy()
+    chances = None if loaded.classes is None else loaded.class_map
+    answers = metrics.answers_of(truth.y, values, loaded.classes, chances)
+    ends = None
+    if loaded.conformal is not None and loaded.classes is None:
+        ends = conformal_of(loaded).intervals(loaded, truth.rows, LEVEL, **settings).numpy()[:, 0]
+    return Found(model, data, train, loaded, truth, others, answers, ends, settings)
+
+
+LEAST_ROWS = 20
+
+
+def _check_rows(truth: Truth, data: Path) -> None:
+    """Refuse a table that is too short to say anything."""
+    if len(truth.y) < LEAST_ROWS:
+        raise ValueError(
+            f"{data} has {len(truth.y)} rows, and a report takes at least {LEAST_ROWS}"
+        )
+    if truth.y.dtype.kind != "U" and truth.y.min() == truth.y.max():
+        raise ValueError(
+            f"all rows of {data} have the same {truth.name}: there is nothing to compare"
+        )

@@ -1,0 +1,190 @@
+"""Studies of a model: linear ridge, more and fewer landmarks, effective dimension, residual."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ...data import RowSource, Subset
+from ...estimators import KernelRidge, KernelRidgeClassifier
+from ...model import KernelModel
+from ...operators import KernelOperator
+from .sample import Sample
+
+ALPHAS = np.geomspace(1e-3, 1e6, 19)
+"""Ridges among which the linear model chooses, each row left out once."""
+
+LEAST_LANDMARKS, MOST_LANDMARKS = 25, 1600
+
+SPECTRUM_ROWS = 2000
+"""Rows whose kernel matrix has its eigenvalues computed: some 2 seconds."""
+
+PENALTIES = np.geomspace(1e-10, 1.0, 61)
+
+
+def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray:
+    """Return what ridge regression on standardised features predicts for the test rows.
+
+    Parameters
+    ----------
+    learn, test : Sample
+    classes : bool
+        Whether targets are labels.
+    """
+    kind = RidgeClassifierCV if classes else RidgeCV
+    linear = make_pipeline(StandardScaler(), kind(alphas=ALPHAS))
+    linear.fit(learn.given.double().numpy(), learn.y)
+    found: np.ndarray = linear.predict(test.given.double().numpy())
+    return found
+
+
+def error_of(y: np.ndarray, predicted: np.ndarray, classes: bool) -> float:
+    """Return the root mean squared error, or the share of wrong labels."""
+    if classes:
+        return float(np.mean(predicted != y))
+    return float(np.sqrt(np.mean((predicted - y) ** 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """Errors on test rows by the number of landmarks.
+
+    Attributes
+    ----------
+    landmarks : list of int
+    errors : list of float
+    penalty : float
+        Of all fits.
+    """
+
+    landmarks: list[int]
+    errors: list[float]
+    penalty: float
+
+
+def learning_curve(
+    part: KernelModel, penalty: float | None, learn: Sample, test: Sample, classes: bool
+) -> LearningCurve:
+    """Fit the kernel of a model again with 25, 50, ... random landmarks, and return the errors.
+
+    Parameters
+    ----------
+    part : KernelModel
+    penalty : float or None
+        None: chosen once, with the most landmarks.
+    learn, test : Sample
+    classes : bool
+        Whether targets are labels.
+
+    Notes
+    -----
+    Cost: about twice that of the last fit, with half as many landmarks as there are rows, 1,600 at
+    most.
+    """
+    kind = KernelRidgeClassifier if classes else KernelRidge
+    sizes = landmark_numbers(len(learn.y))
+    fixed: dict[str, Any] = {"standardize": False, "landmarks": sizes[-1], "random_state": 0}
+    if not classes:
+        fixed["standardize_target"] = True
+    if penalty is None:
+        chosen = kind(part.kernel, penalty="auto", **fixed).fit(learn.seen, learn.y)
+        penalty = float(chosen.penalty_)
+    errors = []
+    for m in sizes:
+        fit = kind(part.kernel, penalty=penalty, solver="direct", **{**fixed, "landmarks": m})
+        predicted = fit.fit(learn.seen, learn.y).predict(test.seen)
+        errors.append(error_of(test.y, predicted, classes))
+    return LearningCurve(sizes, errors, penalty)
+
+
+def landmark_numbers(n: int) -> list[int]:
+    """Return 25, 50, 100, ... up to half of n rows and `MOST_LANDMARKS`; at least one number."""
+    most = max(1, min(n // 2, MOST_LANDMARKS))
+    sizes = [LEAST_LANDMARKS * 2**k for k in range(20)]
+    return [m for m in sizes if m <= most] or [most]
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Eigenvalues of a kernel matrix of k rows, divided by k, and what they mean at a penalty.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (k,)
+        The largest first.
+    """
+
+    eigenvalues: np.ndarray
+
+    @classmethod
+    def of(cls, part: KernelModel, rows: RowSource, most: int) -> Spectrum:
+        """Return that of a model's kernel on the first rows, as it sees them.
+
+        Cost: k² kernel evaluations and some 2 k³ operations for k rows.
+        """
+        rows = Subset(rows, torch.arange(min(len(rows), most)))
+        K = KernelOperator(part.kernel, rows, rows).double().dense()
+        values = torch.linalg.eigvalsh(K / len(rows)).flip(0)
+        return cls(values.clamp(min=0).numpy())
+
+    def effective_dimensions(self, penalties: np.ndarray) -> np.ndarray:
+        """Return the trace of K (K + k penalty I)⁻¹ for each of p penalties, (p,)."""
+        found: np.ndarray = (self.eigenvalues / (self.eigenvalues + penalties[:, None])).sum(axis=1)
+        return found
+
+    def effective_dimension(self, penalty: float) -> float:
+        """Return that of one penalty."""
+        return float(self.effective_dimensions(np.array([penalty]))[0])
+
+
+def residual(
+    part: KernelModel, rows: RowSource, targets: torch.Tensor, penalty: float, memory: int
+) -> float:
+    """Return the relative residual of the coefficients of a model, in float64, largest of targets.
+
+    That of (K + n penalty I) coef = y if all rows are centers; with landmarks that of the normal
+    equations, (K_nm' K_nm + n penalty K_mm) coef = K_nm' y.
+
+    Parameters
+    ----------
+    part : KernelModel
+    rows : RowSource of shape (n, p)
+        Those of the training, as the kernel sees them.
+    targets : Tensor of shape (n, t)
+        Numbers in the units of the file, or codes of classes.
+    penalty : float
+    memory : int
+        Bytes for blocks.
+    """
+    y = targets.double()
+    if part.target_shift is not None:
+        y = y - part.target_shift
+    if part.target_scale is not None:
+        y = y / part.target_scale
+    coef, n = part.coef.double(), len(rows)
+    K = KernelOperator(part.kernel, rows, part.centers, "auto", memory).double()
+    off = y - K @ coef
+    if len(part.centers) == n:
+        return _relative(off - n * penalty * coef, y)
+    centers = KernelOperator(part.kernel, part.centers, part.centers, "auto", memory).double()
+    return _relative(K.T @ off - n * penalty * (centers @ coef), K.T @ y)
+
+
+def _relative(off: torch.Tensor, of: torch.Tensor) -> float:
+    return float((off.norm(dim=0) / of.norm(dim=0)).max())
+
+
+def penalty_of(info: Mapping[str, Any]) -> float | None:
+    """Return the penalty that a model says it was fitted with; None if it does not say."""
+    found = info.get("penalty")
+    rows = info.get("members")
+    if found is None and isinstance(rows, list) and rows:
+        found = max(rows, key=lambda row: row["weight"]).get("penalty")
+    return float(found) if isinstance(found, int | float) else None

@@ -1,0 +1,211 @@
+"""What the page says: its sections, in words, tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ... import __version__
+from ..metrics import CONSTANT
+from ..report import lines_of
+from . import pictures
+from .html import Section, page, readable
+from .pictures import drawn
+
+if TYPE_CHECKING:
+    from .report import Found
+else:
+    Found = Any
+
+WHAT = {"rmse": "root mean squared error", "error": "share of wrong labels"}
+
+
+def written(found: Found) -> str:
+    """Return the page."""
+    name = found.truth.name
+    title = f"{name}, predicted by {found.path.name}"
+    foot = (
+        f"Written by gramian {__version__} from {found.path.name} and {found.data.name}. The page "
+        "needs no network: all pictures are in it."
+    )
+    return page(title, _lead(found), _sections(found), foot)
+
+
+def _sections(found: Found) -> Iterator[Section]:
+    yield _errors(found)
+    yield _classes(found) if found.classes else _predictions(found)
+    yield _intervals(found)
+    yield _importances(found)
+    yield _landmarks(found)
+    yield _dimension(found)
+    yield _certificate(found)
+    yield _settings(found)
+
+
+def _lead(found: Found) -> str:
+    metric, constant = found.metric, CONSTANT[found.answers.task]
+    own, of_constant = found.errors[metric], found.errors[f"{metric}_of_{constant}"]
+    return (
+        f"On {len(found.truth.y):,} rows of {found.data.name} the {WHAT[metric]} is "
+        f"{readable(own)}. Always giving the same answer, the {constant} of the training, would "
+        f"cost {readable(of_constant)}."
+    )
+
+
+def _errors(found: Found) -> Section:
+    constant = CONSTANT[found.answers.task]
+    rows = [
+        [name.replace("_", " "), readable(value), _beside(found.errors, name, constant)]
+        for name, value in found.errors.items()
+        if isinstance(value, float) and f"_of_{constant}" not in name
+    ]
+    text = [_how_compared(found)]
+    if found.errors.get("remark"):
+        text.append(str(found.errors["remark"]))
+    draw = partial(pictures.errors, beside=_contenders(found), what=WHAT[found.metric])
+    return Section(
+        "Errors, beside those of others",
+        text,
+        [(["", "the model", f"the {constant}"], rows)],
+        [drawn(draw, 6.0, 2.2)],
+    )
+
+
+def _beside(errors: Mapping[str, Any], name: str, constant: str) -> str:
+    value = errors.get(f"{name}_of_{constant}")
+    return "" if value is None else readable(value)
+
+
+def _contenders(found: Found) -> dict[str, float]:
+    """Return the errors of three on the same rows."""
+    constant = CONSTANT[found.answers.task]
+    return {
+        "the model": found.own_on_sample,
+        "linear ridge": found.linear,
+        f"the {constant}": found.error_of_constant,
+    }
+
+
+def _how_compared(found: Found) -> str:
+    learn, test = (len(sample.y) for sample in found.samples)
+    if found.train is not None:
+        return (
+            f"The table is of all rows. In the picture, linear ridge regression has learned from "
+            f"{learn:,} rows of {found.train.name}, and all are compared on {test:,} rows of "
+            f"{found.data.name}."
+        )
+    return (
+        f"The table is of all rows. In the picture, linear ridge regression has learned from "
+        f"{learn:,} rows of {found.data.name}, since the rows of the training were not given "
+        f"(--train), and all are compared on the other {test:,}."
+    )
+
+
+def _predictions(found: Found) -> Section:
+    answers = found.answers
+    return Section(
+        "Predictions and what they leave",
+        ["Points on the line are right. Where the medians leave zero, the model is biased."],
+        pictures=[
+            drawn(partial(draw, answers=answers))
+            for draw in (pictures.parity, pictures.residuals, pictures.histogram)
+        ],
+    )
+
+
+def _classes(found: Found) -> Section:
+    draws = (pictures.confusion, pictures.reliability)
+    return Section(
+        "Classes that are mistaken, and how sure the model was",
+        [
+            "Left, shares of each true class. Right, how often what was predicted with a "
+            "probability came true: on the diagonal, probabilities mean what they say."
+        ],
+        pictures=[drawn(partial(draw, answers=found.answers), 4.2, 4.0) for draw in draws],
+    )
+
+
+def _intervals(found: Found) -> Section:
+    title = "Sets of classes" if found.classes else "Intervals"
+    if not found.coverage:
+        what = "sets of classes" if found.classes else "intervals"
+        reason = f"This model has no {what}: `gramian fit --conformal split` finds what they need."
+        return Section(title, [reason])
+    ((name, values),) = found.coverage.items()
+    level = name.rsplit("_", 1)[1]
+    text = [f"Of new rows like those of the training, a share of {level} should be inside."]
+    rows = [[key.replace("_", " "), readable(value)] for key, value in values.items()]
+    drawn_ends = [] if found.ends is None else [
+        drawn(partial(pictures.intervals, y=found.truth.y, ends=found.ends), 6.0, 3.3)
+    ]  # fmt: skip
+    return Section(title, text, [((), rows)], drawn_ends)
+
+
+def _importances(found: Found) -> Section:
+    title = "Which features matter to the model"
+    if not found.importances:
+        return Section(title, ["Importances need a kernel with gradients, and dense rows."])
+    draw = partial(pictures.importances, shares=found.importances)
+    return Section(
+        title,
+        ["Shares in how predictions vary. They describe the model, and say nothing of causes."],
+        pictures=[drawn(draw, 6.0, 0.8 + 0.27 * len(found.importances))],
+    )
+
+
+def _landmarks(found: Found) -> Section:
+    curve = found.curve
+    others = {
+        "linear ridge": found.linear,
+        "this model": found.own_on_sample,
+    }
+    draw = partial(pictures.learning_curve, curve=curve, what=WHAT[found.metric], others=others)
+    return Section(
+        "More or fewer landmarks",
+        [
+            "Fits of the same kernel with m random landmarks, at a penalty of "
+            f"{curve.penalty:.3g}, to the rows that linear ridge has learned from. A curve that "
+            "still falls at its end says that more landmarks, or all rows as centers, would help."
+        ],
+        pictures=[drawn(draw, 6.0, 3.6)],
+    )
+
+
+def _dimension(found: Found) -> Section:
+    count = len(found.spectrum.eigenvalues)
+    text = [
+        f"Of the kernel on {count:,} rows. The effective dimension is the number of parameters "
+        "that the data pay for at a penalty; a model needs some times as many landmarks. Near the "
+        "number of rows, it would remember them one by one."
+    ]
+    if found.penalty is None:
+        text.append("The model does not say its penalty.")
+    draws = (pictures.effective_dimension, pictures.spectrum_of)
+    return Section(
+        "How many parameters the model has in effect",
+        text,
+        pictures=[
+            drawn(partial(draw, spectrum=found.spectrum, penalty=found.penalty)) for draw in draws
+        ],
+    )
+
+
+def _certificate(found: Found) -> Section:
+    certificate, reason = found.certificate, found.model.info.get("stop_reason")
+    text = []
+    if reason is not None:
+        text.append(f"The fit ended as: {str(reason).replace('_', ' ')}.")
+    if certificate.residual is None or found.learned_from is None:
+        text.append(f"Residual: {certificate.reason}.")
+    else:
+        text.append(
+            "Relative residual of the equations of the fit, computed anew in float64 from the "
+            f"file of the model and the {len(found.learned_from.y):,} rows of the training: "
+            f"{certificate.residual:.2e}. Zero is their exact solution."
+        )
+    return Section("Whether the equations are solved", text)
+
+
+def _settings(found: Found) -> Section:
+    return Section("Settings", tables=[((), [list(line) for line in lines_of(found.about)])])

@@ -1,0 +1,45 @@
+"""Errors of predicted quantiles: the pinball loss of each level, and the targets below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import mean_pinball_loss
+
+from ..fitting.parameters import LossLike
+from ..losses import Quantile
+
+LEVELS = "levels"
+"""The name under which `Model.info` keeps them."""
+
+
+def levels_of(loss: LossLike) -> list[float] | None:
+    """Return the levels that a loss has an output for, or None if it is of no quantiles."""
+    if not isinstance(loss, Quantile):
+        return [0.5] if loss == "quantile" else None
+    levels = loss.levels
+    return [float(levels)] if isinstance(levels, int | float) else list(levels)
+
+
+def errors_of_quantiles(y: np.ndarray, values: np.ndarray, levels: Sequence[float]) -> Any:
+    """Return the mean pinball loss of each level, and the share of targets that are not above it.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+    values : ndarray of shape (n, q)
+        Predictions of each level.
+    levels : sequence of float, of length q
+
+    Returns
+    -------
+    dict of str to dict
+        By the level.
+    """
+    found = {}
+    for level, predicted in zip(levels, values.T, strict=True):
+        loss = float(mean_pinball_loss(y, predicted, alpha=level))
+        found[f"quantile_{level:g}"] = {"pinball": loss, "below": float((y <= predicted).mean())}
+    return found

@@ -1,0 +1,20 @@
+"""Rows that lie with the workers of a Dask cluster, and what is done to them there.
+
+`DaskRows` are `RowSource` of files that workers read, or of a dask collection. Nothing else of
+gramian imports dask (``pip install gramian[dask]``).
+"""
+
+try:
+    import distributed as _distributed
+except ImportError as error:
+    raise ImportError("rows on a Dask cluster need `pip install gramian[dask]`") from error
+
+from .column import DaskColumn, collected
+from .part import Part
+from .rows import DaskRows
+from .table import DaskTable
+from .workers import Workers, connected
+
+__all__ = ["DaskColumn", "DaskRows", "DaskTable", "Part", "Workers", "collected", "connected"]
+
+del _distributed

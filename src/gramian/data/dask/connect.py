@@ -1,0 +1,60 @@
+"""`connection`: a client of a cluster elsewhere, or of processes on this machine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import distributed
+
+import dask
+
+WAIT = 10.0
+"""Seconds in which a scheduler has to answer."""
+
+
+@contextmanager
+def connection(address: str | int, *, wait: float | None = None) -> Iterator[distributed.Client]:
+    """Connect while a context lasts: rows of folders then are on that cluster.
+
+    Parameters
+    ----------
+    address : str or int
+        Of a scheduler, as ``tls://scheduler:8786``; or how many processes of one thread to start
+        on this machine, which listen to it alone and end with the context.
+    wait : float, optional
+        Seconds in which a scheduler has to answer; `WAIT`, which is 10, by default.
+
+    Raises
+    ------
+    ConnectionError
+        If no scheduler answers.
+    """
+    if isinstance(address, int):
+        # a worker that is lost on a busy machine is waited for: there is no other
+        with (
+            dask.config.set({"distributed.deploy.lost-worker-timeout": "600s"}),
+            distributed.LocalCluster(
+                n_workers=address,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                worker_dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client
+        return
+    wait = WAIT if wait is None else wait
+    try:
+        client = distributed.Client(address, timeout=wait)
+    except (OSError, TimeoutError, ValueError) as error:
+        said = str(error).splitlines()
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address} within {wait:.0f} s; start one, or check the "
+            f"address{f' ({said[0]})' if said and isinstance(error, ValueError) else ''}"
+        ) from None
+    with client:
+        yield client

@@ -1,0 +1,59 @@
+"""`lazily`: what a method gives for a dask collection, as a dask array yet to be computed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+import dask
+
+from .rows import check_one_chunk
+
+
+def lazily(estimator: Any, method: str, collection: Any) -> Any:
+    """Return the results of a method, one row for each row of a dask array or data frame.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted; it pickles, and is in the graph once.
+    method : str
+        That takes rows and gives an array with as many.
+    collection : dask.array.Array or dask.dataframe.DataFrame
+
+    Returns
+    -------
+    dask.array.Array
+        With the chunks of the collection, of unknown lengths for a data frame.
+
+    Notes
+    -----
+    The method is called here with a row or two of zeros, for the type and shape of what it gives.
+    """
+    check_one_chunk(collection)
+    array = hasattr(collection, "chunks")
+    if array:
+        sample = np.zeros((1, collection.shape[1]), collection.dtype)
+        lengths = collection.chunks[0]
+    else:
+        sample = collection._meta_nonempty
+        lengths = (math.nan,) * collection.npartitions
+    meta = np.asarray(getattr(estimator, method)(sample))[:0]
+    there = dask.delayed(estimator, traverse=False)
+    called = dask.delayed(_called)
+    pieces = np.ravel(collection.to_delayed()).tolist()
+    parts = [
+        da.from_delayed(called(there, method, piece, meta), (length, *meta.shape[1:]), meta=meta)
+        for piece, length in zip(pieces, lengths, strict=True)
+    ]
+    return da.concatenate(parts)
+
+
+def _called(estimator: Any, method: str, piece: Any, meta: np.ndarray) -> np.ndarray:
+    if not len(piece):
+        return meta
+    found: np.ndarray = np.asarray(getattr(estimator, method)(piece)).astype(meta.dtype, copy=False)
+    return found

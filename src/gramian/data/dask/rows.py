@@ -1,0 +1,249 @@
+"""DaskRows: rows of parts that lie with the workers of a cluster; a pass is a graph of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import distributed
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..base import Elsewhere, RowSource, Spread, check_index, check_size, slices
+from ..folding import BlockFn, Folding, Rowwise
+from ..parquet_files import parquet_paths
+from .column import DaskColumn
+from .part import Part, folded, head, head_of, kept, mapped, parquet, taken, written
+from .workers import Workers, connected
+
+T = TypeVar("T")
+
+FAN_IN = 16
+"""Results that one task merges."""
+
+
+class DaskRows(RowSource):
+    """Rows of parts that lie with the workers of a Dask cluster.
+
+    Made by `open` and `of`. What passes over all rows is sent to them; a result of all parts is
+    merged in their order, by a tree that only depends on their number: bits do not depend on the
+    number of workers, on whether parts are kept or read again, or on workers that are lost.
+
+    Parameters
+    ----------
+    workers : Workers
+    parts : sequence of Part
+    like : RowSource
+        With the features, type and names of the rows.
+
+    Notes
+    -----
+    A pass sends a tensor of 16 kB or more once, to the scheduler, from where each worker has it
+    once; what is smaller goes with each task. Nothing lies with workers that cannot be made again.
+    """
+
+    remote = True
+
+    def __init__(self, workers: Workers, parts: Sequence[Part], like: RowSource) -> None:
+        self.workers, self.parts = workers, tuple(parts)
+        self.starts = torch.tensor([0, *(part.rows for part in parts)]).cumsum(dim=0).tolist()
+        self.shape = (self.starts[-1], like.shape[1])
+        self.dtype, self.feature_names = like.dtype, like.feature_names
+        self._like = Elsewhere(like, 1)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        columns: Sequence[str] | None = None,
+        *,
+        client: distributed.Client | None = None,
+        keep: bool = False,
+    ) -> DaskRows:
+        """Return the rows of a Parquet file or folder, which workers read.
+
+        Parameters
+        ----------
+        path : str or Path
+            The same on all workers and here. Each file is a part.
+        columns : sequence of str, optional
+        client : distributed.Client, optional
+            The one that was made last, by default.
+        keep : bool, default=False
+            Whether workers keep the rows in memory; else they are read in each pass.
+
+        Raises
+        ------
+        ValueError
+            If there is no client; if a worker has another gramian, or cannot see the path.
+        """
+        client = connected(client)
+        names = None if columns is None else tuple(columns)
+        openers = [partial(parquet, str(file), names) for file in parquet_paths(Path(path))]
+        workers = Workers(client)
+        workers.check(str(path))
+        heads = workers.results(client.map(head, openers, pure=False))
+        parts = [
+            Part(client.submit(kept, opener, pure=False) if keep else opener, found.shape[0])
+            for opener, found in zip(openers, heads, strict=True)
+        ]
+        if keep:
+            workers.results([part.source for part in parts], bring=False)
+            workers.find(parts)
+        return cls(workers, parts, heads[0])
+
+    @classmethod
+    def of(cls, collection: Any, *, client: distributed.Client | None = None) -> DaskRows:
+        """Return the rows of a dask array or data frame, which workers keep from here on.
+
+        Raises
+        ------
+        ValueError
+            If there is no client, or the features of an array are in several chunks.
+        """
+        client = connected(client)
+        check_one_chunk(collection)
+        pieces = client.compute(np.ravel(collection.to_delayed()).tolist())
+        heads = client.gather(client.map(head_of, pieces, pure=False))
+        there = [pair for pair in zip(pieces, heads, strict=True) if pair[1] is not None]
+        if not there:
+            raise ValueError("the dask collection has no rows")
+        parts = [Part(piece, found.shape[0]) for piece, found in there]
+        workers = Workers(client)
+        workers.find(parts)
+        return cls(workers, parts, there[0][1])
+
+    def column(self, name: str) -> DaskColumn:
+        """Return a column of the files that these rows are of, such as the target."""
+        parts = []
+        for part in self.parts:
+            opener = part.source
+            if not isinstance(opener, partial) or part.changes:
+                raise ValueError("only rows of files have further columns: DaskRows.open(path)")
+            parts.append(replace(part, source=partial(parquet, opener.args[0], (name,))))
+        return DaskColumn(DaskRows(self.workers, parts, head(parts[0].source)))
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Bring all rows here, one block after the other; see `RowSource.blocks`."""
+        check_size(size)
+        for part, start in zip(self.parts, self.starts, strict=False):
+            for here in slices(part.rows, size):
+                task = self.workers.submit(part, taken, torch.arange(here.start, here.stop))
+                yield slice(start + here.start, start + here.stop), self.workers.results([task])[0]
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows in one round trip; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        index = index.to("cpu", torch.int64)
+        home = torch.searchsorted(torch.tensor(self.starts), index, right=True) - 1
+        places = [(home == number).nonzero()[:, 0] for number in home.unique().tolist()]
+        tasks = []
+        for number, place in zip(home.unique().tolist(), places, strict=True):
+            inside = index[place] - self.starts[number]
+            tasks.append(self.workers.submit(self.parts[number], taken, inside))
+        out = torch.empty(len(index), self.shape[1], dtype=self.dtype)
+        for place, found in zip(places, self.workers.results(tasks), strict=True):
+            out[place] = found
+        return out
+
+    def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
+        """See `RowSource.map`: what it gives comes here."""
+        found: Tensor = torch.cat(self.workers.results(self._tasks(mapped, fn, rowwise, size)))
+        return found
+
+    def fold(self, fn: Folding[T], *rowwise: Rowwise, size: int) -> T:
+        """See `RowSource.fold`."""
+        level = self._tasks(folded, fn, rowwise, size)
+        value = self.workers.value(fn, len(self.parts))
+        while len(level) > 1:
+            groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
+            level = [g[0] if len(g) == 1 else self.workers.merge(value, g) for g in groups]
+        found: T = self.workers.results(level)[0]
+        return found
+
+    def each(
+        self,
+        change: Callable[..., RowSource | None],
+        index: Int[Tensor, " k"] | None = None,
+    ) -> DaskRows:
+        """See `RowSource.each`: each part is changed whenever it is read."""
+        parts, like = [], None
+        for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True):
+            inside = None
+            if index is not None:
+                low, high = torch.searchsorted(index, torch.tensor([start, stop])).tolist()
+                inside = index[low:high] - start
+            shape = Elsewhere(self._like, part.rows)
+            told = change(shape) if inside is None else change(shape, inside)
+            if told is not None:
+                like = told
+                changes = (*part.changes, (change, inside))
+                parts.append(Part(part.source, told.shape[0], changes))
+        if like is None:
+            raise ValueError("no row is left")
+        return DaskRows(self.workers, parts, like)
+
+    def there(self, ask: Callable[[], T]) -> T:
+        """See `RowSource.there`: each worker is asked."""
+        return self.workers.agreed(ask)
+
+    def spread(self) -> Spread:
+        """See `RowSource.spread`: of the workers that are there now."""
+        threads = self.workers.client.nthreads()
+        tasks = level = len(self.parts)
+        while level > 1:
+            full, rest = divmod(level, FAN_IN)
+            tasks += full + (rest > 1)
+            level = full + (rest > 0)
+        return Spread(len(threads), sum(threads.values()), tasks)
+
+    def write(self, folder: Path, columns: Callable[[RowSource], Mapping[str, Any]]) -> None:
+        """Let workers write a Parquet file for each part: ``part-00000.parquet`` and so on.
+
+        Parameters
+        ----------
+        folder : Path
+            The same on all workers and here; it is made, if need be.
+        columns : callable
+            Of rows: the columns to write, by name. A value that pickles by plain pickle.
+
+        Notes
+        -----
+        Each file is all there or not: a task that is repeated writes the same.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        value = self.workers.value(columns, len(self.parts))
+        tasks = [
+            self.workers.submit(part, written, *value, str(folder / f"part-{number:05}.parquet"))
+            for number, part in enumerate(self.parts)
+        ]
+        self.workers.results(tasks)
+
+    def _tasks(
+        self, verb: Callable[..., Any], fn: Any, rowwise: Sequence[Rowwise], size: int
+    ) -> list[Any]:
+        count = len(self.parts)
+        value, tasks = self.workers.value(fn, count), []
+        for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True):
+            beside = [self.workers.beside(numbers[start:stop], count) for numbers in rowwise]
+            tasks.append(self.workers.submit(part, verb, *value, beside, start, size))
+        return tasks
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("rows on a cluster are not sent: they have a client")
+
+
+def check_one_chunk(collection: Any) -> None:
+    """Raise ValueError for a dask array that is no matrix, or whose features are divided."""
+    numblocks = getattr(collection, "numblocks", (0, 1))
+    if len(numblocks) != 2 or numblocks[1] != 1:
+        raise ValueError(
+            f"a dask array of shape {collection.shape} with chunks {collection.chunks} is no "
+            "matrix with all features in one chunk: X.rechunk({1: -1})"
+        )

@@ -1,0 +1,57 @@
+"""How a value is sent to workers: pickled, and its large tensors by their keys."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LARGE = 1 << 14
+"""Bytes from which a tensor is a task of its own, sent once however many tasks need it."""
+
+
+def is_large(value: object) -> bool:
+    """Return whether a value is a dense tensor that is sent by itself."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided:
+        return False
+    return value.numel() * value.itemsize >= LARGE
+
+
+def packed(value: Any, share: Callable[[Tensor], str]) -> bytes:
+    """Return a pickled value; `share` takes each large tensor and gives the key in its place."""
+    file = io.BytesIO()
+    _Sender(file, share).dump(value)
+    return file.getvalue()
+
+
+def unpacked(data: bytes, shared: dict[str, Tensor]) -> Any:
+    """Return the value that `packed` was given."""
+    return _Receiver(data, shared).load()
+
+
+def received(data: bytes, dtype: str, shape: tuple[int, ...]) -> Tensor:
+    """Return a tensor of its bytes: the task that a large one is."""
+    kind = getattr(torch, dtype.removeprefix("torch."))
+    return torch.frombuffer(bytearray(data), dtype=kind).reshape(shape)
+
+
+class _Sender(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, share: Callable[[Tensor], str]) -> None:
+        super().__init__(file, protocol=5)
+        self.share = share
+
+    def persistent_id(self, value: Any) -> str | None:
+        return self.share(value) if is_large(value) else None
+
+
+class _Receiver(pickle.Unpickler):
+    def __init__(self, data: bytes, shared: dict[str, Tensor]) -> None:
+        super().__init__(io.BytesIO(data))
+        self.shared = shared
+
+    def persistent_load(self, key: str) -> Tensor:
+        return self.shared[key]

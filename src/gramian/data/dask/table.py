@@ -1,0 +1,53 @@
+"""DaskTable: a folder of Parquet files, whose rows workers read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..._checks import listed
+from ..arrow import Columns
+from ..parquet_pieces import ParquetPieces
+from ..tables import PiecesTable
+from .rows import DaskRows
+
+
+class DaskTable(PiecesTable):
+    """A folder of Parquet files: its footers and targets are read here, its rows by workers.
+
+    Parameters
+    ----------
+    path : Path
+        The same on all workers and here.
+    where : str, optional
+        Subject of error messages; the path by default.
+    """
+
+    remote = True
+
+    def __init__(self, path: Path, where: str | None = None) -> None:
+        pieces = ParquetPieces.at(path)
+        pieces.check_alike()
+        super().__init__(pieces, str(path) if where is None else where)
+        self.path = path
+        self._keys = {key.name for file in pieces.files for key in file.keys}
+
+    def rows(self, columns: Sequence[str]) -> DaskRows:
+        """Return columns of numbers, which workers read in each pass.
+
+        Raises
+        ------
+        TypeError
+            If a column holds no numbers.
+        ValueError
+            If a column is a name of folders; if there is no client; if a worker cannot see the
+            folder.
+        """
+        chosen = Columns.choose(self.schema, columns, self.where).names
+        keys = [name for name in chosen if name in self._keys]
+        if keys:
+            raise ValueError(
+                f"{self.where}: {listed(keys)} is in the names of folders, which workers do not "
+                "read: leave it out (columns=[...], on the command line --drop)"
+            )
+        return DaskRows.open(self.path, chosen)

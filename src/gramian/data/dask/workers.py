@@ -1,0 +1,184 @@
+"""Workers: a client of a cluster, what has been sent there, and how results are waited for."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import distributed
+from torch import Tensor
+
+from .part import Part, merged, seen
+from .sending import is_large, packed, received
+
+T = TypeVar("T")
+
+SHARED = 8
+"""Large tensors that stay with the workers, beside those that belong to parts."""
+
+PATIENCE = 300.0
+"""Seconds without any worker after which a pass ends; Dask alone would wait for ever."""
+
+LOOK = 1.0
+"""Seconds between two looks at whether there are workers."""
+
+RETRIES = 3
+
+
+class Workers:
+    """The workers of a cluster, as rows see them.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    patience : float, default=300
+        Seconds without any worker after which a pass ends with an error.
+    """
+
+    def __init__(self, client: distributed.Client, patience: float = PATIENCE) -> None:
+        self.client, self.patience = client, patience
+        self.sent = OrderedDict[str, Any]()
+        self._homes: dict[str, list[str]] = {}
+
+    def submit(self, part: Part, verb: Callable[..., Any], *arguments: Any) -> Any:
+        """Start a task on a part: where it is kept, if it is, as rows would wander otherwise."""
+        home = self._homes.get(getattr(part.source, "key", ""), [])
+        pinned = {"workers": home, "allow_other_workers": True} if home else {}
+        return self.client.submit(
+            verb, part.source, part.changes, *arguments, pure=False, retries=RETRIES, **pinned
+        )
+
+    def find(self, parts: Sequence[Part]) -> None:
+        """Note where parts are kept, all in one round trip; without it they are at home nowhere."""
+        kept = [p.source for p in parts if isinstance(p.source, distributed.Future)]
+        if kept:
+            found = self.client.who_has(kept)
+            self._homes = {str(key): list(workers)[:1] for key, workers in found.items()}
+
+    def merge(self, value: tuple[bytes, dict[str, Any]], futures: Sequence[Any]) -> Any:
+        """Start a task that merges results of neighbouring parts."""
+        return self.client.submit(merged, *value, list(futures), pure=False, retries=RETRIES)
+
+    def value(self, fn: Any, parts: int) -> tuple[bytes, dict[str, Any]]:
+        """Return a value as it is sent: pickled, and the large tensors in it by their keys."""
+        used: dict[str, Any] = {}
+
+        def share(tensor: Tensor) -> str:
+            key, future = self._shared(tensor, parts)
+            used[key] = future
+            return key
+
+        return packed(fn, share), used
+
+    def beside(self, numbers: Any, parts: int) -> Any:
+        """Return numbers that go with the rows of a part, as they are sent."""
+        if is_large(numbers):
+            return self._shared(numbers, parts)[1]
+        return numbers.clone() if isinstance(numbers, Tensor) else numbers
+
+    def results(self, futures: list[Any], *, bring: bool = True) -> list[Any]:
+        """Return results; an error if there is no worker for too long, or a part ends them all.
+
+        Not what they are, but that they are there, without `bring`.
+        """
+        seen = time.monotonic()
+        while True:
+            try:
+                distributed.wait(futures, timeout=LOOK)
+                break
+            except TimeoutError:
+                seen = self._seen(futures, seen)
+        if not bring and all(future.status == "finished" for future in futures):
+            return []
+        try:
+            found: list[Any] = self.client.gather(futures)
+        except distributed.KilledWorker as error:
+            raise MemoryError(
+                f"a part of the rows ended {RETRIES + 1} workers in a row, mostly for lack of "
+                f"memory: {error}"
+            ) from None
+        return found
+
+    def agreed(self, ask: Callable[[], T]) -> T:
+        """Return what all workers answer; ValueError if they differ."""
+        answers = list(self.client.run(ask, on_error="ignore").values())
+        if not answers:
+            raise ConnectionError(f"{self.client} has no worker: start some")
+        if any(answer != answers[0] for answer in answers):
+            kinds = sorted({repr(answer) for answer in answers})
+            raise ValueError(
+                f"workers differ: {'; '.join(kinds)}; name one that all have, as engine='torch'"
+            )
+        found: T = answers[0]
+        return found
+
+    def check(self, path: str) -> None:
+        """Raise ValueError if a worker has another gramian, or cannot see a path."""
+        own = version("gramian")
+        for address, found in self.client.run(seen, path, on_error="return").items():
+            if isinstance(found, ImportError):
+                raise ValueError(
+                    f"worker {address} has no gramian with dask: install gramian[dask] {own} there"
+                )
+            if isinstance(found, Exception):
+                raise found
+            if found[0] != own:
+                raise ValueError(
+                    f"worker {address} has gramian {found[0]}, and here is {own}: install the same"
+                )
+            if not found[1]:
+                raise ValueError(
+                    f"worker {address} cannot see {path}: the path must be the same on all workers"
+                )
+
+    def _seen(self, futures: list[Any], seen: float) -> float:
+        """Return when a worker was there last; an error if that is too long ago."""
+        now = time.monotonic()
+        if self.client.status != "running":
+            raise ConnectionError(f"{self.client} is gone: the scheduler ended")
+        if self.client.scheduler_info()["workers"]:
+            return now
+        if now - seen > self.patience:
+            self.client.cancel(futures)
+            raise ConnectionError(
+                f"no worker has been there for {self.patience:.0f} s: start workers, and "
+                "go on from the last checkpoint"
+            )
+        return seen
+
+    def _shared(self, tensor: Tensor, parts: int) -> tuple[str, Any]:
+        """Return a tensor that lies with the workers: sent, if it has not been.
+
+        Its bytes are part of a task: the scheduler keeps them, and a worker that is lost takes
+        nothing with it that cannot be made again.
+        """
+        tensor = tensor.contiguous().cpu()
+        data = tensor.numpy().tobytes()
+        about = f"{tensor.dtype}{tuple(tensor.shape)}".encode()
+        key = f"gramian-{hashlib.blake2b(data + about, digest_size=16).hexdigest()}"
+        if key not in self.sent:
+            self.sent[key] = self.client.submit(
+                received, data, str(tensor.dtype), tuple(tensor.shape), key=key, pure=False
+            )
+            while len(self.sent) > SHARED + 3 * parts:
+                self.sent.popitem(last=False)
+        self.sent.move_to_end(key)
+        return key, self.sent[key]
+
+
+def connected(client: distributed.Client | None = None) -> distributed.Client:
+    """Return a client, the one that was made last by default; ValueError if there is none."""
+    if client is not None:
+        return client
+    try:
+        found: distributed.Client = distributed.default_client()
+    except ValueError:
+        raise ValueError(
+            "no Dask client: connect first, distributed.Client('tls://scheduler:8786'), or give "
+            "DaskRows.open(path, client=client)"
+        ) from None
+    return found

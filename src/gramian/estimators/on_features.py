@@ -1,0 +1,158 @@
+"""What estimators do with the features of one block of rows: values that can be sent.
+
+See `gramian.data.Folding`: rows may be on other machines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .. import _linalg as la
+from ..approximations import FeatureMap, RunningMoments
+from ..data import Folding, Value
+
+MomentsAndTrace = tuple[RunningMoments, Tensor]
+
+Products = tuple[int, Tensor, Tensor]
+"""A number of rows, H'H and H'X."""
+
+
+@dataclass(frozen=True, eq=False)
+class Projected(Value):
+    """Centered features times some vectors, in the dtype of the rows.
+
+    Attributes
+    ----------
+    map : FeatureMap
+    mean : Tensor of shape (s,)
+    vectors : Tensor of shape (s, k)
+    """
+
+    map: FeatureMap
+    mean: Float[Tensor, " s"]
+    vectors: Float[Tensor, "s k"]
+
+    def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
+        """Return those of one block."""
+        F = self.map.apply(block)
+        return ((F.double() - self.mean) @ self.vectors).to(F.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentsOfFeatures(Value, Folding[MomentsAndTrace]):
+    """Moments of features, and the sum of k(x, x).
+
+    Attributes
+    ----------
+    map : FeatureMap
+    """
+
+    map: FeatureMap
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> MomentsAndTrace:
+        """Return those of a first block."""
+        return self.add((RunningMoments(), torch.zeros((), dtype=torch.float64)), start, block)
+
+    def merge(self, a: MomentsAndTrace, b: MomentsAndTrace) -> MomentsAndTrace:
+        """Add up."""
+        a[0].merge(b[0])
+        return a[0], a[1] + b[1]
+
+    def add(self, total: MomentsAndTrace, start: int, block: Tensor, *_: Any) -> MomentsAndTrace:
+        """Add those of the next block."""
+        moments, trace = total
+        moments.add(self.map.apply(block))
+        return moments, trace + self.map.kernel.diag(block).double().sum()
+
+
+@dataclass(frozen=True, eq=False)
+class ProductsOfCodes(Value, Folding[Products]):
+    """H'H and H'X for features H of the codes of rows X.
+
+    Attributes
+    ----------
+    codes : Projected
+    features : FeatureMap
+    """
+
+    codes: Projected
+    features: FeatureMap
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Products:
+        """Return those of a first block."""
+        s = self.features.width
+        gram = la.by_columns(torch.zeros(s, s, dtype=torch.float64))
+        moment = torch.zeros(block.shape[1], s, dtype=torch.float64).t()
+        return self.add((0, gram, moment), start, block)
+
+    def merge(self, a: Products, b: Products) -> Products:
+        """Add up."""
+        return a[0] + b[0], a[1].add_(b[1]), a[2].add_(b[2])
+
+    def add(self, total: Products, start: int, block: Tensor, *rowwise: Any) -> Products:
+        """Add those of the next block."""
+        count, gram, moment = total
+        H = self.features.apply(self.codes(block).double())
+        part = (block.double().t() @ H).t()
+        return count + len(H), gram.addmm_(H.t(), H), moment.add_(part)
+
+
+@dataclass(frozen=True, eq=False)
+class ToCenters(Value):
+    """The squared distances of features from centers, in float64.
+
+    Attributes
+    ----------
+    map : FeatureMap
+    centers : Tensor of shape (k, s)
+    """
+
+    map: FeatureMap
+    centers: Float[Tensor, "k s"]
+
+    def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
+        """Return those of one block."""
+        return squared_distances(self.map.apply(block), self.centers)
+
+
+@dataclass(frozen=True, eq=False)
+class Distances(ToCenters):
+    """The distances themselves, in the dtype of the rows."""
+
+    def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
+        """Return those of one block."""
+        F = self.map.apply(block)
+        return squared_distances(F, self.centers).sqrt().to(F.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class NearestCenter(ToCenters):
+    """The number of the nearest center."""
+
+    def __call__(self, block: Tensor) -> Int[Tensor, " b"]:
+        """Return those of one block."""
+        return super().__call__(block).argmin(dim=1).int()
+
+
+@dataclass(frozen=True, eq=False)
+class Inertia(ToCenters):
+    """The sum of the squared distances from the nearest centers."""
+
+    def __call__(self, block: Tensor) -> Float[Tensor, ""]:
+        """Return that of one block."""
+        return super().__call__(block).min(dim=1).values.sum()
+
+
+def squared_distances(
+    F: Float[Tensor, "b s"], centers: Float[Tensor, "k s"]
+) -> Float[Tensor, "b k"]:
+    """Return the squared distances of features from centers, in float64."""
+    values = F.double()
+    norms = torch.linalg.vector_norm(values, dim=1, keepdim=True) ** 2  # without a copy of F
+    distances: Tensor = norms + centers.square().sum(dim=1)
+    return distances.addmm_(values, centers.t(), alpha=-2.0).clamp_(min=0)

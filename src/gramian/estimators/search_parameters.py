@@ -1,0 +1,89 @@
+"""Parameters of the estimators that search, checked: the space that they ask for, and the folds."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..fitting.settings import is_integer
+from ..fitting.splits import is_pairs, is_splitter
+from ..kernels import names as names_of_kernels
+from ..kernels._lengthscale import medians
+from ..kernels.base import kernels
+from ..metric import RecursiveFeatureMachine
+from ..search import INPUTS, L1, RADIAL
+
+AUTO = "auto"
+
+
+def kernels_of(given: object) -> tuple[str, ...]:
+    """Return the names of the kernels to choose among."""
+    if given is None or (isinstance(given, str) and given == AUTO):
+        return (*RADIAL, L1)
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not len(names):
+        raise ValueError(f"kernel must be 'auto', a name or a list of names, not {given!r}")
+    for name in names:
+        usable = [known for known in names_of_kernels() if _is_usable(known)]
+        if name not in usable:
+            raise ValueError(
+                f"a search takes kernels by name, of {', '.join(usable)}, not {name!r}"
+                f"{kernels.hint(name)}"
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _is_usable(name: str) -> bool:
+    """Return whether a kernel has a lengthscale in median distances, and takes mapped features."""
+    kernel = kernels.make(name)
+    return kernel.stationary and not kernel.as_given(1)
+
+
+def inputs_of(given: object) -> tuple[str, ...]:
+    """Return the names of the inputs to choose among."""
+    if isinstance(given, str) and given == AUTO:
+        return INPUTS
+    if isinstance(given, bool):
+        return ("standard",)
+    if isinstance(given, str) and given == "quantile":
+        return ("quantile",)
+    raise ValueError(f"standardize must be 'auto', True, False or 'quantile', not {given!r}")
+
+
+def multiples_of(given: object) -> tuple[float, ...] | None:
+    """Return lengthscales in medians; None for those that are found by walking."""
+    if given is None or (isinstance(given, str) and given == AUTO):
+        return None
+    values = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
+    found = [medians(value) for value in values]
+    if not found or any(multiple is None or multiple <= 0 for multiple in found):
+        raise ValueError(
+            "lengthscale must be 'auto', or one or several multiples of the median distance, such "
+            f"as ['0.5 median', 'median', '2 median'], not {given!r}"
+        )
+    return tuple(sorted({multiple for multiple in found if multiple is not None}))
+
+
+def folds_of(given: Any) -> object:
+    """Return ``cv``, checked; pairs that can be read once only as a list."""
+    cv = tuple(given) if isinstance(given, Iterator) else given
+    if cv is None or is_splitter(cv) or is_pairs(cv) or (is_integer(cv) and cv >= 2):
+        return cv
+    raise ValueError(
+        "cv must be None or a number of folds from 2 on, a splitter such as KFold(5), or a list of "
+        f"pairs (rows to train on, rows to test on), not {reprlib.repr(cv)}"
+    )
+
+
+def machine_of(given: object) -> RecursiveFeatureMachine | None:
+    """Return the machine that learns a metric, if any."""
+    if given is None:
+        return None
+    if isinstance(given, str) and given in (AUTO, "learned"):
+        return RecursiveFeatureMachine()
+    if isinstance(given, RecursiveFeatureMachine):
+        return given
+    raise ValueError(
+        f"metric must be 'auto', 'learned', None or a RecursiveFeatureMachine, not {given!r}"
+    )

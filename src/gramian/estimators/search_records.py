@@ -1,0 +1,112 @@
+"""Records of a search as scikit-learn has them: parameters of members, ``cv_results_``, history."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..fitting.automatic import Searched
+from ..metric import RecursiveFeatureMachine
+from ..search import Member, Recipe
+from .scoring import Scoring
+
+
+def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
+    """Return the parameters of a `KernelRidge` that repeats a member without a search."""
+    recipe = member.recipe
+    return {
+        "kernel": recipe.kernel,
+        "lengthscale": f"{recipe.multiple:g} median",
+        "penalty": member.penalty,
+        **_maps(recipe, scaled=scaled, coded=coded),
+        "landmarks": None if member.all_rows or member.cells else len(member.centers),
+        **({} if member.cells is None else {"cells": int(member.cells.starts.diff().max())}),
+    }
+
+
+STANDARDIZE = {"quantile": "quantile", "common": False}
+"""The names of `KernelRidge` for inputs: lengthscales in medians make up for one scale of all."""
+
+
+def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
+    machine = None
+    if recipe.rounds:
+        powers = (recipe.power,)
+        machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
+    standardize = STANDARDIZE.get(recipe.inputs, scaled)
+    targets = {} if standardize or coded else {"standardize_target": True}
+    return {"standardize": standardize, **targets, "metric": machine}
+
+
+SAMPLED = ("screen", "metric", "kernel", "landmarks")
+"""Steps that are compared by the squared error on samples, whatever score was asked for."""
+
+COLUMNS = (
+    "params", "step", "mean_test_score", "squared_error", "seconds", "elapsed", "evaluations"
+)  # fmt: skip
+
+
+def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> dict[str, Any]:
+    """Return a row for each recipe and penalty, as scikit-learn's ``cv_results_``.
+
+    With a score of its own, fits have a row for their best penalty only, and samples no score.
+    """
+    rows: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    for trial in found.trials:
+        squared = scoring.loss is None or trial.step in SAMPLED
+        losses = trial.losses if squared else ()
+        for penalty, loss in losses or ((trial.penalty, trial.loss),):
+            if trial.step == "refit":
+                continue
+            recipe = trial.recipe
+            scored = scoring.loss is None or not squared
+            score = scoring.score(loss, found.unit) if scored else math.nan
+            rows["squared_error"].append(loss * found.unit**2 if squared else math.nan)
+            rows["params"].append({
+                "kernel": recipe.kernel, "lengthscale": f"{recipe.multiple:g} median",
+                "penalty": penalty, **_maps(recipe, scaled=scaled, coded=coded),
+            })  # fmt: skip
+            rows["step"].append(trial.step)
+            rows["mean_test_score"].append(score)
+            rows["seconds"].append(trial.seconds)
+            rows["elapsed"].append(trial.elapsed)
+            rows["evaluations"].append(trial.evaluations)
+    table: dict[str, Any] = {
+        name: values if name == "params" else np.array(values) for name, values in rows.items()
+    }
+    scores = np.nan_to_num(table["mean_test_score"], nan=-np.inf)
+    ahead = np.searchsorted(np.sort(-scores), -scores)  # of equal scores, all have the first rank
+    table["rank_test_score"] = (1 + ahead).astype(np.int32)
+    return table
+
+
+def best_index(table: dict[str, Any]) -> int:
+    """Return the row of the best fit with all rows as centers, or of the average; else of any."""
+    scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", "average"))
+    if "cells" in table["step"]:  # fits of one cell have other held-out rows
+        last = table["step"] == "cells"
+    if not last.any():
+        return int(np.argmin(table["squared_error"]))
+    return int(np.argmax(np.where(last, scores, -np.inf)))
+
+
+def history(found: Searched, scoring: Scoring) -> list[dict[str, Any]]:
+    """Return a row for each trial: what was tried, its error, and what it gained."""
+    rows: list[dict[str, Any]] = []
+    least: dict[bool, float] = {True: math.inf, False: math.inf}
+    for trial in found.trials:
+        sampled = trial.step in SAMPLED
+        before = least[sampled]
+        least[sampled] = min(before, trial.loss) if math.isfinite(trial.loss) else before
+        squared = scoring.loss is None or sampled
+        error = found.unit * math.sqrt(trial.loss) if squared else trial.loss
+        gain = 1 - trial.loss / before if 0 < before < math.inf else 0.0
+        rows.append({
+            "step": trial.step, "what": str(trial.recipe), "penalty": trial.penalty,
+            "error": error, "gain": max(gain, 0.0) if gain == gain else 0.0,
+            "seconds": trial.seconds, "elapsed": trial.elapsed,
+            "kernel_evaluations": trial.evaluations,
+        })  # fmt: skip
+    return rows

@@ -1,0 +1,76 @@
+"""Entries: where those of a kernel matrix come from, that are looked up and not computed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+Numbers = slice | Int[Tensor, " k"]
+"""Numbers of rows or columns; a slice where they follow each other."""
+
+
+class Entries(ABC):
+    """The entries of the symmetric n x n matrix of a kernel.
+
+    Attributes
+    ----------
+    count : int
+        The number n.
+    dtype : torch.dtype
+    """
+
+    count: int
+    dtype: torch.dtype
+
+    @abstractmethod
+    def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
+        """Return the entries of some rows and columns, not to be written to."""
+
+    @abstractmethod
+    def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
+        """Return the entries k(x_i, x_i)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Entries):
+    """Those of a matrix, in memory or in a file that is mapped.
+
+    Attributes
+    ----------
+    matrix : Tensor of shape (n, n)
+    """
+
+    matrix: Float[Tensor, "n n"]
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """The number n."""
+        return len(self.matrix)
+
+    @property
+    def dtype(self) -> torch.dtype:  # type: ignore[override]
+        """That of the matrix."""
+        return self.matrix.dtype
+
+    def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
+        down, across = _range_or_numbers(rows), _range_or_numbers(columns)
+        if isinstance(across, slice):
+            return self.matrix[:, across][down]
+        if isinstance(down, slice):
+            return self.matrix[down][:, across]
+        return self.matrix[down[:, None], across]
+
+    def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
+        return self.matrix[at, at]
+
+
+def _range_or_numbers(numbers: Int[Tensor, " k"]) -> Numbers:
+    """Return numbers as a slice where they follow each other: its part is no copy."""
+    start, count = int(numbers[0]), len(numbers)
+    if torch.equal(numbers, torch.arange(start, start + count)):
+        return slice(start, start + count)
+    return numbers

@@ -1,0 +1,46 @@
+"""What is refused of rows on other machines, before any of them is read."""
+
+from __future__ import annotations
+
+from ..data import RowSource
+from ..landmarks import Selector
+from . import resolve, selection
+from .parameters import LandmarksLike
+from .settings import FitSettings
+
+
+def check_remote(settings: FitSettings, rows: RowSource) -> None:
+    """Raise ValueError if a fit would bring remote rows here, and say what to use instead.
+
+    Parameters
+    ----------
+    settings : FitSettings
+    rows : RowSource
+    """
+    if not rows.remote:
+        return
+    if settings.cells is not None:
+        raise ValueError(
+            "cells are fitted to rows on one machine, and these are on others: leave cells out "
+            "and give landmarks, solver='falkon'"
+        )
+    if settings.is_nonlinear:
+        raise ValueError(
+            f"loss={settings.loss!r} is fitted to rows on one machine, and these are on others: "
+            "use loss='squared' with landmarks"
+        )
+    resolve.solver_and_size(resolve.automatic(settings, len(rows)), rows, 1)
+
+
+def check_remote_landmarks(given: LandmarksLike, rows: RowSource) -> None:
+    """Raise ValueError if landmarks cannot be chosen where remote rows are."""
+    if not rows.remote:
+        return
+    found = selection.selector(given, len(rows))
+    if found is None:
+        raise ValueError(
+            "landmarks=None means all rows, which rows on a cluster are not for: give a number of "
+            "landmarks, or the name of a selector"
+        )
+    if isinstance(found, Selector):
+        found.check_rows(rows)

@@ -1,0 +1,152 @@
+"""Whole: all rows that a fit is given, before some are held back for intervals."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ..data import TrainingTable, complement
+from .data import TrainingData
+from .divide import holds_out
+from .from_table import encoded_rows, table_data
+from .generators import Generators
+from .held_out import labels, other_rows
+from .settings import FitSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """Rows to learn from, and others.
+
+    Attributes
+    ----------
+    train : TrainingData
+    settings : FitSettings
+        Those that are left for the fit.
+    others : TrainingData or None
+        Rows that are held back: none of them has a say in the encoding either.
+    learn : Tensor of shape (k,), or None
+        Numbers of the others among all of positive weight; None if they are all.
+    """
+
+    train: TrainingData
+    settings: FitSettings
+    others: TrainingData | None = None
+    learn: Int[Tensor, " k"] | None = None
+
+
+class Whole(ABC):
+    """All rows of a fit, of which some may be held back."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> Int[Tensor, " n"] | None:
+        """The number of the class of each row of positive weight; None of a regression."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number n of rows of positive weight."""
+
+    @abstractmethod
+    def without(self, index: Int[Tensor, " k"] | None) -> Divided:
+        """Return the data of a fit without some rows of positive weight, by increasing numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRows(Whole):
+    """Rows of numbers."""
+
+    data: TrainingData
+    settings: FitSettings
+
+    @property
+    def classes(self) -> Int[Tensor, " n"] | None:
+        """See `Whole`."""
+        data = self.data.without_zero_weights()
+        return labels(data.targets) if data.coded else None
+
+    @property
+    def count(self) -> int:
+        """See `Whole`."""
+        return len(self.data.without_zero_weights().rows)
+
+    def without(self, index: Int[Tensor, " k"] | None) -> Divided:
+        """See `Whole`: views of the rows."""
+        if index is None:
+            return Divided(self.data, self.settings)
+        data = self.data.without_zero_weights()
+        stays = other_rows(len(data.rows), index)
+        train = data.part(stays, complement(data.rows, index))
+        return Divided(train, self.settings, data.part(index), stays)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeTable(Whole):
+    """A table, whose encoding is learned anew without the rows that are held back.
+
+    Attributes
+    ----------
+    given : TrainingTable of n rows
+    settings : FitSettings
+    rng : Generators
+    labels : ndarray, optional
+        Classes, sorted; None of a regression.
+    weights : Tensor of shape (n,), optional
+    keep : Tensor of bool of shape (n,), optional
+        The rows to learn from.
+    hold_out : bool, optional
+        Whether rows are held out to stop early; by default, where the settings ask for it.
+    """
+
+    given: TrainingTable
+    settings: FitSettings
+    rng: Generators
+    labels: np.ndarray | None = None
+    weights: Float[Tensor, " n"] | None = None
+    keep: Bool[Tensor, " n"] | None = None
+    hold_out: bool | None = None
+
+    @property
+    def _numbers(self) -> Int[Tensor, " _"]:
+        counts = torch.ones(len(self.given.y), dtype=torch.bool) if self.keep is None else self.keep
+        return (counts if self.weights is None else counts & (self.weights > 0)).nonzero()[:, 0]
+
+    @property
+    def classes(self) -> Int[Tensor, " n"] | None:
+        """See `Whole`."""
+        if self.labels is None:
+            return None
+        y = self.given.y[self._numbers.numpy()]
+        return torch.from_numpy(np.searchsorted(self.labels, y))
+
+    @property
+    def count(self) -> int:
+        """See `Whole`."""
+        return len(self._numbers)
+
+    def without(self, index: Int[Tensor, " k"] | None) -> Divided:
+        """See `Whole`."""
+        keep, held = self.keep, None
+        if index is not None:
+            held = self._numbers[index]
+            keep = torch.ones(len(self.given.y), dtype=torch.bool) if keep is None else keep.clone()
+            keep[held] = False
+        train, settings = table_data(
+            self.given,
+            self.settings,
+            self.rng,
+            classes=self.labels,
+            weights=self.weights,
+            keep=keep,
+            hold_out=holds_out(self.settings) if self.hold_out is None else self.hold_out,
+        )
+        if held is None or index is None:
+            return Divided(train, settings)
+        others = encoded_rows(self.given, train, self.weights, held, self.labels)
+        return Divided(train, settings, others, other_rows(self.count, index))

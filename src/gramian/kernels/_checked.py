@@ -1,0 +1,20 @@
+"""Checks of rows at the edge of a kernel."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from .._sparse import is_sparse
+
+
+def check_nonnegative(points: Tensor, name: str) -> None:
+    """Raise ValueError, about the kernel called `name`, if a feature of a row is below 0."""
+    values = points.values() if is_sparse(points) else points
+    if not bool((values < 0).any()):
+        return
+    at = int((values < 0).flatten().nonzero()[0])
+    column = int(points.col_indices()[at]) if is_sparse(points) else at % points.shape[1]
+    raise ValueError(
+        f"the {name} kernel needs features of at least 0, such as counts, but feature {column} has "
+        f"{float(values.flatten()[at]):.6g}; use another kernel, such as 'gaussian'"
+    )

@@ -1,0 +1,78 @@
+"""Mapped: a kernel of the distance between points that rows are mapped to."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ._lengthscale import checked_lengthscale, medians
+from .base import Kernel, Prepared, Side
+from .radial import Radial
+
+
+@dataclass(frozen=True)
+class Mapped(Kernel):
+    """A function of the distance between points of circles or of a sphere.
+
+    Rows are not centered before: they are mapped in float64, as they are given.
+
+    Parameters
+    ----------
+    lengthscale : float, or "median", default=1.0
+        That of the distance between the points; a multiple of the median such as "2 median", too.
+    """
+
+    lengthscale: Any = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", checked_lengthscale(self.lengthscale))
+
+    @property
+    @abstractmethod
+    def inner(self) -> Radial:
+        """The kernel of the points."""
+
+    @abstractmethod
+    def mapped(self, points: Tensor) -> Tensor:
+        """Return the points that rows are mapped to."""
+
+    def as_given(self, d: int) -> frozenset[int]:
+        return frozenset(range(d))
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+        factor = medians(self.lengthscale)
+        if factor is None:
+            return self
+        return replace(self, lengthscale=factor * self.inner.median(self.mapped(sample.double())))
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        if medians(self.lengthscale) is not None:
+            raise ValueError(
+                f"lengthscale={self.lengthscale!r} has no value yet: call kernel.resolve(sample) "
+                "with about 1,000 random rows, or give a number"
+            )
+        return self.inner.prepare(self.mapped(points), side)
+
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        return self.inner.tile(left, right, out, underflow=underflow)
+
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)
+
+    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
+        return self.inner.rounding(left, right, eps)
+
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+        return self.inner.may_underflow(left, right, dtype)

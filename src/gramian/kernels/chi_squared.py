@@ -1,0 +1,111 @@
+"""The exponential kernel of the chi-squared distance between histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ._checked import check_nonnegative
+from ._lengthscale import LengthscaleKernel
+from .base import Prepared, Side, kernels
+from .radial import deepest
+
+
+@kernels.register("chi_squared")
+@dataclass(frozen=True)
+class ChiSquared(LengthscaleKernel):
+    r"""Chi-squared kernel :math:`\exp(-\sum_k (x_k - z_k)^2 / (x_k + z_k) / \ell)` of histograms.
+
+    Features must be at least 0, and are not standardised; where both are 0 nothing is added. Rows
+    must be dense: an entry costs d fractions.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or "median", default=1.0
+        In the units of the features; scikit-learn's gamma is :math:`1 / \ell`. ``"median"`` is that
+        of the chi-squared distances.
+    """
+
+    @property
+    def nonnegative(self) -> bool:
+        return True
+
+    def as_given(self, d: int) -> frozenset[int]:
+        return frozenset(range(d))
+
+    def distances(self, sample: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
+        distance = self._distance(sample, sample)
+        i, j = torch.triu_indices(len(sample), len(sample), offset=1)
+        return distance[i, j]
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        x = self.scaled(points)
+        check_nonnegative(points, "chi-squared")
+        return (x,)
+
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        distance = self._distance(left[0], right[0]).clamp_(max=deepest(out.dtype))
+        return torch.exp(out.copy_(distance.neg_()), out=out)
+
+    @staticmethod
+    def _distance(x: Tensor, z: Tensor) -> Float[Tensor, "b m"]:
+        out = x.new_zeros(len(x), len(z))
+        for _, difference, total in _by_feature(x, z):
+            out.addcdiv_(difference.square_(), total)
+        return out
+
+    @property
+    def differentiable(self) -> bool:
+        return True
+
+    def gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Float[Tensor, "m t"],
+        weights: Float[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b t d"]:
+        """Return gradients, see `Kernel.gradients`; 0 along a feature that is 0 in both rows."""
+        (x,), (z,) = left, right
+        S = self.tile(left, right, v.new_empty(len(x), len(z)))
+        if weights is not None:
+            S *= weights
+        out = S.new_empty(len(x), v.shape[1], x.shape[1])
+        for k, difference, total in _by_feature(x, z):
+            share = difference.div_(total)
+            slopes = share.mul_(2.0 - share)  # of the term with this feature
+            out[:, :, k] = torch.mm(slopes.mul_(S), v)
+        return out.mul_(-self._inverse(x))
+
+    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
+        norms = (side[0].sum(dim=1) for side in (left, right))
+        return max(eps, eps * min(float(norm.max()) if len(norm) else 0.0 for norm in norms))
+
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)
+
+
+def _by_feature(x: Tensor, z: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Yield each feature, its differences, and its sums, which are above 0: 0 / 0 would be NaN.
+
+    In memory that is used again for the next one. The columns of rows are read one after the other:
+    copied side by side first, they are ten times as fast with 1,024 features.
+    """
+    across, down = x.t().contiguous(), z.t().contiguous()
+    difference, total = x.new_empty(len(x), len(z)), x.new_empty(len(x), len(z))
+    least = torch.finfo(x.dtype).tiny
+    for k in range(x.shape[1]):
+        torch.sub(across[k, :, None], down[k], out=difference)
+        torch.add(across[k, :, None], down[k], out=total)
+        yield k, difference, total.clamp_(min=least)

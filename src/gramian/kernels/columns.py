@@ -1,0 +1,122 @@
+"""Columns: a kernel of some of the features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import Kernel, Prepared, Side, kernels
+
+
+@kernels.register("columns")
+@dataclass(frozen=True)
+class Columns(Kernel):
+    """The kernel k of some features; `Kernel.on` makes it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        If it has a lengthscale per feature: one per feature that it sees.
+    columns : sequence of int
+        Numbers of the features, from 0, in the order in which the kernel takes them.
+    """
+
+    kernel: Kernel
+    columns: Sequence[int]
+
+    def __post_init__(self) -> None:
+        columns = tuple(int(column) for column in self.columns)
+        if not columns or min(columns) < 0 or len(set(columns)) < len(columns):
+            raise ValueError(
+                "columns must be different numbers of features, from 0 on, and at least one, not "
+                f"{self.columns!r}"
+            )
+        if self.kernel.dim not in (None, len(columns)):
+            raise ValueError(
+                f"the kernel {self.kernel!r} takes {self.kernel.dim} features, but columns are "
+                f"{len(columns)}"
+            )
+        object.__setattr__(self, "columns", columns)
+
+    @property
+    def stationary(self) -> bool:
+        return self.kernel.stationary
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.kernel.nonnegative
+
+    @property
+    def scale_free(self) -> bool:
+        return self.kernel.scale_free
+
+    def as_given(self, d: int) -> frozenset[int]:
+        return frozenset(self.columns[k] for k in self.kernel.as_given(len(self.columns)))
+
+    @property
+    def parts(self) -> int:
+        return self.kernel.parts + 1
+
+    @property
+    def differentiable(self) -> bool:
+        return self.kernel.differentiable
+
+    @property
+    def kinked(self) -> bool:
+        return self.kernel.kinked
+
+    def chosen(self, points: Tensor) -> Tensor:
+        """Return the features that the kernel sees; ValueError if there are fewer."""
+        if max(self.columns) >= points.shape[1]:
+            raise ValueError(
+                f"the kernel looks at feature {max(self.columns)}, counted from 0, but the rows "
+                f"have {points.shape[1]} features"
+            )
+        return points[:, list(self.columns)]
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+        return replace(self, kernel=self.kernel.resolve(self.chosen(sample)))
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        """Return what the kernel makes of its features, and a column that tells how many all are.
+
+        Of that many gradients are made.
+        """
+        features = points.new_full((len(points), 1), float(points.shape[1]))
+        return *self.kernel.prepare(self.chosen(points), side), features
+
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        return self.kernel.tile(left[:-1], right[:-1], out, underflow=underflow)
+
+    def gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Float[Tensor, "m t"],
+        weights: Float[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b t d"]:
+        """Return gradients, see `Kernel.gradients`: 0 along all other features."""
+        found = self.kernel.gradients(left[:-1], right[:-1], v, weights)
+        out = found.new_zeros(*found.shape[:2], int(right[-1][0]))
+        out[..., list(self.columns)] = found
+        return out
+
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        return self.kernel.diag(self.chosen(x))
+
+    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
+        return self.kernel.rounding(left[:-1], right[:-1], eps)
+
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+        return self.kernel.may_underflow(left[:-1], right[:-1], dtype)

@@ -1,0 +1,83 @@
+"""The cosine of the angle between two rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import cast, scale_rows, squared_norms
+from ._gradients import sums_of_rows
+from ._lengthscale import LengthscaleKernel
+from .base import Kernel, Prepared, Side, kernels
+from .radial import matmul
+
+
+@kernels.register("cosine")
+@dataclass(frozen=True)
+class Cosine(LengthscaleKernel):
+    r"""Cosine kernel :math:`x^\top z / (\|x\| \|z\|)`; 0 where a row is zero, with itself too.
+
+    Rows may be sparse.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or str, default=1.0
+        One number cancels, and ``"median"`` means 1; one per feature weighs the features.
+    """
+
+    @property
+    def sparse_ok(self) -> bool:
+        return True
+
+    @property
+    def scale_free(self) -> bool:
+        return True
+
+    @property
+    def parts(self) -> int:
+        return 2
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+        return self if self.medians is None else replace(self, lengthscale=self.medians)
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        """Return rows of norm 1, and one over the norms that they had; 0 for rows of zeros."""
+        x = self.scaled(points)
+        norms = squared_norms(cast(x, torch.float64)).sqrt()  # squares may overflow in float32
+        inverse = norms.reciprocal().masked_fill(norms == 0, 0.0)
+        unit = scale_rows(cast(x, torch.float64), inverse)
+        return cast(unit, x.dtype), inverse[:, None].to(x.dtype)
+
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        return matmul(left[0], right[0], out)
+
+    @property
+    def differentiable(self) -> bool:
+        return True
+
+    def gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Float[Tensor, "m t"],
+        weights: Float[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b t d"]:
+        """Return gradients, see `Kernel.gradients`: unit rows less their part along x; 0 at 0."""
+        (x, inverse), (z, _) = left, right
+        S = v.new_ones(len(x), len(z)) if weights is None else weights
+        sums = sums_of_rows(S, v, z)
+        along = (sums * x[:, None]).sum(dim=2, keepdim=True)
+        return sums.sub_(along * x[:, None]).mul_(inverse[:, None]).mul_(self._inverse(x))
+
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        return (squared_norms(cast(self.scaled(x), torch.float64)) > 0).to(x.dtype)

@@ -1,0 +1,94 @@
+"""The periodic kernel: features go around circles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ._lengthscale import checked_lengthscale
+from ._mapped import Mapped
+from .base import Prepared, kernels
+from .radial import Gaussian
+
+
+@kernels.register("periodic")
+@dataclass(frozen=True)
+class Periodic(Mapped):
+    r"""Periodic kernel :math:`\prod_k \exp(-2 \sin^2(\pi (x_k - z_k) / p_k) / \ell_k^2)`.
+
+    That is the Gaussian kernel of the points of circles of radius 1 that features go around, once
+    in a period. Features are not standardised. `Kernel.on` chooses those with a period.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or "median", default=1.0
+        In radii of the circles; scikit-learn's length_scale.
+    period : float or sequence of d floats, default=1.0
+        In the units of the features.
+    """
+
+    period: Any = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            period = checked_lengthscale(self.period)
+        except ValueError:
+            period = ""
+        if isinstance(period, str):
+            raise ValueError(
+                "period must be positive and finite, or one such number per feature, not "
+                f"{self.period!r}"
+            )
+        object.__setattr__(self, "period", period)
+        if isinstance(period, tuple) and self.dim not in (None, len(period)):
+            raise ValueError(f"there are {self.dim} lengthscales, but {len(period)} periods")
+
+    @property
+    def dim(self) -> int | None:
+        each = [one for one in (self.lengthscale, self.period) if isinstance(one, tuple)]
+        return len(each[0]) if each else None
+
+    @property
+    def inner(self) -> Gaussian:
+        twice = isinstance(self.lengthscale, tuple)  # each feature has two coordinates
+        return Gaussian(self.lengthscale * 2 if twice else self.lengthscale)
+
+    def mapped(self, points: Tensor) -> Tensor:
+        if self.dim not in (None, points.shape[1]):
+            raise ValueError(
+                f"the kernel has {self.dim} lengthscales or periods but the rows have "
+                f"{points.shape[1]} features; give one number, or one per feature"
+            )
+        x = points.double()
+        turns = x / _numbers(self.period, x)
+        angles = 2 * math.pi * (turns - turns.round())
+        return torch.cat([angles.cos(), angles.sin()], dim=1).to(points.dtype)
+
+    @property
+    def differentiable(self) -> bool:
+        return True
+
+    def gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Float[Tensor, "m t"],
+        weights: Float[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b t d"]:
+        """Return gradients, see `Kernel.gradients`: those at the points, along the circles."""
+        at_points = self.inner.gradients(left, right, v, weights)
+        x = left[0][:, :-2] * _numbers(self.inner.lengthscale, v)
+        cos, sin = x[:, None].chunk(2, dim=2)
+        along_cos, along_sin = at_points.chunk(2, dim=2)
+        turned = cos * along_sin - sin * along_cos
+        return turned.mul_(2 * math.pi / _numbers(self.period, v))
+
+
+def _numbers(values: Any, like: Tensor) -> Tensor:
+    return torch.tensor(values, dtype=like.dtype, device=like.device)

@@ -1,0 +1,141 @@
+"""The Tanimoto kernel of fingerprints: bits or counts that two rows share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import squared_norms
+from ._checked import check_nonnegative
+from ._gradients import sums_of_rows
+from ._lengthscale import LengthscaleKernel
+from .base import Kernel, Prepared, Side, kernels
+from .radial import matmul
+
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
+    Counts: TypeAlias = Literal["product", "minmax"]
+else:  # what users give is checked by the kernel
+    Counts = Any
+
+
+@kernels.register("tanimoto")
+@dataclass(frozen=True)
+class Tanimoto(LengthscaleKernel):
+    r"""Tanimoto kernel, the share of what two rows have that both have: of bits, or of counts.
+
+    Features must be at least 0, and are not standardised. Of bits it is RDKit's similarity of bit
+    vectors, also called Jaccard's. Two rows of zeros have 1, so that each row has 1 with itself;
+    RDKit says 1 in older releases, and 0 in later ones and of counts.
+
+    Parameters
+    ----------
+    lengthscale : float, sequence of d floats, or str, default=1.0
+        One number cancels, and ``"median"`` means 1; one per feature weighs the features.
+    counts : {"product", "minmax"}, default="product"
+        What is shared, where features are no bits. ``"product"``:
+        :math:`x^\top z / (\|x\|^2 + \|z\|^2 - x^\top z)`, of dense or sparse rows. ``"minmax"``:
+        :math:`\sum \min(x, z) / \sum \max(x, z)`, RDKit's similarity of count vectors; d
+        differences per entry, of dense rows.
+    """
+
+    counts: Counts = "product"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.counts not in ("product", "minmax"):
+            raise ValueError(f"counts must be 'product' or 'minmax', not {self.counts!r}")
+
+    @property
+    def sparse_ok(self) -> bool:
+        return self.counts == "product"
+
+    @property
+    def instead(self) -> str:
+        return "counts='product'"
+
+    @property
+    def nonnegative(self) -> bool:
+        return True
+
+    @property
+    def scale_free(self) -> bool:
+        return True
+
+    def as_given(self, d: int) -> frozenset[int]:
+        return frozenset(range(d))
+
+    @property
+    def parts(self) -> int:
+        return 2
+
+    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+        return self if self.medians is None else replace(self, lengthscale=self.medians)
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        """Return rows and what they have: their squared norms, or their sums for "minmax"."""
+        x = self.scaled(points)
+        check_nonnegative(points, "Tanimoto")
+        if self.counts == "product":
+            return x, squared_norms(x)[:, None]
+        return x, x.sum(dim=1, keepdim=True)
+
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        shared, total = self._shared(left, right, out)
+        return shared.div_(total)
+
+    def _shared(self, left: Prepared, right: Prepared, out: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what two rows share, in `out`, and what they have together; both 1 if nothing."""
+        (x, a), (z, b) = left, right
+        total = (a + b.t()).to(out.dtype)
+        if self.counts == "product":
+            shared = matmul(x, z, out)
+            total -= shared
+        else:
+            distance = torch.cdist(x, z, p=1.0).to(out.dtype)
+            shared = torch.sub(total, distance, out=out).clamp_(min=0.0)
+            total += distance
+        empty, void = a == 0, b == 0
+        if bool(empty.any()) and bool(void.any()):
+            both = (empty & void.t()).to(out.dtype)
+            shared, total = shared.add_(both), total.add_(both)
+        return shared, total
+
+    @property
+    def differentiable(self) -> bool:
+        return self.counts == "product"
+
+    def gradients(
+        self,
+        left: Prepared,
+        right: Prepared,
+        v: Float[Tensor, "m t"],
+        weights: Float[Tensor, "b m"] | None = None,
+    ) -> Float[Tensor, "b t d"]:
+        """Return gradients, see `Kernel.gradients`; 0 at rows of zeros, of those of zeros."""
+        if not self.differentiable:
+            return super().gradients(left, right, v, weights)
+        (x, _), (z, _) = left, right
+        shared, total = self._shared(left, right, v.new_empty(len(x), len(z)))
+        both = shared + total  # the squared norms
+        inverse = total.pow_(-2)
+        if weights is not None:
+            inverse *= weights
+        sums = sums_of_rows(both.mul_(inverse), v, z)
+        away = torch.mm(shared.mul_(inverse), v)[..., None] * x[:, None]
+        return sums.sub_(away, alpha=2.0).mul_(self._inverse(x))
+
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)

@@ -1,0 +1,139 @@
+"""Loss: what a prediction costs beside a target, with its slope and curvature."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._registry import Registry
+from .links import IDENTITY, Link
+
+L = TypeVar("L", bound="Loss")
+
+
+class Loss(ABC):
+    r"""A convex function of a prediction f and a target y; a frozen value.
+
+    Fits minimise :math:`\frac1N \sum_i w_i \ell(f(x_i), y_i) + \frac\lambda2 \|f\|^2`, N the sum of
+    the weights. Half the squared error is such a loss: with it the penalty means what it means in
+    kernel ridge regression.
+
+    All verbs take float64 tensors: `f` of shape (n, q), `y` of shape (n, t), divided by `unit`. To
+    bring a loss of one's own: a frozen dataclass with `values`, `slopes`, `curvatures`, `constant`.
+
+    Attributes
+    ----------
+    of_classes : bool
+        Whether targets are codes of classes, see `gramian.fitting.targets.class_codes`.
+    coupled : bool
+        Whether outputs of a row depend on each other: `curved` says how then.
+    invariant : bool
+        Whether a number added to all outputs of a row changes nothing: their sum is then zero.
+    """
+
+    of_classes: ClassVar[bool] = False
+    coupled: ClassVar[bool] = False
+    invariant: ClassVar[bool] = False
+
+    def outputs(self, t: int) -> int:
+        """Return how many values are predicted for t columns of targets."""
+        return t
+
+    def names(self, targets: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the outputs for targets with these names."""
+        return tuple(targets)
+
+    @property
+    def link(self) -> Link:
+        """The map of values f to what is predicted."""
+        return IDENTITY
+
+    def check(self, y: Float[Tensor, "n t"]) -> None:
+        """Raise ValueError if there are targets that this loss is not defined for."""
+        return
+
+    def unit(self, y: Float[Tensor, "n t"]) -> float:
+        """Return what targets are divided by before anything else; 1 by default."""
+        return 1.0
+
+    def for_unit(self: L, unit: float) -> L:
+        """Return this loss for targets that have been divided by `unit`."""
+        return self
+
+    def surrogate(self, y: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+        """Return targets by whose squared error kernel and lengthscale are chosen."""
+        return y
+
+    @abstractmethod
+    def constant(
+        self, y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]
+    ) -> Float[Tensor, " q"]:
+        """Return the constant prediction of least loss, which the model is added to."""
+
+    @abstractmethod
+    def values(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n c"]:
+        """Return the loss of each output, (n, q); of coupled ones of each row, (n, 1)."""
+
+    @abstractmethod
+    def slopes(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n q"]:
+        """Return the derivatives with respect to f."""
+
+    @abstractmethod
+    def curvatures(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n q"]:
+        """Return the second derivatives, at least 0; of coupled outputs the diagonal."""
+
+    def curved(
+        self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"], z: Float[Tensor, "n q"]
+    ) -> Float[Tensor, "n q"]:
+        """Return the second derivative of each row, a matrix if outputs are coupled, times z."""
+        return self.curvatures(f, y) * z
+
+    def smoothed(self: L, share: float) -> L:
+        """Return a smoother loss near this one; itself where it is smooth.
+
+        Parameters
+        ----------
+        share : float
+            Of the unit, over which a kink is rounded.
+        """
+        return self
+
+    @property
+    def kink(self) -> float | None:
+        """The width over which a kink is rounded, 0 if it is not; None if there is no kink."""
+        return None
+
+
+losses: Registry[Loss] = Registry("loss")
+
+
+def weighted_mean(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> Float[Tensor, " t"]:
+    """Return the mean of each column."""
+    return (weights[:, None] * y).sum(dim=0) / weights.sum()
+
+
+def weighted_quantile(
+    y: Float[Tensor, " n"], weights: Float[Tensor, " n"], level: float
+) -> Float[Tensor, ""]:
+    """Return the least value below or at which a share `level` of the weight lies."""
+    order = y.argsort()
+    below = weights[order].cumsum(dim=0)
+    place = int(torch.searchsorted(below, level * float(below[-1])))
+    return y[order[min(place, len(y) - 1)]]
+
+
+def spread(y: Float[Tensor, "n t"]) -> float:
+    """Return a robust deviation: 1.4826 times the median absolute deviation; else another, or 1.
+
+    Where half of the targets are equal it is the standard deviation.
+    """
+    center = y.median(dim=0).values
+    robust = 1.4826 * float((y - center).abs().median(dim=0).values.mean())
+    if robust > 0:
+        return robust
+    return float((y - y.mean(dim=0)).square().mean().sqrt()) or 1.0

@@ -1,0 +1,55 @@
+"""Expectile: squares that weigh errors on both sides differently."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import Loss, losses, spread, weighted_mean
+
+ROUNDS = 100
+"""Steps of the fixed point that finds the best constant."""
+
+
+@losses.register("expectile")
+@dataclass(frozen=True)
+class Expectile(Loss):
+    r"""Half the square, times :math:`\tau` below the target and :math:`1 - \tau` above it.
+
+    Parameters
+    ----------
+    level : float, default=0.5
+        Between 0 and 1; 0.5 is half the squared error, halved.
+
+    References
+    ----------
+    .. [1] Newey & Powell, *Asymmetric least squares estimation and testing*, 1987.
+    """
+
+    level: int | float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise ValueError(f"the level of expectiles is between 0 and 1, not {self.level!r}")
+
+    def unit(self, y: Tensor) -> float:
+        return spread(y)
+
+    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+        at = weighted_mean(y, weights)
+        for _ in range(ROUNDS):
+            w = weights[:, None] * self.curvatures(at.expand_as(y), y)
+            at = (w * y).sum(dim=0) / w.sum(dim=0)
+        return at
+
+    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return self.curvatures(f, y) * (f - y).square() / 2
+
+    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return self.curvatures(f, y) * (f - y)
+
+    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return torch.where(f < y, self.level, 1 - self.level).double()

@@ -1,0 +1,70 @@
+"""Huber: squares near the target, straight lines beyond."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._checks import as_positive
+from .base import Loss, losses, spread, weighted_quantile
+
+ROUNDS = 200
+"""Steps of the fixed point that finds the best constant."""
+
+
+@losses.register("huber")
+@dataclass(frozen=True)
+class Huber(Loss):
+    r"""Half the square of errors up to :math:`\delta`, linear beyond: outliers pull with that only.
+
+    Parameters
+    ----------
+    delta : float or None, default=None
+        In the units of the target. None: 1.35 robust deviations of the target (1.4826 median
+        absolute deviations). scikit-learn's `HuberRegressor` measures the deviation of its errors
+        instead: where the model explains much, give a smaller one.
+
+    References
+    ----------
+    .. [1] Huber, *Robust estimation of a location parameter*, 1964.
+    """
+
+    delta: int | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.delta is not None:
+            as_positive(self.delta, "delta")
+
+    def unit(self, y: Tensor) -> float:
+        return spread(y)
+
+    def for_unit(self, unit: float) -> Huber:
+        return replace(self, delta=1.35 if self.delta is None else self.delta / unit)
+
+    def surrogate(self, y: Tensor) -> Tensor:
+        center, width = y.median(dim=0).values, 3 * spread(y)
+        return y.clamp(center - width, center + width)
+
+    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+        at = torch.stack([weighted_quantile(column, weights, 0.5) for column in y.T])
+        for _ in range(ROUNDS):
+            pull = (weights[:, None] * self.slopes(at.expand_as(y), y)).sum(dim=0)
+            at = at - pull / weights.sum()
+        return at
+
+    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        off, delta = (f - y).abs(), self._delta
+        return torch.where(off <= delta, off.square() / 2, delta * off - delta**2 / 2)
+
+    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return (f - y).clamp(-self._delta, self._delta)
+
+    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return ((f - y).abs() <= self._delta).double()
+
+    @property
+    def _delta(self) -> float:
+        return 1.35 if self.delta is None else float(self.delta)

@@ -1,0 +1,65 @@
+"""Links: what makes predictions of the values of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Map = Callable[[Float[Tensor, "n q"]], Float[Tensor, "n q"]]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A map of the values f of a model to predictions.
+
+    Attributes
+    ----------
+    name : str
+        By which a model file knows it; see `link_of`.
+    map : callable
+    along : callable
+        Takes values f and gradients of them, (n, q, d), to gradients of the predictions.
+    """
+
+    name: str
+    map: Map
+    along: Callable[[Float[Tensor, "n q"], Float[Tensor, "n q d"]], Float[Tensor, "n q d"]]
+
+    def __reduce__(self) -> tuple[Callable[[str], Link], tuple[str]]:
+        """Say how a pickle has it: by its name."""
+        return link_of, (self.name,)
+
+
+def _sorted(f: Tensor) -> Tensor:
+    return f.sort(dim=1).values
+
+
+def _along_sorted(f: Tensor, slopes: Tensor) -> Tensor:
+    return slopes.gather(1, f.argsort(dim=1)[:, :, None].expand_as(slopes))
+
+
+def _along_exp(f: Tensor, slopes: Tensor) -> Tensor:
+    return f.exp()[:, :, None] * slopes
+
+
+IDENTITY = Link("identity", lambda f: f, lambda f, slopes: slopes)
+EXP = Link("exp", torch.exp, _along_exp)
+SORTED = Link("sorted", _sorted, _along_sorted)
+"""Values in increasing order: quantiles that do not cross.
+
+Sorting never makes the mean pinball loss larger (Chernozhukov, Fernandez-Val, Galichon 2010,
+*Quantile and probability curves without crossing*, proposition 4).
+"""
+
+LINKS = {link.name: link for link in (IDENTITY, EXP, SORTED)}
+
+
+def link_of(name: str) -> Link:
+    """Return the link of that name; ValueError if there is none."""
+    if name not in LINKS:
+        raise ValueError(f"unknown link {name!r}; known: {', '.join(sorted(LINKS))}")
+    return LINKS[name]

@@ -1,0 +1,37 @@
+"""Logistic: the log loss of two classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from .base import Loss, losses, weighted_mean
+
+
+@losses.register("logistic")
+@dataclass(frozen=True)
+class Logistic(Loss):
+    r""":math:`\log(1 + e^{-y f})` for codes y of -1 and 1: f is the log odds of the second class.
+
+    Several classes: `Softmax`, which ``loss="logistic"`` of a classifier becomes for them.
+    """
+
+    of_classes: ClassVar[bool] = True
+
+    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+        share = (1 + weighted_mean(y, weights)) / 2
+        return torch.logit(share, eps=1e-12)
+
+    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return softplus(-y * f)
+
+    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return -y * torch.sigmoid(-y * f)
+
+    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return torch.sigmoid(f) * torch.sigmoid(-f)

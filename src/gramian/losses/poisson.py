@@ -1,0 +1,50 @@
+"""Poisson: counts, whose logarithm of the mean is the function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import Loss, losses, weighted_mean
+from .links import EXP, Link
+
+LEAST_MEAN = 1e-12
+"""A mean of counts that are all zero, whose logarithm is finite."""
+
+
+@losses.register("poisson")
+@dataclass(frozen=True)
+class Poisson(Loss):
+    r"""Half the deviance of the Poisson law: :math:`e^f - y f`, up to what depends on y only.
+
+    Targets are counts or rates, at least 0; predictions are means, :math:`e^f`.
+    """
+
+    @property
+    def link(self) -> Link:
+        return EXP
+
+    def check(self, y: Tensor) -> None:
+        if bool((y < 0).any()):
+            raise ValueError(
+                f"loss='poisson' needs targets of at least 0, and y holds {float(y.min()):g}; "
+                "leave such rows out, or use another loss"
+            )
+
+    def surrogate(self, y: Tensor) -> Tensor:
+        return (y + 0.375).sqrt()  # whose variance is about the same for all means
+
+    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+        return weighted_mean(y, weights).clamp(min=LEAST_MEAN).log()
+
+    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return torch.exp(f) - y * f
+
+    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return torch.exp(f) - y
+
+    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        return torch.exp(f)

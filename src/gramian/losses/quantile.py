@@ -1,0 +1,113 @@
+"""Quantile: the pinball loss, for one level or several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from .._checks import listed
+from .base import Loss, losses, spread, weighted_quantile
+from .links import IDENTITY, SORTED, Link
+
+
+@losses.register("quantile")
+@dataclass(frozen=True)
+class Quantile(Loss):
+    r"""The pinball loss: :math:`\tau` times errors below the target, :math:`1 - \tau` above.
+
+    Its minimiser has a share :math:`\tau` of the targets below it. Of several levels there is an
+    output each, and predictions are sorted, so that they do not cross.
+
+    Parameters
+    ----------
+    levels : float or sequence of float, default=0.5
+        Between 0 and 1. Several need a single target.
+    smoothing : float, default=0
+        Width h, in units of the target, over which the kink is rounded: :math:`\tau r + h \log(1 +
+        e^{-r/h})` for an error r, which is at most h log 2 above the pinball loss. 0 is exact: it
+        is reached along a sequence of widths down to 1e-5 robust deviations of the target, so that
+        the mean loss ends within 7e-6 of these of its minimum.
+
+    References
+    ----------
+    .. [1] Koenker & Bassett, *Regression quantiles*, 1978.
+    """
+
+    levels: int | float | Sequence[float] = 0.5
+    smoothing: int | float = 0.0
+
+    def __post_init__(self) -> None:
+        given = [self.levels] if isinstance(self.levels, int | float) else list(self.levels)
+        if not given or not all(0 < level < 1 for level in given):
+            raise ValueError(f"levels of quantiles are between 0 and 1, not {self.levels!r}")
+        if not self.smoothing >= 0:
+            raise ValueError(f"smoothing must be at least 0, not {self.smoothing!r}")
+        object.__setattr__(self, "levels", tuple(float(level) for level in given))
+
+    def outputs(self, t: int) -> int:
+        if t > 1 and len(self._taus) > 1:
+            raise ValueError(
+                f"levels {listed([str(tau) for tau in self._taus])} need one target, not {t}"
+            )
+        return t * len(self._taus)
+
+    def names(self, targets: Sequence[str]) -> tuple[str, ...]:
+        if len(self._taus) == 1:
+            return tuple(targets)
+        return tuple(f"{name}_q{tau:g}" for name in targets for tau in self._taus)
+
+    @property
+    def link(self) -> Link:
+        return SORTED if len(self._taus) > 1 else IDENTITY
+
+    def unit(self, y: Tensor) -> float:
+        return spread(y)
+
+    def for_unit(self, unit: float) -> Quantile:
+        return replace(self, smoothing=self.smoothing / unit)
+
+    def surrogate(self, y: Tensor) -> Tensor:
+        center, width = y.median(dim=0).values, 5 * spread(y)
+        return y.clamp(center - width, center + width)
+
+    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+        columns = [weighted_quantile(c, weights, tau) for c in y.T for tau in self._taus]
+        return torch.stack(columns)
+
+    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        off, tau = y - f, self._levels(f)
+        if self.smoothing == 0:
+            return torch.where(off >= 0, tau * off, (tau - 1) * off)
+        return tau * off + self.smoothing * softplus(-off / self.smoothing)
+
+    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        above = f - y
+        if self.smoothing == 0:
+            return (above > 0).double() - self._levels(f)
+        return torch.sigmoid(above / self.smoothing) - self._levels(f)
+
+    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        if self.smoothing == 0:
+            return torch.zeros_like(f)
+        at = (f - y) / self.smoothing
+        return torch.sigmoid(at) * torch.sigmoid(-at) / self.smoothing
+
+    def smoothed(self, share: float) -> Quantile:
+        return replace(self, smoothing=max(self.smoothing, share))
+
+    @property
+    def kink(self) -> float | None:
+        return float(self.smoothing)
+
+    @property
+    def _taus(self) -> tuple[float, ...]:
+        return self.levels  # type: ignore[return-value]
+
+    def _levels(self, f: Tensor) -> Tensor:
+        taus = torch.tensor(self._taus, dtype=f.dtype, device=f.device)
+        return taus if f.shape[1] == len(taus) else taus.repeat(f.shape[1])

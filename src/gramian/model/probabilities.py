@@ -1,0 +1,152 @@
+"""Probabilities of classes from the decision values of a model: the maps, and how one is fitted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from scipy.optimize import brentq
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from .._checks import as_positive
+from .._registry import Registry
+
+LEAST_SHARE = 1e-3
+"""Shares of classes are clipped to this and 1."""
+
+BEYOND = 1e-7
+"""Slope of a share beyond these ends: rows keep the order of their values, at no visible change."""
+
+POWERS = (0.25, 8.0)
+"""Least and largest power that is fitted."""
+
+
+class Probabilities(ABC):
+    """A map from decision values to probabilities of classes; a frozen value that JSON can hold."""
+
+    @abstractmethod
+    def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
+        """Return the logarithms of the probabilities.
+
+        Parameters
+        ----------
+        values : Tensor of shape (n, t)
+            Decision values: one for two classes, positive for the second one; else one per class.
+        """
+
+    def __call__(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
+        """Return the probabilities, in float64: each row sums to one."""
+        return self.log(values).exp()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name of the map and its parameters."""
+        return {"kind": maps.name_of(self), **asdict(self)}  # type: ignore[call-overload]
+
+
+maps: Registry[Probabilities] = Registry("map to probabilities")
+
+
+def probabilities_from(given: Mapping[str, Any]) -> Probabilities:
+    """Return the map that `Probabilities.to_dict` gave; ValueError or TypeError if it is none."""
+    parameters = dict(given)
+    return maps.make(parameters.pop("kind"), **parameters)
+
+
+@maps.register("shares")
+@dataclass(frozen=True)
+class Shares(Probabilities):
+    r"""Shares of classes that the square loss on their codes estimates, to a power.
+
+    :math:`p_j \propto \mathrm{clip}(s_j, 10^{-3}, 1)^a` with the shares s of `shares_of`.
+
+    Parameters
+    ----------
+    power : float, default=1.0
+        The exponent a, of values on rows that the fit did not see: above 1 where values are too
+        timid, as those of a large penalty, and below 1 where they are too bold.
+    """
+
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        as_positive(self.power, "power")
+
+    def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
+        shares = shares_of(values)
+        inside = shares.clamp(LEAST_SHARE, 1.0)
+        kept = inside + BEYOND * (shares - inside).clamp(-1.0, 1.0)
+        return torch.log_softmax(self.power * kept.log(), dim=1)
+
+    @classmethod
+    def fitted(
+        cls,
+        values: Float[Tensor, "v t"],
+        codes: Float[Tensor, "v t"],
+        weights: Float[Tensor, " v"] | None = None,
+    ) -> Shares:
+        r"""Return the map of the least log loss on rows that a fit did not see.
+
+        Parameters
+        ----------
+        values : Tensor of shape (v, t)
+            Decision values.
+        codes : Tensor of shape (v, t)
+            The truth; means of codes for rows that count as several.
+        weights : Tensor of shape (v,), optional
+
+        Notes
+        -----
+        The loss is convex in a. To its sum over the rows :math:`a - 1 - \log a` is added, which is
+        0 at 1 and about what one row has: a few rows that are all right would ask for the largest
+        power there is. The log loss of the rows is hence no larger than that of a = 1. The row of
+        the least weight counts as one: weights may have any scale, or say how often rows are there.
+        """
+        if not bool(values.isfinite().all()):
+            return cls()
+        truth, logs = shares_of(codes), cls().log(values)
+        w = logs.new_ones(len(logs)) if weights is None else weights.double()
+        w = w / w[w > 0].min()
+
+        def slope(power: float) -> float:
+            p = torch.softmax(power * logs, dim=1)
+            return float(w @ ((p - truth) * logs).sum(dim=1)) + 1 - 1 / power
+
+        least, most = POWERS
+        if slope(least) >= 0:
+            return cls(least)
+        return cls(most if slope(most) <= 0 else float(brentq(slope, least, most, xtol=1e-12)))
+
+
+@maps.register("log_odds")
+@dataclass(frozen=True)
+class LogOdds(Probabilities):
+    """Log odds of the second class, or logarithms of odds of each: what the log loss estimates."""
+
+    def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
+        f = values.double()
+        if f.shape[1] == 1:
+            return logsigmoid(torch.cat([-f, f], dim=1))
+        return torch.log_softmax(f, dim=1)
+
+
+def shares_of(values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
+    """Return the shares of classes that values of their codes stand for, in float64.
+
+    (1 - f) / 2 and (1 + f) / 2 of codes of -1 and 1, else f (k - 1) / k + 1 / k of the balanced
+    codes of k classes: 1 for the code of a class, and 0 for those of others.
+    """
+    f = values.double()
+    if f.shape[1] == 1:
+        return torch.cat([1 - f, 1 + f], dim=1) / 2
+    k = f.shape[1]
+    return f * (k - 1) / k + 1 / k
+
+
+def likeliest(values: Float[Tensor, "n t"]) -> Int[Tensor, " n"]:
+    """Return the number of the class of the largest value; of two, the second if it is positive."""
+    return (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)

@@ -1,0 +1,190 @@
+"""What the products of a kernel operator do with one block of rows: values that can be sent.
+
+Each pickles by plain pickle and holds no more than it needs, so that rows on other machines may be
+sent it; see `gramian.data.Folding`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import cast
+from ..data import BlockFn, Folding, Numbering, Value
+from ..engines import Engine
+from ..kernels import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class OneSide(Value):
+    """The side of a kernel matrix that is held, and what computes with it.
+
+    Attributes
+    ----------
+    engine : Engine
+    kernel : Kernel
+    z : Tensor of shape (m, d)
+        In the dtype of the entries.
+    """
+
+    engine: Engine
+    kernel: Kernel
+    z: Float[Tensor, "m d"]
+
+    def cast(self, block: Tensor) -> Tensor:
+        """Return a block in the dtype of the entries."""
+        return cast(block, self.z.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Normal(OneSide, Folding[Tensor]):
+    """The folding of K' W (K v - y).
+
+    Attributes
+    ----------
+    v : Tensor of shape (m, t), or None
+    weighted, aimed : bool
+        Whether weights, and after them targets, come along with the rows; their sign is changed
+        if `negated`.
+    shift : int, optional
+        For rows that are columns as well: the number of the first column, with its sign changed.
+    """
+
+    v: Float[Tensor, "m t"] | None
+    weighted: bool = False
+    aimed: bool = False
+    negated: bool = False
+    shift: int | None = None
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Float[Tensor, "m t"]:
+        """Return the part of one block in float64."""
+        parts = iter(rowwise)
+        w = next(parts) if self.weighted else None
+        y = next(parts) if self.aimed else None
+        return self.engine.normal(
+            self.kernel,
+            self.cast(block),
+            self.z,
+            self.v,
+            weights=w,
+            targets=-y if self.negated and y is not None else y,
+            diagonal=None if self.shift is None else start + self.shift,
+        )
+
+    def merge(self, a: Tensor, b: Tensor) -> Tensor:
+        """Add."""
+        return a.add_(b)
+
+
+@dataclass(frozen=True, eq=False)
+class Product(OneSide):
+    """K v, for `RowSource.map`; the numbers of the rows come along if they are columns as well.
+
+    Attributes
+    ----------
+    v : Tensor of shape (m, t)
+    device, dtype
+        Those of the result.
+    """
+
+    v: Float[Tensor, "m t"]
+    device: torch.device
+    dtype: torch.dtype
+
+    def __call__(self, block: Tensor, at: Numbering | None = None) -> Float[Tensor, "b t"]:
+        """Return the rows of one block."""
+        start = None if at is None else at.first
+        out = self.engine.matvec(self.kernel, self.cast(block), self.z, self.v, diagonal=start)
+        return out.to(self.device, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Entries(OneSide):
+    """K itself, for `RowSource.map`; the numbers of the rows come along if they are columns.
+
+    Attributes
+    ----------
+    first : int
+        Number of the first column.
+    device : torch.device
+        That of the result.
+    """
+
+    first: int
+    device: torch.device
+
+    def __call__(self, block: Tensor, at: Numbering | None = None) -> Float[Tensor, "b m"]:
+        """Return the rows of one block, in the dtype of the entries."""
+        start = None if at is None else at.first - self.first
+        K = self.engine.block(self.kernel, self.cast(block), self.z, diagonal=start)
+        return K.to(self.device)
+
+
+@dataclass(frozen=True, eq=False)
+class Changed(Value):
+    """What becomes of a strip of entries, for `RowSource.map`.
+
+    Attributes
+    ----------
+    entries : Entries
+    change : callable
+        Of a strip, and what comes along with the rows. A value, where rows are remote.
+    numbered : bool
+        Whether the numbers of the rows come along first, which are columns as well.
+    """
+
+    entries: Entries
+    change: BlockFn
+    numbered: bool
+
+    def __call__(self, block: Tensor, *rowwise: Any) -> Tensor:
+        """Return what comes of one block."""
+        at, others = (rowwise[:1], rowwise[1:]) if self.numbered else ((), rowwise)
+        return self.change(self.entries(block, *at), *others)
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients(OneSide):
+    """The gradients of the predictor k(., z) v, for `RowSource.map`.
+
+    Attributes
+    ----------
+    v : Tensor of shape (m, t)
+    device, dtype
+        Those of the result.
+    """
+
+    v: Float[Tensor, "m t"]
+    device: torch.device
+    dtype: torch.dtype
+
+    def __call__(self, block: Tensor) -> Float[Tensor, "b t d"]:
+        """Return the gradients at the rows of one block."""
+        out = self.engine.gradients(self.kernel, self.cast(block), self.z, self.v)
+        return out.to(self.device, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagonal(Value):
+    """k(x, x), for `RowSource.map`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    dtype : torch.dtype
+        That of the rows it is computed from.
+    device : torch.device
+        That of the result.
+    """
+
+    kernel: Kernel
+    dtype: torch.dtype
+    device: torch.device
+
+    def __call__(self, block: Tensor) -> Float[Tensor, " b"]:
+        """Return the entries of one block."""
+        return self.kernel.diag(cast(block, self.dtype)).to(self.device)

@@ -1,0 +1,51 @@
+"""mirrored: the matrix of some rows with themselves, each pair of which is evaluated once."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..engines import Engine
+from ..kernels import Kernel
+
+STRIP = 2000
+"""Columns that are evaluated at once."""
+
+FEATURES = 256
+"""Features from which on an entry costs more than to copy it to the other side of the diagonal.
+
+Measured on one core, seconds with and without: 8,000 rows of 40 features 0.46 and 0.30, of 200
+features 0.68 and 0.63, 18,000 rows of 784 features 4.7 and 11.
+"""
+
+
+def mirrored(kernel: Kernel, X: Float[Tensor, "n d"], engine: Engine) -> Float[Tensor, "n n"]:
+    """Return the kernel of all pairs of rows, symmetric to the last bit.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : Tensor of shape (n, d)
+    engine : Engine
+        On the host.
+
+    Notes
+    -----
+    Cost: n² / 2 kernel evaluations, and `STRIP` n / 2 more; n² numbers and a strip of them.
+    """
+    n = len(X)
+    out = torch.empty(n, n, dtype=X.dtype)
+    for first in range(0, n, STRIP):
+        last = min(first + STRIP, n)
+        strip = engine.block(kernel, X[first:], X[first:last], diagonal=0)
+        out[first:, first:last] = strip
+        out[first:last, last:] = strip[last - first :].t()
+        square = out[first:last, first:last]
+        square.copy_(square.tril() + square.tril(-1).t())
+    return out
+
+
+def evaluations(n: int) -> int:
+    """Return the kernel evaluations of `mirrored`."""
+    return sum((n - first) * min(STRIP, n - first) for first in range(0, n, STRIP))

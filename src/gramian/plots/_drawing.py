@@ -1,0 +1,77 @@
+"""Axes to draw on: those that are given, or new ones; matplotlib is imported here, and late."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    import matplotlib.axes
+    import matplotlib.figure
+    from numpy.typing import ArrayLike
+
+    Axes: TypeAlias = matplotlib.axes.Axes
+    Figure: TypeAlias = matplotlib.figure.Figure | matplotlib.figure.SubFigure
+    Array: TypeAlias = ArrayLike
+    TwoColumns: TypeAlias = Sequence[int | str]
+    Estimator: TypeAlias = Any  # scikit-learn has no types, and its estimators are Any here
+else:
+    Axes = Figure = Array = TwoColumns = Estimator = Any
+
+
+def check_matplotlib(who: str) -> None:
+    """Raise ImportError, in the name of who draws, if matplotlib is not installed."""
+    try:
+        importlib.import_module("matplotlib.figure")
+    except ImportError as error:
+        raise ImportError(
+            f"{who} draws with matplotlib, which is not installed: `pip install 'gramian[plots]'`"
+        ) from error
+
+
+class Display:
+    """A plot that knows its numbers, and draws them on any axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Both are there after drawing.
+    """
+
+    ax_: Axes
+    figure_: Figure
+
+    def _axes(self, ax: Axes | None) -> Axes:
+        """Return the axes to draw on, new ones of pyplot unless they are given, and keep them."""
+        check_matplotlib(type(self).__name__)
+        if ax is None:
+            pyplot = importlib.import_module("matplotlib.pyplot")
+            _, ax = pyplot.subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
+def check_shows(estimator: Estimator, display: str, attribute: str, wanted: str) -> Any:
+    """Return an attribute of a fitted estimator.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+    ValueError
+        If it has no such attribute; the message says which estimators are `wanted`.
+    """
+    check_is_fitted(estimator)
+    found = getattr(estimator, attribute, None)
+    if found is None:
+        raise ValueError(
+            f"{display} shows {attribute}, which this {type(estimator).__name__} does not have; "
+            f"give {wanted}"
+        )
+    return found

@@ -1,0 +1,114 @@
+"""ImportanceDisplay: which features a model looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import as_count
+from ._drawing import Axes, Display, Estimator
+
+
+@dataclass(eq=False)
+class ImportanceDisplay(Display):
+    """The importances of features as bars, the largest on top.
+
+    They are shares in how predictions vary, or in the diagonal of a learned metric: they describe
+    the model, and say nothing of causes.
+
+    Parameters
+    ----------
+    importances : ndarray of shape (k,)
+        The largest first.
+    names : sequence of k str
+    others : float, default=0
+        The sum of those that are not shown.
+
+    Attributes
+    ----------
+    bars_ : matplotlib BarContainer
+    ax_, figure_ : matplotlib Axes and Figure
+        They are there after drawing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidge
+    >>> from gramian.plots import ImportanceDisplay
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (200, 3))
+    >>> est = KernelRidge("gaussian", lengthscale=2.0, penalty=1e-6).fit(X, np.sin(X[:, 1]))
+    >>> ImportanceDisplay.from_estimator(est).names[0]
+    'feature 1'
+    """
+
+    importances: np.ndarray
+    names: tuple[str, ...]
+    others: float = 0.0
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Estimator, *, most: int = 10, ax: Axes | None = None, **bar_kw: Any
+    ) -> ImportanceDisplay:
+        """Draw the importances of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : KernelRidge, KernelRidgeClassifier, one of their searches
+            Or anything with ``feature_importances_``.
+        most : int, default=10
+            How many features are shown; the rest is summed up in a last bar.
+        ax : matplotlib Axes, optional
+            New ones by default.
+        **bar_kw
+            For `matplotlib.axes.Axes.barh`.
+
+        Returns
+        -------
+        ImportanceDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are no importances, as of a kernel without gradients.
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_is_fitted(estimator)
+        try:
+            shares = np.asarray(estimator.feature_importances_, dtype=float)
+        except AttributeError as error:
+            raise ValueError(f"{cls.__name__} has nothing to show: {error}") from error
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is None:
+            names = [f"feature {number}" for number in range(len(shares))]
+        order = np.argsort(-shares, kind="stable")
+        first, rest = np.split(order, [as_count(most, "most")])
+        labels = tuple(str(names[number]) for number in first)
+        return cls(shares[first], labels, float(shares[rest].sum())).plot(ax, **bar_kw)
+
+    def plot(self, ax: Axes | None = None, **bar_kw: Any) -> ImportanceDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **bar_kw
+            For `matplotlib.axes.Axes.barh`.
+
+        Returns
+        -------
+        ImportanceDisplay
+            Itself.
+        """
+        axes = self._axes(ax)
+        names, shares = list(self.names), list(self.importances)
+        if self.others > 0:
+            names, shares = [*names, "all others"], [*shares, self.others]
+        self.bars_ = axes.barh(range(len(names)), shares, **bar_kw)
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.set_xlabel("importance: share in how predictions vary")
+        return self

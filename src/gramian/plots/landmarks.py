@@ -1,0 +1,224 @@
+"""LandmarkDisplay: where landmarks lie among the rows, and what they do not explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import as_count
+from .._sparse import dense
+from ..approximations import FeatureMap, NystromMap
+from ..data import RowSource, Select, Subset, as_rows, as_table, is_table
+from ..data.columns import check_columns
+from ..estimators import inputs
+from ..estimators.arguments import RowsLike
+from ..model import Model
+from ._drawing import Axes, Display, Estimator, TwoColumns
+
+SHOWN_ROWS = 5000
+
+
+@dataclass(eq=False)
+class LandmarkDisplay(Display):
+    """Rows and landmarks in two of the features, rows shaded by what landmarks leave unexplained.
+
+    The unexplained share of a row x is what is left of k(x, x) when x is projected, in the space of
+    the kernel, on the landmarks: near 0 the model can say what it likes there, near 1 it says
+    nothing but its mean.
+
+    Parameters
+    ----------
+    points : ndarray of shape (k, 2)
+        Rows, in the units of X.
+    landmarks : ndarray of shape (m, 2)
+    unexplained : ndarray of shape (k,) or None, default=None
+        Between 0 and 1.
+    names : tuple of two str
+        Of the features.
+
+    Attributes
+    ----------
+    points_, landmarks_ : matplotlib PathCollection
+    colorbar_ : matplotlib Colorbar or None
+    ax_, figure_ : matplotlib Axes and Figure
+        They are there after drawing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import NystromTransformer
+    >>> from gramian.plots import LandmarkDisplay
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 2))
+    >>> map_ = NystromTransformer(lengthscale=1.0, landmarks=50, random_state=0).fit(X)
+    >>> LandmarkDisplay.from_estimator(map_, X).landmarks.shape
+    (50, 2)
+    """
+
+    points: np.ndarray
+    landmarks: np.ndarray
+    unexplained: np.ndarray | None = None
+    names: tuple[str, str] = ("feature 0", "feature 1")
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Estimator,
+        X: RowsLike,
+        *,
+        features: TwoColumns = (0, 1),
+        unexplained: bool = True,
+        rows: int = SHOWN_ROWS,
+        ax: Axes | None = None,
+        **scatter_kw: Any,
+    ) -> LandmarkDisplay:
+        """Draw the landmarks of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : KernelRidge, KernelRidgeClassifier, NystromTransformer, KernelPCA, KernelKMeans
+        X : as in `fit`
+            The rows of the fit, all of them.
+        features : pair of int or str, default=(0, 1)
+            Which two columns of X are shown, by their numbers or names. Those of a table hold
+            numbers.
+        unexplained : bool, default=True
+            Whether rows are shaded by what landmarks leave unexplained. Without effect where the
+            estimator has no map of its landmarks.
+        rows : int, default=5000
+            How many rows are shown, at equal distances, if there are more. Landmarks all are.
+        ax : matplotlib Axes, optional
+            New ones by default.
+        **scatter_kw
+            For `matplotlib.axes.Axes.scatter`, of the landmarks.
+
+        Returns
+        -------
+        LandmarkDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are no landmarks, or they are no rows of X; if X is not what was fitted, or has
+            no such columns.
+        ImportError
+            If matplotlib is not installed.
+
+        Notes
+        -----
+        Shading costs k m kernel evaluations for k rows that are shown, and 9 m³ operations.
+        """
+        check_is_fitted(estimator)
+        index = _index(estimator)
+        source, names = _two_columns(estimator, X, features)
+        if index.max() >= len(source):
+            raise ValueError(
+                f"X has {len(source)} rows, and landmark {int(index.max())} is none of them: give "
+                "the rows of the fit"
+            )
+        shown = torch.linspace(0, len(source) - 1, min(len(source), as_count(rows, "rows"))).long()
+        points, landmarks = (
+            dense(source.take(some)).numpy() for some in (shown, torch.as_tensor(index))
+        )
+        shares = _unexplained(estimator, X, shown) if unexplained else None
+        return cls(points, landmarks, shares, names).plot(ax, **scatter_kw)
+
+    def plot(self, ax: Axes | None = None, **scatter_kw: Any) -> LandmarkDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **scatter_kw
+            For `matplotlib.axes.Axes.scatter`, of the landmarks.
+
+        Returns
+        -------
+        LandmarkDisplay
+            Itself.
+        """
+        axes, self.colorbar_ = self._axes(ax), None
+        x, y = self.points.T
+        if self.unexplained is None:
+            self.points_ = axes.scatter(x, y, s=4, color="0.75", linewidths=0)
+        else:
+            self.points_ = axes.scatter(
+                x, y, s=4, linewidths=0, c=self.unexplained, cmap="magma_r", vmin=0, vmax=1
+            )
+            self.colorbar_ = self.figure_.colorbar(
+                self.points_, ax=axes, label="unexplained share of k(x, x)"
+            )
+        style: dict[str, Any] = {"s": 16, "color": "C0", "edgecolors": "white", "linewidths": 0.5}
+        x, y = self.landmarks.T
+        self.landmarks_ = axes.scatter(x, y, **{**style, **scatter_kw})
+        axes.set(xlabel=self.names[0], ylabel=self.names[1])
+        return self
+
+
+def _index(estimator: Estimator) -> np.ndarray:
+    """Return the row numbers of the landmarks."""
+    index = getattr(estimator, "landmark_index_", None)
+    if index is None:
+        raise ValueError(
+            f"the landmarks of this {type(estimator).__name__} are no rows: it has none, has all "
+            "rows as centers, or was given points; fit it with a number of landmarks or a selector"
+        )
+    return np.asarray(index)
+
+
+def _two_columns(
+    estimator: Estimator, X: RowsLike, features: TwoColumns
+) -> tuple[RowSource, tuple[str, str]]:
+    """Return the rows of two columns, as they are in X, and their names."""
+    if len(features) != 2:
+        raise ValueError(f"features must be two columns of X, not {len(features)}")
+    known: Any = getattr(estimator, "feature_names_in_", None)
+    count = estimator.n_features_in_
+    if is_table(X):
+        table = as_table(X)
+        known = table.names if known is None else known
+    known = None if known is None else [str(name) for name in known]
+    numbers = [_number(one, known, count) for one in features]
+    if is_table(X):
+        chosen = [known[number] for number in numbers]
+        check_columns(table.where, table.names, chosen)
+        return table.rows(chosen), (chosen[0], chosen[1])
+    names = [f"feature {n}" if known is None else known[n] for n in numbers]
+    return Select(as_rows(X), numbers), (names[0], names[1])
+
+
+def _number(one: int | str, known: Sequence[str] | None, count: int) -> int:
+    """Return the number of a column that is given by its number or its name."""
+    if isinstance(one, str):
+        names = [] if known is None else list(known)
+        if one not in names:
+            raise ValueError(f"there is no feature {one!r}; there are {names or count}")
+        return names.index(one)
+    if not 0 <= one < count:
+        raise ValueError(f"there is no feature {one}; there are {count}, from 0 on")
+    return int(one)
+
+
+def _unexplained(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -> np.ndarray | None:
+    """Return the unexplained share of k(x, x) of some rows; None where no map is known."""
+    model: Model | None = getattr(estimator, "model_", None)
+    made: FeatureMap | None = getattr(estimator, "map_", None)
+    if model is not None:
+        if len(model.parts) > 1 or model.parts[0].cells is not None:
+            return None
+        one = model.parts[0]
+        rows = one.prepared(inputs.new_rows(estimator, X))
+        made = NystromMap.build(one.kernel, one.centers)
+    elif made is not None:
+        rows = inputs.new_rows(estimator, X)
+    else:
+        return None
+    some = Subset(rows, shown)
+    features = torch.cat([made.apply(block) for _, block in some.blocks(1000)]).double()
+    whole = torch.cat([made.kernel.diag(block) for _, block in some.blocks(1000)]).double()
+    left = 1 - features.square().sum(dim=1) / whole
+    return left.clamp(0, 1).numpy()

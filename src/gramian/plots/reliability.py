@@ -1,0 +1,297 @@
+"""ReliabilityDisplay: how often what was predicted with a probability came true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import as_count
+from ..estimators.arguments import RowsLike, TargetsLike
+from ..estimators.tables import with_truth
+from ._drawing import Array, Axes, Display, Estimator
+
+BINS = 15
+"""Bins of equal width, of probabilities from 0 to 1."""
+
+NORMAL_95 = 1.6448536269514722
+"""The quantile of the standard normal distribution that 95 % are below."""
+
+PREDICTED = "the class predicted"
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Probabilities and shares of rows that came true, by bins of the probability.
+
+    Attributes
+    ----------
+    probability, share : ndarray of shape (b,)
+        Means over the rows of each bin that has some.
+    rows : ndarray of shape (b,)
+    """
+
+    probability: np.ndarray
+    share: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, probability: np.ndarray, true: np.ndarray, bins: int = BINS) -> Reliability:
+        """Return the bins of rows, by their probability and whether they came true."""
+        place = np.minimum((probability * bins).astype(int), bins - 1)
+        rows = np.bincount(place, minlength=bins)
+        some = rows > 0
+        sums = [np.bincount(place, each, bins)[some] for each in (probability, true)]
+        return cls(sums[0] / rows[some], sums[1] / rows[some], rows[some])
+
+
+@dataclass(eq=False)
+class ReliabilityDisplay(Display):
+    """The share of rows that came true, by the probability that was predicted.
+
+    Probabilities that are right lie on the diagonal; as bins of few rows scatter, their vertical
+    lines cross it nine times in ten. Of two classes those of the second one are
+    shown, of several those of the class that is predicted.
+
+    Parameters
+    ----------
+    probability, share : ndarray of shape (b,)
+        Means over the rows of each bin.
+    rows : ndarray of shape (b,)
+        How many these are.
+    what : str
+        Of which class.
+    name : str or None, default=None
+        For a legend.
+
+    Attributes
+    ----------
+    line_, diagonal_ : matplotlib Line2D
+    chance_ : matplotlib LineCollection
+        Wilson's interval of 90 % for the share of each bin.
+    bars_ : matplotlib BarContainer or None
+        Of the numbers of rows.
+    ax_, figure_ : matplotlib Axes and Figure
+        They are there after drawing.
+
+    See Also
+    --------
+    sklearn.calibration.CalibrationDisplay : The same curve, of two classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.plots import ReliabilityDisplay
+    >>> chances = np.repeat([0.25, 0.75], 4)
+    >>> true = [0, 0, 0, 1, 1, 1, 1, 0]
+    >>> ReliabilityDisplay.from_predictions(true, chances).share
+    array([0.25, 0.75])
+    """
+
+    probability: np.ndarray
+    share: np.ndarray
+    rows: np.ndarray
+    what: str
+    name: str | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Estimator,
+        X: RowsLike,
+        y: TargetsLike | None = None,
+        *,
+        bins: int = BINS,
+        name: str | None = None,
+        ax: Axes | None = None,
+        rows_ax: Axes | None = None,
+        **line_kw: Any,
+    ) -> ReliabilityDisplay:
+        """Draw the probabilities of a fitted classifier beside the truth.
+
+        Parameters
+        ----------
+        estimator : KernelRidgeClassifier, KernelRidgeClassifierCV
+            Or any other with ``predict_proba`` and ``classes_``.
+        X : as in `fit`
+            Rows that the fit has not seen.
+        y : as in `fit`, optional
+            By default the column of X that was the target, as in ``score``.
+        bins : int, default=15
+            Of equal width; those without rows are left out.
+        name : str, optional
+        ax : matplotlib Axes, optional
+            New ones by default.
+        rows_ax : matplotlib Axes, optional
+            Where the number of rows in each bin is drawn; without, nowhere.
+        **line_kw
+            For `matplotlib.axes.Axes.plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no probabilities.
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "predict_proba"):
+            raise ValueError(
+                f"{type(estimator).__name__} has no probabilities; give a classifier with "
+                "predict_proba, such as KernelRidgeClassifier"
+            )
+        if hasattr(estimator, "model_"):
+            X, y = with_truth(estimator.model_, X, y)
+        chances, truth = estimator.predict_proba(X), cast("Any", y)
+        axes = {"ax": ax, "rows_ax": rows_ax}
+        return cls.from_predictions(
+            truth, chances, classes=estimator.classes_, bins=bins, name=name, **axes, **line_kw
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Array,
+        y_prob: Array,
+        *,
+        classes: Array | None = None,
+        bins: int = BINS,
+        name: str | None = None,
+        ax: Axes | None = None,
+        rows_ax: Axes | None = None,
+        **line_kw: Any,
+    ) -> ReliabilityDisplay:
+        """Draw probabilities beside the truth.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels. Rows of other classes than `classes` are left out.
+        y_prob : array-like of shape (n,) or (n, k)
+            Probabilities of the second of two classes, or of all.
+        classes : array-like of shape (k,), optional
+            Their order; sorted by default.
+        bins : int, default=15
+        name : str, optional
+        ax, rows_ax : matplotlib Axes, optional
+        **line_kw
+            For `matplotlib.axes.Axes.plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not go together, or a number is no probability.
+        ImportError
+            If matplotlib is not installed.
+        """
+        y, chances = np.asarray(y_true), np.asarray(y_prob, dtype=float)
+        labels = np.unique(y) if classes is None else np.asarray(classes)
+        if chances.ndim == 1:
+            chances = np.stack([1 - chances, chances], axis=1)
+        _check(y, chances, labels)
+        some = np.isin(y, labels)
+        what, found = reliability_of(y[some], chances[some], labels, as_count(bins, "bins"))
+        display = cls(found.probability, found.share, found.rows, what, name)
+        return display.plot(ax, rows_ax=rows_ax, **line_kw)
+
+    def plot(
+        self, ax: Axes | None = None, *, rows_ax: Axes | None = None, **line_kw: Any
+    ) -> ReliabilityDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        rows_ax : matplotlib Axes, optional
+            Where the number of rows in each bin is drawn; without, nowhere.
+        **line_kw
+            For `matplotlib.axes.Axes.plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself.
+        """
+        axes = self._axes(ax)
+        (self.diagonal_,) = axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        style = {"marker": "o", "label": self.name, **line_kw}
+        (self.line_,) = axes.plot(self.probability, self.share, **style)
+        color = self.line_.get_color()
+        low, high = wilson(self.share, self.rows)
+        self.chance_ = axes.vlines(self.probability, low, high, color=color, linewidth=1, alpha=0.5)
+        below = axes if rows_ax is None else rows_ax
+        axes.set(ylabel=f"share of {self.what}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        below.set_xlabel(f"probability of {self.what}")
+        self.bars_ = None
+        if rows_ax is not None:
+            self.bars_ = rows_ax.bar(self.probability, self.rows, width=0.04, color=color)
+            rows_ax.set(ylabel="rows", yscale="log")
+        if self.name is not None:
+            axes.legend()
+        return self
+
+
+def reliability_of(
+    y: np.ndarray, chances: np.ndarray, classes: np.ndarray, bins: int = BINS
+) -> tuple[str, Reliability]:
+    """Return of which class probabilities are shown, and their bins.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels among `classes`.
+    chances : ndarray of shape (n, k)
+    classes : ndarray of shape (k,)
+    bins : int, default=15
+    """
+    if len(classes) == 2:
+        second = classes[1]
+        return repr(second.item()), Reliability.of(chances[:, 1], y == second, bins)
+    right = classes[chances.argmax(axis=1)] == y
+    return PREDICTED, Reliability.of(chances.max(axis=1), right, bins)
+
+
+def wilson(share: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of Wilson's interval of 90 % for a share that was seen in so many rows.
+
+    Parameters
+    ----------
+    share, rows : ndarray of shape (b,)
+
+    Returns
+    -------
+    low, high : ndarray of shape (b,)
+        Between 0 and 1.
+
+    References
+    ----------
+    .. [1] Wilson, *Probable inference, the law of succession, and statistical inference*, Journal
+       of the American Statistical Association 22, 1927.
+    """
+    square = NORMAL_95**2 / rows
+    middle = (share + square / 2) / (1 + square)
+    half = np.sqrt(square * share * (1 - share) + square**2 / 4) / (1 + square)
+    return (middle - half).clip(0, 1), (middle + half).clip(0, 1)
+
+
+def _check(y: np.ndarray, chances: np.ndarray, classes: np.ndarray) -> None:
+    """Raise ValueError if labels and probabilities do not go together."""
+    if chances.shape != (len(y), len(classes)):
+        raise ValueError(
+            f"y_prob must have shape {(len(y), len(classes))}, rows by classes, or {(len(y),)} for "
+            f"two classes; it has {chances.shape}, of the classes {classes.tolist()}"
+        )
+    if not ((chances >= 0) & (chances <= 1)).all():
+        raise ValueError("y_prob holds numbers that are no probabilities, between 0 and 1")
+    if not np.isin(y, classes).any():
+        raise ValueError(f"no row has one of the classes {classes.tolist()}")

@@ -1,0 +1,1 @@
+"""What Newton's method is made of: stages, coordinates, line search, state."""

@@ -1,0 +1,261 @@
+"""Kernels of histograms, hours and places, and of blocks of features, against scikit-learn."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from formulas import exact
+from sklearn.gaussian_process.kernels import ExpSineSquared
+from sklearn.metrics.pairwise import chi2_kernel, haversine_distances
+
+from gramian import KernelRidge, kernels
+from gramian.data import SparseRows
+from gramian.kernels import (
+    ChiSquared,
+    Columns,
+    Gaussian,
+    Haversine,
+    Kernel,
+    Linear,
+    Matern32,
+    Periodic,
+    Tanimoto,
+)
+from gramian.operators import TorchEngine
+
+EARTH = 6371.0088
+PROFILES = ["matern12", "matern32", "matern52", "gaussian"]
+
+
+def draw(rng: torch.Generator, n: int, d: int, dtype=torch.float64) -> torch.Tensor:
+    return torch.rand(n, d, generator=rng, dtype=torch.float64).to(dtype)
+
+
+def places(rng: torch.Generator, n: int, dtype=torch.float64) -> torch.Tensor:
+    """Return latitudes and longitudes in degrees; a pole, both sides of a date line, a repeat."""
+    x = draw(rng, n, 2) * torch.tensor([180.0, 360.0]) - torch.tensor([90.0, 180.0])
+    x[0] = torch.tensor([90.0, 17.0])
+    x[1], x[2] = torch.tensor([10.0, 179.999]), torch.tensor([10.0, -179.999])
+    x[-1] = x[-2]
+    return x.to(dtype)
+
+
+def least_eigenvalue(kernel: Kernel, x: torch.Tensor) -> float:
+    return float(torch.linalg.eigvalsh(kernel(x, x).double()).min())
+
+
+# --- histograms ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 6])
+def test_chi_squared_is_that_of_scikit_learn(d, dtype, rng, tol):
+    x, z = draw(rng, 41, d, dtype), draw(rng, 23, d, dtype)
+    x[0], z[0], x[:, -1], x[-1] = 0.0, 0.0, 0.0, x[-2]
+    expected = chi2_kernel(x.double().numpy(), z.double().numpy(), gamma=2.0)
+    kernel = kernels.make("chi_squared", lengthscale=0.5)
+    for K in (kernel(x, z), TorchEngine(tile_bytes=1 << 9).block(kernel, x, z)):
+        np.testing.assert_allclose(K.double().numpy(), expected, rtol=0, atol=tol(dtype, 20))
+    assert least_eigenvalue(kernel, x) >= -tol(dtype, 100)
+
+
+def test_the_median_of_chi_squared_distances(rng):
+    x = draw(rng, 31, 4)
+    distances = -np.log(chi2_kernel(x.numpy()))[np.triu_indices(31, k=1)]
+    found = ChiSquared("2 median").resolve(x).lengthscale
+    assert found == pytest.approx(2 * np.median(distances), rel=1e-10)
+
+
+# --- hours ---------------------------------------------------------------------------------------
+
+
+def test_periodic_is_that_of_scikit_learn(dtype, rng, tol):
+    x = (1000 * draw(rng, 50, 1)).to(dtype)
+    expected = ExpSineSquared(length_scale=1.3, periodicity=24.0)(x.double().numpy())
+    kernel = kernels.make("periodic", lengthscale=1.3, period=24.0)
+    np.testing.assert_allclose(kernel(x, x).double().numpy(), expected, atol=tol(dtype, 20))
+    assert least_eigenvalue(kernel, x) >= -tol(dtype, 500)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Periodic(0.8, (24.0, 7.0, 0.3)), Periodic((0.8, 2.0, 5.0), 3.0)], ids=str
+)
+def test_periods_and_lengthscales_per_feature(kernel, dtype, rng, tol):
+    x, z = (100 * draw(rng, 31, 3)).to(dtype), draw(rng, 17, 3, dtype)
+    assert kernel.dim == 3
+    expected = exact(kernel, x.double().numpy(), z.double().numpy())
+    block = TorchEngine().block(kernel, x, z)
+    atol = max(tol(dtype, 50), 1e-11)
+    np.testing.assert_allclose(block.double().numpy(), expected, rtol=0, atol=atol)
+
+
+def test_hours_of_decades_keep_their_phase_in_float32():
+    x = torch.arange(400_000, 400_048, dtype=torch.float32)[:, None]  # since 1970: 17,000 periods
+    expected = exact(Periodic(0.5, 24.0), x.double().numpy(), x.double().numpy())
+    block = TorchEngine().block(Periodic(0.5, 24.0), x, x)
+    np.testing.assert_allclose(block.numpy(), expected, rtol=0, atol=1e-5)
+
+
+def test_the_median_on_circles(rng):
+    x = 50 * draw(rng, 31, 2)
+    angles = 2 * np.pi * x.numpy() / 24
+    points = torch.from_numpy(np.hstack([np.cos(angles), np.sin(angles)]))
+    found = Periodic("0.5 median", 24.0).resolve(x)
+    assert found.lengthscale == pytest.approx(0.5 * Gaussian().median(points), rel=1e-10)
+
+
+# --- places --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lengthscale", [1.0, 50.0, 2000.0, 20_000.0, 1e6])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_places_in_kilometres(lengthscale, profile, dtype, rng, tol):
+    x, z = places(rng, 40, dtype), places(rng, 30, dtype)
+    z[:20] = x[:20] * torch.tensor([-1.0, 1.0]) + torch.tensor([0.0, 180.0])  # on the other side
+    kernel = Haversine(lengthscale, profile)
+    expected = exact(kernel, x.double().numpy(), z.double().numpy())
+    for K in (kernel(x, z), TorchEngine(tile_bytes=1 << 9).block(kernel, x, z)):
+        atol = 1e-5 if dtype == torch.float32 else 1e-8 + tol(dtype, 2) * (EARTH / lengthscale) ** 2
+        np.testing.assert_allclose(K.double().numpy(), expected, rtol=0, atol=atol)
+    assert least_eigenvalue(kernel, x) >= -40 * atol
+
+
+def test_the_default_is_the_exponential_of_scikit_learns_distance(rng):
+    x = places(rng, 40)
+    d = haversine_distances(np.radians(x.numpy()))
+    for kernel, rows, scale in (
+        (kernels.make("haversine", lengthscale=800.0), x, EARTH / 800.0),
+        (Haversine(0.2, degrees=False, radius=1.0), x.deg2rad(), 5.0),
+    ):
+        np.testing.assert_allclose(kernel(rows, rows).numpy(), np.exp(-d * scale), atol=1e-9)
+
+
+def test_smooth_profiles_of_the_great_circle_would_not_be_positive_definite(rng):
+    """Which is why they take the straight way."""
+    r = haversine_distances(np.radians(places(rng, 200).numpy()))
+    assert np.linalg.eigvalsh(np.exp(-(r**2) / 2)).min() < -1e-4
+    assert least_eigenvalue(Haversine(EARTH, "gaussian"), places(rng, 200)) > -1e-12
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_median_is_that_of_its_distances(profile, rng):
+    x = places(rng, 30)[1:-1]
+    d = haversine_distances(np.radians(x.numpy()))[np.triu_indices(28, k=1)]
+    d = EARTH * (d if profile == "matern12" else 2 * np.sin(d / 2))
+    found = Haversine("median", profile).resolve(x).lengthscale
+    low, high = np.sort(d)[[(len(d) - 1) // 2, len(d) // 2]]
+    assert low * (1 - 1e-9) <= found <= high * (1 + 1e-9)
+
+
+# --- blocks of features --------------------------------------------------------------------------
+
+MIXED = 0.5 * Gaussian(1.2).on([0, 2]) * Haversine(400.0).on([4, 3]) + Periodic(1.0, 24.0).on([1])
+
+
+def test_blocks_see_their_features_alone(dtype, rng, tol):
+    x, z = (torch.cat([10 * draw(rng, n, 3), places(rng, n)], dim=1).to(dtype) for n in (31, 17))
+    x, z = x[:, [0, 1, 2, 4, 3]], z[:, [0, 1, 2, 4, 3]]
+    expected = exact(MIXED, x.double().numpy(), z.double().numpy())
+    for K in (MIXED(x, z), TorchEngine(tile_bytes=1 << 9).block(MIXED, x, z)):
+        np.testing.assert_allclose(K.double().numpy(), expected, rtol=0, atol=tol(dtype, 100))
+    moved = x.clone()
+    moved[:, 1] += 24.0  # a period
+    atol = tol(dtype, 1000)
+    torch.testing.assert_close(MIXED(moved, z), MIXED(x, z), rtol=0, atol=atol)
+
+
+def test_medians_of_blocks_are_those_of_their_features(rng):
+    x = draw(rng, 40, 3)
+    kernel = Gaussian("median").on([2, 0]) + Linear("median").on([1])
+    found = kernel.resolve(x)
+    expected = Gaussian("median").resolve(x[:, [2, 0]]).on([2, 0]) + Linear().on([1])
+    assert found == expected
+    assert kernels.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_the_features_that_stay_as_given_are_those_of_their_block():
+    assert MIXED.as_given(6) == {1, 3, 4}
+    assert (2.0 * Tanimoto().on([5]) * Gaussian()).as_given(6) == {5}
+    assert Matern32().as_given(6) == frozenset()
+
+
+def test_an_estimator_standardises_the_other_features(rng):
+    X = np.random.default_rng(0).uniform(size=(80, 3)) * [100.0, 24.0, 3.0]
+    y = np.sin(2 * np.pi * X[:, 1] / 24) + X[:, 0] / 50
+    kernel = Gaussian(1.5).on([0, 2]) * Periodic(1.0, 24.0).on([1])
+    est = KernelRidge(kernel, penalty=1e-4, lengthscale="median", random_state=0).fit(X, y)
+    expected = [X[:, 0].mean(), 0.0, X[:, 2].mean()]
+    np.testing.assert_allclose(est.model_.standardizer.mean, expected, rtol=1e-12)
+    assert float(est.model_.standardizer.scale[1]) == 1.0
+    moved = X + np.array([0.0, 48.0, 0.0])
+    np.testing.assert_allclose(est.predict(moved), est.predict(X), rtol=0, atol=1e-8)
+    both = KernelRidge(kernel, penalty=1e-4, lengthscale="median", standardize=True)
+    np.testing.assert_allclose(both.fit(X, y).predict(X), est.predict(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Haversine("median"), Periodic(1.0, 24.0), ChiSquared(), Tanimoto(), MIXED], ids=str
+)
+def test_a_fit_can_be_planned(kernel):
+    X = np.zeros((500, kernel.dim or 5))
+    plan = KernelRidge(kernel, penalty=1e-4, lengthscale="median").plan(X)
+    assert plan.seconds > 0
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [[], [0, 0], [-1], [1, -2]])
+def test_columns_are_different_numbers_from_zero(columns):
+    with pytest.raises(ValueError, match="columns must be different numbers of features"):
+        Gaussian().on(columns)
+
+
+def test_what_is_no_kernel_of_these_features_is_refused(rng):
+    x = draw(rng, 9, 3)
+    with pytest.raises(ValueError, match="takes 2 features, but columns are 3"):
+        Gaussian((1.0, 2.0)).on([0, 1, 2])
+    for call in (lambda k: k(x, x), lambda k: k.resolve(x), lambda k: k.diag(x)):
+        with pytest.raises(ValueError, match="feature 3, counted from 0, but the rows have 3"):
+            call(Gaussian("median").on([3]))
+    with pytest.raises(ValueError, match=r"latitude and longitude.*have 3; .*\.on\("):
+        Haversine()(x, x)
+    with pytest.raises(ValueError, match="the kernel takes 2 features, but X has 3 features"):
+        KernelRidge(Haversine(100.0), penalty=0.1, lengthscale="median").fit(x, x[:, 0])
+    with pytest.raises(ValueError, match="2 lengthscales or periods but the rows have 3"):
+        Periodic(1.0, (2.0, 3.0))(x, x)
+    sparse = SparseRows(scipy.sparse.eye(3, format="csr")).take(torch.arange(3))
+    for kernel in (Periodic(), ChiSquared(), Gaussian().on([0])):
+        assert not kernel.sparse_ok
+        with pytest.raises(ValueError, match=r"needs dense rows.*toarray"):
+            kernel(sparse, x)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "match"),
+    [
+        ("periodic", {"period": 0.0}, "period must be positive and finite"),
+        ("periodic", {"period": "median"}, "period must be positive and finite"),
+        ("periodic", {"period": (1.0, 2.0), "lengthscale": (1.0,)}, "1 lengthscales, but 2 per"),
+        ("haversine", {"lengthscale": (1.0, 2.0)}, "has one lengthscale"),
+        ("haversine", {"profile": "linear"}, "profile must be 'matern12', 'matern32'"),
+        ("haversine", {"radius": -1.0}, "radius must be positive"),
+    ],
+)
+def test_parameters_that_are_no_kernel(name, parameters, match):
+    with pytest.raises(ValueError, match=match):
+        kernels.make(name, **parameters)
+
+
+def test_longitudes_that_come_first_are_seen():
+    x = torch.tensor([[151.2, -33.9], [2.3, 48.9]])
+    with pytest.raises(ValueError, match=r"a latitude of 151\.2 is not on the sphere"):
+        Haversine(100.0)(x, x)
+
+
+def test_columns_can_be_made_by_name():
+    made = kernels.make("columns", kernel=Gaussian(), columns=[1, 0])
+    assert made == Columns(Gaussian(), (1, 0))

@@ -1,0 +1,93 @@
+"""The command line on a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gramian.cli import main
+
+distributed = pytest.importorskip("distributed")
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((600, 2)).astype(np.float32)
+MODEL = ("--target", "y", "--lengthscale", "2", "--penalty", "1e-4", "--landmarks", "40")
+
+
+def run(*arguments: object) -> int:
+    return main([str(one) for one in arguments])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lake")
+    for number, part in enumerate(np.split(X, [100, 350])):
+        columns = {"a": part[:, 0], "b": part[:, 1], "y": np.sin(part[:, 0]) + part[:, 1]}
+        pq.write_table(pa.table(columns), path / f"{number}.parquet")
+    return path
+
+
+@pytest.mark.slow
+def test_fit_predict_and_evaluate(folder, tmp_path, capsys):
+    given = ("--dask", "local:1")
+    model, out = tmp_path / "m.st", tmp_path / "predicted"
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
+    ) as made:
+        given = ("--dask", made.scheduler_address)
+        assert run("fit", folder, *MODEL, *given, "--out", model) == 0, capsys.readouterr().err
+        assert run("predict", model, folder, "--out", out, *given) == 0, capsys.readouterr().err
+        assert run("evaluate", model, folder, *given, "--metric", "r2", "--json") == 0
+        assert run("predict", model, folder, "--out", out, *given) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert sorted(file.name for file in out.iterdir()) == [
+        f"part-0000{i}.parquet" for i in range(3)
+    ]
+    assert [pq.read_metadata(file).num_rows for file in sorted(out.iterdir())] == [100, 250, 250]
+    assert run("predict", model, folder, "--out", tmp_path / "all.parquet") == 0
+    here = pq.read_table(tmp_path / "all.parquet")["prediction"].to_numpy()
+    np.testing.assert_allclose(pq.read_table(out)["prediction"].to_numpy(), here, atol=1e-6)
+    assert np.abs(here - np.sin(X[:, 0]) - X[:, 1]).mean() < 0.02
+
+
+@pytest.mark.slow
+def test_processes_on_this_machine_end_with_the_command(folder, tmp_path, capsys):
+    done = run("plan", folder, *MODEL, "--dask", "local:1")
+    assert done == 0, capsys.readouterr().err
+    said = capsys.readouterr().out
+    assert "falkon with 40 landmarks" in said
+    assert "on 1 worker (1 thread): 6" in said  # hundred megabytes: libraries
+    assert ", 4 tasks and 9.79 kB sent per pass" in said  # three parts and a merge
+    with pytest.raises(ValueError, match="No clients found"):
+        distributed.default_client()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("four", "--dask four is neither the address of a scheduler, as tls://scheduler:8786"),
+        ("local:0", "--dask local:0: local: and a number of processes, as local:4"),
+        ("local:x", "--dask local:x: local: and a number of processes"),
+        ("tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9 within 1 s"),
+    ],
+)
+def test_what_is_no_cluster(given, said, folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("gramian.data.dask.connect.WAIT", 1.0)
+    assert run("fit", folder, *MODEL, "--dask", given, "--out", tmp_path / "m") == 2
+    assert said in capsys.readouterr().err
+
+
+def test_what_does_not_go_with_a_cluster(folder, tmp_path, capsys):
+    file = folder / "0.parquet"
+    assert run("fit", file, *MODEL, "--dask", "local:1", "--out", tmp_path / "m") == 2
+    assert "--dask reads a folder of .parquet files" in capsys.readouterr().err
+
+
+def test_without_the_extra(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "gramian.data.dask.connect", None)
+    assert run("fit", folder, *MODEL, "--dask", "local:1", "--out", tmp_path / "m") == 2
+    assert "pip install 'gramian[dask]'" in capsys.readouterr().err

@@ -1,0 +1,244 @@
+"""Rows on a Dask cluster of processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from gramian import KernelPCA, KernelRidge, KernelRidgeClassifier
+from gramian.data import as_rows
+from gramian.kernels import Gaussian
+from gramian.operators import KernelOperator
+
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+
+from gramian.data.dask import DaskRows  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,  # processes of their own
+    pytest.mark.filterwarnings("ignore:stopped after:sklearn.exceptions.ConvergenceWarning"),
+]
+
+N, D, PARTS = 6000, 4, 6
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D)).astype(np.float32)
+Y = (np.sin(X[:, 0]) + X[:, 1] + 0.05 * RNG.standard_normal(N)).astype(np.float32)
+NAMES = [f"x{j}" for j in range(D)]
+FRAME = pd.DataFrame(X, columns=NAMES)
+NEW = FRAME[:100]
+SETTINGS: dict[str, Any] = {
+    "lengthscale": 2.0, "landmarks": 150, "penalty": 1e-5, "solver": "falkon", "random_state": 0,
+    "max_iter": 30,
+}  # fmt: skip
+
+
+def cluster(workers: int) -> Any:
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "600s"})
+    return distributed.LocalCluster(
+        n_workers=workers, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
+    )
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with cluster(2) as made, distributed.Client(made) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of files of different lengths."""
+    path = tmp_path_factory.mktemp("lake")
+    cuts = [0, 700, 1900, 3000, 3001, 5000, N]
+    for number, (start, stop) in enumerate(pairwise(cuts)):
+        columns = {name: X[start:stop, j] for j, name in enumerate(NAMES)}
+        table = pa.table({**columns, "y": Y[start:stop]})
+        pq.write_table(table, path / f"part{number}.parquet")
+    return path
+
+
+@pytest.fixture(params=[False, True], ids=["read", "kept"])
+def rows(client, folder, request) -> DaskRows:
+    return DaskRows.open(folder, NAMES, client=client, keep=request.param)
+
+
+def test_rows_are_those_of_the_files(rows):
+    assert (rows.shape, rows.dtype, rows.feature_names) == ((N, D), torch.float32, tuple(NAMES))
+    assert rows.remote
+    index = torch.tensor([5999, 0, 3000, 3000, 2])
+    assert torch.equal(rows.take(index), torch.from_numpy(X)[index])
+    blocks = list(rows.blocks(900))
+    assert [part.start for part, _ in blocks] == [0, 700, 1600, 1900, 2800, 3000, 3001, 3901, 4801,
+                                                  5000, 5900]  # fmt: skip
+    assert torch.equal(torch.cat([block for _, block in blocks]), torch.from_numpy(X))
+    np.testing.assert_array_equal(np.asarray(rows.column("y")) if not kept(rows) else Y, Y)
+
+
+def kept(rows: DaskRows) -> bool:
+    return isinstance(rows.parts[0].source, distributed.Future)
+
+
+def test_products_are_those_of_rows_here(rows):
+    kernel, z = Gaussian(2.0), torch.from_numpy(X[:50])
+    there = KernelOperator(kernel, rows, z)
+    here = KernelOperator(kernel, X, z)
+    v, u = torch.randn(50, 2, dtype=torch.float64), torch.randn(N, 1, dtype=torch.float64)
+    torch.testing.assert_close(there @ v, here @ v, rtol=0, atol=1e-4)
+    torch.testing.assert_close(there.normal(v), here.normal(v), rtol=1e-5, atol=1e-2)
+    torch.testing.assert_close(there.T @ u, here.T @ u, rtol=1e-5, atol=1e-2)
+
+
+def test_bits_do_not_depend_on_where_rows_are_kept(client, folder):
+    found = [
+        KernelRidge("gaussian", **SETTINGS).fit(rows, rows.column("y") if not keep else Y)
+        for keep in (False, True)
+        for rows in [DaskRows.open(folder, NAMES, client=client, keep=keep)]
+    ]
+    assert torch.equal(found[0].model_.coef, found[1].model_.coef)
+    here = KernelRidge("gaussian", **SETTINGS).fit(X, Y)
+    np.testing.assert_allclose(found[0].predict(NEW), here.predict(X[:100]), atol=2e-3)
+    assert found[0].score(FRAME, Y) > 0.99
+
+
+def test_bits_do_not_depend_on_workers(client, folder):
+    rows = DaskRows.open(folder, NAMES, client=client)
+    expected = KernelRidge("gaussian", **SETTINGS).fit(rows, Y).model_.coef
+    with cluster(1) as made, distributed.Client(made, set_as_default=False) as alone:
+        rows = DaskRows.open(folder, NAMES, client=alone)
+        found = KernelRidge("gaussian", **SETTINGS).fit(rows, Y).model_.coef
+    assert torch.equal(found, expected)
+
+
+def test_bits_do_not_depend_on_a_worker_that_is_killed(client, folder):
+    expected = KernelRidge("gaussian", **SETTINGS).fit(
+        DaskRows.open(folder, NAMES, client=client, keep=True), Y
+    )
+    with cluster(2) as made, distributed.Client(made, set_as_default=False) as other:
+        rows = DaskRows.open(folder, NAMES, client=other, keep=True)
+        pid = next(iter(other.run(os.getpid).values()))
+        threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
+        found = KernelRidge("gaussian", **SETTINGS).fit(rows, Y)
+    assert torch.equal(found.model_.coef, expected.model_.coef)
+
+
+def test_without_workers_a_pass_ends(folder):
+    with cluster(1) as made, distributed.Client(made, set_as_default=False) as other:
+        rows = DaskRows.open(folder, NAMES, client=other)
+        rows.workers.patience = 2.0
+        made.scale(0)
+        deadline = time.monotonic() + 60
+        while other.scheduler_info()["workers"] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        started = time.monotonic()
+        with pytest.raises(ConnectionError, match="no worker has been there for 2 s"):
+            rows.take(torch.arange(5))
+        assert time.monotonic() - started < 30
+
+
+def test_a_large_tensor_is_sent_once(client, folder):
+    rows = DaskRows.open(folder, NAMES, client=client)
+    K = KernelOperator(Gaussian(2.0), rows, torch.from_numpy(X[:2000]))
+    v = torch.randn(2000, 1, dtype=torch.float64)
+    K.normal(v)
+    sent = set(rows.workers.sent)
+    assert len(sent) >= 1
+    K.normal(v + 1)
+    assert len(set(rows.workers.sent) - sent) <= 1  # v itself
+    value, used = rows.workers.value(Gaussian(2.0), 6)
+    assert not used
+    assert len(value) < 1000
+
+
+def test_collections(client):
+    import dask.array as da
+    import dask.dataframe as dd
+
+    X_da, y_da = da.from_array(X, chunks=(1500, D)), da.from_array(Y, chunks=1500)
+    of_array = KernelRidge("gaussian", **SETTINGS).fit(X_da, y_da)
+    frame = dd.from_pandas(FRAME.assign(fare=Y), npartitions=4)
+    of_frame = KernelRidge("gaussian", **SETTINGS).fit(frame[NAMES], frame["fare"])
+    np.testing.assert_allclose(of_array.predict(X_da), of_array.predict(X), atol=1e-5)
+    assert of_frame.feature_names_in_.tolist() == NAMES
+    assert of_frame.score(FRAME, Y) > 0.99
+    labels = np.where(Y > 0, "up", "down")
+    classes = KernelRidgeClassifier("gaussian", **SETTINGS).fit(X_da, labels)
+    assert classes.score(X_da, labels) > 0.95
+    F = KernelPCA(kernel="gaussian", n_components=3, lengthscale=2.0, landmarks=100, random_state=0)
+    assert F.fit(X_da).transform(X[:10]).shape == (10, 3)
+
+
+def test_what_cannot_be_rows(client, folder):
+    import dask.array as da
+
+    with pytest.raises(ValueError, match=r"all features in one chunk: X.rechunk\(\{1: -1\}\)"):
+        as_rows(da.from_array(X, chunks=(1000, 2)))
+    with pytest.raises(TypeError, match="rows on a cluster are not sent"):
+        pickle.dumps(DaskRows.open(folder, client=client))
+
+
+def test_without_a_client_nothing_is_loaded(monkeypatch):
+    import dask.array as da
+
+    def missing() -> None:
+        raise ValueError("No global client found")
+
+    monkeypatch.setattr("distributed.default_client", missing)
+    monkeypatch.setattr(da.Array, "__array__", None)
+    with pytest.raises(ValueError, match="no Dask client: connect first"):
+        KernelRidge("gaussian", **SETTINGS).fit(da.from_array(X, chunks=(1500, D)), Y)
+
+
+class TestFolders:
+    """A path and the name of a column, with a client there."""
+
+    def test_workers_read_a_folder(self, client, folder, monkeypatch):
+        from gramian.data.parquet import ParquetRows
+
+        monkeypatch.setattr(ParquetRows, "blocks", None)  # not here
+        found = KernelRidge("gaussian", **SETTINGS).fit(str(folder), "y")
+        rows = DaskRows.open(folder, NAMES, client=client)
+        expected = KernelRidge("gaussian", **SETTINGS).fit(rows, Y)
+        assert torch.equal(found.model_.coef, expected.model_.coef)
+        assert found.model_.target == ("y",)
+        assert found.score(folder, "y") == pytest.approx(expected.score(FRAME, Y), abs=1e-5)
+        np.testing.assert_allclose(found.predict(folder), expected.predict(FRAME), atol=1e-5)
+
+    def test_labels(self, client, tmp_path):
+        pq.write_table(
+            pa.table({"a": X[:, 0], "b": X[:, 1], "side": np.where(Y > 0, "up", "down")}),
+            tmp_path / "one.parquet",
+        )
+        est = KernelRidgeClassifier("gaussian", **SETTINGS).fit(tmp_path, "side")
+        assert est.score(tmp_path, "side") > 0.9
+        with pytest.raises(TypeError, match="columns that are not numbers: side"):
+            KernelRidge("gaussian", **SETTINGS).fit(tmp_path, "a")
+
+    def test_gaps_are_refused(self, client, tmp_path):
+        table = pa.table({"a": [1.0, None, 2.0], "y": [1.0, 2.0, 3.0]})
+        pq.write_table(table, tmp_path / "one.parquet")
+        with pytest.raises(ValueError, match="column 'a'"):
+            KernelRidge("gaussian", **SETTINGS | {"landmarks": 2}).fit(tmp_path, "y")
+
+    def test_a_path_that_workers_cannot_see(self, client, folder, monkeypatch):
+        rows = DaskRows.open(folder, NAMES, client=client)
+        with pytest.raises(ValueError, match=r"cannot see .*/nowhere: the path must be the same"):
+            rows.workers.check(str(folder / "nowhere"))
+
+    def test_settings_that_no_cluster_has_are_refused_first(self, client, folder):
+        with pytest.raises(ValueError, match="has all rows as centers"):
+            KernelRidge("gaussian", lengthscale=1.0, penalty=1e-3, solver="pcg").fit(folder, "y")

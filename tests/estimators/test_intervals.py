@@ -1,0 +1,515 @@
+"""Conformal intervals and sets: which rows do what, coverage, files, and refusals."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from sklearn.base import clone
+
+import gramian
+from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
+from gramian.fitting import again, conformal
+from gramian.fitting.conformal import FLOOR, held_back
+from gramian.losses import Quantile
+from gramian.model import KernelModel
+from gramian.model.conformal import Calibrated, Conformal, set_scores
+
+PLAIN = {
+    "kernel": "matern32", "lengthscale": "median", "penalty": 1e-4, "standardize": True,
+    "random_state": 0,
+}  # fmt: skip
+METHODS = [None, "split", pytest.param("cv+", marks=pytest.mark.slow)]
+
+
+def noisy(n: int, seed: int = 0, d: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows whose noise is ten times as large on one side."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    y = np.sin(3 * X[:, 0]) + np.where(X[:, 0] > 0, 0.5, 0.05) * rng.normal(size=n)
+    return X, y
+
+
+X, Y = noisy(300)
+NEW, TRUTH = noisy(2000, 1)
+
+
+def fitted(method="split", X=X, y=Y, **settings) -> KernelRidge:
+    return KernelRidge(**(PLAIN | settings), conformal=method).fit(X, y)
+
+
+def share_inside(ends: np.ndarray, y: np.ndarray = TRUTH) -> float:
+    return float(((y >= ends[:, 0]) & (y <= ends[:, 1])).mean())
+
+
+class Constant:
+    """A model of one value for each row."""
+
+    def predict(self, rows, **settings):
+        return torch.zeros(len(rows), 1, dtype=torch.float64)
+
+
+@pytest.mark.usefixtures("unchecked")
+class TestQuantiles:
+    @pytest.mark.parametrize(
+        ("level", "half"), [(0.5, 3.0), (0.6, 4.0), (0.8, 5.0), (0.84, math.inf), (0.01, 1.0)]
+    )
+    def test_are_those_of_the_theorem(self, level, half):
+        """Of five scores and one new one each rank has the same chance."""
+        scores = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]], dtype=torch.float64)
+        made = Conformal((Calibrated(scores),))
+        ends = made.intervals(Constant(), range(3), level)
+        np.testing.assert_array_equal(ends[:, 0], [[-half, half]] * 3)
+        assert made.least_level() == 5 / 6
+
+    def test_of_folds_they_are_order_statistics_of_bounds(self):
+        rng = np.random.default_rng(0)
+        folds = [np.sort(rng.exponential(size=(n, 1)), axis=0) for n in (4, 5)]
+
+        class Values(Constant):
+            def __init__(self, number):
+                self.number = number
+
+            def predict(self, rows, **settings):
+                return torch.full((len(rows), 1), float(self.number), dtype=torch.float64)
+
+        parts = tuple(
+            Calibrated(torch.from_numpy(scores), Values(k)) for k, scores in enumerate(folds)
+        )
+        ends = Conformal(parts).intervals(Constant(), range(2), 0.8)
+        low = np.sort(np.concatenate([k - scores[:, 0] for k, scores in enumerate(folds)]))
+        high = np.sort(np.concatenate([k + scores[:, 0] for k, scores in enumerate(folds)]))
+        # of n = 9: the floor(10 * 0.2) = second smallest, the ceil(10 * 0.8) = eighth smallest
+        np.testing.assert_allclose(ends[0, 0], [low[1], high[7]])
+        assert Conformal(parts).intervals(Constant(), range(2), 0.95).isinf().all()
+
+    def test_scores_of_classes_are_likelier_ones_and_half_of_their_own(self):
+        chances = torch.tensor([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3], [0.5, 0.2, 0.3]])
+        found = set_scores(chances, torch.tensor([2, 0, 1]))
+        np.testing.assert_allclose(found, [[0.75], [0.25], [0.9]], rtol=1e-6)
+
+    def test_sets_end_with_the_quantile(self):
+        scores = torch.linspace(0.1, 0.9, 9, dtype=torch.float64)[:, None]
+        chances = torch.tensor([[0.1, 0.6, 0.3], [0.95, 0.03, 0.02]], dtype=torch.float64)
+        made = Conformal((Calibrated(scores),))
+        assert made.sets([chances], 0.9).tolist() == [[False, True, True], [True, False, False]]
+        assert made.sets([chances], 0.6).tolist() == [[False, True, False], [True, False, False]]
+        assert made.sets([chances], 0.95).all()
+
+    @pytest.mark.parametrize("scores", [[[2.0], [1.0]], [[-1.0]], [[math.nan]], [1.0]])
+    def test_scores_increase(self, scores):
+        with pytest.raises(ValueError, match="scores must"):
+            Calibrated(torch.tensor(scores, dtype=torch.float64))
+
+
+class TestCoverage:
+    @pytest.mark.parametrize("method", METHODS)
+    def test_is_the_level(self, method):
+        """Twenty draws of 300 rows: held-back rows spread it by their number."""
+        found = {0.5: [], 0.9: []}
+        for seed in range(20):
+            est = fitted(method, *noisy(300, 100 + seed), landmarks=20, solver="direct")
+            for level, shares in found.items():
+                shares.append(share_inside(est.predict_interval(NEW, level)))
+        scores = 300 if method == "cv+" else 30
+        for level, shares in found.items():
+            spread = math.sqrt(level * (1 - level) * (1 / scores + 1 / 2000) / 20)
+            high = 0.05 if method == "cv+" else 0.0  # of a fold left out, a function is worse
+            assert -3 * spread < np.mean(shares) - level < 3 * spread + 1 / (scores + 1) + high
+
+    def test_is_the_same_where_noise_is_large(self):
+        est = fitted(X=noisy(2000)[0], y=noisy(2000)[1], landmarks=100)
+        ends = est.predict_interval(NEW)
+        loud = NEW[:, 0] > 0
+        width = np.diff(ends)[:, 0]
+        assert width[loud].mean() > 4 * width[~loud].mean()
+        for some in (loud, ~loud):
+            assert share_inside(ends[some], TRUTH[some]) == pytest.approx(0.9, abs=0.05)
+        half = np.diff(est.predict_interval(NEW, 0.5))[:, 0]
+        assert (half < width).all()
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_of_sets_of_two_classes_with_more_errors_than_the_level_allows(self, method):
+        """A third of the rows is wrong: some sets have one class, and some both."""
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(2600, 2))
+        labels = rows[:, 0] + 1.5 * rng.normal(size=2600) > 0
+        est = KernelRidgeClassifier(**(PLAIN | {"penalty": 1e-2}), conformal=method, landmarks=50)
+        sets = est.fit(rows[:600], labels[:600]).predict_set(rows[600:], 0.8)
+        assert est.score(rows[600:], labels[600:]) < 0.75
+        assert 0.75 < sets[np.arange(2000), labels[600:].astype(int)].mean() < 0.87
+        assert 1.1 < sets.sum(axis=1).mean() < 1.7
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_of_sets(self, method):
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(2600, 2))
+        labels = np.digitize(rows[:, 0] + 0.5 * rng.normal(size=2600), [-0.5, 0.5])
+        names = np.array(["low", "middle", "high"])
+        est = KernelRidgeClassifier(**PLAIN, landmarks=50, conformal=method)
+        sets = est.fit(rows[:600], names[labels[:600]]).predict_set(rows[600:], 0.9)
+        number = np.searchsorted(est.classes_, names[labels[600:]])
+        inside = sets[np.arange(2000), number].mean()
+        assert 0.86 < inside < 0.97
+        assert 1 < sets.sum(axis=1).mean() < 2
+        assert sets.any(axis=1).all()
+        best = est.predict(rows[600:]) if method != "cv+" else None
+        if method == "split":
+            assert sets[np.arange(2000), np.searchsorted(est.classes_, best)].all()
+
+
+class TestWhoSeesWhat:
+    def test_held_back_rows_change_neither_function_nor_spread(self):
+        """With their targets far off, only scores and the choice of the ridge are others."""
+        learn, held = held_back(300, fitted()._draws())
+        far = Y.copy()
+        far[held] += 100 * (1 + np.arange(len(held)))
+        one, other = fitted(), fitted(y=far)
+        np.testing.assert_array_equal(one.predict(NEW), other.predict(NEW))
+        assert len(learn) == 240
+        assert len(one.dual_coef_) == 240
+        wide = np.diff(other.predict_interval(NEW))
+        assert wide.mean() > 50 * np.diff(one.predict_interval(NEW)).mean()
+
+    def test_rows_with_scores_do_not_change_the_spread(self):
+        """Not by a bit: what the other half chooses is what it chose before."""
+        est = fitted()
+        _, held = held_back(300, est._draws())
+        second = torch.randperm(60, generator=est._draws()).chunk(2)[1]
+        far = Y.copy()
+        far[held[second.sort().values]] *= -1e3
+        one, other = (each.model_.conformal.parts[0] for each in (est, fitted(y=far)))
+        assert torch.equal(one.spread.coef, other.spread.coef)
+        assert torch.equal(one.spread.target_scale, other.spread.target_scale)
+        assert not torch.equal(one.scores, other.scores)
+
+    def test_the_ridge_of_the_spread_does_not_hang_on_that_of_the_function(self, monkeypatch):
+        tried = []
+        real = again.Again.spread
+
+        def spread(self, data, penalty, rng):
+            tried.append(penalty)
+            return real(self, data, penalty, rng)
+
+        monkeypatch.setattr(again.Again, "spread", spread)
+        fitted(penalty=1e-9)
+        assert tuple(tried) == conformal.PENALTIES[: len(tried)]
+        assert 3 <= len(tried) < len(conformal.PENALTIES)
+
+    @pytest.mark.parametrize("kind", ["numbers", "classes"])
+    def test_held_back_rows_have_no_say_in_an_encoding(self, kind):
+        """Levels of a column become means of the targets, without those of held-back rows."""
+        rng = np.random.default_rng(0)
+        level = np.array([f"level {i}" for i in rng.integers(0, 40, 300)])
+        table = {"x": X[:, 0], "level": level}
+        y = Y if kind == "numbers" else np.where(Y > 0, "up", "down")
+        estimator = KernelRidge if kind == "numbers" else KernelRidgeClassifier
+        est = estimator(**PLAIN, conformal="split")
+        _, held = held_back(300, est._draws())
+        other = y.copy()
+        other[held] = 1e3 if kind == "numbers" else "up"
+        predicted = []
+        for targets in (y, other):
+            given = pa.table(table | {"y": targets})
+            est.fit(given, "y")
+            means = est.model_.encoding.describe()["level"]
+            values = est.predict if kind == "numbers" else est.decision_function
+            predicted.append(values(given))
+        assert "mean" in means
+        np.testing.assert_array_equal(*predicted)
+
+    def test_one_row_of_each_class_stays(self):
+        classes = torch.zeros(300, dtype=torch.int64)
+        for seed in range(30):
+            classes[:] = 0
+            _, held = held_back(300, torch.Generator().manual_seed(seed))
+            classes[held[:2]] = 1  # all of them would be held back
+            learn, rest = held_back(300, torch.Generator().manual_seed(seed), classes)
+            assert (classes[learn] == 1).sum() == 1
+            assert len(learn) == 241
+            assert torch.equal(torch.cat([learn, rest]).sort().values, torch.arange(300))
+
+    def test_half_of_them_choose_and_half_have_scores(self):
+        est = fitted()
+        assert est.model_.conformal.count == 30
+        assert fitted("cv+").model_.conformal.count == 300
+
+    def test_rows_that_choose_the_spread_have_no_scores(self, monkeypatch):
+        seen = {}
+
+        def chosen(again, learned, held, off, rng, draws):
+            seen["choose"] = held.numbers
+            return None
+
+        def calibrated(spread, off, held):
+            seen["score"] = held.numbers
+            return real(spread, off, held)
+
+        real = conformal._calibrated
+        monkeypatch.setattr(conformal, "chosen_spread", chosen)
+        monkeypatch.setattr(conformal, "_calibrated", calibrated)
+        _, held = held_back(300, fitted()._draws())
+        assert torch.equal(torch.cat([seen["choose"], seen["score"]]).sort().values, held)
+
+    def test_the_pieces_are_those_of_the_definition(self, monkeypatch):
+        """Halves, logarithms, the ridge that was chosen and its scores, put together by hand."""
+        kept = {}
+
+        def spread(self, data, penalty, rng):
+            kept["targets"], kept["rows"] = data.targets, data.rows
+            return real(self, data, penalty, rng)
+
+        real = again.Again.spread
+        monkeypatch.setattr(again.Again, "spread", spread)
+        monkeypatch.setattr(conformal, "PENALTIES", (1e-3,))
+        est = fitted(solver="direct", landmarks=None)
+        part = est.model_.conformal.parts[0]
+        learn, held = (index.numpy() for index in held_back(300, est._draws()))
+        draws = est._draws()
+        _, second = (p.sort().values for p in torch.randperm(60, generator=draws).chunk(2))
+        halves = [p.sort().values for p in torch.randperm(240, generator=draws).chunk(2)]
+        kernel, scaled = est.model_.kernel, est.model_.standardizer
+        rows = (X - scaled.mean.numpy()) / scaled.scale.numpy()
+        off = np.empty(240)
+        for mine, rest in (halves, halves[::-1]):
+            same = KernelRidge(
+                kernel, penalty=1e-4 * 240 / 120, standardize=False, standardize_target=True,
+                landmarks=None, solver="direct",
+            ).fit(rows[learn][rest], Y[learn][rest])  # fmt: skip
+            off[mine] = np.abs(Y[learn][mine] - same.predict(rows[learn][mine]))
+        expected = np.log(off + FLOOR * off.mean())
+        np.testing.assert_allclose(kept["targets"][:, 0], expected, rtol=1e-6)
+        g = KernelRidge(
+            kernel, penalty=1e-3, standardize=False, standardize_target=True, landmarks=None,
+            solver="direct",
+        ).fit(rows[learn], expected)  # fmt: skip
+        s = np.exp(g.predict(rows[held][second]))
+        scores = np.sort(np.abs(Y[held] - est.predict(X[held]))[second] / s)
+        np.testing.assert_allclose(part.scores[:, 0], scores, rtol=1e-5)
+        q = scores[math.ceil(31 * 0.9) - 1]
+        half = q * np.exp(g.predict((NEW - scaled.mean.numpy()) / scaled.scale.numpy()))
+        f = est.predict(NEW)
+        np.testing.assert_allclose(
+            est.predict_interval(NEW), np.column_stack([f - half, f + half]), rtol=1e-5
+        )
+
+    def test_without_a_method_rows_of_the_training_are_held_back_later(self):
+        est = fitted(None)
+        assert est.model_.conformal is None
+        before = est.predict(NEW)
+        ends = est.predict_interval(NEW)
+        np.testing.assert_array_equal(est.predict(NEW), before)
+        part = est.model_.conformal.parts[0]
+        assert len(part.values.centers) == 240
+        np.testing.assert_allclose(ends.mean(axis=1), part.values.predict(NEW)[:, 0])
+        np.testing.assert_array_equal(est.predict_interval(NEW), ends)
+
+    @pytest.mark.parametrize("method", [None, pytest.param("cv+", marks=pytest.mark.slow)])
+    def test_landmarks_are_none_of_the_rows_with_scores(self, method):
+        est = fitted(method, landmarks=150, solver="direct")
+        est.predict_interval(NEW)
+        scaled = est.model_.standardizer
+        rows = torch.from_numpy((X - scaled.mean.numpy()) / scaled.scale.numpy())
+        for part in est.model_.conformal.parts:
+            centers = next(part.values.centers.blocks(150))[1]
+            near = torch.cdist(rows, centers, compute_mode="donot_use_mm_for_euclid_dist")
+            used = near.min(dim=1).values < 1e-9
+            assert used.sum() == 150
+        if method is None:
+            _, held = held_back(300, est._draws())
+            assert not used[held].any()
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_fits_are_stopped_as_early_as_that_of_the_model(self, method, monkeypatch):
+        """A solver that needs no penalty is the same again, for as many iterations."""
+        seen = []
+        real = again.fit
+
+        def fit(settings, data, **more):
+            seen.append((settings.solver, settings.max_iter, float(settings.penalty)))
+            return real(settings, data, **more)
+
+        monkeypatch.setattr(again, "fit", fit)
+        est = fitted(method, penalty=0, solver="eigenpro2", early_stopping=True, patience=2)
+        assert share_inside(est.predict_interval(NEW)) > 0.75
+        assert est.best_iteration_ < 100
+        own = [one for one in seen if one[0] == "eigenpro2"]
+        assert len(own) >= 2
+        assert all(most < 100 and penalty == 0 for _, most, penalty in own)
+        assert all(penalty > 0 for solver, _, penalty in seen if solver != "eigenpro2")
+
+    def test_landmarks_are_numbered_among_all_rows(self):
+        est = fitted(landmarks=30)
+        centers = next(est.model_.centers.blocks(30))[1].numpy()
+        scaled = est.model_.standardizer
+        expected = (X[est.landmark_index_] - scaled.mean.numpy()) / scaled.scale.numpy()
+        np.testing.assert_allclose(centers, expected, rtol=1e-6)
+
+    def test_landmarks_are_numbered_where_more_rows_are_held_out(self):
+        table = pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y})
+        est = KernelRidge(
+            **PLAIN, landmarks=30, early_stopping=True, solver="falkon", conformal="split"
+        ).fit(table, "y")
+        centers = next(est.model_.centers.blocks(30))[1].numpy()
+        scaled = est.model_.standardizer
+        expected = (X[est.landmark_index_] - scaled.mean.numpy()) / scaled.scale.numpy()
+        np.testing.assert_allclose(centers, expected, rtol=1e-6)
+
+
+class TestSettings:
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"landmarks": 30}, {"standardize": "quantile"}, {"cells": 100}, {"loss": "huber"},
+            {"metric": np.array([1.0, 0.1])}, {"kernel": "linear"},
+        ],
+        ids=["landmarks", "quantiles", "cells", "huber", "metric", "linear"],
+    )  # fmt: skip
+    def test_every_fit_has_them(self, method, settings):
+        assert 0.8 < share_inside(fitted(method, **settings).predict_interval(NEW)) <= 1
+
+    def test_a_search_has_them(self):
+        X, y = noisy(400)
+        for method in (None, "split", "cv+"):
+            est = KernelRidgeCV(budget=600_000, conformal=method, random_state=0).fit(X, y)
+            assert 0.8 < share_inside(est.predict_interval(NEW)) <= 1
+        labels = np.where(y > 0, "up", "down")
+        est = KernelRidgeClassifierCV(budget=600_000, conformal="split", random_state=0)
+        sets = est.fit(X, labels).predict_set(NEW)
+        assert sets.shape == (2000, 2)
+
+    def test_several_targets_have_their_own(self):
+        Z = np.column_stack([Y, 100 * Y[::-1]])
+        ends = fitted(y=Z).predict_interval(NEW)
+        assert ends.shape == (2000, 2, 2)
+        assert np.diff(ends[:, 1]).mean() > 50 * np.diff(ends[:, 0]).mean()
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_awkward_rows(self, method):
+        cases = {
+            "one feature": (X[:, :1], Y),
+            "float32": (X.astype(np.float32), Y.astype(np.float32)),
+            "twice": (np.repeat(X[:150], 2, axis=0), np.repeat(Y[:150], 2)),
+            "offset": (X, 1e6 + Y),
+            "constant": (X, np.ones(300)),
+        }
+        for name, (rows, y) in cases.items():
+            ends = fitted(method, rows, y).predict_interval(rows)
+            assert np.isfinite(ends).all(), name
+            assert share_inside(ends, y) > 0.85, name
+
+    def test_rows_of_weight_zero_are_not_there(self):
+        weights = np.where(np.arange(300) < 100, 0.0, 2.0)
+        far = Y + np.where(np.arange(300) < 100, 1e3, 0.0)
+        settings = PLAIN | {"conformal": "split"}
+        one = KernelRidge(**settings).fit(X, far, sample_weight=weights)
+        other = KernelRidge(**settings).fit(X[100:], Y[100:])
+        np.testing.assert_allclose(one.predict_interval(NEW), other.predict_interval(NEW))
+
+    def test_a_file_larger_than_blocks(self, tmp_path):
+        import pyarrow.parquet as pq
+
+        rows, y = noisy(2000)
+        pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1], "y": y}), tmp_path / "t.parquet")
+        est = KernelRidge(**PLAIN, landmarks=50, conformal="split", memory_limit="60MB")
+        ends = est.fit(str(tmp_path / "t.parquet"), "y").predict_interval(
+            pa.table({"a": NEW[:, 0], "b": NEW[:, 1]})
+        )
+        assert share_inside(ends) == pytest.approx(0.9, abs=0.05)
+
+
+class TestKept:
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("settings", [{}, {"landmarks": 30}, {"cells": 100}])
+    def test_a_file_has_them(self, method, settings, tmp_path):
+        est = fitted(method, **settings)
+        ends = est.predict_interval(NEW)
+        est.save(tmp_path / "m")
+        loaded = gramian.load(tmp_path / "m")
+        np.testing.assert_array_equal(loaded.predict_interval(NEW), ends)
+        np.testing.assert_array_equal(loaded.predict(NEW), est.predict(NEW))
+        KernelModel.load(tmp_path / "m")
+
+    def test_so_has_that_of_an_average_and_of_classes(self, tmp_path):
+        rows, y = noisy(400)
+        est = KernelRidgeCV(budget=3_000_000, conformal="cv+", random_state=0).fit(rows, y)
+        est.save(tmp_path / "m")
+        np.testing.assert_array_equal(
+            gramian.load(tmp_path / "m").predict_interval(NEW), est.predict_interval(NEW)
+        )
+        est = KernelRidgeClassifier(**PLAIN, conformal="split").fit(rows, y > 0)
+        est.save(tmp_path / "c")
+        np.testing.assert_array_equal(
+            gramian.load(tmp_path / "c").predict_set(NEW), est.predict_set(NEW)
+        )
+
+    def test_centers_are_written_once(self, tmp_path):
+        fitted(landmarks=100).save(tmp_path / "with")
+        fitted(None, landmarks=100).save(tmp_path / "without")
+        more = (tmp_path / "with").stat().st_size - (tmp_path / "without").stat().st_size
+        assert more < 100 * 8 + 30 * 8 + 2500
+
+    def test_copies_have_them(self):
+        est = fitted()
+        ends = est.predict_interval(NEW)
+        for other in (copy.deepcopy(est), pickle.loads(pickle.dumps(est))):
+            np.testing.assert_array_equal(other.predict_interval(NEW), ends)
+        assert clone(est).conformal == "split"
+
+    def test_a_new_fit_has_its_own(self):
+        est = fitted()
+        before = est.predict_interval(NEW)
+        after = est.fit(X, 10 * Y).predict_interval(NEW)
+        np.testing.assert_allclose(after, 10 * before, rtol=1e-6)
+
+
+class TestRefusals:
+    @pytest.mark.usefixtures("unchecked")
+    @pytest.mark.parametrize("level", [0, 1, 1.5, -0.1, "0.9", None, math.nan])
+    def test_levels_are_shares(self, level):
+        with pytest.raises(ValueError, match="level must be between 0 and 1"):
+            fitted().predict_interval(NEW, level)
+
+    def test_unknown_methods(self):
+        with pytest.raises(ValueError, match=r"'split' or 'cv\+', not 'splits'; did you mean"):
+            fitted("splits")
+
+    def test_too_few_rows(self):
+        with pytest.raises(ValueError, match="at least 20 rows of positive weight"):
+            fitted("split", X[:19], Y[:19])
+
+    def test_too_few_scores_give_infinite_ends(self):
+        est = fitted()
+        with pytest.warns(
+            UserWarning,
+            match=r"30 held-back rows say nothing about a level of 0.99, which needs 99:",
+        ):
+            ends = est.predict_interval(NEW, 0.99)
+        np.testing.assert_array_equal(ends, [[-np.inf, np.inf]] * 2000)
+
+    def test_models_without_rows(self, tmp_path):
+        est = fitted(None)
+        est.save(tmp_path / "m")
+        for other in (gramian.load(tmp_path / "m"), copy.deepcopy(est)):
+            with pytest.raises(ValueError, match="fit with conformal='split'"):
+                other.predict_interval(NEW)
+
+    def test_several_quantiles(self):
+        with pytest.raises(ValueError, match="its quantiles are some; give one level"):
+            fitted(loss=Quantile((0.1, 0.9)), landmarks=20)
+
+    def test_warm_starts(self):
+        est = KernelRidge(**PLAIN, warm_start=True, conformal="split")
+        with pytest.raises(ValueError, match="warm_start=True goes on from one that may have"):
+            est.fit(X, Y)
+
+    def test_rows_in_parts(self):
+        est = KernelRidge(**PLAIN, landmarks=20, solver="eigenpro3", conformal="split")
+        with pytest.raises(ValueError, match="partial_fit has no rows to hold back"):
+            est.partial_fit(X, Y)

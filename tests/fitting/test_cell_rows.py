@@ -1,0 +1,122 @@
+"""Rows by cell: the same in blocks, in files and in memory, whatever the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from gramian.cells import KMeansCells, MedianSplits, Partition, RandomCells
+from gramian.data import RowSource, as_rows
+from gramian.fitting import cell_rows
+from gramian.fitting.cell_rows import CellRows, rows_by_cell
+
+PARTITIONS = [MedianSplits(60), MedianSplits(60, 0.0), KMeansCells(60), RandomCells(60)]
+X = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0))
+
+
+def divided(partition: Partition, rows: torch.Tensor = X, **more: int) -> CellRows:
+    given = {"memory_bytes": 1 << 30, **more}
+    rng = torch.Generator().manual_seed(1)
+    return rows_by_cell(partition, as_rows(rows), rng=rng, **given)
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=repr)
+class TestAnyPartition:
+    @pytest.mark.parametrize("blocks", [1 << 30, 10_000], ids=["one block", "blocks"])
+    def test_rows_are_those_of_their_numbers(self, partition, blocks):
+        found = divided(partition, block_bytes=blocks)
+        assert torch.equal(found.X, X[found.numbers])
+        assert torch.equal(found.numbers.unique(), torch.arange(1000))
+        for cell in range(len(found)):
+            assert bool((found.numbers[found.bounds(cell)].diff() > 0).all())
+
+    def test_files_hold_the_same(self, partition):
+        a, b = divided(partition), divided(partition, memory_bytes=0)
+        assert torch.equal(a.X, b.X)
+        assert torch.equal(a.numbers, b.numbers)
+        assert torch.equal(a.starts, b.starts)
+
+
+@pytest.mark.parametrize("partition", PARTITIONS[:3], ids=repr)
+def test_cells_have_the_rows_that_are_routed_to_them(partition):
+    found = divided(partition, block_bytes=10_000)
+    for share in found.cells.route(X):
+        assert torch.equal(found.numbers[found.bounds(share.cell)], share.index)
+
+
+def test_blocks_make_no_difference():
+    a, b = divided(MedianSplits(60)), divided(MedianSplits(60), block_bytes=10_000)
+    assert torch.equal(a.numbers, b.numbers)
+
+
+class OneBuffer(RowSource):
+    """Rows in blocks of 70, all in the same memory."""
+
+    shape, dtype = (1000, 3), torch.float32
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, torch.Tensor]]:
+        out = torch.empty(70, 3)
+        for start in range(0, 1000, 70):
+            part = slice(start, min(start + 70, 1000))
+            yield part, out[: part.stop - start].copy_(X[part])
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        return X[index]
+
+
+def test_sources_may_use_their_memory_again():
+    a = rows_by_cell(
+        MedianSplits(60), OneBuffer(), memory_bytes=1 << 30, rng=torch.Generator().manual_seed(1)
+    )
+    b = divided(MedianSplits(60))
+    assert torch.equal(a.numbers, b.numbers)
+    assert torch.equal(a.X, b.X)
+
+
+@pytest.mark.parametrize("blocks", [1 << 30, 10_000], ids=["one block", "blocks"])
+def test_of_rows_that_are_all_the_same_some_are_taken(blocks):
+    rows = torch.cat([torch.ones(900, 3), X[:100]])
+    found = divided(MedianSplits(60), rows, block_bytes=blocks)
+    sizes = found.starts.diff()
+    assert int(sizes.max()) <= 1.5 * 60
+    assert torch.equal(found.X, rows[found.numbers])
+    large = int(sizes[[bool((found.X[found.bounds(c)] == 1).all()) for c in range(len(found))]][0])
+    assert large == 60
+    same = found.numbers[(found.X == 1).all(dim=1)]
+    assert int(same.min()) < 300 < 600 < int(same.max())  # from everywhere
+
+
+def test_an_empty_cell_has_the_rows_of_the_next_one():
+    far = torch.full((40, 3), 50.0)
+    cells = KMeansCells(20, 0.0)
+    grown = cells.grow(torch.cat([X[:40], far]), 80, rng=torch.Generator().manual_seed(0))
+
+    class Given(KMeansCells):
+        def grow(self, sample: torch.Tensor, n: int, *, rng: torch.Generator) -> object:
+            return grown
+
+    found = divided(Given(20, 0.0), X[:40])
+    sizes = found.starts.diff()
+    assert bool((sizes > 0).all())
+    assert len(found.X) > 40
+
+
+@pytest.mark.parametrize(("cell", "beside"), [(1, 0), (3, 4), (5, 4)])
+def test_the_next_one_is_the_nearest(cell, beside):
+    assert cell_rows._beside(torch.tensor([7, 0, 0, 0, 9, 0]), cell) == beside
+
+
+def test_the_usual_cell_has_median_size():
+    found = divided(KMeansCells(60))
+    sizes = found.starts.diff()
+    assert int(sizes[found.usual]) == int(sizes.sort().values[len(sizes) // 2])
+
+
+@pytest.mark.parametrize("n", [10, 100, 10_000])
+def test_samples_have_no_repeats(n):
+    some = cell_rows._some(n, 50, torch.Generator().manual_seed(0))
+    assert len(some) == min(n, 50)
+    assert bool((some.diff() > 0).all())
+    assert 0 <= int(some[0]) <= int(some[-1]) < n

@@ -1,0 +1,151 @@
+"""Rows that pretend to be on other machines: no block comes here, and what is sent is weighed."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gramian.data import ArrayRows, Elsewhere, RowSource, Shifted
+
+ENVELOPE = 4096
+"""Bytes that a value may weigh beside its tensors, of which it may add a tenth."""
+
+
+@dataclass
+class Traffic:
+    """What went over the network that is not there."""
+
+    taken: int = 0
+    streamed: int = 0
+    passes: int = 0
+    sent: int = 0
+    questions: int = 0
+
+
+class _Weigher(pickle.Pickler):
+    """Plain pickle, which adds up the bytes of the tensors on their way."""
+
+    tensors = 0
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            parts = (
+                (value.values(), value.col_indices(), value.crow_indices())
+                if (value.layout == torch.sparse_csr)
+                else (value,)
+            )
+            self.tensors += sum(part.numel() * part.itemsize for part in parts)
+        return NotImplemented
+
+
+def delivered(value: Any, traffic: Traffic) -> Any:
+    """Return a value as it arrives: refused if it weighs more than what it says."""
+    file = io.BytesIO()
+    weigher = _Weigher(file)
+    weigher.dump(value)
+    size = file.tell()
+    assert size < 1.1 * weigher.tensors + ENVELOPE, (
+        f"{value!r:.100} weighs {size} bytes, its tensors {weigher.tensors}"
+    )
+    traffic.sent += size
+    return pickle.loads(file.getvalue())
+
+
+class Remote(RowSource):
+    """Parts that are rows of their own, somewhere else."""
+
+    remote = True
+    streams = False
+    """Whether blocks are meant to come here, as to a solver that reads a stream."""
+
+    def __init__(self, parts: list[RowSource], traffic: Traffic | None = None) -> None:
+        self.parts = parts
+        self.traffic = Traffic() if traffic is None else traffic
+        first = parts[0]
+        self.shape = (sum(part.shape[0] for part in parts), first.shape[1])
+        self.dtype, self.feature_names = first.dtype, first.feature_names
+        self.sparse, self.entries = first.sparse, first.entries
+
+    @classmethod
+    def of(cls, X: Any, parts: int = 3, names: tuple[str, ...] | None = None) -> Remote:
+        """Divide an array into parts of different lengths."""
+        X = torch.as_tensor(X)
+        cuts = [0, *(len(X) * (2 * i + 1) // (2 * parts) for i in range(1, parts)), len(X)]
+        return cls([ArrayRows(X[a:b].clone(), feature_names=names) for a, b in pairwise(cuts)])
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        assert self.streams, "a pass over remote rows read them here"
+        for start, part in self._starts():
+            for rows, block in part.blocks(size):
+                self.traffic.streamed += len(block)
+                yield slice(start + rows.start, start + rows.stop), block
+
+    def take(self, index: Tensor) -> Tensor:
+        self.traffic.taken += len(index)
+        out = torch.empty(len(index), self.shape[1], dtype=self.dtype)
+        for start, part in self._starts():
+            inside = ((index >= start) & (index < start + len(part))).nonzero()[:, 0]
+            if len(inside):
+                out[inside] = part.take(index[inside] - start)
+        return out
+
+    def fold(self, fn: Any, *rowwise: Any, size: int) -> Any:
+        found = None
+        for start, part in self._starts():
+            here = delivered(fn, self.traffic)
+            result = RowSource.fold(
+                part, Shifted(here, start), *self._cut(rowwise, start, part), size=size
+            )
+            result = pickle.loads(pickle.dumps(result))
+            found = result if found is None else fn.merge(found, result)
+        self.traffic.passes += 1
+        return found
+
+    def map(self, fn: Any, *rowwise: Any, size: int) -> Tensor:
+        self.traffic.passes += 1
+        return torch.cat(
+            [
+                RowSource.map(
+                    part, delivered(fn, self.traffic), *self._cut(rowwise, start, part), size=size
+                )
+                for start, part in self._starts()
+            ]
+        )
+
+    def there(self, ask: Callable[[], Any]) -> Any:
+        self.traffic.questions += 1
+        return pickle.loads(pickle.dumps(delivered(ask, self.traffic)()))
+
+    def each(self, change: Callable[..., Any], index: Tensor | None = None) -> Remote:
+        change = delivered(change, self.traffic)
+        parts = []
+        for start, part in self._starts():
+            if index is None:
+                args: tuple[Any, ...] = ()
+            else:
+                low, high = torch.searchsorted(index, torch.tensor([start, start + len(part)]))
+                args = (index[low:high] - start,)
+            told, changed = change(Elsewhere(part), *args), change(part, *args)
+            assert (told is None) == (changed is None)
+            if told is not None:
+                assert (told.shape, told.dtype) == (changed.shape, changed.dtype)
+                parts.append(changed)
+        found = Remote(parts, self.traffic)
+        found.streams = self.streams
+        return found
+
+    def _starts(self) -> Iterator[tuple[int, RowSource]]:
+        start = 0
+        for part in self.parts:
+            yield start, part
+            start += len(part)
+
+    def _cut(self, rowwise: tuple[Any, ...], start: int, part: RowSource) -> list[Any]:
+        return [numbers[start : start + len(part)] for numbers in rowwise]
