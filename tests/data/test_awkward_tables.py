@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from awkward import TABLES, original
+from awkward import TABLES, VERY_WIDE, original
 
 from gramian.data import as_table
 
-SLOW = "100,000 columns"
 READ = [
-    pytest.param(name, marks=pytest.mark.slow) if name == SLOW else name
+    pytest.param(name, marks=pytest.mark.slow) if name == VERY_WIDE else name
     for name, table in TABLES.items()
     if not table.refused
 ]

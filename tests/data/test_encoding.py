@@ -155,6 +155,15 @@ def test_medians_and_quantiles_of_a_sample(rows: int, monkeypatch: pytest.Monkey
     assert np.median(quantiles) == pytest.approx(500, abs=200)
 
 
+@pytest.mark.parametrize(("size", "rows"), [(None, 1000), (8 * 300, 300), (1, 1), (1 << 40, 900)])
+def test_bytes_of_the_sample(size: int | None, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if rows == 900:  # its own most holds, however much it may take
+        monkeypatch.setattr("gramian.data.encoding.fit.SAMPLE_BYTES", 8 * rows)
+    table = MemoryTable(pa.table({"x": np.arange(1000.0)}))
+    fit = Encoding.fit(table, None, None, rng=seeded(), numbers="quantile", sample_bytes=size)
+    assert len(fit.encoding.tensors()["0.quantiles"]) == rows
+
+
 def test_folds_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramian.data.encoding.fit.EXACT_FOLDS", 100)
     texts = [f"t{k % 30}" for k in range(1000)]

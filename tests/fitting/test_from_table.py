@@ -78,6 +78,22 @@ def test_what_is_held_is_taken_off_the_limit() -> None:
     assert isinstance(tight.rows, EncodedRows)
 
 
+@pytest.mark.parametrize(("limit", "most"), [("1GB", 250_000_000), (None, None)])
+def test_the_sample_for_medians_obeys_the_limit(
+    limit: str | None, most: int | None, monkeypatch: Any
+) -> None:
+    asked: list[Any] = []
+    fit = Encoding.fit
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        asked.append(kwargs["sample_bytes"])
+        return fit(*args, **kwargs)
+
+    monkeypatch.setattr(Encoding, "fit", noted)
+    table_data(TrainingTable.open(FRAME, "price"), settings(memory_limit=limit), rng())
+    assert asked == [most]
+
+
 def test_numbers_that_cannot_fit_are_refused_before_they_are_read(monkeypatch: Any) -> None:
     def read(*_: Any) -> None:
         raise RuntimeError("rows are read")

@@ -145,10 +145,14 @@ def long(frame: pd.DataFrame, last: object, rows: int = 400_000) -> pd.DataFrame
     return pd.DataFrame({"late": late, "target": np.arange(rows) % 7})
 
 
-def wide(frame: pd.DataFrame, columns: int = 100_000) -> pd.DataFrame:
+def wide(frame: pd.DataFrame, columns: int = 20_000) -> pd.DataFrame:
     values = np.tile(np.arange(columns) % 13, (8, 1)) + np.arange(8)[:, None]
     named = pd.DataFrame(values, columns=[f"c{j}" for j in range(columns)])
     return named.assign(target=[1.5, 2, 3, 4, 5, 6, 7, 8])
+
+
+def wider(frame: pd.DataFrame) -> pd.DataFrame:
+    return wide(frame, 100_000)
 
 
 def moments(frame: pd.DataFrame) -> pd.DataFrame:
@@ -194,6 +198,9 @@ def years(frame: pd.DataFrame) -> pd.DataFrame:
 def twice(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis(["income", *frame.columns[1:-2], "income", "target"], axis=1)
 
+
+VERY_WIDE = "100,000 columns"
+"""A name of `TABLES`: slow to read, so that fits take the next one."""
 
 LEVELS = with_column("place", lambda frame: [f"level {i % 1000}" for i in range(len(frame))])
 EMPTY = with_column("place", lambda frame: [None] * len(frame))
@@ -287,7 +294,8 @@ TABLES: dict[str, Awkward] = {
     "folders by year": Awkward(partitioned, years),
     "one row": Awkward(changed(lambda f: f[:1]), lambda f: f[:1]),
     "one column": Awkward(changed(lambda f: f[["people"]]), lambda f: f[["people"]]),
-    "100,000 columns": Awkward(changed(wide), wide),
+    "20,000 columns": Awkward(changed(wide), wide),
+    VERY_WIDE: Awkward(changed(wider), wider),
     "duplicate names": Awkward(
         changed(twice, quoting=0), refused="x.csv has several columns named income: rename"
     ),

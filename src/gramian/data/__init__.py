@@ -35,10 +35,11 @@ Sources can be wrapped: `Standardized` scales the features on the way (a `Standa
 and scale in one pass), a `QuantileMap` makes them normal, a `LinearMap` multiplies them by a matrix
 or by scales; `Subset`, `Complement` and `Select` pick rows and columns, `Cast` changes the type.
 `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip`
-change them. `gathered` takes rows into memory, or into a file that is mapped if they are too many.
-`check_finite` looks for missing values, and for the target among the features. For the command
-line, `open_rows`, `read_targets`, `feature_columns`, `write_table` and `convert` read and write
-whole tables; `sample_path` finds the small real data sets that ship with the package.
+change them. `decoded_once` keeps what a first pass over a file has decoded. `gathered` takes rows
+into memory, or into a file that is mapped if they are too many. `check_finite` looks for missing
+values, and for the target among the features. For the command line, `open_rows`, `read_targets`,
+`feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
+small real data sets that ship with the package.
 
 A new kind of rows is one class with `blocks` and `take`, and one branch in `as_rows`; a new kind of
 file is one class in `formats`.
@@ -52,6 +53,7 @@ from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
 from .complement import Complement, complement
 from .convert import convert
+from .decoded import DecodedRows, decoded_bytes, decoded_once
 from .encoding import (
     EncodedRows,
     Encoding,
@@ -92,6 +94,7 @@ __all__ = [
     "BlockFn",
     "Cast",
     "Complement",
+    "DecodedRows",
     "Elsewhere",
     "EncodedRows",
     "Encoding",
@@ -128,6 +131,8 @@ __all__ = [
     "complement",
     "convert",
     "crop_flip",
+    "decoded_bytes",
+    "decoded_once",
     "feature_columns",
     "first_row",
     "gathered",

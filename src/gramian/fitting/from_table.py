@@ -33,6 +33,9 @@ from .remote import check_remote
 from .settings import FitSettings
 from .targets import class_codes, labels_of, target_tensor
 
+SAMPLE_SHARE = 4
+"""Of the memory limit goes to the sample for medians and quantiles: one in so many bytes."""
+
 
 def table_data(
     given: TrainingTable,
@@ -210,6 +213,7 @@ def _encoding(
         rng=rng.encoding,
         numbers="standard" if settings.standardize and not left else "raw",
         keep=keep,
+        sample_bytes=None if settings.limit is None else settings.limit // SAMPLE_SHARE,
     )
 
 

@@ -11,7 +11,7 @@ import torch
 from .. import solvers
 from .._checks import readable_bytes
 from .._workers import default_threads
-from ..data import RowSource, Spread, subset
+from ..data import RowSource, Spread, decoded_bytes, subset
 from ..solvers import Solver
 from . import resolve, selection
 from .calibration import calibrated_seconds
@@ -69,7 +69,8 @@ class Plan:
     cells : int
         Their number, about; 0 without cells.
     disk_bytes : int
-        Of temporary files, for rows by cells that do not fit in memory.
+        Of temporary files: for rows of a file as they are decoded, and for rows by cells that do
+        not fit in memory.
     workers, slots : int
         Of a cluster where the rows are, and the tasks that it runs at once; 0 for rows here.
     worker_bytes : int
@@ -169,6 +170,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
         iterations=iterations,
         device=where.device,
         device_bytes=there,
+        disk_bytes=0 if size.full else decoded_bytes(rows),
     )
     spread = rows.spread()
     return found if spread is None else _spread(found, spread, size, host - where.host_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..data import decoded_once
 from ..kernels import Kernel
 from ..model import Probabilities
 from .data import TrainingData
@@ -35,7 +36,8 @@ def as_seen(
     ends: float,
     before: Fitted | None,
 ) -> Seen:
-    """Scale the data, and choose what the settings leave open."""
+    """Scale the data, and choose what the settings leave open; a file is decoded once."""
+    raw = raw if size.full else replace(raw, rows=decoded_once(raw.rows))
     earlier = None if before is None else before.model
     scaling = Scaling.of(given, raw, earlier, kernel=kernel, rng=rng.maps)
     settings, data = scaling.apply(given, raw)

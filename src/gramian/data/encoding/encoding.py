@@ -55,6 +55,7 @@ class Encoding:
         max_levels: int = 20,
         smoothing: float = SMOOTHING,
         keep: np.ndarray | None = None,
+        sample_bytes: int | None = None,
     ) -> FittedEncoding:
         """Learn an encoding in one pass over a table.
 
@@ -78,6 +79,9 @@ class Encoding:
             Rows of the overall mean that are added to each level.
         keep : ndarray of bool of shape (n,), optional
             Rows that count; held-out rows do not. All by default.
+        sample_bytes : int, optional
+            What the sample for medians and quantiles may take. It never takes more than 128 MiB,
+            nor has more than 100,000 rows.
 
         Returns
         -------
@@ -94,14 +98,14 @@ class Encoding:
         The result depends on the values, not on how the table is stored: batches have one size,
         levels are in the order of their texts.
 
-        Cost: one pass; a sample of at most 100,000 rows; for a category 5 (t + 1) numbers per
+        Cost: one pass; a sample of rows; for a category 5 (t + 1) numbers per
         level.
         """
         names = _names(table) if columns is None else list(columns)
         check_columns(table.where, table.names, names)
         settings = Settings(numbers, max_levels, smoothing)
         training = Training.of(table, _targets(targets, table.num_rows), keep, rng)
-        learned = learn(training, names, settings, rng)
+        learned = learn(training, names, settings, rng, sample_bytes=sample_bytes)
         encoding = cls(learned.columns, learned.dtype)
         if encoding.width == 0 and not encoding.plain:
             said = [f"{name} ({why})" for name, why in encoding.describe().items()]

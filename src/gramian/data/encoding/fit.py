@@ -31,8 +31,8 @@ SAMPLE_ROWS = 100_000
 EXACT_FOLDS = 1_000_000
 """Up to so many rows folds differ in size by one row at most."""
 
-SAMPLE_NUMBERS = 1 << 24
-"""Numbers, at most, of a sample: 128 MiB."""
+SAMPLE_BYTES = 1 << 27
+"""Bytes, at most, of a sample: 128 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +80,13 @@ class Training:
         folds[kept] = _folds(count, rng)
         return cls(table, targets, kept, folds)
 
-    def sample(self, rng: torch.Generator, columns: int) -> np.ndarray:
+    def sample(
+        self, rng: torch.Generator, columns: int, sample_bytes: int | None = None
+    ) -> np.ndarray:
         """Return numbers, increasing, of rows drawn at random among those that count."""
         count = int(self.keep.sum())
-        most = min(SAMPLE_ROWS, max(1, SAMPLE_NUMBERS // max(1, columns)))
+        size = SAMPLE_BYTES if sample_bytes is None else min(SAMPLE_BYTES, sample_bytes)
+        most = min(SAMPLE_ROWS, max(1, size // (8 * max(1, columns))))
         if count <= most:
             return np.arange(count)
         # a permutation of all rows would be as large as a column
@@ -145,7 +148,12 @@ class Learned:
 
 
 def learn(
-    training: Training, names: Sequence[str], settings: Settings, rng: torch.Generator
+    training: Training,
+    names: Sequence[str],
+    settings: Settings,
+    rng: torch.Generator,
+    *,
+    sample_bytes: int | None = None,
 ) -> Learned:
     """Learn the encodings of some columns in one pass.
 
@@ -157,6 +165,8 @@ def learn(
     settings : Settings
     rng : torch.Generator
         Draws the sample for medians and quantiles.
+    sample_bytes : int, optional
+        What it may take, as float64; never more than `SAMPLE_BYTES`.
     """
     table = training.table
     kinds = kinds_of(table.schema, names, table.where)
@@ -170,7 +180,8 @@ def learn(
         observer(field, kind, table.where, settings)
         for field, kind in zip(fields, kinds, strict=True)
     ]
-    known = _watched(training, names, watching, rng, _roundings(kinds, watching, dtype))
+    eps = _roundings(kinds, watching, dtype)
+    known = _watched(training, names, watching, training.sample(rng, len(eps), sample_bytes), eps)
     found, start = [], 0
     for one in watching:
         found.append(one.finish(known[start : start + one.measured]))
@@ -197,12 +208,14 @@ def _watched(
     training: Training,
     names: Sequence[str],
     watching: Sequence[Observer],
-    rng: torch.Generator,
+    drawn: np.ndarray,
     eps: torch.Tensor,
 ) -> list[Summary]:
-    """Let all observers look at all rows, and summarise what they measured."""
+    """Let all observers look at all rows, and summarise what they measured.
+
+    Medians and quantiles are of the rows whose numbers, increasing, are `drawn`.
+    """
     columns = len(eps)
-    drawn = training.sample(rng, columns)
     sample = np.empty((len(drawn), columns))
     moments, n, taken = Moments(columns), 0, 0
     elsewhere: Counter[str] = Counter()
