@@ -35,6 +35,7 @@ GROUPS = {
         "cells_large": "20 million rows by cells, killed and resumed (about half an hour)",
         "cells": "error and seconds by size and overlap of cells, by rows (about half an hour)",
         "cells_seeds": "spread of searches by cells over ten seeds on four sets (about 15 minutes)",
+        "cells_cores": "cells with two threads, and two processes, by the clock (about 10 minutes)",
         "cells_beyond": "two trees of cells, residuals, ridges by cell (about 20 minutes)",
         "stacking": "kernels combined with boosted trees on ten sets (about 40 minutes)",
         "probabilities": "log loss, Brier, calibration, AUC on seven sets (about two hours)",
