@@ -216,6 +216,48 @@ class TestSeveral:
         assert len(search.models) == (2 if left else 1)
 
 
+class TestPrecise:
+    """A penalty below what float32 tells is taken where it does not make cells smaller."""
+
+    PILOT = (0.01, 0.001)
+    """Shifts of fits of some cells; the last one is the best."""
+
+    def search(self, monkeypatch, sizes: dict[float, int], residual: float = 1e-3) -> CellSearch:
+        search = by_sample(clock=Clock(Budget(1000.0)))
+        monkeypatch.setattr(by_cells, "PILOT_ROWS", 200)
+        list(search.steps())
+        first = search.pilot.fits[0]
+        search.pilot.fits = [
+            replace(first, shift=shift, penalty=shift, loss=shift, residual=residual)
+            for shift in self.PILOT
+        ]
+        monkeypatch.setattr(CellSearch, "_affordable", lambda _, fit, __: (sizes[fit.shift], 1200))
+        return search
+
+    @pytest.mark.parametrize(
+        ("usual", "precise", "taken"),
+        [(9000, 6000, 0.01), (6500, 6000, 0.001), (20_000, 20_000, 0.001)],
+    )
+    def test_the_size_of_cells_decides(self, usual, precise, taken, monkeypatch):
+        search = self.search(monkeypatch, {0.01: usual, 0.001: precise})
+        fit, size = search._with_size(search.pilot.fits[1], 1000)
+        assert fit.shift == taken
+        assert size == ({0.01: usual, 0.001: precise}[taken], 1200)
+
+    def test_one_that_is_usual_stays(self, monkeypatch):
+        search = self.search(monkeypatch, {0.01: 100, 0.001: 9000})
+        assert search._with_size(search.pilot.fits[0], 1000) == (search.pilot.fits[0], (100, 1200))
+
+    def test_factorised_cells_take_the_same_time(self, monkeypatch):
+        search = self.search(monkeypatch, {0.01: 9000, 0.001: 100}, residual=0.0)
+        assert search._with_size(search.pilot.fits[1], 1000)[0].shift == 0.001
+
+    def test_without_a_usual_one_it_is_taken(self, monkeypatch):
+        search = self.search(monkeypatch, {0.001: 100})
+        search.pilot.fits = search.pilot.fits[1:]
+        assert search._with_size(search.pilot.fits[0], 1000)[0].shift == 0.001
+
+
 class TestTime:
     @pytest.mark.parametrize("evaluations", [1e5, 1e6, 4e7])
     def test_larger_budgets_have_larger_cells(self, evaluations):

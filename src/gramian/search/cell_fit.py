@@ -176,12 +176,17 @@ def _solved(
     if n <= DIRECT_ROWS:
         point = factorised(problem, sample, [shift])[shift]
         return CellFit(point.coef, point.values.double(), shift)
-    problem = problem.double() if shift < PRECISE * SHIFTS[-1] else problem
+    problem = problem.double() if is_precise(shift) else problem
     rank = FEW_COLUMNS if shift >= LARGE_SHIFT else min(RANK, max(FEW_COLUMNS, n // COLUMN_SHARE))
     path = FullPath.build(problem, [shift / problem.total], rng=rng, rank=rank, **stored(clock))
     until = (ends, float(clock.budget.evaluations))
     point = watched(path, [shift], sample, until)[shift]
     return CellFit(point.coef, point.values.double(), shift)
+
+
+def is_precise(shift: float) -> bool:
+    """Return whether products of a cell run in float64, as float32 cannot tell its shift."""
+    return shift < PRECISE * SHIFTS[-1]
 
 
 def is_bad(values: Float[Tensor, "v t"], sample: Sample) -> bool:
