@@ -171,6 +171,22 @@ def test_rows_that_are_nearly_all_zero_to_the_kernel_leave_a_finite_step():
     assert 0 < first.settings["step"] < 10
 
 
+@pytest.mark.parametrize("seed", [9, 33, 51, 55, 86, 87, 119])
+def test_a_gradient_that_passes_through_zero_once_is_no_end(seed):
+    """With one landmark that of the table does: these ended with 16 to 36 times the tolerance."""
+    X = torch.randn(150, 3, generator=torch.Generator().manual_seed(0)).double()
+    rng = torch.Generator().manual_seed(seed)
+    y = 1 + 0.1 * torch.randn(150, 1, generator=rng).double()
+    K = KernelOperator(kernels.Gaussian(1.5), as_rows(X), as_rows(X))
+    p = NystromProblem.at(K, torch.tensor([seed]), y, 1e-5)
+    stop = [tolerance(1e-3), max_iterations(200)]
+    found = solve(p, SketchySAGA(batch=32), stop=stop, rng=rng)
+    assert found.reason == "converged"
+    k, w = kernels.Gaussian(1.5)(X, X[[seed]]), found.state.coef
+    left = k.t() @ (k @ w - y) / 150 + 1e-5 * w
+    assert float(left.norm()) < 15e-3 * float((k.t() @ y).norm() / 150)
+
+
 @pytest.mark.parametrize("case", range(10))
 def test_automatic_settings_do_not_diverge(case):
     rng = torch.Generator().manual_seed(case)

@@ -85,7 +85,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     goes back to where that part of the epoch began, with half the step: `halvings` in the history
     counts it, and the logger tells. If that does not help it starts again from zero, and after 40
     halvings it ends as "diverged". ``rel_residual`` is that of the normal equations, from the
-    table: it lags behind.
+    table, which lags behind: the larger of the last two.
 
     Departures: the table starts with the residuals at the start, not with zeros. Batches of a
     sequential source are those of a shuffled pass; drawn independently they converge with longer
@@ -151,7 +151,10 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         if s.diverged(seen.mse, w):
             half = s.halved(part.done, seen.mse)
             return S.restart(half) if s.halved_last else half
-        return s.after(part.done, seen.mse, w, x, Psi, (x + S.ridge.gradient(w)).norm(dim=0))
+        # the table lags behind, and a gradient of few numbers may pass through zero once
+        ends = [average + S.ridge.gradient(at) for at, average in ((s.coef, s.average), (w, x))]
+        left = torch.stack([gradient.norm(dim=0) for gradient in ends]).amax(dim=0)
+        return s.after(part.done, seen.mse, w, x, Psi, left)
 
     def setup(self, problem: NystromProblem, seed: int) -> Setup:
         """Return the setup of algorithm 5: P <- Nystrom, L_P <- get_L, eta."""

@@ -85,7 +85,7 @@ class SagaState(State):
         table: Float[Tensor, "n t"],
         gradient: Float[Tensor, " t"],
     ) -> SagaState:
-        """Return the state after part of an epoch, at whose end gradients have these norms."""
+        """Return the state after part of an epoch, at whose ends gradients have these norms."""
         relative = gradient / torch.where(self.size > 0, self.size, 1.0)
         metrics = {
             EPOCH: epoch,
