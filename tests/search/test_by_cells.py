@@ -217,45 +217,25 @@ class TestSeveral:
 
 
 class TestPrecise:
-    """A penalty below what float32 tells is taken where it does not make cells smaller."""
+    """Penalties below what float32 tells are for cells that are factorised."""
 
-    PILOT = (0.01, 0.001)
-    """Shifts of fits of some cells; the last one is the best."""
-
-    def search(self, monkeypatch, sizes: dict[float, int], residual: float = 1e-3) -> CellSearch:
-        search = by_sample(clock=Clock(Budget(1000.0)))
-        monkeypatch.setattr(by_cells, "PILOT_ROWS", 200)
+    @pytest.mark.parametrize(("rows_of", "shift"), [(1500, 1e-5), (1501, 0.01)])
+    def test_larger_cells_have_a_usual_one(self, rows_of, shift, monkeypatch):
+        search = by_sample()
         list(search.steps())
-        first = search.pilot.fits[0]
-        search.pilot.fits = [
-            replace(first, shift=shift, penalty=shift, loss=shift, residual=residual)
-            for shift in self.PILOT
-        ]
-        monkeypatch.setattr(CellSearch, "_affordable", lambda _, fit, __: (sizes[fit.shift], 1200))
-        return search
+        fit = replace(search.pilot.fits[0], shift=1e-5, penalty=2e-8)
+        monkeypatch.setattr(CellSearch, "_affordable", lambda *_: (rows_of, 1200))
+        found, size = search._with_size(fit, 1000)
+        assert size == (rows_of, 1200)
+        assert found.shift == shift
+        assert found.penalty == pytest.approx(2e-3 * shift)
 
-    @pytest.mark.parametrize(
-        ("usual", "precise", "taken"),
-        [(9000, 6000, 0.01), (6500, 6000, 0.001), (20_000, 20_000, 0.001)],
-    )
-    def test_the_size_of_cells_decides(self, usual, precise, taken, monkeypatch):
-        search = self.search(monkeypatch, {0.01: usual, 0.001: precise})
-        fit, size = search._with_size(search.pilot.fits[1], 1000)
-        assert fit.shift == taken
-        assert size == ({0.01: usual, 0.001: precise}[taken], 1200)
-
-    def test_one_that_is_usual_stays(self, monkeypatch):
-        search = self.search(monkeypatch, {0.01: 100, 0.001: 9000})
-        assert search._with_size(search.pilot.fits[0], 1000) == (search.pilot.fits[0], (100, 1200))
-
-    def test_factorised_cells_take_the_same_time(self, monkeypatch):
-        search = self.search(monkeypatch, {0.01: 9000, 0.001: 100}, residual=0.0)
-        assert search._with_size(search.pilot.fits[1], 1000)[0].shift == 0.001
-
-    def test_without_a_usual_one_it_is_taken(self, monkeypatch):
-        search = self.search(monkeypatch, {0.001: 100})
-        search.pilot.fits = search.pilot.fits[1:]
-        assert search._with_size(search.pilot.fits[0], 1000)[0].shift == 0.001
+    def test_cells_that_choose_by_iterations_have_none(self, monkeypatch):
+        monkeypatch.setattr("gramian.search.full_fit.DIRECT_ROWS", 50)
+        search = by_sample(target=lambda X: smooth(X))
+        list(search.steps())
+        assert search.search.space.precise
+        assert min(fit.shift for fit in search.pilot.fits) >= 0.01
 
 
 class TestTime:

@@ -34,8 +34,12 @@ LOOKED_AT = 100
 RESTARTS = 2
 """How often all rows are divided anew, as a cell has shown how long it takes."""
 
-SPARE = 0.4
-"""Of the time that is left: cells that need less become larger."""
+SPARE = 0.7
+"""Of the time that is left: cells that need less become larger.
+
+Measured on rows held out of the training rows, 0.7 beside 0.4: nycflights with 30 s 30.53 and
+30.75, bathy_celt 19.6 and 20.9, beijing_pm25 with 150 s 17.9 and 18.2, all within the budget.
+"""
 
 SHARE = 2.0
 """Of the time that is left, a cell may take so many times its part: the last ones need theirs."""

@@ -27,9 +27,6 @@ PILOT_SHARE = 0.25
 ALL_SHARE = 0.9
 """Of what is left then, all cells may take so much: predictions of held-out rows follow."""
 
-IN_DOUBLE = 2.5
-"""Seconds of products in float64, in those of products in float32, about."""
-
 GROWTH = 1.8
 """Power of its rows that the seconds of a cell grow with: 1.7 to 2.0 from 3,900 to 7,900 rows."""
 
@@ -49,16 +46,6 @@ def rows_expected(search: Findings, stem: Stem, n: int) -> int:
         if clock.allows(pairs * each / left, pairs / left):
             return rows
     return min(LEAST_ROWS, most)
-
-
-def has_leisure(search: Findings, stem: Stem, n: int) -> bool:
-    """Return whether there is time for the largest cells, with products in float64."""
-    if math.isinf(search.clock.budget.seconds) and math.isinf(search.clock.budget.evaluations):
-        return True
-    rows = min(MOST_ROWS, n)
-    each = seconds_of_evaluation(search.material, stem, search.engine)
-    left, pairs = ALL_SHARE * (1 - PILOT_SHARE), _pairs(n, rows)
-    return search.clock.allows(IN_DOUBLE * pairs * each / left, pairs / left)
 
 
 def rows_measured(clock: Clock, n: int, seconds: float, trained: int) -> tuple[int, int]:
