@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import pickle
 import signal
@@ -134,6 +135,20 @@ def test_bits_do_not_depend_on_a_worker_that_is_killed(client, folder):
         threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
         found = KernelRidge("gaussian", **SETTINGS).fit(rows, Y)
     assert torch.equal(found.model_.coef, expected.model_.coef)
+
+
+def test_the_client_need_not_be_the_default(client, folder, monkeypatch):
+    """Futures that are waited for in the loop of another client cannot be gathered again."""
+    rows = DaskRows.open(folder, NAMES, client=client)
+    monkeypatch.setattr("distributed.client._global_clients", {})
+
+    def found() -> torch.Tensor:
+        with pytest.raises(ValueError, match="No clients found"):
+            distributed.default_client()
+        return rows.take(torch.arange(3))
+
+    # that the fixture's is the current one is a matter of the context
+    assert torch.equal(contextvars.Context().run(found), torch.from_numpy(X[:3]))
 
 
 def test_without_workers_a_pass_ends(folder):

@@ -88,7 +88,8 @@ class Workers:
         seen = time.monotonic()
         while True:
             try:
-                distributed.wait(futures, timeout=LOOK)
+                with self.client.as_current():  # else in the loop of the default client
+                    distributed.wait(futures, timeout=LOOK)
                 break
             except TimeoutError:
                 seen = self._seen(futures, seen)
