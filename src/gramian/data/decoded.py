@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .base import RowSource, check_index, check_size, slices
+from .block_memory import new_block
 from .complement import Complement
 from .parts import Subset
 from .prefetch import prefetch
@@ -61,7 +62,7 @@ class DecodedRows(RowSource):
 
     def _again(self, file: _File, size: int) -> Iterator[tuple[slice, Tensor]]:
         for part in slices(len(self), size):
-            block = torch.empty((part.stop - part.start, self.shape[1]), dtype=self.dtype)
+            block = new_block(part.stop - part.start, self.shape[1], self.dtype)
             file.read(block, part.start)
             yield part, block
 

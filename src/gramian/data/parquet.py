@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,18 +14,10 @@ from torch import Tensor
 from .array import check_matrix
 from .arrow import Columns, fill
 from .base import RowSource, check_index, check_size
+from .block_memory import new_block
 from .parquet_pieces import ParquetPieces
 from .pieces import batch_rows, taken
 from .prefetch import prefetch
-
-
-def _block(rows: int, d: int, dtype: torch.dtype) -> Tensor:
-    """Give memory that returns to the system with the block, and not to the C heap.
-
-    The heap of the reading thread would keep several blocks for later.
-    """
-    memory = mmap.mmap(-1, rows * d * dtype.itemsize)
-    return torch.frombuffer(memory, dtype=dtype, count=rows * d).view(rows, d)
 
 
 class ParquetRows(RowSource):
@@ -86,7 +77,7 @@ class ParquetRows(RowSource):
     def _assemble(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         n, d = self.shape
         start = stop = 0  # the block being filled; its rows up to `stop` are there
-        out = _block(min(size, n), d, self.dtype)
+        out = new_block(min(size, n), d, self.dtype)
         for batch in self._batches(size):
             while batch.num_rows:
                 part = batch.slice(0, start + len(out) - stop)
@@ -96,7 +87,7 @@ class ParquetRows(RowSource):
                 if stop == start + len(out):
                     yield slice(start, stop), out
                     if stop < n:
-                        start, out = stop, _block(min(size, n - stop), d, self.dtype)
+                        start, out = stop, new_block(min(size, n - stop), d, self.dtype)
 
     def _batches(self, size: int) -> Iterator[pa.RecordBatch]:
         try:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..base import RowSource, check_index, check_size
+from ..block_memory import new_block
 from ..prefetch import prefetch
 from ..tables.base import Table
 from .column import Part
@@ -58,7 +59,7 @@ class EncodedRows(RowSource):
         """Encode a little at a time, so that what lies between table and block stays in cache."""
         n, width = self.shape
         start, stop = 0, 0  # of the block that is being filled, up to `stop`
-        out = torch.empty((min(size, n), width), dtype=self.dtype)
+        out = new_block(min(size, n), width, self.dtype)
         few = max(1, min(size, ENCODED_NUMBERS // max(1, len(self._encoding.names))))
         for batch in self._table.batches(self._encoding.names, few):
             while batch.num_rows:
@@ -70,7 +71,7 @@ class EncodedRows(RowSource):
                     yield slice(start, stop), out
                     start = stop
                     if stop < n:
-                        out = torch.empty((min(size, n - stop), width), dtype=self.dtype)
+                        out = new_block(min(size, n - stop), width, self.dtype)
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows; see `RowSource.take`."""
