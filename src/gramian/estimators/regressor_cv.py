@@ -101,7 +101,7 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
     Beyond 20,000 rows it chooses inputs, metric and kernels on a random sample of so many, and
     divides all rows into cells, each with a fit of its own (see ``cells`` of `KernelRidge`).
     Lengthscale and penalty are chosen by three of the cells, at full density; the budget says how
-    large cells are, from 1,000 to 20,000 rows, 10,000 without one. Where there is more time, cells
+    large cells are, from 1,000 to 40,000 rows, 10,000 without one. Where there is more time, cells
     of the other distance, l1 or Euclidean, are fitted, too, if it is close. One row in fifty is
     held out from all cells, 10,000 at most. Cells have as many rows as `memory_limit` has room for,
     and 4 GiB of them at most: a random part, as the log and `plan` say. Where that is no more than

@@ -18,8 +18,12 @@ Measured in equal seconds: on bathy_celt the held-out loss is 0.0034 with 0.05 a
 without bands; on nycflights larger cells with 0.05 are better than smaller ones with 0.1 or 0.2.
 """
 
-USUAL_ROWS, LEAST_ROWS, MOST_ROWS = 10_000, 1_000, 20_000
-"""Rows of a cell without a budget, and bounds of what a budget asks for."""
+USUAL_ROWS, LEAST_ROWS, MOST_ROWS = 10_000, 1_000, 40_000
+"""Rows of a cell without a budget, and bounds of what a budget asks for.
+
+Measured on rows held out of the training rows, 40,000 beside 20,000: beijing_pm25 17.12 and 17.40
+in 380 and 183 s, nycflights 29.91 and 29.97.
+"""
 
 PILOT_SHARE = 0.25
 """Of what is left, the fits of some cells that choose may take so much."""
