@@ -39,7 +39,8 @@ with pq.ParquetWriter(path, schema) as file:
 def held() -> float:
     """Return the megabytes that the process has allocated; on Linux."""
     status = Path("/proc/self/status").read_text()
-    return int(status.split("RssAnon:")[1].split()[0]) / 1e3
+    kinds = ("RssAnon:", "RssShmem:")
+    return sum(int(status.split(kind)[1].split()[0]) for kind in kinds) / 1e3
 
 
 def watched(fit):
