@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import gramian
 
+ROOT = Path(gramian.__file__).parent
+WITH_EXAMPLES = [
+    ".".join(("gramian", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+    for path in sorted(ROOT.rglob("*.py"))
+    if ">>> " in path.read_text("utf-8")
+]
 MODULES = ["gramian", *(m.name for m in pkgutil.walk_packages(gramian.__path__, "gramian."))]
 
 
@@ -38,3 +46,22 @@ def test_public_names_are_documented(name):
     assert module.__doc__, f"{name} has no docstring"
     silent = [what for what, thing in public_objects(module) if not inspect.getdoc(thing)]
     assert not silent, f"{name}: no docstring, own or inherited: {', '.join(silent)}"
+
+
+@pytest.mark.slow  # some search
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_print_what_they_say(name, tmp_path, monkeypatch):
+    if "plots" in name:
+        pytest.importorskip("matplotlib").use("agg")
+    monkeypatch.chdir(tmp_path)
+    module, how = importlib.import_module(name), doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    runner = doctest.DocTestRunner(verbose=False, optionflags=how)
+    for test in doctest.DocTestFinder().find(module, name):
+        runner.run(test)
+    assert runner.tries > 0
+    assert runner.failures == 0, "what was printed instead stands above"
+
+
+def test_there_are_modules_with_examples():
+    assert len(WITH_EXAMPLES) > 20

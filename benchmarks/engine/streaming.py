@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..lib.process import bytes_before_work, in_fresh_process, peak_bytes
+from ..lib.process import THREADS, bytes_before_work, in_fresh_process, peak_bytes
 from ..lib.results import Row
 from ..lib.tables import Tables, asked
 from ..lib.timing import clock
-from ..tables.accuracy_fit import THREADS
 
 TITLE = "Whole fits"
 ROWS, FEATURES, GROUP = 3_000_000, 20, 1 << 17

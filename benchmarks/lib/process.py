@@ -10,6 +10,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Variables that say how many threads libraries start."""
+
 
 def in_fresh_process(work: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``work(*arguments)``, computed by a process started for it."""

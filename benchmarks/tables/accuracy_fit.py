@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..lib.process import bytes_before_work, peak_bytes
+from ..lib.process import THREADS, bytes_before_work, peak_bytes
 from ..lib.results import ROOT, Row
 from ..lib.sets import errors
 from ..lib.timing import clock
@@ -28,7 +28,6 @@ from .probabilities_contenders import PROBABILITIES
 LIMIT = 1800
 """CPU seconds of one fit with its predictions."""
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 MAKERS = CONTENDERS | MANY_ROWS | PROBABILITIES
 OUR_NAME = "gramian"
 """Contenders whose names begin so keep budgets in CPU seconds."""

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..lib.process import in_fresh_process, peak_bytes
+from ..lib.process import THREADS, in_fresh_process, peak_bytes
 from ..lib.results import Row
 from ..lib.sets import errors
 from ..lib.tables import Tables, asked
 from ..lib.timing import clock
-from .accuracy_fit import THREADS
 from .accuracy_sets import load, path_of
 
 SIZES, ROWS = "Size and overlap", "Rows"

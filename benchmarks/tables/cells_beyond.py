@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..lib.process import in_fresh_process
+from ..lib.process import THREADS, in_fresh_process
 from ..lib.results import Row
 from ..lib.sets import errors
 from ..lib.tables import Tables
 from ..lib.timing import clock
-from .accuracy_fit import THREADS
 from .accuracy_sets import load, path_of
 
 TITLE = "Beyond one tree"

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..lib.process import in_fresh_process
+from ..lib.process import THREADS, in_fresh_process
 from ..lib.results import Row
 from ..lib.tables import Tables, asked
 from ..lib.timing import clock
-from .accuracy_fit import THREADS
 from .accuracy_sets import load, path_of
 from .cells import RIDGE
 from .many_rows_contenders import searched

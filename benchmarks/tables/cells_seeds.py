@@ -7,9 +7,10 @@ import os
 
 import numpy as np
 
+from ..lib.process import THREADS
 from ..lib.results import Row
 from ..lib.tables import Tables, asked
-from .accuracy_fit import THREADS, Job, in_own_process
+from .accuracy_fit import Job, in_own_process
 from .accuracy_sets import path_of
 from .many_rows_contenders import name_of
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..lib.process import THREADS
 from ..lib.results import Row
 from ..lib.tables import Tables, asked
 from ..lib.timing import clock
-from .accuracy_fit import THREADS
 from .accuracy_sets import load, path_of
 
 SETS = (

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..lib.process import in_fresh_process
+from ..lib.process import THREADS, in_fresh_process
 from ..lib.results import Row
 from ..lib.tables import Tables, asked
-from .accuracy_fit import THREADS
 from .accuracy_sets import path_of
 from .search_fits import (
     PLAIN,

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..lib.process import in_fresh_process
+from ..lib.process import THREADS, in_fresh_process
 from ..lib.results import Row
 from ..lib.tables import Tables, asked
 from .accuracy_contenders import package
-from .accuracy_fit import THREADS
 from .accuracy_sets import path_of
 from .stacking_fits import (
     FOLDS,

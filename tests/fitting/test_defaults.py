@@ -155,6 +155,18 @@ class TestWhatIsChosen:
         plain = KernelRidge(**AUTO | {"standardize": True}).fit(wild, MANY_Y)
         assert plain.model_.quantiles is None
 
+    def test_sparse_rows_choose_as_dense_ones_do(self) -> None:
+        """Not by 1,000 rows that are left out one by one, whose penalty is that of so few."""
+        rng = np.random.default_rng(0)
+        rows = rng.standard_normal((2500, 12)) * (rng.random((2500, 12)) < 0.3)
+        y = np.sin(2 * rows[:, 0]) + rows[:, 1] * rows[:, 2] + 0.05 * rng.standard_normal(2500)
+        settings = {"lengthscale": 1.5, "landmarks": 300, "standardize": False, "random_state": 0}
+        dense, sparse = (
+            KernelRidge("gaussian", **settings).fit(X, y)
+            for X in (rows, scipy.sparse.csr_array(rows))
+        )
+        assert sparse.penalty_ == pytest.approx(dense.penalty_)
+
     def test_sparse_rows(self) -> None:
         sparse = scipy.sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
         est = KernelRidge(**AUTO).fit(sparse, sparse.toarray()[:, 0])

@@ -32,6 +32,9 @@ FEW_ROWS = 1000
 MOST_ROWS = 8_000
 """Rows by which is chosen; of more, a random sample."""
 
+MOST_SPARSE = 4_000
+"""Of sparse rows, which become dense."""
+
 LEAST_ROWS = 50
 """No fewer, whatever the memory is."""
 
@@ -99,8 +102,8 @@ def chosen(
 
     Notes
     -----
-    Cost: up to 1,000 rows, and for sparse rows or a memory limit below 1 GiB, some ten eigenvalue
-    problems of n rows. Beyond, a screen of kernels with 500 landmarks, and some four fits to 10,000
+    Cost: up to 1,000 rows, and with a memory limit below 1 GiB, some ten eigenvalue problems of n
+    rows. Beyond, a screen of kernels with 500 landmarks, and some four fits to 10,000
     rows with all penalties at once: about what a fit to 20,000 rows costs. Of more than eight
     classes, one of these more, at one penalty.
     """
@@ -199,8 +202,7 @@ def _has_scale(kernel: Kernel) -> bool:
 
 
 def _leaves_one_out(settings: FitSettings, data: TrainingData) -> bool:
-    few = len(data.rows) <= FEW_ROWS or data.rows.sparse or _tight(settings)
-    return few and settings.cv is None
+    return settings.cv is None and (len(data.rows) <= FEW_ROWS or _tight(settings))
 
 
 def _tight(settings: FitSettings) -> bool:
@@ -209,8 +211,9 @@ def _tight(settings: FitSettings) -> bool:
 
 def _sampled(settings: FitSettings, data: TrainingData, rng: torch.Generator) -> Tensor | None:
     """Return the numbers of the rows by which is chosen, increasing; None for all."""
-    n, few = len(data.rows), data.rows.sparse or _tight(settings)
-    most = FEW_ROWS if few and settings.cv is None else MOST_ROWS
+    n, most = len(data.rows), MOST_SPARSE if data.rows.sparse else MOST_ROWS
+    if settings.cv is None and _tight(settings):
+        most = FEW_ROWS
     if settings.limit is not None:
         most = max(LEAST_ROWS, min(most, math.isqrt(settings.limit // BYTES_PER_PAIR)))
     if n <= most:
