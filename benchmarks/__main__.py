@@ -58,6 +58,7 @@ GROUPS = {
         "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
         "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
         "text": "generated reviews of 65 million sparse features (about an hour)",
+        "cluster": "rows on Dask workers: bits, bytes, kills, 100 million rows (about an hour)",
     },
     "gpu": {
         "gpu": "contracts, kernel evaluations per second, whole fits (about an hour)",

@@ -28,6 +28,8 @@ from gramian.operators import KernelOperator
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
 
+from distributed.comm import CommClosedError  # noqa: E402
+
 from gramian.data.dask import DaskRows  # noqa: E402
 
 pytestmark = [
@@ -253,6 +255,24 @@ class TestFolders:
         rows = DaskRows.open(folder, NAMES, client=client)
         with pytest.raises(ValueError, match=r"cannot see .*/nowhere: the path must be the same"):
             rows.workers.check(str(folder / "nowhere"))
+
+    def test_a_worker_that_is_lost_while_it_is_asked_stops_nothing(self, client, folder):
+        class Losing:
+            """A client, one worker of which is lost while a function runs."""
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(client, name)
+
+            def run(self, *arguments: Any, on_error: str = "raise") -> dict[str, Any]:
+                lost = CommClosedError("Stream is closed")
+                if on_error == "raise":
+                    raise lost
+                found = client.run(*arguments, on_error=on_error)
+                ignored = on_error == "ignore"
+                return found if ignored else found | {"tcp://127.0.0.1:9": lost}
+
+        rows = DaskRows.open(folder, NAMES, client=Losing())
+        assert torch.equal(rows.take(torch.arange(3)), torch.from_numpy(X[:3]))
 
     def test_settings_that_no_cluster_has_are_refused_first(self, client, folder):
         with pytest.raises(ValueError, match="has all rows as centers"):

@@ -12,7 +12,13 @@ import torch
 from .._checks import check_count_or_auto
 from ..data import Batches
 from ..problems import NystromProblem
-from ._eigenpro.projection import check_projection, chosen_delay, chosen_projection, projection_for
+from ._eigenpro.projection import (
+    WAITING,
+    check_projection,
+    chosen_delay,
+    chosen_projection,
+    projection_for,
+)
 from ._eigenpro.settings import EigenProSettings
 from ._eigenpro.setup import Setup, change_of_rows
 from ._eigenpro.state import EigenPro3State
@@ -51,12 +57,12 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         As in `EigenPro2`, for the rows. A batch is also held to a quarter of the memory.
     projection : str, default="auto"
         ``"delayed"``; ``"inexact"``: after each batch; both by EigenPro 2 on the centers.
-        ``"exact"``: after each batch, by the Cholesky factor of K_ZZ (algorithm 1 of [1]_, if
-        batch and subsample are all rows): p³ / 3 operations, 8 p² bytes. ``"auto"``: exact for up
+        ``"exact"``: by the Cholesky factor of K_ZZ (algorithm 1 of [1]_, if delay is 1, and batch
+        and subsample are all rows): p³ / 3 operations, 8 p² bytes. ``"auto"``: exact for up
         to 10,000 centers if that fits into a quarter of the memory, else delayed. With 10,000 rows
         and 1,000 centers of fashion-MNIST errors after an epoch were 16.4 % and 17.9 %.
     delay : int or "auto", default="auto"
-        T. "auto": p / m where delayed, else 1.
+        T. "auto": p / m where delayed, p / (2 m) where exact, else 1.
     projection_epochs : int or "auto", default="auto"
         Epochs of EigenPro 2 in a projection at most. "auto": 1 where delayed, else 2.
     projection_tol : float, default=1e-3
@@ -118,27 +124,30 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     def next(self, S: Setup, s: EigenPro3State) -> EigenPro3State:
         """Run the loop of algorithm 2, its lines on the right, over part of an epoch."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
-        last, lam = part.numbers(len(S.batches))[-1], S.problem.penalty
-        alpha, mean, count, seen = s.last.clone(), s.coef, s.count, BatchErrors()
-        f, U, eta = S.temporary_centers(alpha.shape[1]), S.P.vectors, S.eta
-        for number, index, X_m, y_m in S.minibatches(part):  # fetch minibatch (X_m, y_m)
-            K_mZ, K_ms = S.kernel_blocks(X_m)
-            r = K_mZ @ alpha + f.values(X_m, K_ms) - y_m  # g_m <- K(X_m, Z) alpha - y_m
-            seen.add(r, y_m)
-            g = r if S.omega is None else S.omega[index, None] * r
-            U_g = U.t() @ (K_ms.T @ g)  # C = K(Z, X_s) U U'
-            decay = 1 - eta * len(X_m) * lam
-            alpha *= decay
-            f.decay_(decay)
-            f.add_(-eta * (K_mZ.T @ g - S.K_Zs_U @ U_g))  # h <- K(Z, X_m) g_m - C K(X_s, X_m) g_m
-            del K_mZ, K_ms  # before there are others
-            if number < last and f.has_room(len(X_m)):
-                f.keep_(X_m, -eta * g, eta * U_g)
-            else:
-                alpha = alpha + S.projection.solve(f.h, number)  # theta, alpha <- alpha - eta theta
+        lam, alpha, mean, count = S.problem.penalty, s.last.clone(), s.coef, s.count
+        f, U, eta, seen = S.temporary_centers(alpha.shape[1]), S.P.vectors, S.eta, BatchErrors()
+        for chunk in S.chunks(part):
+            K_cZ, K_cs, K_cc = S.kernel_blocks(chunk)
+            f.enter(chunk.x, K_cs, K_cc)
+            for m, index, y_m in chunk.batches:  # fetch minibatch (X_m, y_m)
+                K_mZ, K_ms = K_cZ[m], K_cs[m]
+                r = K_mZ @ alpha + f.values(m) - y_m  # g_m <- K(X_m, Z) alpha - y_m
+                seen.add(r, y_m)
+                g = r if S.omega is None else S.omega[index, None] * r
+                U_g = U.t() @ (K_ms.T @ g)  # C = K(Z, X_s) U U'
+                decay = 1 - eta * len(g) * lam
+                alpha *= decay
+                f.decay_(decay)  # h <- K(Z, X_m) g_m - C K(X_s, X_m) g_m
+                f.add_(m, -eta * (K_mZ.T @ g), -eta * g, eta * U_g)
+            if chunk.due:
+                theta = S.projection.solve(f.h, chunk.number)
+                alpha = alpha + theta  # alpha <- alpha - eta theta, -eta being in h
                 f.clear()
                 count += 1
                 mean = torch.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
+            else:
+                f.leave()
+            del K_cZ, K_cs, K_cc  # before there are others
         return EigenPro3State(
             iteration=s.iteration + 1,
             coef=mean if self.average else alpha,
@@ -226,9 +235,10 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         n, p, s = size.n, size.m, self.subsample_rows(size.n)
-        delayed = projection_for(self.projection, p, BLOCK_BYTES) == "delayed"
+        kind = projection_for(self.projection, p, BLOCK_BYTES)
+        waiting = 2 * n * p if kind == "delayed" else int(WAITING[kind] * n * p)
         once = 2 * s * s + p * (p + s) + (n * s if self.augment is None else 0)
-        return iterations * (n * (p + s) + 2 * n * p * delayed) + once
+        return iterations * (n * (p + s) + waiting) + once
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         factorization = self._factor_entries(size.m, BLOCK_BYTES) * float(size.m) / 3

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 
 import distributed
+from distributed.comm import CommClosedError
 from torch import Tensor
 
 from .part import Part, merged, seen
@@ -121,6 +122,8 @@ class Workers:
         """Raise ValueError if a worker has another gramian, or cannot see a path."""
         own = version("gramian")
         for address, found in self.client.run(seen, path, on_error="return").items():
+            if isinstance(found, CommClosedError):
+                continue  # it is lost: whoever comes in its place reads or fails
             if isinstance(found, ImportError):
                 raise ValueError(
                     f"worker {address} has no gramian with dask: install gramian[dask] {own} there"

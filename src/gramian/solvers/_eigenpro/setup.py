@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -19,8 +20,43 @@ from .projection import Projection
 from .state import EigenPro3State
 from .temporary_centers import TemporaryCenters
 
+CHUNK_ROWS = 1024
+"""Rows whose kernel entries are evaluated at once: calls for fewer cost more than the entries."""
+
 Minibatch = tuple[int, Tensor, Tensor, Tensor]
 """Its number among all, and its row numbers, rows and targets."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some batches between two projections.
+
+    Attributes
+    ----------
+    x : Tensor of shape (c, d)
+        Their rows.
+    batches : list of (slice, Tensor, Tensor)
+        Where the rows of each are, and its row numbers and targets.
+    number : int
+        Of the last one, among all batches.
+    due : bool
+        Whether a projection follows.
+    """
+
+    x: Tensor
+    batches: list[tuple[slice, Tensor, Tensor]]
+    number: int
+    due: bool
+
+    @classmethod
+    def of(cls, batches: list[Minibatch], due: bool) -> Chunk:
+        """Put batches together."""
+        parts, stop = [], 0
+        for _, index, x, y in batches:
+            start, stop = stop, stop + len(x)
+            parts.append((slice(start, stop), index, y))
+        x = batches[0][2] if len(batches) == 1 else torch.cat([x for _, _, x, _ in batches])
+        return cls(x, parts, batches[-1][0], due)
 
 
 @dataclass(frozen=True)
@@ -78,15 +114,45 @@ class Setup:
                 x, y = self.augment(x, y, torch.Generator().manual_seed(seed))
             yield number, index, x, y.double()
 
-    def kernel_blocks(self, x: Tensor) -> tuple[KernelOperator | DenseBlock, ...]:
-        """Return K(x, Z) and K(x, X_s), in memory where they fit into a half and a quarter."""
-        K = replace(self.K, rows=as_rows(x))
-        K_s = replace(K, cols=self.P.points)
-        return materialize(K, K.memory_bytes // 2), materialize(K_s, K.memory_bytes // 4)
+    def chunks(self, part: EpochPart) -> Iterator[Chunk]:
+        """Yield the batches of part of an epoch, some at once: dense ones of few rows."""
+        last, waiting, steps = part.numbers(len(self.batches))[-1], list[Minibatch](), 0
+        most = self._chunk_rows
+        for batch in self.minibatches(part):
+            number, _, x, _ = batch
+            waiting.append(batch)
+            steps += 1
+            due = number == last or steps == self.delay
+            full = (len(waiting) + 1) * len(x) > most or x.layout != torch.strided
+            if due or full:
+                yield Chunk.of(waiting, due)
+                waiting, steps = [], 0 if due else steps
+
+    @property
+    def _chunk_rows(self) -> int:
+        """Rows of a chunk at most: their kernel entries are to fit into memory."""
+        numbers = self.K.memory_bytes // self.K.dtype.itemsize
+        fits = min(numbers // (2 * self.K.shape[1]), numbers // (4 * len(self.P.index)))
+        return min(CHUNK_ROWS, fits, math.isqrt(numbers // 4))
+
+    def kernel_blocks(self, chunk: Chunk) -> tuple[KernelOperator | DenseBlock, ...]:
+        """Return K(x, Z), K(x, X_s), K(x, x), in memory where they fit into a half and quarters.
+
+        The last one only where it is used: for chunks of several batches.
+        """
+        K = replace(self.K, rows=as_rows(chunk.x))
+        room = K.memory_bytes // 4
+        K_x = replace(K, cols=K.rows)
+        if len(chunk.batches) > 1:
+            return materialize(K, 2 * room), self._K_s(K, room), materialize(K_x, room)
+        return materialize(K, 2 * room), self._K_s(K, room), K_x
+
+    def _K_s(self, K: KernelOperator, room: int) -> KernelOperator | DenseBlock:
+        return materialize(replace(K, cols=self.P.points), room)
 
     def temporary_centers(self, t: int) -> TemporaryCenters:
         """Return room for the temporary centers between two projections, of t targets."""
-        return TemporaryCenters(self.K, self.P, t, self.delay, self.batches)
+        return TemporaryCenters(self.K, self.P, self.K_Zs_U, t, self.delay, self.batches)
 
 
 def change_of_rows(

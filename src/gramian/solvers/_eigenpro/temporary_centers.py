@@ -14,75 +14,109 @@ from ...preconditioners import EigenProFactor
 
 
 class TemporaryCenters:
-    """The function k(., X_tmp) a + k(., X_s) b that waits for a projection, with its values h on Z.
+    """The function k(., X_tmp) a + k(., X_s) U b that waits for a projection, with its values on Z.
+
+    Between `enter` and `leave` it takes the steps of the batches of a chunk, rows that are at hand
+    with their kernel entries: then those are temporary centers, too.
 
     Parameters
     ----------
     K : KernelOperator of shape (n, p)
         Of any rows, against the centers Z.
     P : EigenProFactor
-        With the subsample X_s.
+        With the subsample X_s and U.
+    K_Zs_U : Tensor of shape (p, q)
+        K(Z, X_s) U.
     t : int
         Targets.
     delay : int
-        T, the batches between two projections: rows of all but the last of them become temporary
-        centers, in a temporary file if they exceed the budget of K.
+        T, the batches between two projections: their rows become temporary centers, in a temporary
+        file if they exceed the budget of K.
     batches : Batches
-
-    Attributes
-    ----------
-    h : Tensor of shape (p, t)
     """
 
     def __init__(
-        self, K: KernelOperator, P: EigenProFactor, t: int, delay: int, batches: Batches
+        self,
+        K: KernelOperator,
+        P: EigenProFactor,
+        K_Zs_U: Float[Tensor, "p q"],
+        t: int,
+        delay: int,
+        batches: Batches,
     ) -> None:
-        self._K, self._P, self._delay = K, P, delay
+        self._K, self._P, self._K_Zs_U, self._t = K, P, K_Zs_U, t
         rows = min(delay - 1, len(batches)) * batches.size
         self._points = _empty(K, rows)
         self._a = P.vectors.new_empty(rows, t)
-        self._b = P.vectors.new_zeros(len(P.index), t)
-        self.h = P.vectors.new_zeros(K.shape[1], t)
-        self._used, self._steps = 0, 0
+        self._b = P.vectors.new_zeros(P.rank, t)
+        self._h = P.vectors.new_zeros(K.shape[1], t)
+        self._used = 0
 
-    def clear(self) -> None:
-        """Forget all: it has been projected."""
-        self._used, self._steps = 0, 0
-        self._b.zero_()
-        self.h.zero_()
+    @property
+    def h(self) -> Float[Tensor, "p t"]:
+        """Its values on the centers."""
+        return self._h + self._K_Zs_U @ self._b
 
-    def values(self, x: Tensor, K_ms: KernelOperator | DenseBlock) -> Float[Tensor, "b t"]:
-        """Return its values at the rows of a batch, given their kernel with the subsample."""
-        found = K_ms @ self._b
+    def enter(
+        self,
+        x: Tensor,
+        K_cs: KernelOperator | DenseBlock,
+        K_cc: KernelOperator | DenseBlock,
+    ) -> None:
+        """Begin with a chunk: its rows, and their kernel with the subsample and each other."""
+        self._chunk, self._K_cs, self._K_cc, self._stepped = x, K_cs, K_cc, 0
+        self._a_c = self._b.new_zeros(len(x), self._t)
+        self._before = None
         if self._used:
             K = replace(self._K, rows=as_rows(x), cols=as_rows(self._points[: self._used]))
-            found += K @ self._a[: self._used]
+            self._before = K @ self._a[: self._used]
+
+    def values(self, batch: slice) -> Float[Tensor, "b t"]:
+        """Return its values at the rows of a batch of the chunk."""
+        found = self._b.new_zeros(batch.stop - batch.start, self._t)
+        if self._used or self._stepped:
+            found += self._K_cs[batch] @ (self._P.vectors @ self._b)
+        if self._before is not None:
+            found += self._before[batch]
+        if self._stepped:
+            found += self._K_cc[batch] @ self._a_c
         return found
 
     def decay_(self, factor: float) -> None:
         """Multiply it by a factor, in place."""
         if factor != 1:
-            for part in (self._a[: self._used], self._b, self.h):
-                part *= factor
+            parts = (self._a[: self._used], self._b, self._h, self._a_c, self._before)
+            for part in parts:
+                if part is not None:
+                    part *= factor
 
-    def add_(self, h: Float[Tensor, "p t"]) -> None:
-        """Add what a step changes on the centers."""
-        self.h += h
-        self._steps += 1
-
-    def has_room(self, rows: int) -> bool:
-        """Return whether the projection can wait for another batch, given the rows of this one."""
-        return self._steps < self._delay and self._used + rows <= len(self._points)
-
-    def keep_(
-        self, x: Float[Tensor, "b d"], a: Float[Tensor, "b t"], b: Float[Tensor, "q t"]
+    def add_(
+        self,
+        batch: slice,
+        h: Float[Tensor, "p t"],
+        a: Float[Tensor, "b t"],
+        b: Float[Tensor, "q t"],
     ) -> None:
-        """Keep the rows of a batch with their coefficients, and add U b to those of X_s."""
-        part = slice(self._used, self._used + len(x))
+        """Add a step: coefficients of rows of a batch, their values on Z, and U b on X_s."""
+        self._a_c[batch] = a
+        self._h += h
+        self._b += b
+        self._stepped += 1
+
+    def leave(self) -> None:
+        """Keep the rows of the chunk, with their coefficients: there was no projection."""
+        part = slice(self._used, self._used + len(self._chunk))
+        x = self._chunk
         self._points[part] = x if x.layout == torch.strided else x.to_dense()
-        self._a[part] = a
+        self._a[part] = self._a_c
         self._used = part.stop
-        self._b += self._P.vectors @ b
+
+    def clear(self) -> None:
+        """Forget all: it has been projected."""
+        self._used = self._stepped = 0
+        self._before = None
+        self._b.zero_()
+        self._h.zero_()
 
 
 def _empty(K: KernelOperator, rows: int) -> Tensor:

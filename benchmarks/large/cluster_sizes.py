@@ -1,0 +1,112 @@
+"""A small simulation of passes on clusters: seconds, bytes and memory by rows, landmarks, workers.
+
+Discrete tasks on the slots of workers, whose seconds vary, fed by a scheduler that starts one task
+after the other. From rates that were measured on this machine; see `RATES`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..lib.results import Row
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one core, a scheduler and a link do in a second.
+
+    Attributes
+    ----------
+    pairs : float
+        Kernel evaluations with their products of a core: `normal`, ten features, float32.
+    numbers : float
+        Numbers of a Parquet file that a core decodes.
+    task : float
+        Seconds of client and scheduler for each task, those of merging included.
+    flops : float
+        Of the client in float64, in factorisations.
+    stream : float
+        Bytes of a matrix that the client reads, in triangular solves.
+    link : float
+        Bytes between two machines.
+    spread : float
+        Standard deviation of the seconds of a task, relative to their mean.
+    """
+
+    pairs: float = 2.0e9
+    numbers: float = 4.5e7
+    task: float = 1.5e-3
+    flops: float = 1e12
+    stream: float = 1e11
+    link: float = 1e9
+    spread: float = 0.15
+
+
+RATES = Rates()
+CORES, FEATURES = 16, 10
+TASKS_PER_WORKER = 4
+FAN_IN = 16
+ITERATIONS = 20
+
+SIZES = tuple(
+    (n, workers, m)
+    for n in (10**8, 10**9, 10**10)
+    for workers in (10, 100, 1000)
+    for m in (10_000, 100_000)
+)
+
+
+def reckoned(n: int, workers: int, m: int, rates: Rates = RATES) -> Row:
+    """Return what a fit of n rows with m landmarks takes on workers of `CORES` cores each."""
+    parts = TASKS_PER_WORKER * workers
+    reading = n * FEATURES / (rates.numbers * CORES) / parts
+    each = n * m / (rates.pairs * CORES) / parts + reading
+    rng = np.random.default_rng(0)
+    seconds = each * np.maximum(1 + rates.spread * rng.standard_normal(parts), 0.3)
+    merges = merging(parts)
+    vectors = 8.0 * m
+    spreading = vectors * math.ceil(math.log2(workers + 1)) / rates.link
+    product = ends_at(seconds, workers, rates.task)
+    adding = len(merges) * (FAN_IN * vectors / rates.link) + sum(merges) * rates.task
+    solves = 4 * 4.0 * m * m / rates.stream  # four triangles of 4 m² bytes
+    iteration = spreading + product + adding + solves
+    dense = 2 * m**3 / 3 / rates.flops
+    tasks = parts + sum(merges)
+    return {
+        "rows": n, "workers": workers, "landmarks": m, "s of an iteration": iteration,
+        "of it products": product, "scheduler busy": tasks * rates.task / iteration,
+        "dense part s": dense, f"{ITERATIONS} iterations s": dense + ITERATIONS * iteration,
+        "GB here": 8.0 * m * m / 1e9, "GB of targets here": 4.0 * n / 1e9, "tasks": tasks,
+        "MB of a pass": vectors * (workers + tasks) / 1e6,
+        "dense part dominates from M": dominating(n, workers, rates),
+    }  # fmt: skip
+
+
+def ends_at(seconds: np.ndarray, workers: int, task: float) -> float:
+    """Return when the last task ends, of which a scheduler starts one after the other."""
+    free = [0.0] * workers
+    heapq.heapify(free)
+    last = 0.0
+    for number, one in enumerate(seconds.tolist()):
+        begins = max(heapq.heappop(free), (number + 1) * task)
+        heapq.heappush(free, begins + one)
+        last = max(last, begins + one)
+    return last
+
+
+def merging(parts: int) -> list[int]:
+    """Return the merges of each level of the tree."""
+    found = []
+    while parts > 1:
+        parts = math.ceil(parts / FAN_IN)
+        found.append(parts)
+    return found
+
+
+def dominating(n: int, workers: int, rates: Rates) -> int:
+    """Return the M from which a factorisation takes longer than all products of the iterations."""
+    return round(math.sqrt(ITERATIONS * 1.5 * n * rates.flops / (rates.pairs * CORES * workers)))
