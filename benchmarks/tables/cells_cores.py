@@ -31,9 +31,10 @@ By the clock, on a machine with nothing else to do; the least of {REPEATS} fits 
 imports.
 
 - {FITS}: {SET}, all training rows, `KernelRidge(cells=...)` with `solver="pcg"` to a relative
-  residual of 3e-3; l1 Laplacian, half the median, ridge {RIDGE:g}. threads: one fit with so many.
-  processes: as many at once, each with one thread and one half of the rows, split at the median of
-  the first feature, as the tree's first split would; the slowest counts.
+  residual of 3e-3; l1 Laplacian, half the median, ridge {RIDGE:g}. threads: one fit with so many,
+  and no processes. as chosen: processes where they pay, which are there already; `cpu_s` is without
+  theirs. processes: as many at once, each with one thread and one half of the rows, split at the
+  median of the first feature, as the tree's first split would; the slowest counts.
 - {SEARCHES}: `KernelRidgeCV(budget=...)` on all training rows with so many threads."""
 
 
@@ -51,8 +52,8 @@ def _model(cell_rows: int, n: int) -> Callable[[np.ndarray, np.ndarray], object]
     ).fit
 
 
-def with_threads(path: str, cell_rows: int) -> Row:
-    """Fit all rows in this process, with the threads that it has."""
+def as_chosen(path: str, cell_rows: int) -> Row:
+    """Fit all rows with the threads that this process has, or processes."""
     table = load(Path(path), None)
     fit = _model(cell_rows, len(table.X))
     times = []
@@ -61,6 +62,14 @@ def with_threads(path: str, cell_rows: int) -> Row:
             fit(table.X, table.y)
         times.append((seconds.wall, seconds.cpu))
     return dict(zip(("wall_s", "cpu_s"), min(times), strict=True))
+
+
+def with_threads(path: str, cell_rows: int) -> Row:
+    """Fit all rows in this process alone."""
+    from gramian.fitting import cell_fits
+
+    cell_fits.processes_pay = lambda *_: False
+    return as_chosen(path, cell_rows)
 
 
 def half(path: str, cell_rows: int, which: int) -> list[tuple[float, float]]:
@@ -126,6 +135,7 @@ def main(options: argparse.Namespace) -> None:
             ("1 thread", with_threads, 1),
             (f"{CORES} threads", with_threads, CORES),
             (f"{CORES} processes", with_processes, 1),
+            (f"{CORES}, as chosen", as_chosen, CORES),
         ):
             key: Row = {"rows of a cell": rows, "by": name}
             wanted = path is not None and asked({"table": FITS, **key}, options.only)

@@ -19,7 +19,8 @@ B = TypeVar("B")
 _thread = threading.local()
 
 
-def _prepare_worker() -> None:
+def become_worker() -> None:
+    """Let this thread be one of those that compute beside each other: it has no workers."""
     # The flag is one of the thread, not of the process. Kernel entries that underflow would
     # otherwise run 20 to 40 times slower.
     torch.set_flush_denormal(True)
@@ -32,7 +33,7 @@ def _is_worker() -> bool:
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, "gramian", initializer=_prepare_worker)
+    return ThreadPoolExecutor(threads, "gramian", initializer=become_worker)
 
 
 class _OneThreadEach:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from safetensors import safe_open
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian._checks import readable_bytes
+from gramian._processes import processes_pay, run_apart
 from gramian.callbacks import Checkpoint
 from gramian.cells import KMeansCells, MedianSplits, RandomCells
-from gramian.fitting import cell_fits
+from gramian.fitting import cell_fits, cell_solver
 from gramian.fitting import cells as by_cells
 from gramian.model import CellCenters, KernelModel, load_model
 
@@ -123,7 +125,7 @@ class TestCells:
         assert np.isfinite(est.predict(x)).all()
 
     def test_a_cell_that_diverges_has_a_larger_ridge(self, monkeypatch):
-        real, seen = cell_fits.solve, []
+        real, seen = cell_solver.solve, []
 
         def solve(problem: object, *args: object, **more: object) -> object:
             result = real(problem, *args, **more)
@@ -131,12 +133,12 @@ class TestCells:
             bad = len(seen) == 1
             return type(result)(**{**vars(result), "reason": "diverged"}) if bad else result
 
-        monkeypatch.setattr(cell_fits, "solve", solve)
+        monkeypatch.setattr(cell_solver, "solve", solve)
         monkeypatch.setattr(by_cells, "workers_of", lambda *_: 1)
         est = ridge(200).fit(X, Y)
         ridges = sorted(row["ridge"] for row in est.history_)
         assert ridges[-1] == pytest.approx(10 * ridges[0])
-        monkeypatch.setattr(cell_fits, "TRIES", 1)
+        monkeypatch.setattr(cell_solver, "TRIES", 1)
         seen.clear()
         with pytest.raises(FloatingPointError, match="diverged"):
             ridge(200).fit(X, Y)
@@ -184,7 +186,7 @@ class TestGoingOn:
     @pytest.fixture
     def killed(self, monkeypatch, tmp_path):
         """A checkpoint of a fit that was killed in its fourth cell."""
-        real, count, path = cell_fits.solve, [], tmp_path / "c"
+        real, count, path = cell_solver.solve, [], tmp_path / "c"
 
         def solve(*args: object, **more: object) -> object:
             count.append(1)
@@ -193,15 +195,15 @@ class TestGoingOn:
             return real(*args, **more)
 
         with monkeypatch.context() as patch:
-            patch.setattr(cell_fits, "solve", solve)
+            patch.setattr(cell_solver, "solve", solve)
             patch.setattr(by_cells, "workers_of", lambda *_: 1)
             with pytest.raises(Killed):
                 ridge(100, callbacks=[Checkpoint(path)]).fit(X, Y)
         return path
 
     def test_solves_only_the_other_cells(self, killed, monkeypatch):
-        real, count = cell_fits.solve, []
-        monkeypatch.setattr(cell_fits, "solve", lambda *a, **m: count.append(1) or real(*a, **m))
+        real, count = cell_solver.solve, []
+        monkeypatch.setattr(cell_solver, "solve", lambda *a, **m: count.append(1) or real(*a, **m))
         est = ridge(100, callbacks=[Checkpoint(killed)]).fit(X, Y)
         whole = ridge(100).fit(X, Y)
         cells = est.model_.cells.cells.count
@@ -272,7 +274,7 @@ def test_several_cells_at_once_are_the_same(solver, monkeypatch):
 
 
 def test_an_error_in_one_of_several_cells_ends_the_others(monkeypatch):
-    real, count = cell_fits.solve, []
+    real, count = cell_solver.solve, []
 
     def solve(*args: object, **more: object) -> object:
         count.append(1)
@@ -280,11 +282,70 @@ def test_an_error_in_one_of_several_cells_ends_the_others(monkeypatch):
             raise FloatingPointError("of a test")
         return real(*args, **more)
 
-    monkeypatch.setattr(cell_fits, "solve", solve)
+    monkeypatch.setattr(cell_solver, "solve", solve)
     monkeypatch.setattr(by_cells, "workers_of", lambda *_: 2)
     with pytest.raises(FloatingPointError, match="of a test"):
         ridge(10).fit(X, Y)
     assert len(count) < 60
+
+
+def logging_twice(word: str) -> str:
+    logging.getLogger("gramian").warning("seen %s", word)
+    logging.getLogger("gramian").info("not asked for")
+    return 2 * word
+
+
+def one_over(number: int) -> float:
+    return 1 / number
+
+
+@pytest.mark.slow
+class TestProcesses:
+    """Where they pay, cells are solved by processes."""
+
+    @pytest.fixture(autouse=True)
+    def pay(self, monkeypatch):
+        monkeypatch.setattr(by_cells, "workers_of", lambda *_: 2)
+        monkeypatch.setattr(cell_fits, "MEASURED", 1)
+        monkeypatch.setattr(cell_fits, "processes_pay", lambda *_: True)
+
+    def test_they_find_the_bits_of_threads(self, monkeypatch):
+        found = ridge(100, solver="pcg").fit(X, Y)
+        monkeypatch.setattr(cell_fits, "processes_pay", lambda *_: False)
+        expected = ridge(100, solver="pcg").fit(X, Y)
+        np.testing.assert_array_equal(found.dual_coef_, expected.dual_coef_)
+        assert [row["iteration"] for row in found.history_] == [
+            row["iteration"] for row in expected.history_
+        ]
+
+    def test_what_they_log_is_heard(self, caplog):
+        found = list(run_apart(2, logging_twice, ["a", "b"], logger=logging.getLogger("gramian")))
+        assert found == ["aa", "bb"]
+        said = [(record.levelname, record.getMessage()) for record in caplog.records]
+        assert said == [("WARNING", "seen a"), ("WARNING", "seen b")]
+
+    def test_an_error_there_is_one_here(self):
+        with pytest.raises(ZeroDivisionError):
+            list(run_apart(2, one_over, [1, 0, 2], logger=logging.getLogger("gramian")))
+
+    def test_a_checkpoint_has_them(self, tmp_path, monkeypatch):
+        path = tmp_path / "c"
+        first = ridge(100, callbacks=[Checkpoint(path)]).fit(X, Y)
+        monkeypatch.setattr(cell_fits, "run_apart", lambda *_, **__: iter(()))  # nothing is left
+        monkeypatch.setattr(cell_solver, "solve", None)
+        again = ridge(100, callbacks=[Checkpoint(path)]).fit(X, Y)
+        np.testing.assert_array_equal(first.dual_coef_, again.dual_coef_)
+
+    def test_without_memory_for_them_there_are_threads(self, monkeypatch):
+        monkeypatch.setattr(cell_fits, "run_apart", None)
+        assert ridge(100, memory_limit="200MB").fit(X, Y).score(X, Y) > 0.5
+
+
+def test_when_processes_pay():
+    assert processes_pay(0.05, 1000, 2)
+    assert not processes_pay(0.05, 1000, 1)
+    assert not processes_pay(0.05, 150, 2)  # threads end before processes have begun
+    assert not processes_pay(0.5, 1000, 2)  # threads do not wait for each other
 
 
 def test_rows_in_a_file_are_the_same(monkeypatch):

@@ -26,6 +26,7 @@ from gramian.search import (
     by_cells,
     cell_fit,
     cell_sizes,
+    cell_solver,
 )
 from gramian.search.cell_sizes import inflated
 
@@ -98,6 +99,30 @@ class TestAllCells:
         search = by_sample(4000)
         list(search.steps())
         assert search.models[0].loss < 0.8 * search.search.least().loss
+
+    @pytest.mark.slow
+    def test_processes_find_the_bits_of_threads(self, monkeypatch):
+        monkeypatch.setattr(cell_sizes, "rows_measured", lambda *_: (300, 1200))
+        found, cells, real = [], [], all_cells.run_apart
+
+        def run_apart(*args: object, **more: object) -> object:
+            for one in real(*args, **more):
+                cells.append(one)
+                yield one
+
+        for pay in (True, False):
+            monkeypatch.setattr(all_cells, "default_threads", lambda: 2)
+            monkeypatch.setattr(all_cells, "processes_pay", lambda *_, pay=pay: pay)
+            monkeypatch.setattr(all_cells, "run_apart", run_apart if pay else None)
+            search = by_sample()
+            search.search.clock = Clock(Budget(1000.0))
+            list(search.steps())
+            found.append((search.models[0], search.search.clock.meter.evaluations))
+        (one, spent), (other, expected) = found
+        assert len(cells) == one.cells.count - 1 > 2
+        assert torch.equal(one.coef, other.coef)
+        assert torch.equal(one.values, other.values)
+        assert spent == expected
 
     def test_values_are_those_of_the_held_out_rows(self):
         search = by_sample()
@@ -398,7 +423,7 @@ class TestMeasured:
             return cell_fit.CellFit(sample.Y.double(), torch.zeros(len(sample.held_X), 1), shift)
 
         monkeypatch.setattr(all_cells.AllCells, "divided", divided)
-        monkeypatch.setattr(all_cells, "fit_cell", fit_cell)
+        monkeypatch.setattr(cell_solver, "fit_cell", fit_cell)
         found, took = iter(sizes), iter([1.0, *seconds])
         monkeypatch.setattr(cell_sizes, "rows_measured", lambda *_: next(found))
         list(search.steps())

@@ -87,6 +87,7 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
         settings.engine,
         Effort() if machine is None else Effort(machine=machine),
         score=score_of(settings, material, scaled.of_targets),
+        apart=settings.memory_limit is None,
     )
     by_cells = None
     if index is not None:

@@ -12,65 +12,34 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from .._linalg.threads import one_thread_if_small
+from .._processes import BYTES, processes_pay, run_apart
 from .._workers import default_threads, run
 from ..callbacks import Checkpoint
 from ..callbacks.journal import ANOTHER, Journal
+from ..data import as_rows
 from ..data.digest import digest, tensor_digest
 from ..kernels import Kernel
 from ..operators import Engine
-from ..solvers import Result, Solver, solve
-from ..solvers.metrics import RESIDUAL
-from ..solvers.stopping import Row, Stop, StopReason
-from . import resolve
+from ..solvers import Solver
+from ..solvers.stopping import Stop, StopReason
 from .cell_rows import CellRows
+from .cell_solver import CellSolver, CellTask, SolvedCell
 from .data import TrainingData
-from .fitted import check_not_diverged
-from .landmarks import problem_of
-from .memory import FitSize
-from .placed import PlacedData
 from .settings import FitSettings
-from .start import stopping
 
 logger = logging.getLogger("gramian")
 
-LARGER, TRIES = 10.0, 4
-"""Factor of the ridge of a cell whose solver has diverged, and how often it is tried."""
+MEASURED = 8
+"""Cells, for each worker, from which on the first one is solved alone and measured."""
 
 UNFINISHED: tuple[StopReason, ...] = ("time_limit", "callback")
 """Cells that have stopped so are solved again by a fit that goes on."""
 
 
-@dataclass(frozen=True, eq=False)
-class SolvedCell:
-    """A cell: its coefficients, and how the solver came to them.
-
-    Attributes
-    ----------
-    coef : Tensor of shape (k, t)
-        In float64.
-    iteration : int
-    reason : StopReason
-    shift : float
-        The ridge: the one that was asked for, or a larger one.
-    residual : float or None
-        The relative one, where the solver measures it.
-    """
-
-    coef: Float[Tensor, "k t"]
-    iteration: int
-    reason: StopReason
-    shift: float
-    residual: float | None
-
-    @property
-    def row(self) -> Row:
-        """The row of the history."""
-        row: Row = {"iteration": self.iteration, "rows": len(self.coef), "ridge": self.shift}
-        return row if self.residual is None else row | {RESIDUAL: self.residual}
+Told = tuple[SolvedCell, str | None]
+"""A cell, and the digest of its data if a journal is to have it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +82,7 @@ class CellProblems:
 
     def solver(self, cell: int) -> Solver[Any, Any]:
         """Return the solver of a cell."""
-        return self._solver(self.settings, self.rows.of(cell, self.data))[0]
+        return self._solver_of_cells().solver(self._data(cell))[0]
 
     def journal(self, checkpoint: Checkpoint) -> Journal:
         """Return the journal in the file of a checkpoint."""
@@ -133,80 +102,100 @@ class CellProblems:
 
         Notes
         -----
-        Several are solved at once where there are more cells than workers, each on one thread.
+        Several are solved at once where there are more cells than workers, each on one thread: by
+        threads, or by processes where these end earlier, see `gramian._processes.processes_pay`.
         """
-        cells = range(len(self.rows))
         several = self.workers > 1
         with one_thread_if_small(0 if several else math.inf):
-            work, stop = self._work(journal), self._stopped.set
-            every = run(self.workers, work, cells, stop) if several else map(work, cells)
-            for cell, (found, fresh) in zip(cells, every, strict=True):
+            every = self._at_once(journal) if several else self._in_turn(journal)
+            for cell, (found, fresh) in enumerate(every):
                 if fresh is not None and journal is not None and found.reason not in UNFINISHED:
                     journal.append(cell, _facts(found) | {"rows": fresh}, found.coef)
                 yield found
 
-    def _work(self, journal: Journal | None) -> Callable[[int], tuple[SolvedCell, str | None]]:
-        """Return what solves a cell; with the digest of its data, if it is to be kept."""
-        lock = threading.Lock()
+    def _in_turn(self, journal: Journal | None, first: int = 0) -> Iterator[Told]:
+        return map(self._work(journal), range(first, len(self.rows)))
 
-        def work(cell: int) -> tuple[SolvedCell, str | None]:
-            data = self.rows.of(cell, self.data)
-            if journal is None:
-                return self._solve(cell, data), None
-            own = digest(data.rows) + tensor_digest(data.targets) + tensor_digest(data.weights)
-            with lock:
-                known = journal.part(cell)
-            if known is None:
-                return self._solve(cell, data), own
-            facts, coef = known
-            if facts["rows"] != own:
-                raise ValueError(
-                    f"{journal.path} is a checkpoint of another problem: rows differ. {ANOTHER}"
-                )
-            told = (facts["iteration"], facts["reason"], facts["ridge"], facts["residual"])
-            return SolvedCell(coef, *told), None
+    def _at_once(self, journal: Journal | None) -> Iterator[Told]:
+        """Yield the cells from several workers; the first alone, to see how long it takes."""
+        work, count, measured = self._work(journal), len(self.rows), 0
+        if count >= MEASURED * self.workers and self._apart:
+            began = time.monotonic()
+            yield from run(self.workers, work, range(1), self._stopped.set)
+            measured, seconds = 1, time.monotonic() - began
+            if processes_pay(seconds, count - 1, self.workers):
+                yield from self._by_processes(journal, measured)
+                return
+        yield from run(self.workers, work, range(measured, count), self._stopped.set)
+
+    def _by_processes(self, journal: Journal | None, first: int) -> Iterator[Told]:
+        lock, cells = threading.Lock(), range(first, len(self.rows))
+        told = {cell: self._told(journal, cell, self._data(cell), lock) for cell in cells}
+        fresh = [cell for cell, (known, _) in told.items() if known is None]
+        tasks = (self._task(cell) for cell in fresh)
+        every = run_apart(self.workers, self._solver_of_cells(), tasks, logger=logger)
+        for known, own in told.values():
+            yield (known, None) if known is not None else (next(every), own)
+
+    def _work(self, journal: Journal | None) -> Callable[[int], Told]:
+        """Return what solves a cell; with the digest of its data, if it is to be kept."""
+        lock, solver = threading.Lock(), self._solver_of_cells(self._rule)
+
+        def work(cell: int) -> Told:
+            if self._stopped.is_set():
+                raise RuntimeError("stopped: cells are missing")
+            data = self._data(cell)
+            known, own = self._told(journal, cell, data, lock)
+            return (solver(self._task(cell, data)), own) if known is None else (known, None)
 
         return work
 
-    def _solve(self, cell: int, data: TrainingData) -> SolvedCell:
-        """Solve a cell, with a larger ridge where its solver diverges."""
-        if self._stopped.is_set():
-            raise RuntimeError("stopped: cells are missing")
-        n, shift, waiting = len(data.rows), self.shift, len(self.rows) - cell
+    def _told(
+        self, journal: Journal | None, cell: int, data: TrainingData, lock: threading.Lock
+    ) -> tuple[SolvedCell | None, str | None]:
+        """Return what a journal knows of a cell, and the digest of its data."""
+        if journal is None:
+            return None, None
+        own = digest(data.rows) + tensor_digest(data.targets) + tensor_digest(data.weights)
+        with lock:
+            known = journal.part(cell)
+        if known is None:
+            return None, own
+        facts, coef = known
+        if facts["rows"] != own:
+            raise ValueError(
+                f"{journal.path} is a checkpoint of another problem: rows differ. {ANOTHER}"
+            )
+        told = (facts["iteration"], facts["reason"], facts["ridge"], facts["residual"])
+        return SolvedCell(coef, *told), own
+
+    def _data(self, cell: int) -> TrainingData:
+        return self.rows.of(cell, self.data)
+
+    def _task(self, cell: int, data: TrainingData | None = None) -> CellTask:
+        """Return what a cell is solved from; without its data given, with copies that are sent."""
+        waiting = len(self.rows) - cell
         left = (self.ends - time.monotonic()) * min(1.0, self.workers / waiting)
-        ends, rng = time.monotonic() + left, self.rng
+        rng = self.rng
         if len(self.rows) > 1:
             rng = torch.Generator().manual_seed(self.seed ^ cell)
-        for _ in range(TRIES):
-            result = self._result(data, shift, ends, rng)
-            if result.reason != "diverged":
-                last = result.history[-1].get(RESIDUAL)
-                return SolvedCell(
-                    result.state.coef.cpu(), result.state.iteration, result.reason, shift,
-                    None if last is None else float(last),
-                )  # fmt: skip
-            shift *= LARGER
-            logger.warning("the solver diverged in a cell of %d rows: ridge %.3g", n, shift)
-        check_not_diverged(result)
-        raise FloatingPointError("the solver diverged in a cell")
+        if data is None:
+            found = self._data(cell)
+            rows = as_rows(self.rows.X[self.rows.bounds(cell)].clone())
+            data = TrainingData(rows, found.targets, found.weights)
+        return CellTask(data, time.monotonic() + left, rng)
 
-    def _result(
-        self, data: TrainingData, shift: float, ends: float, rng: torch.Generator
-    ) -> Result:
-        own = replace(self.settings, penalty=shift / data.total, callbacks=())
-        if own.limit is not None:
-            own = replace(own, memory_limit=max(1, own.limit // self.workers))
-        solver, size = self._solver(own, data)
-        placed = PlacedData.place(data, self.kernel, self.engine, solver, size, own.limit)
-        problem = problem_of(placed.K, placed.data, None, own.one_penalty)
-        stop = [self._rule, *stopping(own, solver, len(data.rows), ends)]
-        return solve(problem, solver, stop=stop, rng=rng)
+    def _solver_of_cells(self, rule: Stop | None = None) -> CellSolver:
+        settings, asked = (replace(one, callbacks=()) for one in (self.settings, self.asked))
+        if settings.limit is not None:
+            settings = replace(settings, memory_limit=max(1, settings.limit // self.workers))
+        return CellSolver(settings, asked, self.kernel, self.engine, self.shift, rule)
 
-    def _solver(
-        self, settings: FitSettings, data: TrainingData
-    ) -> tuple[Solver[Any, Any], FitSize]:
-        _, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
-        return resolve.solver_for(settings, self.asked, size), size
+    @property
+    def _apart(self) -> bool:
+        """Whether there is memory for processes."""
+        limit = self.settings.limit
+        return limit is None or 2 * self.workers * BYTES <= limit
 
     @property
     def _rule(self) -> Stop:

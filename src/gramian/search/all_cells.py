@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._linalg.threads import one_thread_if_small
+from .._processes import processes_pay, run_apart
 from .._workers import default_threads, run
 from ..cells import Cells, MedianSplits, divided
 from ..data import LinearMap
@@ -20,7 +21,8 @@ from ..engines import Engine
 from ..kernels import Kernel
 from ..paths.sample import Sample, squared_loss
 from . import cell_sizes
-from .cell_fit import CellFit, fit_cell
+from .cell_fit import CellFit
+from .cell_solver import CellSolver, CellTask
 from .clock import Clock
 from .full_fit import FullFit
 from .material import Material
@@ -96,6 +98,18 @@ class CellFits:
     loss: float
 
 
+Routed = dict[int, tuple[Tensor, Tensor]]
+"""Which held-out rows belong to each cell, and how much."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A cell that was fitted before the others, and the seconds that it took."""
+
+    found: CellFit
+    seconds: float
+
+
 @dataclass(frozen=True, eq=False)
 class AllCells:
     """What divides rows into cells, and fits them.
@@ -106,11 +120,14 @@ class AllCells:
         With a single split.
     clock : Clock
     engine : str or Engine
+    apart : bool, default=True
+        Whether there is memory for processes.
     """
 
     material: Material
     clock: Clock
     engine: str | Engine
+    apart: bool = True
 
     def divided(self, stem: Stem, rows: int, most: int | None = None) -> Division:
         """Return cells of so many rows as a stem maps them.
@@ -143,34 +160,60 @@ class AllCells:
         """
         Z = self._mapped(fit.stem)
         division, first = self._in_time(fit, Z, rows, most)
-        count = len(division.members)
         seed = int(torch.randint(2**62, (), generator=self.material.rng))
         routed = self._routed(division, Z)
+        workers = min(default_threads(), len(division.members))
+        with one_thread_if_small(0 if workers > 1 else math.inf):
+            found = list(self._each(fit, Z, division, routed, first, seed, workers))
+        return self._joined(fit, Z, division, found, routed)
 
-        def work(cell: int) -> CellFit:
-            if cell == 0 and first is not None:
-                return first
+    def _each(
+        self,
+        fit: FullFit,
+        Z: Float[Tensor, "n k"],
+        division: Division,
+        routed: Routed,
+        first: Measured | None,
+        seed: int,
+        workers: int,
+    ) -> Iterator[CellFit]:
+        """Yield the cells: the first one, and what several workers find."""
+        count, solver = len(division.members), self._solver(fit)
+        cells = range(0 if first is None else 1, count)
+
+        def task(cell: int) -> CellTask:
             left = self.clock.left * min(1.0, SHARE * workers / (count - cell))
             rng = torch.Generator().manual_seed(seed ^ cell)
-            return self._cell(fit, Z, division.members[cell], routed[cell][0], left, rng)
+            return self._task(Z, division.members[cell], routed[cell][0], left, rng)
 
-        workers = min(default_threads(), count)
-        several = workers > 1
-        with one_thread_if_small(0 if several else math.inf):
-            every = run(workers, work, range(count)) if several else map(work, range(count))
-            found = list(every)
-        return self._joined(fit, Z, division, found, routed)
+        if first is not None:
+            yield first.found
+        if workers == 1:
+            yield from (solver(task(cell)) for cell in cells)
+        elif first is not None and self._processes_pay(first.seconds, len(cells), workers):
+            tasks = map(task, cells)
+            for found, spent in run_apart(workers, solver.counted, tasks, logger=logger):
+                self.clock.meter.evaluations += spent
+                yield found
+        else:
+            yield from run(workers, lambda cell: solver(task(cell)), cells)
+
+    def _processes_pay(self, seconds: float, cells: int, workers: int) -> bool:
+        """Return whether processes solve cells faster than threads, and may."""
+        counted = math.isfinite(self.clock.budget.evaluations)
+        return self.apart and not counted and processes_pay(seconds, cells, workers)
 
     def solved(self, fit: FullFit, sample: Sample, left: float, rng: torch.Generator) -> CellFit:
         """Return the fit of a cell in so many seconds."""
-        return fit_cell(
-            middle(fit.kernels), sample, fit.shift,
-            clock=self.clock, left=left, engine=self.engine, rng=rng,
-        )  # fmt: skip
+        order = torch.arange(len(sample.X))
+        return self._solver(fit)(CellTask(sample, order, time.monotonic() + left, rng))
+
+    def _solver(self, fit: FullFit) -> CellSolver:
+        return CellSolver(middle(fit.kernels), fit.shift, self.clock, self.engine)
 
     def _in_time(
         self, fit: FullFit, Z: Float[Tensor, "n k"], rows: int, most: int
-    ) -> tuple[Division, CellFit | None]:
+    ) -> tuple[Division, Measured | None]:
         """Return a division for which there is time, with the first of its cells."""
         division = self.divided(fit.stem, rows, most)
         if math.isinf(self.clock.budget.seconds):
@@ -179,14 +222,15 @@ class AllCells:
         for _ in range(RESTARTS):
             started, index = time.monotonic(), division.members[0]
             held = self._routed(division, Z)[0][0]
-            found = self._cell(fit, Z, index, held, self.clock.left, self.material.rng)
+            task = self._task(Z, index, held, self.clock.left, self.material.rng)
+            found = self._solver(fit)(task)
             seconds = time.monotonic() - started
             needed = seconds * (division.rows / len(index) - 1)
             better = cell_sizes.rows_measured(self.clock, n, seconds, len(index))
             larger = needed < SPARE * self.clock.left and better > (rows, most) and not shrunk
             shrunk = needed > self.clock.left and better < (rows, most)
             if not (larger or shrunk):
-                return division, found
+                return division, Measured(found, seconds)
             logger.info(
                 "cells of %d of %d rows take %.3g s: now %d of %d", rows, most, needed, *better
             )
@@ -194,24 +238,21 @@ class AllCells:
             division = self.divided(fit.stem, rows, most)
         return division, None
 
-    def _cell(
+    def _task(
         self,
-        fit: FullFit,
         Z: Float[Tensor, "n k"],
         index: Int[Tensor, " c"],
         seen: Int[Tensor, " v"],
         left: float,
         rng: torch.Generator,
-    ) -> CellFit:
-        """Fit a cell, in random order: the first rows of its sample are columns and parts."""
+    ) -> CellTask:
+        """Return a cell in random order: the first rows of its sample are columns and parts."""
         order = torch.randperm(len(index), generator=rng)
         held = self.material.splits[0].held[seen]
-        found = self.solved(fit, self._sample(Z, index[order], held), left, rng)
-        return CellFit(found.coef[order.argsort()], found.values, found.shift)
+        sample = self._sample(Z, index[order], held)
+        return CellTask(sample, order, time.monotonic() + left, rng)
 
-    def _routed(
-        self, division: Division, Z: Float[Tensor, "n k"]
-    ) -> dict[int, tuple[Int[Tensor, " v"], Float[Tensor, " v"]]]:
+    def _routed(self, division: Division, Z: Float[Tensor, "n k"]) -> Routed:
         """Return which held-out rows belong to each cell, and how much."""
         none = (torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64))
         found = dict.fromkeys(range(len(division.members)), none)
@@ -225,7 +266,7 @@ class AllCells:
         Z: Float[Tensor, "n k"],
         division: Division,
         found: Sequence[CellFit],
-        routed: dict[int, tuple[Tensor, Tensor]],
+        routed: Routed,
     ) -> CellFits:
         """Return all cells, and what they predict together at held-out rows."""
         held, members = self.material.splits[0].held, division.members

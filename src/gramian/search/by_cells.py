@@ -156,7 +156,7 @@ class CellSearch:
     def cells(self) -> AllCells:
         """What divides and fits them."""
         search = self.search
-        return AllCells(self.material, search.clock, search.engine)
+        return AllCells(self.material, search.clock, search.engine, search.apart)
 
     @property
     def total(self) -> float:

@@ -56,6 +56,8 @@ class Findings:
     score : callable, optional
         What fits are compared by, of the predictions of all held-out rows, the smaller the better;
         the mean squared error if None. Samples are compared by the mean squared error.
+    apart : bool, default=True
+        Whether there is memory for processes, which cells may be fitted by.
     screen : list of Stem
         Of the screen, with fewer landmarks than the others.
     stems : list of Stem
@@ -70,6 +72,7 @@ class Findings:
     engine: str | Engine = "auto"
     effort: Effort = field(default_factory=Effort)
     score: Score | None = None
+    apart: bool = True
     screen: list[Stem] = field(default_factory=list)
     stems: list[Stem] = field(default_factory=list)
     fits: list[FullFit] = field(default_factory=list)

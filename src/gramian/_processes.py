@@ -1,0 +1,105 @@
+"""Processes that compute beside each other, where threads would wait for each other's Python."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+from ._workers import become_worker
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+SHORT = 0.15
+"""Seconds of an item, for each worker, below which threads mostly wait for each other.
+
+Measured on two cores with cells of 1,250, 2,500 and 5,000 rows of nycflights, which take 0.05, 0.1
+and 0.4 s each: two threads are 0.96, 1.24 and 1.75 times as fast as one, two processes 1.8, 1.6 and
+1.7 times (`benchmarks/results/cells_cores.md`).
+"""
+
+WORTH = 5.0
+"""Seconds by the clock from which processes pay: each of them first imports gramian, in 3 s."""
+
+BYTES = 400_000_000
+"""Memory of a process that has imported gramian, libraries that all share not counted."""
+
+
+def processes_pay(seconds: float, items: int, workers: int) -> bool:
+    """Return whether processes end before threads do, with items of so many seconds each."""
+    return workers > 1 and seconds < SHORT * workers and seconds * items > WORTH * workers
+
+
+def run_apart(
+    workers: int, function: Callable[[A], B], items: Iterable[A], *, logger: logging.Logger
+) -> Iterator[B]:
+    """Yield ``function(item)`` for each item, in order, computed by `workers` processes.
+
+    Parameters
+    ----------
+    workers : int
+    function : callable
+        Values that pickle, as are items and results; no view of a larger tensor, all of which would
+        be sent.
+    items : iterable
+        Taken when they are needed, in any thread.
+    logger : logging.Logger
+        What is logged to it there is logged to it here.
+
+    Notes
+    -----
+    Processes compute with one thread each, to the bits of a thread. They stay for the next call,
+    and end when nothing has been asked of them for five minutes. If the caller does not go on, what
+    they are at is given up.
+    """
+    from joblib import Parallel, delayed
+
+    level = logger.getEffectiveLevel()
+    calls = (delayed(_called)(function, item, logger.name, level) for item in items)
+    # without memory maps of large arrays, which are for arrays that all share
+    parallel = Parallel(
+        workers, backend="loky", return_as="generator", batch_size=1, max_nbytes=None
+    )
+    for found, records in parallel(calls):
+        for record in records:
+            logger.handle(record)
+        yield found
+
+
+def _called(
+    function: Callable[[A], B], item: A, name: str, level: int
+) -> tuple[B, list[logging.LogRecord]]:
+    """Return a result, and what was logged meanwhile."""
+    torch.set_num_threads(1)
+    become_worker()
+    with _recorded(logging.getLogger(name), level) as records:
+        return function(item), records
+
+
+@contextmanager
+def _recorded(logger: logging.Logger, level: int) -> Iterator[list[logging.LogRecord]]:
+    """Keep what is logged, and show it to nobody."""
+    kept = _Kept()
+    before = logger.handlers, logger.propagate, logger.level
+    logger.handlers, logger.propagate = [kept], False
+    logger.setLevel(level)
+    try:
+        yield kept.records
+    finally:
+        logger.handlers, logger.propagate = before[:2]
+        logger.setLevel(before[2])
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        record.msg, record.args = record.getMessage(), None
+        record.exc_info = None
+        self.records.append(record)
