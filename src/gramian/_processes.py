@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -30,8 +31,13 @@ BYTES = 400_000_000
 
 
 def processes_pay(seconds: float, items: int, workers: int) -> bool:
-    """Return whether processes end before threads do, with items of so many seconds each."""
-    return workers > 1 and seconds < SHORT * workers and seconds * items > WORTH * workers
+    """Return whether processes end before threads do, with items of so many seconds each.
+
+    Not in a process that another one has started: its end would wait for theirs, for minutes.
+    """
+    if workers < 2 or multiprocessing.parent_process() is not None:
+        return False
+    return seconds < SHORT * workers and seconds * items > WORTH * workers
 
 
 def run_apart(

@@ -341,11 +341,13 @@ class TestProcesses:
         assert ridge(100, memory_limit="200MB").fit(X, Y).score(X, Y) > 0.5
 
 
-def test_when_processes_pay():
+def test_when_processes_pay(monkeypatch):
     assert processes_pay(0.05, 1000, 2)
     assert not processes_pay(0.05, 1000, 1)
     assert not processes_pay(0.05, 150, 2)  # threads end before processes have begun
     assert not processes_pay(0.5, 1000, 2)  # threads do not wait for each other
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: "another")
+    assert not processes_pay(0.05, 1000, 2)
 
 
 def test_rows_in_a_file_are_the_same(monkeypatch):

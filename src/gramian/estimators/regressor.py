@@ -214,7 +214,8 @@ class KernelRidge(Regressing, KernelRidgeBase):
     last. Landmarks, callbacks that look at iterations, early stopping and warm starts do not go
     with cells; a `Checkpoint` keeps each cell that is ready.
 
-    Several cells are solved at once, one on each core. Rows are held in memory, those of one cell
+    Several cells are solved at once, one on each core: by threads, or where cells are short and
+    many by processes of 0.4 GB each, if ``memory_limit`` has room for them. Rows are held in memory, those of one cell
     after the other, or in a temporary file where they and their coefficients would take more than
     half of ``memory_limit``: three passes over `X`, which may be a Parquet file larger than memory.
 
