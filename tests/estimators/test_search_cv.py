@@ -23,7 +23,7 @@ from gramian.fitting import automatic, many_rows, search_data, search_plan
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine
 from gramian.model import load_model as load
-from gramian.search import CellSearch, all_cells, cell_sizes
+from gramian.search import CellSearch, cell_sizes, cell_solver
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -468,7 +468,7 @@ class TestManyRows:
         def interrupted(*args: object, **more: object) -> object:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(all_cells, "fit_cell", interrupted)
+        monkeypatch.setattr(cell_solver, "fit_cell", interrupted)
         est = self.fit().fit(self.X, self.Y)
         assert est.interrupted_
         assert est.model_.cells is None

@@ -215,9 +215,10 @@ class KernelRidge(Regressing, KernelRidgeBase):
     with cells; a `Checkpoint` keeps each cell that is ready.
 
     Several cells are solved at once, one on each core: by threads, or where cells are short and
-    many by processes of 0.4 GB each, if ``memory_limit`` has room for them. Rows are held in memory, those of one cell
-    after the other, or in a temporary file where they and their coefficients would take more than
-    half of ``memory_limit``: three passes over `X`, which may be a Parquet file larger than memory.
+    many by processes of 0.4 GB each, if ``memory_limit`` has room for them. Rows are held in
+    memory, those of one cell after the other, or in a temporary file where they and their
+    coefficients would take more than half of ``memory_limit``: three passes over `X`, which may be
+    a Parquet file larger than memory.
 
     ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: it passes through a
     decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are

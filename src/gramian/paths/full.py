@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from jaxtyping import Float
@@ -40,26 +41,59 @@ class Stage:
     residual: Float[Tensor, " p"]
 
 
+class Inverse(Protocol):
+    """What is applied to the residuals of all penalties, those of a penalty side by side."""
+
+    def __matmul__(self, g: Float[Tensor, "n c"], /) -> Float[Tensor, "n c"]: ...
+
+
+@dataclass(frozen=True)
+class SharedFactor:
+    """The preconditioners of several penalties, of the same F: two products with it for all.
+
+    Attributes
+    ----------
+    inverses : sequence of LowRankInverse
+        One for each penalty.
+    """
+
+    inverses: tuple[LowRankInverse, ...]
+
+    def __matmul__(self, g: Float[Tensor, "n c"]) -> Float[Tensor, "n c"]:
+        """Return the inverses times g, each times its share of the columns."""
+        F, each = self.inverses[0].factor, g.shape[1] // len(self.inverses)
+        ridges = [inverse.ridge.reshape(-1, 1).expand(len(g), each) for inverse in self.inverses]
+        ridge = torch.cat(ridges, dim=1)
+        scaled = g / ridge
+        # rows times F are six times as fast as F' times a few columns
+        small = (scaled.t().to(F.dtype).contiguous() @ F).double().t().split(each, dim=1)
+        inner = [
+            la.solve_cholesky(M.inner, one) for M, one in zip(self.inverses, small, strict=True)
+        ]
+        back = torch.cat(inner, dim=1).t().to(F.dtype).contiguous() @ F.t()
+        return scaled - back.t().double() / ridge
+
+
 @dataclass(frozen=True)
 class FullPath:
     r"""The systems (K + N penalty W⁻¹) coef = y for p penalties, which share their products.
 
     A product with K of p t columns costs little more than one of a single column: the entries are
-    computed once. Each penalty has its own preconditioner, of the same columns of K.
+    computed once.
 
     Attributes
     ----------
     problem : FullProblem
         Its own penalty is not used. Products run in the dtype of its rows.
-    inverses : sequence of LowRankInverse
-        A preconditioner for each penalty.
+    inverse : Inverse
+        The preconditioner of each penalty.
     entries : DenseBlock or None
         Those of K, if they are stored.
 
     Notes
     -----
-    Cost: n r kernel evaluations, n r² operations and p r³ / 3 to build; per iteration n² / 2
-    kernel evaluations, and 4 n r + 4 n operations for each column.
+    Cost per iteration: n² / 2 kernel evaluations, 4 n operations for each column, and those of the
+    preconditioner.
 
     With float32 rows the recursive residual is not refined by a true one: penalties below
     1e-2 / N are not for such rows, see `least_penalty`.
@@ -71,7 +105,7 @@ class FullPath:
 
     problem: FullProblem
     penalties: tuple[float, ...]
-    inverses: tuple[LowRankInverse, ...]
+    inverse: Inverse
     entries: DenseBlock | None = None
 
     @classmethod
@@ -98,20 +132,36 @@ class FullPath:
             Memory for entries of K, which are stored if they fit and rows have many features.
         stored_features : int, default=48
             So many: computing entries anew then costs more seconds than reading them.
+
+        Notes
+        -----
+        Cost: n r kernel evaluations, n r² operations and p r³ / 3; 4 n r operations of each
+        iteration for each column.
         """
-        n, d = problem.K.rows.shape
-        stored = d >= stored_features and n * n * problem.K.dtype.itemsize <= store_bytes
-        entries = DenseBlock(problem.K.dense()) if stored else None
+        n = len(problem.K.rows)
+        entries = _stored(problem, store_bytes, stored_features)
         factor = columns_factor(
             problem.K,
             max(1, min(rank, n // 2)),
             rng=rng,
             entries=None if entries is None else entries.entries,
         )
-        unit = 1.0 if problem.weights is None else 1 / problem.weights.double()[:, None]
         shifts = [problem.total * penalty for penalty in penalties]
-        inverses = LowRankInverse.path(factor, unit, shifts)
-        return cls(problem, tuple(penalties), tuple(inverses), entries)
+        inverses = LowRankInverse.path(factor, _inverse_weights(problem), shifts)
+        return cls(problem, tuple(penalties), SharedFactor(tuple(inverses)), entries)
+
+    @classmethod
+    def of_one(
+        cls,
+        problem: FullProblem,
+        inverse: Inverse,
+        *,
+        store_bytes: int = 0,
+        stored_features: int = STORED_FEATURES,
+    ) -> FullPath:
+        """Return that of the problem's own penalty alone, with a preconditioner of any kind."""
+        entries = _stored(problem, store_bytes, stored_features)
+        return cls(problem, (problem.penalty,), inverse, entries)
 
     def stages(self, start: Float[Tensor, "p n t"] | None = None) -> Iterator[Stage]:
         """Yield the iterates after 0, 1, 2, ... iterations, for ever; `start` is where they begin.
@@ -119,13 +169,15 @@ class FullPath:
         Columns whose residual is zero to rounding, or whose curvature is not positive, stay.
         """
         Y = self.problem.targets.double()
-        p, t = len(self.inverses), Y.shape[1]
+        p, t = len(self.penalties), Y.shape[1]
         B = Y.repeat(1, p)
-        ridge = torch.cat([self._ridge(inverse, t) for inverse in self.inverses], dim=1)
+        penalties = torch.tensor(self.penalties, dtype=torch.float64).repeat_interleave(t)
+        ridge = self.problem.total * penalties * _inverse_weights(self.problem)
+        ridge = ridge.expand(len(Y), p * t)
         norm = B.norm(dim=0)
         X = torch.zeros_like(B) if start is None else start.transpose(0, 1).reshape(len(Y), p * t)
         R = B if start is None else B - self._apply(X, ridge)
-        Z = self._precondition(R, t, ridge)
+        Z = self.inverse @ R
         P, rz, iteration = Z, (R * Z).sum(dim=0), 0
         while True:
             coef = X.reshape(len(Y), p, t).transpose(0, 1)
@@ -136,14 +188,10 @@ class FullPath:
             moves = (pq > 0) & (rz > 0) & (relative > EPS)
             a = torch.where(moves, rz / torch.where(moves, pq, 1.0), 0.0)
             X, R = X + a * P, R - a * Q
-            Z = self._precondition(R, t, ridge)
+            Z = self.inverse @ R
             before, rz = rz, (R * Z).sum(dim=0)
             P = Z + torch.where(moves, rz / torch.where(moves, before, 1.0), 0.0) * P
             iteration += 1
-
-    def _ridge(self, inverse: LowRankInverse, t: int) -> Tensor:
-        n = len(self.problem.targets)
-        return inverse.ridge.reshape(-1, 1).expand(n, t)
 
     def _apply(self, P: Tensor, ridge: Tensor) -> Tensor:
         """Return (K + ridge) P, with entries and P in the dtype of the rows."""
@@ -152,17 +200,18 @@ class FullPath:
         K = self.problem.K
         return (K @ P.to(K.dtype)).double() + ridge * P
 
-    def _precondition(self, R: Tensor, t: int, ridge: Tensor) -> Tensor:
-        """Return the inverses times R, each times its t columns: two products with F for all."""
-        F = self.inverses[0].factor
-        scaled = R / ridge
-        # rows times F are six times as fast as F' times a few columns
-        small = (scaled.t().to(F.dtype).contiguous() @ F).double().t().split(t, dim=1)
-        inner = [
-            la.solve_cholesky(M.inner, each) for M, each in zip(self.inverses, small, strict=True)
-        ]
-        back = torch.cat(inner, dim=1).t().to(F.dtype).contiguous() @ F.t()
-        return scaled - back.t().double() / ridge
+
+def _stored(problem: FullProblem, most_bytes: int, features: int) -> DenseBlock | None:
+    """Return the entries of K if they fit, and rows have many features."""
+    n, d = problem.K.rows.shape
+    fits = n * n * problem.K.dtype.itemsize <= most_bytes
+    return DenseBlock(problem.K.dense()) if fits and d >= features else None
+
+
+def _inverse_weights(problem: FullProblem) -> Tensor:
+    """Return W⁻¹, of shape (n, 1), or () without weights."""
+    w = problem.weights
+    return torch.ones((), dtype=torch.float64) if w is None else 1 / w.double()[:, None]
 
 
 EPS = 1e-7

@@ -22,6 +22,10 @@ EVERY = 3
 PATIENCE = 3
 """Looks without a gain after which a path ends."""
 
+UNSETTLED = 0.3
+"""Residual down to which it goes on without a gain: the first iterates of a rough function that is
+preconditioned badly predict as the mean does. Where it gains most the residual is below 0.1."""
+
 Ends = tuple[float, float]
 """Time of `time.monotonic`, and kernel evaluations, at which iterations end."""
 
@@ -61,9 +65,16 @@ def factorised(problem: FullProblem, sample: Sample, shifts: Sequence[float]) ->
 
 
 def watched(
-    path: FullPath, shifts: Sequence[float], sample: Sample, ends: Ends
+    path: FullPath,
+    shifts: Sequence[float],
+    sample: Sample,
+    ends: Ends,
+    most: int = MOST_ITERATIONS,
 ) -> dict[float, Point]:
-    """Iterate until the least loss of all penalties falls no more; return the best of each."""
+    """Iterate until the least loss of all penalties falls no more; return the best of each.
+
+    Until they are solved, their time is over, or there were `most` iterations, too.
+    """
     K = _held(path.problem.K, sample)
     meter, look = K.meter, K.shape[0] * K.shape[1]
     held: KernelOperator | Tensor = K
@@ -74,7 +85,7 @@ def watched(
     for stage in path.stages():
         solved = bool((stage.residual < SOLVED).all())
         step, before = meter.evaluations - before, meter.evaluations
-        late = is_over(ends, before + step + 2 * look) or stage.iteration >= MOST_ITERATIONS
+        late = is_over(ends, before + step + 2 * look) or stage.iteration >= most
         if stage.iteration % EVERY and not (solved or late):
             continue
         p, n, t = stage.coef.shape
@@ -88,7 +99,8 @@ def watched(
         now = min(point.loss for point in best.values())
         looks = 0 if now < (1 - GAIN) * least else looks + 1
         least = min(least, now)
-        if solved or late or looks >= PATIENCE:
+        settled = bool((stage.residual < UNSETTLED).any())
+        if solved or late or (settled and looks >= PATIENCE):
             break
     return best
 

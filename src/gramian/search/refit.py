@@ -21,7 +21,8 @@ from ..problems import FullProblem
 from .clock import Clock
 from .full_fit import DIRECT_ROWS, SHIFTS, FullFit
 from .material import Material
-from .points import MEMORY, MOST_ITERATIONS, SOLVED, Ends, is_over, stored
+from .one_shift import path_of_one
+from .points import MEMORY, MOST_ITERATIONS, SOLVED, Ends, is_over
 from .recipe import Recipe
 from .sampled import Stem
 
@@ -168,9 +169,8 @@ def _coefficients(
         start[material.splits[0].learn] = fit.coefs[0]
     double = fit.shift < SHIFTS[-1]
     aim = max(fit.residual, SOLVED)
-    path = FullPath.build(
-        problem.double() if double else problem, [penalty], rng=material.rng, **stored(clock)
-    )
+    problem = replace(problem.double() if double else problem, penalty=penalty)
+    path = path_of_one(problem, rng=material.rng, clock=clock)
     return _until(path, aim, ends, start)
 
 

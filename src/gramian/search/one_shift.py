@@ -1,0 +1,60 @@
+"""path_of_one: conjugate gradient at a single shift, with cells as its preconditioner if need be.
+
+Several shifts share the columns of K that precondition them; a single one may have any
+preconditioner.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..paths import FullPath
+from ..paths.full import RANK
+from ..preconditioners import blocks_of_rows
+from ..preconditioners.blocks import coupling
+from ..problems import FullProblem
+from ..solvers import PCG
+from .clock import Clock
+from .points import stored
+
+FEW_FEATURES = 4
+"""Features up to which PCG's own rule chooses the preconditioner.
+
+CPU seconds of cells of real sets, setup included, until the held-out loss falls no more, by columns
+and by PCG's rule. Two or three features: 4,000 rows of bathy_celt 0.38 and 0.09, 19,000 4.9 and 1.6
+(l1, 1/16 of the median, of which columns solve no system of 38,000 rows); 9,500 rows of airs_co2
+1.03 and 0.69 (l1, 1/8), 0.50 and 0.39 (Gaussian, 1/2); 10,000 and 23,500 rows of skin 1.1 and 0.6,
+6.9 and 2.9 (Matern 3/2, 1/4). Eight features (nycflights) and 27 (beijing_pm25), the median:
+columns take half to four fifths.
+"""
+
+NARROW = 1.0
+"""Of more features too, if K has less outside of cells than so many times what is within them."""
+
+CELL_ROWS_PER_ROOT = 4
+"""Rows of a cell over sqrt(n), as PCG's rule has it."""
+
+INVERSE_BYTES = 1 << 28
+"""For a preconditioner that PCG's rule chooses."""
+
+
+def path_of_one(
+    problem: FullProblem, *, rng: torch.Generator, clock: Clock, rank: int = RANK
+) -> FullPath:
+    """Return the path of the problem's penalty, with `rank` columns if these precondition it."""
+    if _by_rule(problem, rng):
+        inverse = PCG(preconditioner="auto", memory_bytes=INVERSE_BYTES).build(problem, rng)
+        if inverse is not None:
+            return FullPath.of_one(problem, inverse, **stored(clock))
+    return FullPath.build(problem, [problem.penalty], rng=rng, rank=rank, **stored(clock))
+
+
+def _by_rule(problem: FullProblem, rng: torch.Generator) -> bool:
+    """Return whether rows have few features, or the kernel is narrow."""
+    n, d = problem.K.rows.shape
+    if d <= FEW_FEATURES:
+        return True
+    blocks = blocks_of_rows(problem.K, CELL_ROWS_PER_ROOT * math.isqrt(n), rng=rng)
+    return coupling(problem.K, blocks, rng=rng) < NARROW

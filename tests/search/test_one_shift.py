@@ -1,0 +1,103 @@
+"""The system of a single shift: its solution, whatever preconditions it, and that it is reached."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from gramian.kernels import Kernel, Laplacian
+from gramian.operators import KernelOperator
+from gramian.paths import FullPath
+from gramian.paths.full import SharedFactor
+from gramian.paths.sample import Sample
+from gramian.preconditioners import BlockCholesky, BlockLowRank
+from gramian.problems import FullProblem
+from gramian.search import Clock, cell_fit, points
+from gramian.search.one_shift import path_of_one
+
+N, SHIFT = 900, 0.05
+
+
+def problem(
+    kernel: Kernel, d: int, dtype: torch.dtype = torch.float64, *, weighted: bool = False
+) -> FullProblem:
+    X = torch.randn(N, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    Y = torch.stack([X[:, 0].sin(), X[:, -1].square() + 5], dim=1)
+    w = 0.5 + torch.arange(N) % 3 if weighted else None
+    rows = X.to(dtype)
+    K = KernelOperator(kernel, rows, rows)
+    return FullProblem(K, Y.to(dtype), SHIFT / N, None if w is None else w.to(dtype))
+
+
+def solved(system: FullProblem) -> Tensor:
+    X = system.K.rows.take(torch.arange(N)).double()
+    distances = (X[:, None] - X[None]).norm(dim=2)
+    w = torch.ones(N) if system.weights is None else system.weights
+    ridge = torch.diag(float(w.sum()) * system.penalty / w.double())
+    kernel = system.K.kernel
+    assert isinstance(kernel, Laplacian)
+    entries = (-distances / float(kernel.lengthscale)).exp()
+    return torch.linalg.solve(entries + ridge, system.targets.double())
+
+
+def path(system: FullProblem) -> FullPath:
+    return path_of_one(system, rng=torch.Generator().manual_seed(1), clock=Clock())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("d", "lengthscale"), [(1, 0.01), (2, 1.0), (4, 50.0), (9, 0.1), (9, 5.0)])
+def test_it_is_the_dense_solve(d, lengthscale, weighted, dtype):
+    system = problem(Laplacian(lengthscale), d, dtype, weighted=weighted)
+    stages = itertools.islice(path(system).stages(), 150)
+    found = next(stage for stage in stages if float(stage.residual.max()) < 1e-6)
+    expected = solved(system)
+    atol = (1e-3 if dtype == torch.float32 else 1e-5) * float(expected.norm())
+    torch.testing.assert_close(found.coef[0], expected, rtol=0, atol=atol)
+
+
+def test_what_preconditions_it():
+    wide, narrow = Laplacian(5.0), Laplacian(0.02)
+    assert isinstance(path(problem(narrow, 2)).inverse, BlockCholesky)
+    assert isinstance(path(problem(Laplacian(1.0), 2)).inverse, BlockLowRank)
+    assert isinstance(path(problem(wide, 9)).inverse, SharedFactor)
+    assert isinstance(path(problem(narrow, 9)).inverse, BlockCholesky)
+
+
+@pytest.fixture
+def rough(monkeypatch) -> Sample:
+    """A function of which the first iterates without a preconditioner know nothing."""
+    X = torch.rand(N, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    Y = (300 * X).sin()
+    monkeypatch.setattr(cell_fit, "DIRECT_ROWS", 10)
+    monkeypatch.setattr(cell_fit, "path_of_one", without_a_preconditioner)
+    return Sample(X[50:], Y[50:], X[:50], Y[:50], None, None)
+
+
+def loss(sample: Sample) -> float:
+    rng = torch.Generator()
+    found = cell_fit.fit_cell(Laplacian(0.5), sample, 1e-3, clock=Clock(), left=math.inf, rng=rng)
+    return sample.loss(found.values)
+
+
+def test_iterations_go_on_where_the_first_ones_gain_nothing(rough, monkeypatch):
+    assert loss(rough) < 0.05
+    monkeypatch.setattr(points, "UNSETTLED", math.inf)  # as if it had settled at once
+    assert loss(rough) > 0.4
+
+
+def test_iterations_go_on_until_the_loss_falls_no_more(rough, monkeypatch):
+    usual = loss(rough)
+    monkeypatch.setattr(cell_fit, "MOST_ITERATIONS", 30)
+    assert loss(rough) > 1.5 * usual
+
+
+def without_a_preconditioner(system: FullProblem, **how: object) -> FullPath:
+    class Identity:
+        def __matmul__(self, g: Tensor) -> Tensor:
+            return g
+
+    return FullPath.of_one(system, Identity())
