@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -41,6 +41,7 @@ class Stage:
     residual: Float[Tensor, " p"]
 
 
+@runtime_checkable
 class Inverse(Protocol):
     """What is applied to the residuals of all penalties, those of a penalty side by side."""
 
