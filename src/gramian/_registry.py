@@ -10,6 +10,7 @@ from ._checks import did_you_mean
 from ._plugins import EntryPoint, load, package_of, plugins
 
 T = TypeVar("T")
+Cls = TypeVar("Cls", bound=type[Any])
 
 GROUPS = {
     "kernel": ("gramian.kernels", "Kernel"),
@@ -39,10 +40,13 @@ class Registry(Generic[T]):
         self._elsewhere = {} if elsewhere is None else dict(elsewhere)
         self._classes: dict[str, type[T]] = {}
 
-    def register(self, name: str) -> Callable[[type[T]], type[T]]:
-        """Return a class decorator that files the class under `name`."""
+    def register(self, name: str) -> Callable[[Cls], Cls]:
+        """Return a class decorator that files the class under `name`.
 
-        def add(cls: type[T]) -> type[T]:
+        The decorated name keeps its own type: a checker then knows the parameters of the class.
+        """
+
+        def add(cls: Cls) -> Cls:
             self._classes[name] = cls
             return cls
 

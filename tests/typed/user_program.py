@@ -8,6 +8,7 @@ import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV, NystromTransformer
 from gramian.callbacks import Checkpoint, Validate
 from gramian.kernels import Gaussian, Matern32
+from gramian.kernels.base import kernels
 from gramian.landmarks import BlessR, RecursiveRLS
 from gramian.losses import Quantile
 from gramian.plots import ConvergenceDisplay, ReliabilityDisplay
@@ -47,6 +48,11 @@ def used(X: np.ndarray, y: np.ndarray) -> float:
     loaded = gramian.load("model")
     total = float(loaded.model_.predict(X).sum()) + float(quantiles.predict(X).sum())
     return total + seconds + score + float(importances.sum() + features.sum() + shown.share.sum())
+
+
+def registered() -> type[Gaussian]:
+    """Register a class of one's own: a checker still knows what it is, and so its parameters."""
+    return kernels.register("wide")(Gaussian)
 
 
 def wrong(X: np.ndarray, y: np.ndarray) -> None:
