@@ -21,6 +21,7 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
     "names_in_text",
     "docstrings",
 ]

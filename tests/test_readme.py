@@ -68,18 +68,3 @@ def test_ways_to_combine_kernels_and_trees(tmp_path):
     scores = [float(score) for score in re.findall(r"R2: ([\d.]+)", said)]
     assert len(scores) == 3
     assert min(scores) > 0.78  # trees alone reach 0.795, a linear model 0.67
-
-
-def test_examples_of_losses(tmp_path):
-    said = run([sys.executable, "-c", "".join(blocks("docs/losses.md", "python"))], tmp_path)
-    assert said.splitlines() == ["0.8", "converged"]
-
-
-def test_examples_of_text(tmp_path):
-    said = run([sys.executable, "-c", "".join(blocks("docs/text.md", "python"))], tmp_path)
-    assert float(said) > 0.9
-
-
-def test_examples_of_intervals(tmp_path):
-    said = run([sys.executable, "-c", "".join(blocks("docs/intervals.md", "python"))], tmp_path)
-    assert said.splitlines() == ["True True"]

@@ -14,6 +14,22 @@ from .accuracy_report import SIGNIFICANCE, Grid, Ranks
 OUR_COLOR, OTHER_COLOR = "#a6192e", "#444444"
 
 
+WRITTEN = {
+    "gramian default": "gramian, one fit",
+    "gramian cv 10 s": "gramian, search of 10 s",
+    "gramian cv 60 s": "gramian, search of 60 s",
+    "lightgbm": "LightGBM",
+    "lightgbm_1000": "LightGBM, 1,000 trees",
+    "hist_gradient_boosting": "HistGradientBoosting",
+    "xgboost": "XGBoost",
+    "catboost": "CatBoost",
+    "xrfm": "xRFM",
+}
+"""How contenders are called in pictures, where their own name would puzzle a reader."""
+BESIDE = {"hist_gradient_boosting": (6, -11), "xrfm": (6, -11), "catboost": (-6, 3)}
+"""Where names stand, in points from their dot, that others would cover otherwise."""
+
+
 def color(contender: str) -> str:
     return OUR_COLOR if contender in OURS else OTHER_COLOR
 
@@ -47,7 +63,7 @@ def _name(axis: Any, name: str, rank: float, depth: float, left: bool, k: int) -
     end = 0.7 if left else k + 0.3
     style = {"color": color(name), "linewidth": 0.8}
     axis.plot([rank, rank, end], [0, depth, depth], **style)
-    text = f"{name} ({rank:.2f})"
+    text = f"{WRITTEN.get(name, name)} ({rank:.2f})"
     side = {"ha": "right" if left else "left", "va": "center", "fontsize": 8}
     axis.annotate(
         text, (end, depth), xytext=(-4 if left else 4, 0), textcoords="offset points",
@@ -65,12 +81,14 @@ def error_by_seconds(grid: Grid, path: Path) -> None:
     figure, axis = plots.subplots(1, 1, width=5.5, height=3.6)
     for j, name in enumerate(grid.contenders):
         axis.plot(seconds[j], error[j], "o", color=color(name), markersize=5)
+        beside = BESIDE.get(name, (6, 3))
         axis.annotate(
-            name, (seconds[j], error[j]), xytext=(5, 3), textcoords="offset points",
-            fontsize=8, color=color(name),
+            WRITTEN.get(name, name), (seconds[j], error[j]), xytext=beside,
+            textcoords="offset points", fontsize=8, color=color(name),
+            ha="left" if beside[0] > 0 else "right",
         )  # fmt: skip
     axis.set_xscale("log")
-    axis.margins(x=0.25, y=0.12)
+    axis.margins(x=0.35, y=0.12)
     axis.set(xlabel="CPU seconds of the fit", ylabel="error / least error of all")
     axis.set_title(f"geometric means over {int(whole.sum())} sets")
     plots.few_along_x(axis)

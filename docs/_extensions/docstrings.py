@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -24,6 +25,13 @@ def keep_columns(
         if starts and plain and not above.startswith("=="):
             lines += [".. code-block:: text", ""]
         lines.append(line)
+
+
+def link_pages(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Make a page that a docstring names by its file, such as docs/kernels.md, a link to it."""
+    lines[:] = [re.sub(r"\bdocs/(\w+)\.md\b", r":doc:`/\1`", line) for line in lines]
 
 
 def leave_out_plumbing(
@@ -50,6 +58,7 @@ def parameters_of_classes(
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register it."""
     app.connect("autodoc-process-docstring", keep_columns)
+    app.connect("autodoc-process-docstring", link_pages)
     app.connect("autodoc-process-signature", parameters_of_classes)
     app.connect("autodoc-skip-member", leave_out_plumbing)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -37,7 +37,7 @@ for axes, (name, selector) in zip(all_axes, selectors.items(), strict=True):
     chosen = X[map_.landmark_index_]
     dots = axes.scatter(*X.T, s=3, c=unexplained, cmap="magma_r", vmin=0, vmax=1, linewidths=0)
     axes.scatter(*chosen.T, s=16, color="C0", edgecolors="white", linewidths=0.5)
-    axes.set_title(f"{name}: {np.mean(unexplained < 0.5):.1%} of the rows")
+    axes.set_title(f"{name}\n{np.mean(unexplained < 0.5):.1%} of the rows")
     axes.set(xlabel="longitude", aspect=1.25)
 all_axes[0].set_ylabel("latitude")
 figure.colorbar(dots, ax=all_axes, label="unexplained share of k(x, x)", shrink=0.7)

@@ -27,19 +27,20 @@ median = float(np.median(np.linalg.norm(X[pairs[0]] - X[pairs[1]], axis=1)))
 
 names = ["laplacian", "matern32", "matern52", "gaussian"]
 penalties = np.geomspace(1e-9, 1e-1, 40)
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+spectra = {}
 for name in names:
     kernel = kernels.make(name, lengthscale=median)
     K = KernelOperator(kernel, X, X).dense() / len(X)
-    eigenvalues = torch.linalg.eigvalsh(K).flip(0).clamp(min=1e-17).numpy()
-    dimension = (eigenvalues / (eigenvalues + penalties[:, None])).sum(axis=1)
-    left.loglog(np.arange(1, len(X) + 1), eigenvalues, label=name)
-    right.loglog(penalties, dimension, label=name)
+    spectra[name] = torch.linalg.eigvalsh(K).flip(0).clamp(min=1e-17).numpy()
 
 # %%
 # ``effective_dimension`` needs no eigenvalues, and a sample of the rows: the crosses are from BLESS
 # and would take as long for a million rows.
-for i, name in enumerate(names):
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+for i, (name, eigenvalues) in enumerate(spectra.items()):
+    dimension = (eigenvalues / (eigenvalues + penalties[:, None])).sum(axis=1)
+    left.loglog(np.arange(1, len(X) + 1), eigenvalues, label=name)
+    right.loglog(penalties, dimension, label=name)
     kernel = kernels.make(name, lengthscale=median)
     some = [1e-5, 1e-4, 1e-3, 1e-2]
     found = [effective_dimension(kernel, X, penalty, random_state=0) for penalty in some]

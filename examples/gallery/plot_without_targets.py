@@ -17,7 +17,6 @@ from sklearn.decomposition import PCA
 from gramian import KernelCCA, KernelKMeans, KernelPCA
 
 X, ring = make_circles(2000, factor=0.35, noise=0.06, random_state=0)
-figure, all_axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained")
 
 # %%
 # **Kernel PCA.** Two rings cannot be told apart by a line. The first component of a Gaussian kernel
@@ -26,9 +25,11 @@ components = {
     "PCA": PCA(2).fit_transform(X),
     "KernelPCA": KernelPCA(2, lengthscale=0.5, landmarks=100, random_state=0).fit_transform(X),
 }
-for axes, (name, Z) in zip(all_axes[:, 0], components.items(), strict=True):
+figure, both = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
+for axes, (name, Z) in zip(both, components.items(), strict=True):
     axes.scatter(*Z.T, c=ring, s=4, cmap="coolwarm")
     axes.set(title=name, xlabel="first component", ylabel="second")
+plt.show()
 
 # %%
 # **Kernel k-means.** Clusters of scikit-learn's ``KMeans`` are convex; those of a kernel need not
@@ -39,9 +40,11 @@ clusters = {
         2, lengthscale=0.25, landmarks=200, n_init=5, random_state=0
     ).fit_predict(X),
 }
-for axes, (name, labels) in zip(all_axes[:, 1], clusters.items(), strict=True):
+figure, both = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
+for axes, (name, labels) in zip(both, clusters.items(), strict=True):
     axes.scatter(*X.T, c=labels, s=4, cmap="coolwarm")
     axes.set(title=name, aspect="equal")
+plt.show()
 
 # %%
 # **Kernel CCA.** Two views of one angle, both with noise: the one sees a point on a circle, the
@@ -55,11 +58,12 @@ second = np.column_stack([angle % np.pi, rng.standard_normal(1500)])
 second += 0.05 * rng.standard_normal((1500, 2))
 cca = KernelCCA(1, landmarks=100, random_state=0).fit(first[:1000], second[:1000])
 f, g = cca.transform(first[1000:], second[1000:])
-above, below = all_axes[:, 2]
-above.scatter(first[1000:, 0], second[1000:, 0], c=angle[1000:] % np.pi, s=6, cmap="twilight")
-above.set(title="a feature of each view", xlabel="first view", ylabel="second view")
-below.scatter(f[:, 0], g[:, 0], c=angle[1000:] % np.pi, s=6, cmap="twilight")
 correlation = np.corrcoef(f[:, 0], g[:, 0])[0, 1]
-below.set(title=f"KernelCCA: {correlation:.2f} on new rows")
-below.set(xlabel="f(first view)", ylabel="g(second view)")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
+dots = dict(c=angle[1000:] % np.pi, s=6, cmap="twilight")
+left.scatter(first[1000:, 0], second[1000:, 0], **dots)
+left.set(title="a feature of each view", xlabel="first view", ylabel="second view")
+right.scatter(f[:, 0], g[:, 0], **dots)
+right.set(title=f"KernelCCA: correlation {correlation:.2f} on new rows")
+right.set(xlabel="f(first view)", ylabel="g(second view)")
 plt.show()
