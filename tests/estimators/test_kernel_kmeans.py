@@ -93,6 +93,84 @@ def test_predict_transform_and_score_agree():
     assert (distances.min(axis=1) ** 2).sum() == pytest.approx(ours.inertia_)
 
 
+# --- weights ------------------------------------------------------------------------------------
+
+
+def test_inertia_is_the_weighted_objective():
+    X, _ = blobs()
+    w = np.random.default_rng(0).integers(0, 4, N).astype(float)
+    ours = KernelKMeans(4, lengthscale=1.0, landmarks=None, random_state=0)
+    ours.fit(X, sample_weight=w)
+    again = X.repeat(w.astype(int), axis=0)
+    labels = ours.labels_.repeat(w.astype(int))
+    assert ours.inertia_ == pytest.approx(objective(exact(again, 1.0), labels))
+    assert -ours.score(X, sample_weight=w) == pytest.approx(ours.inertia_)
+    assert -ours.score(X) != pytest.approx(ours.inertia_)
+
+
+def test_weighted_kernel_kmeans_stays_where_that_of_repeated_rows_stays():
+    X, _ = blobs()
+    w = np.random.default_rng(1).integers(1, 5, N)
+    ours = KernelKMeans(6, lengthscale=2.0, landmarks=None, random_state=0)
+    labels = ours.fit_predict(X, sample_weight=w)
+    K = exact(X.repeat(w, axis=0), 2.0)
+    same = exact_kernel_kmeans(K, labels.astype(int).repeat(w), 6)
+    assert np.array_equal(same, labels.repeat(w))
+
+
+def test_weights_are_for_those_who_move_the_centers():
+    X, _ = blobs()
+    far = np.concatenate([X, [[100.0, 0, 0], [100.0, 0.1, 0]]])
+    w = np.concatenate([np.ones(N), np.zeros(2)])
+    how = {"lengthscale": 30.0, "landmarks": X[:50], "n_init": 5, "random_state": 0}
+    ours = KernelKMeans(4, **how).fit(far, sample_weight=w)
+    alone = KernelKMeans(4, **how).fit(X)
+    assert len(ours.labels_) == N + 2
+    assert ours.inertia_ == pytest.approx(alone.inertia_, rel=1e-6)
+    assert adjusted_rand_score(ours.labels_[:N], alone.labels_) == 1
+
+
+def test_in_passes_weights_are_those_of_scikit_learn():
+    X, _ = blobs(1000)
+    w = torch.rand(1000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    w[::7] = 0.0
+    rows = as_rows(X)
+    features = NystromMap.build(kernels.Gaussian(2.0), X[:40])
+    F = features.features(rows)
+    start = F[:4].clone()
+    found = Lloyd.run(features, rows, start, 100, 0.0, 1 << 24, w)
+    theirs = KMeans(4, init=start.numpy(), n_init=1, max_iter=100, tol=0.0)
+    theirs.fit(F.numpy(), sample_weight=w.numpy())
+    assert np.array_equal(found.labels.numpy(), theirs.labels_)
+    assert found.inertia == pytest.approx(theirs.inertia_)
+    assert np.allclose(found.centers.numpy(), theirs.cluster_centers_)
+
+
+def test_weights_of_rows_that_do_not_fit_into_memory():
+    X, _ = blobs(3000)
+    w = np.where(X[:, 0] > 0, 5.0, 0.5)
+    how = {"lengthscale": 2.0, "landmarks": X[:30], "n_init": 10, "random_state": 0}
+    whole = KernelKMeans(4, **how).fit(X, sample_weight=w)
+    passes = KernelKMeans(4, **how)
+    passes._share = lambda rows: 20_000
+    passes.fit(X, sample_weight=w)
+    assert passes.inertia_ == pytest.approx(whole.inertia_, rel=1e-3)
+    assert -passes.score(X, sample_weight=w) == pytest.approx(passes.inertia_)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), "sample_weight.shape"),
+        (-np.ones(N), "[Nn]egative"),
+        (np.zeros(N), "non-zero|all zero"),
+    ],
+)
+def test_weights_that_cannot_be(weights, message):
+    with pytest.raises(ValueError, match=message):
+        KernelKMeans(4).fit(blobs()[0], sample_weight=weights)
+
+
 # --- rows that do not fit ----------------------------------------------------------------------
 
 

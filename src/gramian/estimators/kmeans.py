@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -25,7 +26,7 @@ from ..fitting.parameters import (
     Starts,
 )
 from . import inputs
-from .arguments import RowsLike
+from .arguments import RowsLike, Weights
 from .features import NystromEstimator
 from .lloyd import Lloyd
 from .on_features import Distances, Inertia, NearestCenter
@@ -73,8 +74,9 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
     ----------
     labels_ : ndarray of shape (n,)
     inertia_ : float
-        Sum of the squared distances of the features from their centers. What the landmarks miss
-        of a row, ``k(x, x) - |f(x)|²``, is a distance that no clustering changes, and left out.
+        Sum of the squared distances of the features from their centers, times the weights. What
+        the landmarks miss of a row, ``k(x, x) - |f(x)|²``, is a distance that no clustering
+        changes, and left out.
     cluster_centers_ : ndarray of shape (k, s)
         In the space of the features.
     n_iter_ : int
@@ -129,7 +131,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
     memory_limit: MemoryLimit = None
     random_state: RandomState = None
 
-    def fit(self, X: RowsLike, y: object = None) -> KernelKMeans:
+    def fit(self, X: RowsLike, y: object = None, sample_weight: Weights = None) -> KernelKMeans:
         """Cluster the rows.
 
         Parameters
@@ -138,6 +140,9 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             n rows of d features; see `KernelRidge.fit`.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n,), optional
+            Not negative: two is a row twice, zero a row that moves no center and gets a label.
+            Landmarks are chosen, and the median is taken, without them.
 
         Returns
         -------
@@ -158,30 +163,34 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             rows = inputs.unlabelled_rows(self, X)
             if len(rows) < count:
                 raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={count}")
+            weights = inputs.weight_tensor(sample_weight, len(rows))
             for_kernel, for_landmarks, rng = inputs.generators(self.random_state, 3)
             whole = rows
             kernel, rows = self._kernel_of(whole, for_kernel)
             given = self.landmarks
             self.map_, chosen = self._map(rows, kernel, for_landmarks, given=given, rank=rank)
             self.landmark_index_ = as_numpy(chosen.index)
-            self._cluster(rows, rng)
+            self._cluster(rows, weights, rng)
             self.kernel_ = self._kernel_kept(kernel, whole, chosen.index)
         return self
 
-    def _cluster(self, rows: RowSource, rng: torch.Generator) -> None:
+    def _cluster(
+        self, rows: RowSource, weights: Float[Tensor, " n"] | None, rng: torch.Generator
+    ) -> None:
         n, memory = len(rows), self._passes(self.map_)
         share = self._share(rows)
         if n * self.map_.width <= share and not rows.remote:
-            self._in_memory(self.map_.features(rows, memory_bytes=memory), rng)
+            self._in_memory(self.map_.features(rows, memory_bytes=memory), weights, rng)
             return
         most = share // (self.map_.width + rows.shape[1])
         most = min(most, MOST_REMOTE_ROWS) if rows.remote else most
         count = max(most, min(n, 10 * self.n_clusters))
         index = torch.randperm(n, generator=rng)[:count].sort().values
         sample = as_rows(rows.take(index))
-        start = self._in_memory(self.map_.features(sample, memory_bytes=memory), rng)
+        some = None if weights is None else weights[index]
+        start = self._in_memory(self.map_.features(sample, memory_bytes=memory), some, rng)
         del sample
-        found = Lloyd.run(self.map_, rows, start, self.max_iter, float(self.tol), memory)
+        found = Lloyd.run(self.map_, rows, start, self.max_iter, float(self.tol), memory, weights)
         self.cluster_centers_ = found.centers.to(rows.dtype).numpy()
         self.labels_, self.inertia_ = found.labels.numpy(), found.inertia
         self.n_iter_ = found.iterations
@@ -193,7 +202,9 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         """
         return self._room() // (4 * rows.dtype.itemsize)
 
-    def _in_memory(self, features: Tensor, rng: torch.Generator) -> Tensor:
+    def _in_memory(
+        self, features: Tensor, weights: Float[Tensor, " n"] | None, rng: torch.Generator
+    ) -> Tensor:
         """Cluster features in memory and return the centers, in float64."""
         from sklearn.cluster import KMeans  # a third of a second, for those who need it
 
@@ -205,7 +216,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             tol=self.tol,
             random_state=seed,
             copy_x=False,  # the features are ours
-        ).fit(features.numpy())
+        ).fit(features.numpy(), sample_weight=None if weights is None else weights.numpy())
         self.cluster_centers_, self.labels_ = found.cluster_centers_, found.labels_
         self.inertia_, self.n_iter_ = float(found.inertia_), int(found.n_iter_)
         return torch.from_numpy(found.cluster_centers_).double()
@@ -232,11 +243,24 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         size = self._size(rows, len(centers))
         return rows.map(NearestCenter(self.map_, centers), size=size).numpy()
 
-    def score(self, X: RowsLike, y: object = None) -> float:
-        """Return minus the sum of the squared distances from the nearest centers."""
+    def score(self, X: RowsLike, y: object = None, sample_weight: Weights = None) -> float:
+        """Return minus the sum of the squared distances from the nearest centers.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), optional
+            Each distance counts so many times.
+        """
         rows, centers = self._new(X)
-        size = self._size(rows, len(centers))
-        return -float(rows.sum(Inertia(self.map_, centers), size=size))
+        size, weights = (
+            self._size(rows, len(centers)),
+            inputs.weight_tensor(sample_weight, len(rows)),
+        )
+        beside = () if weights is None else (weights,)
+        return -float(rows.sum(Inertia(self.map_, centers), *beside, size=size))
 
     def _new(self, X: RowsLike) -> tuple[RowSource, Tensor]:
         check_is_fitted(self)

@@ -24,7 +24,7 @@ class Lloyd:
     labels : Tensor of shape (n,)
         The nearest of the centers.
     inertia : float
-        Sum of the squared distances from them.
+        Sum of the squared distances from them, each times its weight.
     iterations : int
     """
 
@@ -42,6 +42,7 @@ class Lloyd:
         max_iter: int,
         tol: float,
         memory_bytes: int,
+        weights: Float[Tensor, " n"] | None = None,
     ) -> Lloyd:
         """Move each center to the mean of the rows nearest to it, until they rest.
 
@@ -57,28 +58,30 @@ class Lloyd:
             Squared movement of all centers, relative to the variance of the features.
         memory_bytes : int
             For blocks.
+        weights : Tensor of shape (n,), optional
+            Not negative; ones if None.
 
         Notes
         -----
         Cost of a pass: the features, n s k operations, no memory that grows with n but labels.
         """
-        size = features.block_size(rows, memory_bytes)
-        iteration = 0
+        size, iteration = features.block_size(rows, memory_bytes), 0
+        beside = () if weights is None else (weights,)
         while iteration < max_iter:
             iteration += 1
-            found = rows.fold(_Nearest(features, centers), size=size)
+            found = rows.fold(_Nearest(features, centers), *beside, size=size)
             moved = found.means(centers)
             shift = float((moved - centers).square().sum())
             centers = moved
             if shift <= tol * found.variance:
                 break
-        last = rows.fold(_Nearest(features, centers, labels=True), size=size)
+        last = rows.fold(_Nearest(features, centers, labels=True), *beside, size=size)
         return cls(centers, torch.cat(last.labels), last.inertia, iteration)
 
 
 @dataclass
 class _Clusters:
-    """Statistics of rows: count, sum and squares of each cluster, and labels if they are kept."""
+    """Statistics of rows: weight, sum and squares of each cluster, and labels if they are kept."""
 
     counts: Tensor
     sums: Tensor
@@ -88,8 +91,8 @@ class _Clusters:
 
     def means(self, centers: Tensor) -> Tensor:
         """Return the mean of each cluster, or the old center of an empty one."""
-        means = self.sums / self.counts.clamp(min=1)[:, None]
-        return torch.where(self.counts[:, None] > 0, means, centers)
+        some = self.counts[:, None] > 0
+        return torch.where(some, self.sums / self.counts[:, None].where(some, 1.0), centers)
 
     @property
     def variance(self) -> float:
@@ -118,7 +121,7 @@ class _Nearest(Value, Folding[_Clusters]):
     def __call__(self, start: int, block: Tensor, *rowwise: Any) -> _Clusters:
         """Assign a first block."""
         counts = torch.zeros(len(self.centers), dtype=torch.float64)
-        return self.add(_Clusters(counts, torch.zeros_like(self.centers)), start, block)
+        return self.add(_Clusters(counts, torch.zeros_like(self.centers)), start, block, *rowwise)
 
     def merge(self, a: _Clusters, b: _Clusters) -> _Clusters:
         """Add up."""
@@ -133,10 +136,12 @@ class _Nearest(Value, Folding[_Clusters]):
         """Assign the next block."""
         F = self.map.apply(block).double()
         nearest = squared_distances(F, self.centers).min(dim=1)
-        total.inertia += float(nearest.values.sum())
-        total.counts += torch.bincount(nearest.indices, minlength=len(self.centers))
+        w = rowwise[0].double() if rowwise else torch.ones(len(F), dtype=torch.float64)
+        total.inertia += float(nearest.values @ w)
+        total.counts += torch.bincount(nearest.indices, w, minlength=len(self.centers))
+        total.squares += float(torch.linalg.vector_norm(F, dim=1).square() @ w)
+        F = F * w[:, None] if rowwise else F
         total.sums.index_add_(0, nearest.indices, F)
-        total.squares += float(torch.linalg.vector_norm(F)) ** 2
         if self.labels:
             total.labels.append(nearest.indices.int())
         return total

@@ -141,11 +141,12 @@ class NearestCenter(ToCenters):
 
 @dataclass(frozen=True, eq=False)
 class Inertia(ToCenters):
-    """The sum of the squared distances from the nearest centers."""
+    """The sum of the squared distances from the nearest centers, each times its weight if any."""
 
-    def __call__(self, block: Tensor) -> Float[Tensor, ""]:
+    def __call__(self, block: Tensor, *rowwise: Any) -> Float[Tensor, ""]:
         """Return that of one block."""
-        return super().__call__(block).min(dim=1).values.sum()
+        least = super().__call__(block).min(dim=1).values
+        return least @ rowwise[0].double() if rowwise else least.sum()
 
 
 def squared_distances(
