@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from .base import LearnedMetric, Metric, Round, metrics
+from .descent import LengthscaleDescent
 from .rfm import RecursiveFeatureMachine
 
 
@@ -28,6 +29,7 @@ def names() -> tuple[str, ...]:
 
 __all__ = [
     "LearnedMetric",
+    "LengthscaleDescent",
     "Metric",
     "RecursiveFeatureMachine",
     "Round",

@@ -1,0 +1,171 @@
+r"""Objectives of a Nystrom fit as functions of its hyper-parameters, with gradients by torch.
+
+With :math:`LL^\top = K_{mm}`, :math:`A = L^{-1} K_{mn} W^{1/2}` and :math:`BB^\top = AA^\top +
+N\lambda I` the estimator, its effective dimension and its data fit are those of matrices of m
+columns. Both objectives are from [1]_, which proposes the second one; its form here, in which the
+trace that the landmarks miss counts times the data fit, is that of the code of its authors.
+
+References
+----------
+.. [1] Meanti, Carratino, De Vito, Rosasco, *Efficient hyperparameter tuning for large scale kernel
+   ridge regression*, AISTATS 2022.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .. import _linalg as la
+from ..kernels import Kernel
+from ._entries import entries
+
+JITTER = 1e-8
+"""Of the diagonal of K_mm: it has a Cholesky factor then, also where two landmarks meet."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows with targets, and weights if there are any.
+
+    Attributes
+    ----------
+    X : Tensor of shape (n, d)
+        In float64, as everything here.
+    Y : Tensor of shape (n, t)
+    weights : Tensor of shape (n,), or None
+    """
+
+    X: Float[Tensor, "n d"]
+    Y: Float[Tensor, "n t"]
+    weights: Float[Tensor, " n"] | None = None
+
+    def __getitem__(self, some: Tensor | slice) -> Rows:
+        """Return some of the rows."""
+        return Rows(
+            self.X[some], self.Y[some], None if self.weights is None else self.weights[some]
+        )
+
+    @property
+    def total(self) -> float:
+        """N, the sum of the weights."""
+        return float(len(self.X)) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def root(self) -> Tensor:
+        """The roots of the weights, (n, 1)."""
+        if self.weights is None:
+            return torch.ones(1, 1, dtype=torch.float64)
+        return self.weights.sqrt()[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """Hyper-parameters of a Nystrom fit.
+
+    Attributes
+    ----------
+    log_scales : Tensor of shape (d,)
+        Of the numbers that features are multiplied by: the inverse of each one's lengthscale.
+    log_penalty : Tensor of shape ()
+        Of the ridge per sample.
+    Z : Tensor of shape (m, d)
+        Landmarks, in the units of the rows.
+    """
+
+    log_scales: Float[Tensor, " d"]
+    log_penalty: Float[Tensor, ""]
+    Z: Float[Tensor, "m d"]
+
+    def all(self) -> list[Tensor]:
+        """Return them in their order."""
+        return [self.log_scales, self.log_penalty, self.Z]
+
+    def copies(self, *, free: bool = False) -> Parameters:
+        """Return copies, with respect to which torch differentiates if they are free."""
+        return Parameters(*(p.detach().clone().requires_grad_(free) for p in self.all()))
+
+
+@dataclass(frozen=True, eq=False)
+class NystromFit:
+    """The Nystrom estimator of some rows, and what its objectives are made of.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Whose lengthscale does not matter: see `entries`.
+    at : Parameters
+    rows : Rows
+    L : Tensor of shape (m, m)
+    A : Tensor of shape (m, n)
+    B : Tensor of shape (m, m)
+    c : Tensor of shape (m, t)
+        B⁻¹ A W^(1/2) Y.
+    """
+
+    kernel: Kernel
+    at: Parameters
+    rows: Rows
+    L: Float[Tensor, "m m"]
+    A: Float[Tensor, "m n"]
+    B: Float[Tensor, "m m"]
+    c: Float[Tensor, "m t"]
+
+    @classmethod
+    def of(cls, kernel: Kernel, at: Parameters, rows: Rows) -> NystromFit:
+        """Fit, or raise `NotPositiveDefinite`. Cost: n m kernel evaluations, n m² operations."""
+        scales, eye = at.log_scales.exp(), torch.eye(len(at.Z), dtype=torch.float64)
+        Z = at.Z * scales
+        L = _cholesky(entries(kernel, Z, Z) + JITTER * eye)
+        K_nm = entries(kernel, rows.X * scales, Z) * rows.root
+        A = torch.linalg.solve_triangular(L, K_nm.t(), upper=False)
+        shift = rows.total * at.log_penalty.exp()
+        B = _cholesky(A @ A.t() + shift * eye)
+        c = torch.linalg.solve_triangular(B, A @ (rows.Y * rows.root), upper=False)
+        return cls(kernel, at, rows, L, A, B, c)
+
+    def coef(self) -> Float[Tensor, "m t"]:
+        """Return the coefficients of the landmarks."""
+        whitened = torch.linalg.solve_triangular(self.B.t(), self.c, upper=True)
+        found: Tensor = torch.linalg.solve_triangular(self.L.t(), whitened, upper=True)
+        return found
+
+    def predict(self, X: Float[Tensor, "v d"]) -> Float[Tensor, "v t"]:
+        """Return predictions."""
+        scales = self.at.log_scales.exp()
+        values: Tensor = entries(self.kernel, X * scales, self.at.Z * scales) @ self.coef()
+        return values
+
+    def held_out(self, others: Rows) -> Float[Tensor, ""]:
+        """Return the mean squared error of other rows."""
+        errors = (self.predict(others.X) - others.Y).square().mean(dim=1)
+        if others.weights is None:
+            return errors.mean()
+        mean: Tensor = errors @ others.weights / others.total
+        return mean
+
+    def complexity(self) -> Float[Tensor, ""]:
+        """Return the complexity-penalised objective, per row and target.
+
+        The data fit |W^(1/2) (f(X) - Y)|² + N penalty |f|² at its minimum, plus the effective
+        dimension, plus what the landmarks miss of the trace of W K over N penalty, times the mean
+        data fit.
+        """
+        rows, n = self.rows, self.rows.total
+        size = (rows.Y * rows.root).square().sum()
+        fit = (size - self.c.square().sum()) / rows.Y.shape[1]
+        dimension = torch.linalg.solve_triangular(self.B, self.A, upper=False).square().sum()
+        missed = (n - self.A.square().sum()).clamp(min=0.0)
+        bound: Tensor = fit + dimension + missed / (n * self.at.log_penalty.exp()) * fit / n
+        return bound / n
+
+
+def _cholesky(M: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:
+    factor, info = torch.linalg.cholesky_ex(M)
+    if int(info):
+        raise la.NotPositiveDefinite(f"the matrix of {len(M)} landmarks is not positive definite")
+    lower: Tensor = factor
+    return lower
