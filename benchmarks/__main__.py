@@ -23,6 +23,8 @@ GROUPS = {
         "nystrom": "error of Nystrom approximations by landmarks, seconds (about 40 minutes)",
         "falkon_bless": "FALKON with leverage scores: condition, iterations (about an hour)",
         "downstream": "kernel PCA, k-means, k-means centers on fashion-MNIST (about an hour)",
+        "baselines": "FALKON, divide-and-conquer, random features; AUC (about 10 minutes)",
+        "many_outputs": "FALKON with up to 4,000 outputs: seconds, memory (about 10 minutes)",
         "iterations": "FALKON beside gradient descent, SGD and NYTRO (about 10 minutes)",
     },
     "regression": {
