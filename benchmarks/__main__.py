@@ -59,6 +59,7 @@ GROUPS = {
         "large_models": "EigenPro 3: accuracy by rows and centers (about 10 minutes)",
         "large_rivals": "EigenPro 3 and SketchySAGA beside FALKON (about half an hour)",
         "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
+        "large_augment": "EigenPro 3: shifted and mirrored images (about 10 minutes)",
         "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
         "text": "generated reviews of 65 million sparse features (about an hour)",
         "cluster": "rows on Dask workers: bits, bytes, kills, 100 million rows (about an hour)",
