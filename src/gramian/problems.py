@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .data import RowWeights, Targets, range_of
 from .losses import Loss
 from .model import KernelModel
 from .operators import KernelOperator, largest_diagonal
@@ -31,13 +32,13 @@ class _Ridge:
     """Base of the problems: a matrix, targets, a penalty and observation weights.
 
     Vectors and matrices that solvers keep are on the device of the targets; row numbers are on the
-    host.
+    host. Targets and weights may be `RemoteColumns`, which lie with remote rows.
     """
 
     K: KernelOperator
-    targets: Float[Tensor, "n t"]
+    targets: Targets
     penalty: float
-    weights: Float[Tensor, " n"] | None = None
+    weights: RowWeights | None = None
     penalties: tuple[float, ...] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -94,10 +95,10 @@ def _check_penalties(penalties: tuple[float, ...], t: int) -> None:
         raise ValueError(f"penalties must be positive and finite, not {penalties!r}")
 
 
-def _check_weights(weights: Tensor, n: int) -> None:
+def _check_weights(weights: RowWeights, n: int) -> None:
     if tuple(weights.shape) != (n,):
         raise ValueError(f"weights must have shape ({n},), not {tuple(weights.shape)}")
-    if not (bool((weights >= 0).all()) and 0 < float(weights.sum()) < math.inf):
+    if not (range_of(weights)[0] >= 0 and 0 < float(weights.sum()) < math.inf):
         raise ValueError("weights must be finite, not negative, and not all zero")
 
 
@@ -232,9 +233,9 @@ class NystromProblem(_AtLandmarks):
         cls,
         K: KernelOperator,
         index: Int[Tensor, " m"],
-        targets: Float[Tensor, "n t"],
+        targets: Targets,
         penalty: float,
-        weights: Float[Tensor, " n"] | None = None,
+        weights: RowWeights | None = None,
         landmark_weight: Float[Tensor, " m"] | None = None,
     ) -> NystromProblem:
         """Return the problem whose landmarks are rows `index` of an (n, n) operator."""

@@ -41,6 +41,8 @@ N, D, PARTS = 6000, 4, 6
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D)).astype(np.float32)
 Y = (np.sin(X[:, 0]) + X[:, 1] + 0.05 * RNG.standard_normal(N)).astype(np.float32)
+W = (1 + RNG.random(N)).astype(np.float32)
+SIDE = np.where(Y > 0, "up", "down")
 NAMES = [f"x{j}" for j in range(D)]
 FRAME = pd.DataFrame(X, columns=NAMES)
 NEW = FRAME[:100]
@@ -70,7 +72,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cuts = [0, 700, 1900, 3000, 3001, 5000, N]
     for number, (start, stop) in enumerate(pairwise(cuts)):
         columns = {name: X[start:stop, j] for j, name in enumerate(NAMES)}
-        table = pa.table({**columns, "y": Y[start:stop]})
+        more = {"y": Y[start:stop], "w": W[start:stop], "side": SIDE[start:stop]}
+        table = pa.table({**columns, **more})
         pq.write_table(table, path / f"part{number}.parquet")
     return path
 
@@ -89,11 +92,10 @@ def test_rows_are_those_of_the_files(rows):
     assert [part.start for part, _ in blocks] == [0, 700, 1600, 1900, 2800, 3000, 3001, 3901, 4801,
                                                   5000, 5900]  # fmt: skip
     assert torch.equal(torch.cat([block for _, block in blocks]), torch.from_numpy(X))
-    np.testing.assert_array_equal(np.asarray(rows.column("y")) if not kept(rows) else Y, Y)
-
-
-def kept(rows: DaskRows) -> bool:
-    return isinstance(rows.parts[0].source, distributed.Future)
+    y = rows.column("y")
+    np.testing.assert_array_equal(np.asarray(y), Y)
+    assert (y.shape, y.dtype, y.kind) == ((N,), torch.float32, np.float32)
+    assert torch.equal(y[index], torch.from_numpy(Y)[index])
 
 
 def test_products_are_those_of_rows_here(rows):
@@ -108,11 +110,13 @@ def test_products_are_those_of_rows_here(rows):
 
 def test_bits_do_not_depend_on_where_rows_are_kept(client, folder):
     found = [
-        KernelRidge("gaussian", **SETTINGS).fit(rows, rows.column("y") if not keep else Y)
+        KernelRidge("gaussian", **SETTINGS).fit(rows, rows.column("y"))
         for keep in (False, True)
         for rows in [DaskRows.open(folder, NAMES, client=client, keep=keep)]
     ]
     assert torch.equal(found[0].model_.coef, found[1].model_.coef)
+    rows = DaskRows.open(folder, NAMES, client=client)
+    assert found[0].score(rows, rows.column("y")) == pytest.approx(found[0].score(FRAME, Y))
     here = KernelRidge("gaussian", **SETTINGS).fit(X, Y)
     np.testing.assert_allclose(found[0].predict(NEW), here.predict(X[:100]), atol=2e-3)
     assert found[0].score(FRAME, Y) > 0.99
@@ -199,13 +203,77 @@ def test_collections(client):
     assert F.fit(X_da).transform(X[:10]).shape == (10, 3)
 
 
+def test_targets_stay_with_the_rows(client, folder, monkeypatch):
+    rows = DaskRows.open(folder, NAMES, client=client)
+    sent: list[int] = []
+    beside = rows.workers.beside
+
+    def weighed(numbers: Any, parts: int) -> Any:
+        sent.append(len(numbers))
+        return beside(numbers, parts)
+
+    monkeypatch.setattr(rows.workers, "beside", weighed)
+    there = KernelRidge("gaussian", **SETTINGS, standardize=False)
+    there.fit(rows, rows.column("y"), sample_weight=rows.column("w"))
+    assert not sent
+    sent_ones = KernelRidge("gaussian", **SETTINGS, standardize=False)
+    sent_ones.fit(rows, Y, sample_weight=W)
+    assert sent
+    np.testing.assert_allclose(there.predict(NEW), sent_ones.predict(NEW), atol=1e-4)
+
+
+def test_labels_stay_with_the_rows(client, folder):
+    for keep in (False, True):
+        rows = DaskRows.open(folder, NAMES, client=client, keep=keep)
+        y = rows.column("side")
+        assert np.asarray(y).tolist() == SIDE.tolist()
+        est = KernelRidgeClassifier("gaussian", **SETTINGS).fit(rows, y)
+        assert est.classes_.tolist() == ["down", "up"]
+        assert est.score(rows, y) == pytest.approx(est.score(FRAME, SIDE), abs=1e-3)
+        assert est.score(rows, y) > 0.95
+
+
+def test_collections_stay_where_they_are(client, monkeypatch):
+    import dask.array as da
+    import dask.dataframe as dd
+
+    frame = dd.from_pandas(FRAME.assign(fare=Y, w=W, side=SIDE), npartitions=4)
+    given = KernelRidge("gaussian", **SETTINGS)
+    monkeypatch.setattr("gramian.data.RemoteColumns.here", None)
+    monkeypatch.setattr("gramian.data.RemoteColumns.__array__", None)
+    given.fit(frame[NAMES], frame["fare"], sample_weight=frame["w"])
+    assert given.score(frame[NAMES], frame["fare"]) == pytest.approx(given.score(FRAME, Y))
+    labelled = KernelRidgeClassifier("gaussian", **SETTINGS).fit(frame[NAMES], frame["side"])
+    assert labelled.score(frame[NAMES], frame["side"]) > 0.95
+    two = da.from_array(np.stack([Y, Y**2], axis=1), chunks=(1500, 2))
+    both = KernelRidge("gaussian", **SETTINGS).fit(da.from_array(X, chunks=(1500, D)), two)
+    assert both.dual_coef_.shape == (150, 2)
+
+
+def test_parts_that_do_not_match(client):
+    import dask.array as da
+
+    y = da.from_array(Y, chunks=1000)
+    with pytest.raises(ValueError, match="X has 4 partitions of 6,000 rows, and what goes with it"):
+        KernelRidge("gaussian", **SETTINGS).fit(da.from_array(X, chunks=(1500, D)), y)
+
+
+def test_a_target_with_gaps_names_the_file(client, tmp_path):
+    for name, value in (("a", 1.0), ("b", None)):
+        table = pa.table({"x": [1.0, 2.0, 3.0], "y": [2.0, value, 5.0]})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    rows = DaskRows.open(tmp_path, ["x"], client=client)
+    with pytest.raises(ValueError, match=r"b.parquet: the target 'y' is missing"):
+        rows.column("y")
+
+
 def test_what_cannot_be_rows(client, folder):
     import dask.array as da
 
     with pytest.raises(ValueError, match=r"all features in one chunk: X.rechunk\(\{1: -1\}\)"):
         as_rows(da.from_array(X, chunks=(1000, 2)))
     with pytest.raises(TypeError, match="rows on a cluster are not sent"):
-        pickle.dumps(DaskRows.open(folder, client=client))
+        pickle.dumps(DaskRows.open(folder, NAMES, client=client))
 
 
 def test_without_a_client_nothing_is_loaded(monkeypatch):
@@ -227,12 +295,12 @@ class TestFolders:
         from gramian.data.parquet import ParquetRows
 
         monkeypatch.setattr(ParquetRows, "blocks", None)  # not here
-        found = KernelRidge("gaussian", **SETTINGS).fit(str(folder), "y")
+        found = KernelRidge("gaussian", **SETTINGS).fit(str(folder), "y", columns=NAMES)
         rows = DaskRows.open(folder, NAMES, client=client)
-        expected = KernelRidge("gaussian", **SETTINGS).fit(rows, Y)
+        expected = KernelRidge("gaussian", **SETTINGS).fit(rows, rows.column("y"))
         assert torch.equal(found.model_.coef, expected.model_.coef)
         assert found.model_.target == ("y",)
-        assert found.score(folder, "y") == pytest.approx(expected.score(FRAME, Y), abs=1e-5)
+        assert found.score(folder) == pytest.approx(expected.score(FRAME, Y), abs=1e-5)
         np.testing.assert_allclose(found.predict(folder), expected.predict(FRAME), atol=1e-5)
 
     def test_labels(self, client, tmp_path):
@@ -275,4 +343,6 @@ class TestFolders:
 
     def test_settings_that_no_cluster_has_are_refused_first(self, client, folder):
         with pytest.raises(ValueError, match="has all rows as centers"):
-            KernelRidge("gaussian", lengthscale=1.0, penalty=1e-3, solver="pcg").fit(folder, "y")
+            KernelRidge("gaussian", lengthscale=1.0, penalty=1e-3, solver="pcg").fit(
+                folder, "y", columns=NAMES
+            )

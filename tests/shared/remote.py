@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gramian.data import ArrayRows, Elsewhere, RowSource, Shifted
+from gramian.data import ArrayRows, Elsewhere, RemoteColumns, RowSource, Shifted
 
 ENVELOPE = 4096
 """Bytes that a value may weigh beside its tensors, of which it may add a tenth."""
@@ -80,6 +80,18 @@ class Remote(RowSource):
         cuts = [0, *(len(X) * (2 * i + 1) // (2 * parts) for i in range(1, parts)), len(X)]
         return cls([ArrayRows(X[a:b].clone(), feature_names=names) for a, b in pairwise(cuts)])
 
+    def beside(self, y: Any) -> RemoteColumns:
+        """Return numbers that go with these rows: what is taken of them counts."""
+        y = torch.as_tensor(y)
+        table = y[:, None] if y.ndim == 1 else y
+        if not table.is_floating_point():
+            table = table.double()
+        parts: list[RowSource] = [
+            ArrayRows(table[start : start + len(part)].clone()) for start, part in self._starts()
+        ]
+        kind = y.numpy().dtype
+        return RemoteColumns(Remote(parts, self.traffic), flat=y.ndim == 1, kind=kind)
+
     def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         assert self.streams, "a pass over remote rows read them here"
         for start, part in self._starts():
@@ -98,11 +110,10 @@ class Remote(RowSource):
 
     def fold(self, fn: Any, *rowwise: Any, size: int) -> Any:
         found = None
-        for start, part in self._starts():
+        for number, (start, part) in enumerate(self._starts()):
             here = delivered(fn, self.traffic)
-            result = RowSource.fold(
-                part, Shifted(here, start), *self._cut(rowwise, start, part), size=size
-            )
+            cut = self._cut(rowwise, number, start, part)
+            result = RowSource.fold(part, Shifted(here, start), *cut, size=size)
             result = pickle.loads(pickle.dumps(result))
             found = result if found is None else fn.merge(found, result)
         self.traffic.passes += 1
@@ -113,9 +124,12 @@ class Remote(RowSource):
         return torch.cat(
             [
                 RowSource.map(
-                    part, delivered(fn, self.traffic), *self._cut(rowwise, start, part), size=size
+                    part,
+                    delivered(fn, self.traffic),
+                    *self._cut(rowwise, number, start, part),
+                    size=size,
                 )
-                for start, part in self._starts()
+                for number, (start, part) in enumerate(self._starts())
             ]
         )
 
@@ -147,5 +161,18 @@ class Remote(RowSource):
             yield start, part
             start += len(part)
 
-    def _cut(self, rowwise: tuple[Any, ...], start: int, part: RowSource) -> list[Any]:
-        return [numbers[start : start + len(part)] for numbers in rowwise]
+    def _cut(self, rowwise: tuple[Any, ...], number: int, start: int, part: RowSource) -> list[Any]:
+        return [
+            there(numbers, number, len(part))
+            if isinstance(numbers, RemoteColumns)
+            else numbers[start : start + len(part)]
+            for numbers in rowwise
+        ]
+
+
+def there(numbers: RemoteColumns, number: int, length: int) -> Tensor:
+    """Return the numbers of a part, where they are: nothing of them is sent."""
+    part = numbers.rows.parts[number]
+    assert len(part) == length
+    found = part.take(torch.arange(length))
+    return found[:, 0] if numbers.flat else found

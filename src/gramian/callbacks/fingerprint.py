@@ -6,6 +6,7 @@ import json
 
 from torch import Tensor
 
+from ..data import RowNumbers, columns_there
 from ..data.digest import digest, tensor_digest
 from ..problems import LossProblem, Problem
 
@@ -29,14 +30,20 @@ def fingerprint(problem: Problem) -> dict[str, str]:
         "penalty": repr(problem.penalties or problem.penalty),
         "rows": rows,
         "centers": rows if K.cols is K.rows else digest(K.cols),
-        "targets": tensor_digest(problem.targets),
-        "weights": tensor_digest(problem.weights),
+        "targets": _numbers(problem.targets),
+        "weights": _numbers(problem.weights),
         "landmark rows": tensor_digest(getattr(problem, "index", None)),
         "landmark weights": tensor_digest(_rounded(getattr(problem, "landmark_weight", None))),
     }
     if isinstance(problem, LossProblem):
         found |= {"loss": repr(problem.loss), "offset": tensor_digest(problem.offset)}
     return found
+
+
+def _numbers(x: RowNumbers | None) -> str:
+    """Return the digest of numbers of the rows, wherever they are."""
+    there = columns_there(x)
+    return tensor_digest(x) if there is None else digest(there.rows)
 
 
 def _rounded(x: Tensor | None) -> Tensor | None:

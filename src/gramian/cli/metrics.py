@@ -16,6 +16,7 @@ import torch
 from sklearn import metrics as sk
 
 from .._checks import did_you_mean
+from ..data import RemoteColumns
 from ..model import Probabilities
 from . import calibration
 
@@ -215,8 +216,13 @@ def measured(answers: Answers, constant: Any, names: Iterable[str] = ()) -> dict
     return found
 
 
-def best_constant(y: np.ndarray, classification: bool) -> Any:
+def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Any:
     """Return the mean of numbers, or the largest class of labels."""
+    if isinstance(y, RemoteColumns):
+        if not classification:
+            return float(y.mean())
+        counts = y.counts()[1].numpy()
+        return y.classes()[counts.argmax()].item()
     if not classification:
         return float(y.mean(dtype=np.float64))
     classes, counts = np.unique(y, return_counts=True)

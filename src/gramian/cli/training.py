@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +20,10 @@ from ..data import (
     TrainingTable,
     check_finite,
     check_magnitude,
+    columns_there,
     subset,
 )
-from ..fitting import Divided, FitSettings, Generators, TrainingData, Whole, WholeTable
+from ..fitting import Divided, FitSettings, Generators, TrainingData, Whole, whole_of
 from ..fitting.divide import in_memory_if_few
 from ..fitting.targets import class_codes, classes_of, target_tensor
 from . import parsing, task
@@ -51,10 +53,11 @@ class Training:
     back: np.ndarray | None = None
 
     @functools.cached_property
-    def y(self) -> np.ndarray:
-        """The target in the rows that are learned from."""
-        y: np.ndarray = self.given.y[self.learned]
-        return y
+    def y(self) -> Any:
+        """The target in the rows that are learned from: of rows on a cluster it stays there."""
+        if self.keep is None and self.back is None:
+            return self.given.y
+        return np.asarray(self.given.y)[self.learned]
 
     @property
     def learned(self) -> np.ndarray:
@@ -67,7 +70,8 @@ class Training:
         """Labels of a classification, sorted; ValueError if there is one only."""
         if not self.classification:
             return None
-        check_classification_targets(self.y)
+        if columns_there(self.y) is None:
+            check_classification_targets(self.y)
         return classes_of(self.y)
 
     @property
@@ -79,8 +83,8 @@ class Training:
     def held_out_y(self) -> np.ndarray | None:
         """The target in the rows that are held out."""
         if self.other is not None:
-            return self.other.y
-        return None if self.keep is None else self.given.y[~self.keep]
+            return np.asarray(self.other.y)
+        return None if self.keep is None else np.asarray(self.given.y)[~self.keep]
 
     def without(self, index: np.ndarray) -> Training:
         """Return the same with some of the rows held out that were learned from."""
@@ -99,7 +103,7 @@ class Training:
 
         Costs a pass over it, which finds what cannot be used.
         """
-        whole = WholeTable(
+        whole = whole_of(
             self.given,
             settings,
             rng,
@@ -151,7 +155,7 @@ class Prepared:
     held_out: RowSource | None
     back: TrainingData | None = None
 
-    def encoded(self, y: np.ndarray) -> Tensor:
+    def encoded(self, y: Any) -> Tensor:
         """Return other targets as numbers, or as the codes of the classes of the training rows."""
         dtype, classes = self.data.rows.dtype, self.training.classes
         return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
@@ -187,7 +191,13 @@ def _open(
     path: Path, target: str, columns: Sequence[str] | None, dropped: Sequence[str] = ()
 ) -> TrainingTable:
     found = TrainingTable.open(path, target, columns, dropped)
-    if found.y.dtype.kind not in "Ub":
+    there = columns_there(found.y)
+    if there is not None:
+        if there.labels is None:
+            check_magnitude(
+                there.reshaped(flat=False).stand_in(), torch.float64, f"the target {target!r}"
+            )
+    elif found.y.dtype.kind not in "Ub":
         y = torch.from_numpy(found.y[:, None].astype(np.float64))
         check_magnitude(y, torch.float64, f"the target {target!r}")
     return found

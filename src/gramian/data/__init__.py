@@ -77,6 +77,17 @@ from .number_rows import NumberRows
 from .parquet import ParquetRows
 from .parts import Select, Subset, select, subset
 from .quantile_map import QuantileMap
+from .remote_columns import (
+    RemoteColumns,
+    RowNumbers,
+    RowWeights,
+    Targets,
+    all_finite,
+    brought_here,
+    columns_there,
+    part_of,
+    range_of,
+)
 from .rows import as_rows, is_collection
 from .samples import sample_path
 from .sparse import SparseRows
@@ -106,7 +117,10 @@ __all__ = [
     "Numbering",
     "ParquetRows",
     "QuantileMap",
+    "RemoteColumns",
+    "RowNumbers",
     "RowSource",
+    "RowWeights",
     "Rowwise",
     "Select",
     "Shifted",
@@ -119,15 +133,19 @@ __all__ = [
     "Sum",
     "Table",
     "TableRows",
+    "Targets",
     "TrainingTable",
     "Value",
+    "all_finite",
     "as_rows",
     "as_table",
+    "brought_here",
     "check_copies",
     "check_finite",
     "check_kept",
     "check_magnitude",
     "columns_are_numbers",
+    "columns_there",
     "complement",
     "convert",
     "crop_flip",
@@ -142,6 +160,8 @@ __all__ = [
     "needs_encoding",
     "noise",
     "open_rows",
+    "part_of",
+    "range_of",
     "read_targets",
     "recast",
     "sample_path",

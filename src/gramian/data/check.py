@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .base import RowSource, comfortable_size
 from .folding import Folding
+from .remote_columns import RemoteColumns, Targets, columns_there
 
 LARGEST_TARGET = {torch.float32: 1e25, torch.float64: 1e140}
 """Targets up to this size, and down to its inverse, leave room for their squares in float64, and
@@ -163,9 +164,23 @@ def comparable(targets: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
     return torch.from_numpy(np.ascontiguousarray(columns[:, varies], dtype=kind))
 
 
-def beside(rows: RowSource, targets: np.ndarray | None) -> list[Tensor]:
+def beside(rows: RowSource, targets: np.ndarray | RemoteColumns | None) -> list[Any]:
     """Return what goes along with rows that are checked: their targets, if they can be copied."""
-    return [] if targets is None or rows.sparse else [comparable(targets, rows.dtype)]
+    if targets is None or rows.sparse:
+        return []
+    if isinstance(targets, RemoteColumns):
+        return comparable_there(targets, rows.dtype)
+    return [comparable(targets, rows.dtype)]
+
+
+def comparable_there(targets: RemoteColumns, dtype: torch.dtype) -> list[RemoteColumns]:
+    """Return `comparable` of numbers that stay where they are; nothing of texts."""
+    varies = (targets.facts.most > targets.facts.least).nonzero()[:, 0]
+    if targets.labels is not None or len(varies) == 0:
+        return []
+    narrow = torch.float32 in (dtype, targets.dtype)
+    some = targets.reshaped(flat=False)[:, varies]
+    return [some.to(torch.float32 if narrow else torch.float64)]
 
 
 def _named(column: int, names: tuple[str, ...] | None) -> str:
@@ -187,7 +202,9 @@ def _position(block: Tensor, bad: Tensor) -> tuple[int, int]:
     return row, int(block.col_indices()[entry])
 
 
-def check_finite(rows: RowSource, what: str = "X", targets: np.ndarray | None = None) -> None:
+def check_finite(
+    rows: RowSource, what: str = "X", targets: np.ndarray | RemoteColumns | None = None
+) -> None:
     """Refuse NaN and infinite entries, and columns that equal a target.
 
     Parameters
@@ -255,7 +272,7 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
     check.finish()
 
 
-def check_magnitude(targets: Float[Tensor, "n t"], dtype: torch.dtype, what: str = "y") -> None:
+def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> None:
     """Refuse targets so small that products with them round to 0, or so large that they overflow.
 
     Parameters
@@ -273,7 +290,7 @@ def check_magnitude(targets: Float[Tensor, "n t"], dtype: torch.dtype, what: str
         Names the column, its largest number and a divisor.
     """
     most = LARGEST_TARGET[dtype]
-    for column, size in enumerate(targets.abs().amax(dim=0).tolist()):
+    for column, size in enumerate(_sizes(targets).tolist()):
         if size == 0 or 1 / most <= size <= most:
             continue
         where = what if targets.shape[1] == 1 else f"column {column} of {what}"
@@ -284,3 +301,11 @@ def check_magnitude(targets: Float[Tensor, "n t"], dtype: torch.dtype, what: str
             f"{1 / most:.0e} and {most:.0e}; divide {where} by {size:.0e}, and multiply "
             "predictions by it"
         )
+
+
+def _sizes(targets: Targets) -> Float[Tensor, " t"]:
+    """Return the size of the largest number of each column, wherever they are."""
+    there = columns_there(targets)
+    if there is not None:
+        return torch.maximum(there.facts.most.abs(), there.facts.least.abs())
+    return targets.abs().amax(dim=0)

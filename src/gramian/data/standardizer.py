@@ -16,6 +16,7 @@ from .._sparse import is_sparse
 from .base import RowSource, comfortable_size, slices
 from .check import FiniteCheck, beside
 from .folding import Folding, sent
+from .remote_columns import RowWeights, Targets, columns_there
 from .transform import Standardized
 
 # A strip stays in cache, and is what torch gives to one thread: waking the others for so little
@@ -46,7 +47,7 @@ class Standardizer:
         size: int | None = None,
         *,
         targets: np.ndarray | None = None,
-        weights: Float[Tensor, " n"] | None = None,
+        weights: RowWeights | None = None,
     ) -> Standardizer:
         """Estimate mean and standard deviation (over n, not n - 1), refusing NaN and infinity.
 
@@ -102,8 +103,11 @@ class Standardizer:
         """
         return rows.each(partial(Standardized, mean=sent(self.mean), scale=sent(self.scale)))
 
-    def scaled(self, numbers: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """Return numbers that are in memory, mapped in float64 and then in their own type."""
+    def scaled(self, numbers: Targets) -> Targets:
+        """Return numbers mapped in float64 and then in their own type, wherever they are."""
+        there = columns_there(numbers)
+        if there is not None:
+            return there.on(self.apply(there.rows)).stand_in()
         return ((numbers.double() - self.mean) / self.scale).to(numbers.dtype)
 
     def to_dict(self) -> dict[str, list[float] | list[int]]:

@@ -29,14 +29,14 @@ class TrainingTable:
         Those that are learned from.
     target : tuple of str, or None
         Names of the columns that are predicted; None if their values came beside the table.
-    y : ndarray of shape (n,) or (n, t)
-        Their values: numbers, text or booleans.
+    y : ndarray of shape (n,) or (n, t), or RemoteColumns
+        Their values: numbers, text or booleans. Of a remote table they stay where they are.
     """
 
     table: Table
     columns: tuple[str, ...]
     target: tuple[str, ...] | None
-    y: np.ndarray
+    y: Any
 
     @classmethod
     def open(
@@ -67,6 +67,9 @@ class TrainingTable:
         table = as_table(X)
         target = _names(y)
         chosen = _features(table, target or (), columns, leave_out)
+        if target is not None and table.remote:
+            check_columns(table.where, table.names, target)
+            return cls(table, chosen, target, table.there(target))
         values = y if target is None else target_column(table, target)
         values = np.asarray(values)
         if len(values) != len(table):

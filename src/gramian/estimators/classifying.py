@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from .._checks import as_share
-from ..data import RowSource, is_collection
-from ..fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, WholeTable
+from ..data import RemoteColumns, RowSource, RowWeights, is_collection
+from ..fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
 from ..fitting.targets import as_labels, classes_of, coded_data
 from . import inputs, tables
 from .arguments import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
@@ -40,18 +41,20 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         self._by_name = tables.is_by_name(X, y, columns) and not self._is_function
         if not self._by_name:
             rows, y = inputs.training_rows(self, X, y, settings)
+            sample_weight = inputs.numbers_beside(rows, sample_weight)
             data, classes = self._coded(rows, as_column(y), sample_weight)
             return WholeRows(data, settings), classes
         table = tables.opened(self, X, y, columns)
         labels = as_column(table.y)
+        sample_weight = inputs.numbers_beside(table.table, sample_weight)
         weights, classes = self._weights_and_classes(labels, sample_weight)
         table = replace(table, y=labels)
-        return WholeTable(table, settings, rng, labels=classes, weights=weights), classes
+        return whole_of(table, settings, rng, labels=classes, weights=weights), classes
 
     def _coded(
         self,
         rows: RowSource,
-        y: np.ndarray,
+        y: np.ndarray | RemoteColumns,
         sample_weight: Weights,
         known: np.ndarray | None = None,
     ) -> tuple[TrainingData, np.ndarray]:
@@ -60,15 +63,38 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         return coded_data(rows, y, classes, weights, self._names()), classes
 
     def _weights_and_classes(
-        self, y: np.ndarray, sample_weight: Weights, known: np.ndarray | None = None
-    ) -> tuple[Tensor | None, np.ndarray]:
+        self,
+        y: np.ndarray | RemoteColumns,
+        sample_weight: Weights,
+        known: np.ndarray | None = None,
+    ) -> tuple[RowWeights | None, np.ndarray]:
         """Return the weights of rows, those of their classes included, and the classes."""
+        if isinstance(y, RemoteColumns):
+            return self._weights_there(y, sample_weight, known)
         check_classification_targets(y)
         weights = inputs.weight_tensor(sample_weight, len(y))
         if self.class_weight is not None:
             by_class = torch.from_numpy(compute_sample_weight(self.class_weight, y))
             weights = by_class if weights is None else weights * by_class
         return weights, classes_of(y, weights) if known is None else known
+
+    def _weights_there(
+        self, y: RemoteColumns, sample_weight: Weights, known: np.ndarray | None
+    ) -> tuple[RowWeights | None, np.ndarray]:
+        """Return the same of labels that stay with their rows."""
+        weights = inputs.weight_tensor(sample_weight, len(y))
+        if self.class_weight is None:
+            return weights, classes_of(y, weights) if known is None else known
+        if weights is not None:
+            raise ValueError(
+                "class_weight and sample_weight are not multiplied where the rows are: leave one "
+                "out, and make the other the product"
+            )
+        classes = classes_of(y) if known is None else known
+        counts = y.counts()[1].numpy()
+        by_class = compute_class_weight(self.class_weight, classes, counts)
+        table = torch.from_numpy(by_class)[:, None]
+        return y.looked_up(classes, table, flat=True).stand_in(), classes
 
     def decision_function(self, X: RowsLike) -> Values:
         """Return the value of each class.
@@ -181,6 +207,17 @@ def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return labels
 
 
-def as_column(y: TargetsLike) -> np.ndarray:
+def compute_class_weight(
+    given: dict[Any, float] | Literal["balanced"], classes: np.ndarray, counts: np.ndarray
+) -> np.ndarray:
+    """Return scikit-learn's weight of each class, from how often it is there."""
+    if isinstance(given, str):
+        return np.asarray(counts.sum() / (len(classes) * counts), dtype=np.float64)
+    return np.array([float(given.get(label, 1.0)) for label in classes.tolist()])
+
+
+def as_column(y: TargetsLike | RemoteColumns) -> Any:
     """Return labels of shape (n,), with scikit-learn's warning for a column of them."""
+    if isinstance(y, RemoteColumns):
+        return y
     return as_labels(column_or_1d(y, warn=True))

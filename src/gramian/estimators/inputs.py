@@ -15,7 +15,9 @@ from torch import Tensor
 
 from .._checks import listed
 from ..data import (
+    RemoteColumns,
     RowSource,
+    RowWeights,
     Standardized,
     Table,
     as_rows,
@@ -76,15 +78,36 @@ def training_rows(
         return rows, y
     rows = as_rows(X)
     check_remote(settings, rows)
-    if is_collection(y):
-        from ..data.dask import collected
-
-        y = collected(y)
-    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    y = numbers_beside(rows, y)
+    if not isinstance(y, RemoteColumns):
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(np.empty((len(rows), 0)), y)
     named = rows.feature_names is not None and not isinstance(rows, Standardized)
     looked_at = y if named or isinstance(X, str | Path) else None
     return _source(estimator, rows, looked_at), y
+
+
+def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
+    """Return targets or weights that are a dask collection as columns that stay with remote rows.
+
+    Of rows that are here they come here, and everything else is given back as it is.
+    """
+    if not rows.remote:
+        return brought_here(y)
+    if is_collection(y):
+        from ..data.dask import remote_columns
+
+        y = remote_columns(y)
+    return y
+
+
+def brought_here(y: Any) -> Any:
+    """Return targets or weights in memory, if they are a dask collection; else as they are."""
+    if is_collection(y):
+        from ..data.dask import remote_columns
+
+        y = remote_columns(y)
+    return np.asarray(y) if isinstance(y, RemoteColumns) else y
 
 
 def unlabelled_rows(estimator: Any, X: RowsLike, *, least: int = 1) -> RowSource:
@@ -145,7 +168,9 @@ def second_view(y: Any) -> RowSource:
     return as_rows(y.reshape(-1, 1) if y.ndim == 1 else y)
 
 
-def _source(estimator: Any, X: RowsLike, targets: np.ndarray | None = None) -> RowSource:
+def _source(
+    estimator: Any, X: RowsLike, targets: np.ndarray | RemoteColumns | None = None
+) -> RowSource:
     rows = as_rows(X)
     check_finite(rows, targets=targets)
     estimator.n_features_in_ = rows.shape[1]
@@ -222,16 +247,31 @@ def _check_columns(X: Any, n: int) -> None:
         )
 
 
-def weight_tensor(sample_weight: Weights, n: int) -> Tensor | None:
+def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
     """Return observation weights of shape (n,), or None."""
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, RemoteColumns):
+        return _weights_there(sample_weight, n)
     checked = _check_sample_weight(
         sample_weight, np.empty((n, 1)), dtype=np.float64, copy=True, ensure_non_negative=True
     )
     if not checked.any():
         raise ValueError("all sample weights are zero: no row is left to fit")
     return torch.from_numpy(checked)
+
+
+def _weights_there(given: RemoteColumns, n: int) -> RowWeights:
+    """Return observation weights that stay with their rows; ValueError for what is none."""
+    if len(given) != n or given.rows.shape[1] != 1 or given.labels is not None:
+        raise ValueError(f"sample_weight must be {n} numbers, not {given!r}")
+    if not given.facts.finite:
+        raise ValueError("sample_weight contains NaN or infinity")
+    if float(given.facts.least) < 0:
+        raise ValueError("Negative values in data passed to `sample_weight`")
+    if not float(given.facts.most) > 0:
+        raise ValueError("all sample weights are zero: no row is left to fit")
+    return given.reshaped(flat=True).double().stand_in()
 
 
 def generators(random_state: RandomState, count: int) -> list[torch.Generator]:

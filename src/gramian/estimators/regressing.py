@@ -7,8 +7,8 @@ from typing import Literal, overload
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ..data import is_collection
-from ..fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, WholeTable
+from ..data import columns_there, is_collection
+from ..fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
 from ..fitting.targets import training_targets
 from . import inputs, tables
 from .arguments import Columns, RowsLike, TargetsLike, Values, Weights
@@ -34,12 +34,14 @@ class Regressing(Scored, MultiOutputMixin, RegressorMixin, Deviating, Conforming
         if self._by_name:
             table = tables.opened(self, X, y, columns)
             tables.check_numbers(table)
-            self._one_dimensional = np.ndim(table.y) == 1
+            self._one_dimensional = table.y.ndim == 1
+            sample_weight = inputs.numbers_beside(table.table, sample_weight)
             weights = inputs.weight_tensor(sample_weight, len(table.y))
-            return WholeTable(table, settings, rng, weights=weights)
+            return whole_of(table, settings, rng, weights=weights)
         rows, y = inputs.training_rows(self, X, y, settings, y_numeric=True)
-        self._one_dimensional = np.ndim(y) == 1
-        weights = inputs.weight_tensor(sample_weight, len(rows))
+        there = columns_there(y)
+        self._one_dimensional = len(np.shape(y) if there is None else there.shape) == 1
+        weights = inputs.weight_tensor(inputs.numbers_beside(rows, sample_weight), len(rows))
         targets = training_targets(y, rows.dtype)
         data = TrainingData(rows, targets, weights, feature_names=self._names())
         return WholeRows(data, settings)

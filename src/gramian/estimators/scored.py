@@ -6,10 +6,11 @@ from typing import Any, cast
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import as_rows, is_collection
+from ..data import RowSource, as_rows, is_collection
 from ..model import Model
-from . import tables
+from . import inputs, tables
 from .arguments import RowsLike, TargetsLike, Weights
+from .scored_there import score_there
 
 
 class Scored:
@@ -28,13 +29,19 @@ class Scored:
         y : as in `fit`, optional
             By default the column of X that was the target.
         sample_weight : array-like of shape (n,), optional
+
+        Notes
+        -----
+        Of rows on other machines: one pass, and sums come back.
         """
         check_is_fitted(self)
         if is_collection(X):
             X = as_rows(X)
-        if is_collection(y):
-            from ..data.dask import collected
-
-            y = collected(y)
         X, y = tables.with_truth(self.model_, X, y)
-        return float(cast("Any", super()).score(X, y, sample_weight))
+        if isinstance(X, RowSource) and X.remote:
+            return score_there(self, X, y, sample_weight)
+        given = [
+            inputs.numbers_beside(as_rows(X), z) if is_collection(z) else z
+            for z in (y, sample_weight)
+        ]
+        return float(cast("Any", super()).score(X, *given))

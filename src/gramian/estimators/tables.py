@@ -11,16 +11,18 @@ from sklearn.utils import check_array
 
 from .._checks import listed
 from ..data import (
+    RemoteColumns,
     RowSource,
     Table,
     TrainingTable,
     as_rows,
     as_table,
+    columns_there,
     is_table,
     needs_encoding,
     target_column,
 )
-from ..fitting import FitSettings, Generators, table_data
+from ..fitting import FitSettings, Generators, whole_of
 from ..fitting.targets import as_labels
 from ..model import Model
 from .arguments import Columns, RowsLike, TargetsLike
@@ -85,12 +87,21 @@ def opened(
 
 def check_numbers(given: TrainingTable) -> None:
     """Refuse text as the target of a regression."""
-    if given.y.dtype.kind in "UO":
+    texts = _texts(given.y)
+    if texts is not None:
+        first = texts.flat[0]
         name = "y" if given.target is None else f"the target {listed(given.target)}"
         raise TypeError(
-            f"{given.table.where}: {name} holds text, such as {str(given.y.flat[0])!r}, and "
+            f"{given.table.where}: {name} holds text, such as {str(first)!r}, and "
             "KernelRidge predicts numbers; use KernelRidgeClassifier"
         )
+
+
+def _texts(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
+    """Return the labels that a target holds if it is text, else None."""
+    if isinstance(y, RemoteColumns):
+        return y.labels
+    return y if y.dtype.kind in "UO" else None
 
 
 def with_truth(model: Model, X: Any, y: Any) -> tuple[Any, Any]:
@@ -112,7 +123,7 @@ def with_truth(model: Model, X: Any, y: Any) -> tuple[Any, Any]:
     if not is_table(X):
         raise TypeError(f"the target is a column, but {type(X).__name__} has no columns with names")
     table = model.table(X)
-    return table, target_column(table, names)
+    return table, table.there(names) if table.remote else target_column(table, names)
 
 
 def sized(
@@ -141,10 +152,13 @@ def sized(
         given = TrainingTable(table, chosen, None, np.zeros((len(table), targets)))
     else:
         given = TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
-    classes = np.unique(given.y) if labels and y is not None else None
+    classes = None
+    if labels and y is not None:
+        there = columns_there(given.y)
+        classes = np.unique(given.y) if there is None else there.classes()
     rng = Generators.seeded(np.random.RandomState(0))
-    data, left = table_data(given, settings, rng, classes=classes)
-    return left, data.rows, data.targets.shape[1]
+    found = whole_of(given, settings, rng, labels=classes).without(None)
+    return found.settings, found.train.rows, found.train.targets.shape[1]
 
 
 def target_count(y: Any, labels: bool) -> int:

@@ -17,7 +17,7 @@ from .go_on import can_go_on, go_on
 from .machine import machine_memory
 from .plan import Plan, check_memory, plan
 from .settings import FitSettings
-from .whole import Divided, Whole, WholeRows, WholeTable
+from .whole import Divided, Whole, WholeRows, whole_of
 
 __all__ = [
     "Divided",
@@ -29,7 +29,6 @@ __all__ = [
     "TrainingData",
     "Whole",
     "WholeRows",
-    "WholeTable",
     "can_go_on",
     "check_memory",
     "fit",
@@ -38,4 +37,5 @@ __all__ = [
     "machine_memory",
     "plan",
     "table_data",
+    "whole_of",
 ]

@@ -5,10 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from ..data import Encoding, RowSource, subset
+from ..data import (
+    Encoding,
+    RowSource,
+    RowWeights,
+    Targets,
+    all_finite,
+    brought_here,
+    columns_there,
+    part_of,
+    range_of,
+    subset,
+)
 from ..model import Label
 
 
@@ -35,7 +46,8 @@ class TrainingData:
     ----------
     rows : RowSource of shape (n, d)
     targets : Tensor of shape (n, t)
-        Numbers, or the codes of classes; see `class_codes`.
+        Numbers, or the codes of classes; see `class_codes`. Of remote rows `RemoteColumns` may
+        stand in for them, and for weights.
     weights : Tensor of shape (n,), or None
         Weights of the rows; None if all are one. `fit` leaves out rows of weight zero.
     classes : tuple of k labels, or None
@@ -59,8 +71,8 @@ class TrainingData:
     """
 
     rows: RowSource
-    targets: Float[Tensor, "n t"]
-    weights: Float[Tensor, " _"] | None = None
+    targets: Targets
+    weights: RowWeights | None = None
     classes: tuple[Label, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     encoding: Encoding | None = None
@@ -73,13 +85,13 @@ class TrainingData:
         n = len(self.rows)
         if len(self.targets) != n:
             raise ValueError(f"there are {n} rows, but {len(self.targets)} targets")
-        if not bool(self.targets.isfinite().all()):
+        if not all_finite(self.targets):
             raise ValueError("targets must be finite; leave out rows without one")
         if self.weights is None:
             return
         if len(self.weights) != n:
             raise ValueError(f"there are {n} rows, but {len(self.weights)} weights")
-        if not bool((self.weights.isfinite() & (self.weights >= 0)).all()):
+        if not (all_finite(self.weights) and range_of(self.weights)[0] >= 0):
             raise ValueError("weights must be finite and not negative")
 
     @property
@@ -95,17 +107,27 @@ class TrainingData:
 
     def without_zero_weights(self) -> TrainingData:
         """Leave out rows of weight zero: they carry no information, not even as landmarks."""
-        if self.weights is None or bool((self.weights > 0).all()):
+        if self.weights is None or range_of(self.weights)[0] > 0:
             return self
+        there = columns_there(self.weights)
+        if there is not None:
+            return self.part(there.positive())
         return self.part(self.weights.nonzero()[:, 0])
+
+    def with_numbers_here(self) -> TrainingData:
+        """Return the same with targets and weights in memory: for who reads rows as a stream."""
+        if columns_there(self.targets) is None and columns_there(self.weights) is None:
+            return self
+        weights = None if self.weights is None else brought_here(self.weights)
+        return replace(self, targets=brought_here(self.targets), weights=weights)
 
     def part(self, index: Int[Tensor, " k"], rows: RowSource | None = None) -> TrainingData:
         """Return the rows of increasing numbers, as a `Subset` unless they are given."""
         return replace(
             self,
             rows=subset(self.rows, index) if rows is None else rows,
-            targets=self.targets[index],
-            weights=None if self.weights is None else self.weights[index],
+            targets=part_of(self.targets, index),
+            weights=None if self.weights is None else part_of(self.weights, index),
             numbers=index if self.numbers is None else self.numbers[index],
             given=len(self.rows) if self.given is None else self.given,
         )

@@ -69,6 +69,7 @@ class LeaveOneOut:
         rng: torch.Generator,
     ) -> LeaveOneOut:
         """Return the comparison of few rows; `centers` is None if all are."""
+        data = data.with_numbers_here()
         rows, Y, weights = merged(data)
         scatter = _weighted_squares(data.targets, data.weights) - _weighted_squares(Y, weights)
         order = torch.randperm(len(rows), generator=rng)

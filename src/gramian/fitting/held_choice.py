@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._sparse import dense, embedded, is_wide
-from ..data import RowSource, subset
+from ..data import RowSource, brought_here, subset
 from ..engines import Engine
 from ..kernels import Kernel
 from ..metric.sampling import divided
@@ -114,9 +114,9 @@ class HeldOutChoice:
         rows: RowSource = data.rows if index is None else subset(data.rows, index)
         X = rows.take(torch.arange(len(rows)))
         X = embedded(X) if is_wide(X) else dense(X)
-        Y = data.targets.cpu() if index is None else data.targets.cpu()[index]
-        weights = None if data.weights is None else data.weights.cpu()
-        weights = weights if weights is None or index is None else weights[index]
+        some = data if index is None else data.part(index, rows)
+        Y = brought_here(some.targets).cpu()
+        weights = None if some.weights is None else brought_here(some.weights).cpu()
         if splits is None:
             order = torch.randperm(len(X), generator=rng)
             held, learn = divided(Y[order], data.coded)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from ..data import complement
+from ..data import Targets, brought_here, complement, part_of
 from ..problems import NystromProblem
 
 HELD_OUT = 5
@@ -42,11 +42,10 @@ def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
     """Return the problem on the other rows."""
     if len(held) == 0:
         return problem
-    stays = torch.ones(len(problem.targets), dtype=torch.bool)
-    stays[held] = False
+    stays = other_rows(len(problem.targets), held)
     K = replace(problem.K, rows=complement(problem.K.rows, held))
-    weights = None if problem.weights is None else problem.weights[stays]
-    return NystromProblem(K, problem.targets[stays], problem.penalty, weights)
+    weights = None if problem.weights is None else part_of(problem.weights, stays)
+    return NystromProblem(K, part_of(problem.targets, stays), problem.penalty, weights)
 
 
 def error(
@@ -68,8 +67,9 @@ def _mean(values: Shaped[Tensor, " r"], weight: Float[Tensor, " r"]) -> float:
     return float((values * weight.double()).sum() / weight.sum(dtype=torch.float64))
 
 
-def labels(values: Float[Tensor, "n t"]) -> Int[Tensor, " n"]:
+def labels(values: Targets) -> Int[Tensor, " n"]:
     """Return the class of each row of codes, or of the values of a classifier."""
+    values = brought_here(values)
     return (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
 
 

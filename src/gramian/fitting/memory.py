@@ -37,7 +37,8 @@ class FitSize(ProblemSize):
         """Bytes that the selector keeps, with the targets."""
         if self.selector is None:
             return 0
-        return self.selector.kept_bytes(self.n, self.d, self.m) + 8 * self.n * self.t
+        targets = 8 * self.n * self.t * self.targets_here
+        return self.selector.kept_bytes(self.n, self.d, self.m) + targets
 
     @property
     def selection_evaluations(self) -> int:

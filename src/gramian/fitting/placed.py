@@ -49,6 +49,7 @@ class PlacedData:
         limit: int | None,
     ) -> PlacedData:
         """Keep the data on a device if they fit there, with all that the solver keeps."""
+        data = data if solver.leaves_targets else data.with_numbers_here()
         where = Placement.of(engine, solver, size, limit)
         K = KernelOperator(kernel, data.rows, data.rows, engine)
         return cls(data, data, K, solver, size, limit)._at(where)

@@ -179,7 +179,8 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
 def _spread(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
     """Return the plan of rows on other machines, from that of rows here.
 
-    Blocks are there, one for each task that runs, with centers and a vector; targets are here.
+    Blocks are there, one for each task that runs, with centers and a vector; and so are targets,
+    unless they were given as an array, which counts as data.
     """
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
@@ -188,7 +189,7 @@ def _spread(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
     share = default_threads() / spread.slots
     return replace(
         one,
-        memory_bytes=one.memory_bytes - blocks + 16 * size.n * size.t,
+        memory_bytes=one.memory_bytes - blocks,
         seconds=one.seconds * share + TASK_SECONDS * spread.tasks * one.iterations,
         workers=spread.workers,
         slots=spread.slots,

@@ -189,6 +189,7 @@ def solver_and_size(
         full=found is None and other is None,
         pairs_once=rows.random_access and not rows.sparse,
         dense=not rows.sparse,
+        targets_here=not rows.remote,
         fits=fits_per_level(settings, n) if settings.searches_penalty else 0.0,
         selector=found if isinstance(found, Selector) else None,
     )

@@ -7,11 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from ..callbacks import Validate
-from ..data import Cast, Encoding, RowSource, Standardizer, as_rows, as_table, is_table
+from ..data import (
+    Cast,
+    Encoding,
+    RowSource,
+    Standardizer,
+    Targets,
+    as_rows,
+    as_table,
+    columns_there,
+    is_table,
+)
 from ..kernels import Kernel
 from ..model import KernelModel
 from . import selection
@@ -81,7 +89,7 @@ class Scaling:
             features = FeatureMaps.of(settings, data, kernel, rng)
         targets = None
         if settings.scales_targets and not data.coded:
-            targets = Standardizer.fit(as_rows(data.targets), weights=data.weights)
+            targets = Standardizer.fit(_rows_of(data.targets), weights=data.weights)
         found = cls(features, targets, data.encoding)
         if before is not None:
             return found
@@ -108,7 +116,7 @@ class Scaling:
         """Return rows as the kernel sees them."""
         return self.features.rows(rows)
 
-    def scaled(self, targets: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+    def scaled(self, targets: Targets) -> Targets:
         """Return targets as the solver sees them, in their type."""
         if self.targets is None:
             return targets
@@ -184,6 +192,12 @@ class Scaling:
             }
             for row in path
         ]
+
+
+def _rows_of(targets: Targets) -> RowSource:
+    """Return targets as rows, wherever they are."""
+    there = columns_there(targets)
+    return as_rows(targets) if there is None else there.rows
 
 
 def _of_targets(model: KernelModel) -> Standardizer | None:

@@ -8,16 +8,34 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ..data import RowSource, check_magnitude
+from ..data import RemoteColumns, RowSource, RowWeights, Targets, check_magnitude
 from ..model import Label
 from .data import TrainingData
 
 
-def training_targets(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:
-    """Return `target_tensor`; ValueError if products with a column round to 0 or overflow."""
-    targets = target_tensor(y, dtype)
-    check_magnitude(targets, dtype)
+def training_targets(
+    y: ArrayLike | RemoteColumns, dtype: torch.dtype, products: torch.dtype | None = None
+) -> Targets:
+    """Return `target_tensor`; ValueError if products with a column round to 0 or overflow.
+
+    Products are of the type of the rows, unless it is given.
+    """
+    targets = _there(y, dtype) if isinstance(y, RemoteColumns) else target_tensor(y, dtype)
+    check_magnitude(targets, products or dtype)
     return targets
+
+
+def _there(y: RemoteColumns, dtype: torch.dtype) -> Targets:
+    """Return numbers that stay with their rows as `target_tensor` has them."""
+    if y.labels is not None:
+        raise ValueError(
+            f"the targets are texts, such as {str(y.labels[0])!r}, and KernelRidge predicts "
+            "numbers; use KernelRidgeClassifier"
+        )
+    if not y.facts.finite:
+        raise ValueError("y contains NaN or infinity: leave out rows without a target")
+    narrow = y.dtype == torch.float32 and dtype == torch.float32
+    return y.reshaped(flat=False).to(torch.float32 if narrow else torch.float64).stand_in()
 
 
 def target_tensor(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:
@@ -29,7 +47,7 @@ def target_tensor(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:
     return tensor[:, None] if tensor.ndim == 1 else tensor
 
 
-def classes_of(y: np.ndarray, weights: Float[Tensor, " n"] | None = None) -> np.ndarray:
+def classes_of(y: np.ndarray | RemoteColumns, weights: RowWeights | None = None) -> np.ndarray:
     """Return the labels of the rows of positive weight, sorted.
 
     Raises
@@ -37,7 +55,10 @@ def classes_of(y: np.ndarray, weights: Float[Tensor, " n"] | None = None) -> np.
     ValueError
         If there is one only.
     """
-    classes = np.unique(y if weights is None else y[weights.numpy() > 0])
+    if isinstance(y, RemoteColumns):
+        classes = y.classes(weights)
+    else:
+        classes = np.unique(y if weights is None else y[weights.numpy() > 0])
     if len(classes) < 2:
         raise ValueError(
             f"y holds one class only, {classes.tolist()}, in rows of positive weight; a "
@@ -48,15 +69,19 @@ def classes_of(y: np.ndarray, weights: Float[Tensor, " n"] | None = None) -> np.
 
 def coded_data(
     rows: RowSource,
-    y: np.ndarray,
+    y: np.ndarray | RemoteColumns,
     classes: np.ndarray,
-    weights: Float[Tensor, " n"] | None = None,
+    weights: RowWeights | None = None,
     feature_names: tuple[str, ...] | None = None,
 ) -> TrainingData:
     """Return training data whose targets are the codes of labels; see `class_codes`.
 
     Rows of weight zero may have labels that are no class.
     """
+    if isinstance(y, RemoteColumns):
+        table = class_codes(classes, classes, rows.dtype)
+        there = y.looked_up(classes, table).stand_in()
+        return TrainingData(rows, there, weights, labels_of(classes), feature_names)
     seen = np.ones(len(y), bool) if weights is None else weights.numpy() > 0
     codes = class_codes(np.where(seen, y, classes[0]), classes, rows.dtype)
     return TrainingData(rows, codes, weights, labels_of(classes), feature_names)

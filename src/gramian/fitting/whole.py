@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ..data import TrainingTable, complement
+from ..data import (
+    RemoteColumns,
+    RowWeights,
+    TrainingTable,
+    brought_here,
+    check_finite,
+    columns_there,
+    complement,
+)
 from .data import TrainingData
 from .divide import holds_out
 from .from_table import encoded_rows, table_data
 from .generators import Generators
 from .held_out import labels, other_rows
+from .plan import check_memory
+from .remote import check_remote
 from .settings import FitSettings
+from .targets import coded_data, training_targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +95,52 @@ class WholeRows(Whole):
         stays = other_rows(len(data.rows), index)
         train = data.part(stays, complement(data.rows, index))
         return Divided(train, self.settings, data.part(index), stays)
+
+
+def whole_of(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    *,
+    labels: np.ndarray | None = None,
+    weights: RowWeights | None = None,
+    keep: Bool[Tensor, " n"] | None = None,
+    hold_out: bool | None = None,
+) -> Whole:
+    """Return all rows of a table: `WholeTable`, or rows and targets that stay on other machines.
+
+    Parameters are those of `WholeTable`. Where `keep` says that some rows are left out, the targets
+    come here.
+    """
+    there = columns_there(given.y)
+    if there is not None and keep is None:
+        return WholeRows(_remote_data(given, there, settings, labels, weights), settings)
+    if there is not None:
+        given = replace(given, y=np.asarray(there))
+    weights = None if weights is None else brought_here(weights)
+    return WholeTable(given, settings, rng, labels, weights, keep, hold_out)
+
+
+def _remote_data(
+    given: TrainingTable,
+    y: RemoteColumns,
+    settings: FitSettings,
+    classes: np.ndarray | None,
+    weights: RowWeights | None,
+) -> TrainingData:
+    """Return rows and targets that stay where they are; ValueError for what cannot be fitted."""
+    rows = given.table.rows(given.columns)
+    check_remote(settings, rows)
+    t = y.rows.shape[1] if classes is None or len(classes) == 2 else len(classes)
+    check_memory(settings, rows, t)
+    check_finite(rows, given.table.where, targets=y)
+    names = rows.feature_names if given.table.named else None
+    if classes is not None:
+        data = coded_data(rows, y, classes, weights, names)
+    else:
+        wide = torch.float64 if settings.scales_targets else rows.dtype
+        data = TrainingData(rows, training_targets(y, rows.dtype, wide), weights, None, names)
+    return replace(data, target=given.target)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._sparse import dense, is_sparse
-from ..data import BlockFn, RowSource, Rowwise, as_rows, gathered, recast, subset
+from ..data import (
+    BlockFn,
+    RowNumbers,
+    RowSource,
+    RowWeights,
+    Rowwise,
+    Targets,
+    as_rows,
+    gathered,
+    recast,
+    subset,
+)
 from ..engines import Engine, choose_engine, covering_within
 from ..kernels import Kernel
 from .block_functions import Changed, Diagonal, Entries
@@ -133,8 +144,8 @@ class KernelOperator(Streaming):
     def normal(
         self,
         v: Float[Tensor, "m t"] | None,
-        weights: Float[Tensor, " n"] | None = None,
-        targets: Float[Tensor, "n t"] | None = None,
+        weights: RowWeights | None = None,
+        targets: Targets | None = None,
     ) -> Float[Tensor, "m t"]:
         """Return K' W (K v - y) in one pass over the rows: the inner loop of FALKON.
 
@@ -314,7 +325,7 @@ class KernelOperator(Streaming):
             return as_rows(side.take(index))
         return subset(side, index)
 
-    def _check_rows(self, name: str, vector: Tensor | None, rows: int) -> None:
+    def _check_rows(self, name: str, vector: RowNumbers | None, rows: int) -> None:
         if vector is not None and vector.shape[0] != rows:
             raise ValueError(
                 f"K has shape {self.shape}, which does not match {name} of shape "

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import cast, dense
-from ..data import ArrayRows, Numbering, RowSource
+from ..data import ArrayRows, Numbering, RowNumbers, RowSource, RowWeights, Targets
 from ..engines import Engine
 from ..kernels import Kernel
 from .block_functions import Entries, Gradients, Normal, Product
@@ -84,7 +84,11 @@ class Streaming:
         return self._stream_cols(v)
 
     def _stream_normal(
-        self, v: Tensor | None, weights: Tensor | None, targets: Tensor | None, like: Tensor
+        self,
+        v: Tensor | None,
+        weights: RowWeights | None,
+        targets: Targets | None,
+        like: RowNumbers,
     ) -> Tensor:
         """Return K' W (K v - y) with all columns held, in the dtype of v, or in float64."""
         self._count()

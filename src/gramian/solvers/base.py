@@ -117,6 +117,8 @@ class Solver(ABC, Generic[P, S]):
         Whether coefficients of the centers are all it needs to go on with other rows.
     takes_remote : bool
         Whether it works with rows on other machines.
+    leaves_targets : bool
+        Whether targets and weights may be on other machines, too.
     takes_penalties : bool
         Whether each target may have a penalty of its own.
     """
@@ -130,6 +132,7 @@ class Solver(ABC, Generic[P, S]):
     dense_centers: ClassVar[bool] = False
     streams: ClassVar[bool] = False
     takes_remote: ClassVar[bool] = False
+    leaves_targets: ClassVar[bool] = False
     takes_penalties: ClassVar[bool] = False
 
     @abstractmethod

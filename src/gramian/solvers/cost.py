@@ -28,6 +28,9 @@ class ProblemSize:
         each pair once, as long as they fit into memory.
     dense : bool
         Whether rows are dense.
+    targets_here : bool
+        Whether there is a vector of n numbers for each target: not where they stay with remote
+        rows.
     """
 
     n: int
@@ -38,11 +41,13 @@ class ProblemSize:
     full: bool
     pairs_once: bool = True
     dense: bool = True
+    targets_here: bool = True
 
     @property
     def vector_bytes(self) -> int:
         """Bytes of the vectors of an iterative solver: some of m numbers, and of n, per target."""
-        return 8 * self.t * (6 * self.m + (8 * self.n if self.full else self.n))
+        of_rows = 8 * self.n if self.full else self.n * self.targets_here
+        return 8 * self.t * (6 * self.m + of_rows)
 
     @property
     def center_bytes(self) -> int:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ..data import Targets
 from ..preconditioners import FalkonFactor
 from ..preconditioners.falkon import ROUNDING_ROWS
 from ..problems import NystromProblem
@@ -132,6 +133,7 @@ class Falkon(Solver[NystromProblem, FalkonState]):
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
     state_type: ClassVar[type] = FalkonState
     takes_remote: ClassVar[bool] = True
+    leaves_targets: ClassVar[bool] = True
     takes_penalties: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -208,7 +210,7 @@ class _System:
         assert self.exact is not None
         return -self._gradient(self.exact, beta, self.exact.targets)
 
-    def _gradient(self, problem: NystromProblem, beta: Tensor, targets: Tensor | None) -> Tensor:
+    def _gradient(self, problem: NystromProblem, beta: Tensor, targets: Targets | None) -> Tensor:
         w = self.B.solve_A(beta)
         g = problem.K.normal(self.B.solve_T(w), problem.weights, targets) / problem.total
         return self.B.solve_At(self.B.solve_Tt(g) + problem.each * w)

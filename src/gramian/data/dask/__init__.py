@@ -9,12 +9,12 @@ try:
 except ImportError as error:
     raise ImportError("rows on a Dask cluster need `pip install gramian[dask]`") from error
 
-from .column import DaskColumn, collected
+from .columns import remote_columns
 from .part import Part
 from .rows import DaskRows
 from .table import DaskTable
 from .workers import Workers, connected
 
-__all__ = ["DaskColumn", "DaskRows", "DaskTable", "Part", "Workers", "collected", "connected"]
+__all__ = ["DaskRows", "DaskTable", "Part", "Workers", "connected", "remote_columns"]
 
 del _distributed

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +20,8 @@ from ..folding import Shifted
 from ..named import write_table
 from ..parquet import ParquetRows
 from ..rows import as_rows
+from ..tables import as_table
+from ..targets import target_column
 from .sending import unpacked
 
 Changes = tuple[tuple[Callable[..., Any], Tensor | None], ...]
@@ -35,11 +38,14 @@ class Part:
     rows : int
     changes : tuple of (callable, Tensor or None)
         As `RowSource.each` takes them.
+    path : str or None
+        Of the file that they are of.
     """
 
     source: Any
     rows: int
     changes: Changes = ()
+    path: str | None = None
 
 
 def seen(path: str) -> tuple[str, bool]:
@@ -58,6 +64,68 @@ def kept(opener: Callable[[], RowSource]) -> RowSource:
     found = ArrayRows(torch.cat([block.clone() for _, block in rows.blocks(1 << 17)]))
     found.feature_names = rows.feature_names
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class About:
+    """What there is to know of the numbers of a part, before they are read together with others.
+
+    Attributes
+    ----------
+    rows, columns : int
+    kind : numpy.dtype
+    texts : ndarray or None
+        The distinct ones, sorted.
+    flat : bool
+        Whether there is no second axis.
+    """
+
+    rows: int
+    columns: int
+    kind: np.dtype[Any]
+    texts: np.ndarray | None
+    flat: bool
+
+
+def column(path: str, name: str) -> np.ndarray:
+    """Read the numbers or texts of a column of a file; ValueError in words for gaps."""
+    return target_column(as_table(path), name)
+
+
+def about(values: Any) -> About:
+    """Return what there is to know of numbers or texts."""
+    x = as_array(values() if isinstance(values, partial) else values)
+    texts = np.unique(x) if x.dtype.kind == "U" else None
+    columns = x.shape[1] if x.ndim == 2 else 1
+    return About(len(x), columns, x.dtype, texts, x.ndim == 1)
+
+
+def numbers(values: Any, labels: np.ndarray | None) -> RowSource:
+    """Return numbers as rows; of texts, their places among sorted labels."""
+    x = as_array(values() if isinstance(values, partial) else values)
+    if labels is not None:
+        x = np.searchsorted(labels, x).astype(np.float32)
+    return ArrayRows(x.reshape(len(x), -1))
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Return an array of what a partition holds; texts as NumPy's own."""
+    x = np.asarray(values)
+    if x.dtype.kind == "O" and all(isinstance(one, str) for one in x.flat):
+        return x.astype(str)
+    if x.dtype.kind not in "biufU":
+        raise TypeError(f"targets are numbers or texts, not of type {x.dtype}")
+    return x
+
+
+def beside_of(numbers: Any) -> Any:
+    """Return numbers that go with the rows of a part: a tensor, also of what lies with workers."""
+    if not isinstance(numbers, tuple):
+        return numbers
+    flat, source, changes = numbers
+    rows = changed(source, changes)
+    found = torch.cat([block.clone() for _, block in rows.blocks(1 << 17)])
+    return found[:, 0].contiguous() if flat else found
 
 
 def head(opener: Callable[[], RowSource]) -> RowSource:
@@ -83,14 +151,16 @@ def folded(
 ) -> Any:
     """Fold one part."""
     fn = Shifted(unpacked(data, shared), start)
-    return RowSource.fold(changed(source, changes), fn, *beside, size=size)
+    along = [beside_of(one) for one in beside]
+    return RowSource.fold(changed(source, changes), fn, *along, size=size)
 
 
 def mapped(
     source: Any, changes: Changes, data: bytes, shared: Any, beside: Any, start: int, size: int
 ) -> Tensor:
     """Map one part."""
-    return RowSource.map(changed(source, changes), unpacked(data, shared), *beside, size=size)
+    along = [beside_of(one) for one in beside]
+    return RowSource.map(changed(source, changes), unpacked(data, shared), *along, size=size)
 
 
 def written(source: Any, changes: Changes, data: bytes, shared: Any, path: str) -> None:

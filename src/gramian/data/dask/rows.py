@@ -18,8 +18,19 @@ from torch import Tensor
 from ..base import Elsewhere, RowSource, Spread, check_index, check_size, slices
 from ..folding import BlockFn, Folding, Rowwise
 from ..parquet_files import parquet_paths
-from .column import DaskColumn
-from .part import Part, folded, head, head_of, kept, mapped, parquet, taken, written
+from ..remote_columns import RemoteColumns
+from .part import (
+    Part,
+    column,
+    folded,
+    head,
+    head_of,
+    kept,
+    mapped,
+    parquet,
+    taken,
+    written,
+)
 from .workers import Workers, connected
 
 T = TypeVar("T")
@@ -90,7 +101,11 @@ class DaskRows(RowSource):
         workers.check(str(path))
         heads = workers.results(client.map(head, openers, pure=False))
         parts = [
-            Part(client.submit(kept, opener, pure=False) if keep else opener, found.shape[0])
+            Part(
+                client.submit(kept, opener, pure=False) if keep else opener,
+                found.shape[0],
+                path=opener.args[0],
+            )
             for opener, found in zip(openers, heads, strict=True)
         ]
         if keep:
@@ -119,15 +134,27 @@ class DaskRows(RowSource):
         workers.find(parts)
         return cls(workers, parts, there[0][1])
 
-    def column(self, name: str) -> DaskColumn:
-        """Return a column of the files that these rows are of, such as the target."""
-        parts = []
+    def column(self, name: str) -> RemoteColumns:
+        """Return a column of the files that these rows are of, such as the target: it stays there.
+
+        Parameters
+        ----------
+        name : str
+            Of numbers, or of texts that are labels.
+
+        Raises
+        ------
+        ValueError
+            If rows are not of files, or no longer as they are in them.
+        """
+        from .columns import columns_of
+
+        openers = []
         for part in self.parts:
-            opener = part.source
-            if not isinstance(opener, partial) or part.changes:
+            if part.path is None or part.changes:
                 raise ValueError("only rows of files have further columns: DaskRows.open(path)")
-            parts.append(replace(part, source=partial(parquet, opener.args[0], (name,))))
-        return DaskColumn(DaskRows(self.workers, parts, head(parts[0].source)))
+            openers.append(partial(column, part.path, name))
+        return columns_of(self.workers, openers, homes=self.parts)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Bring all rows here, one block after the other; see `RowSource.blocks`."""
@@ -184,7 +211,7 @@ class DaskRows(RowSource):
             if told is not None:
                 like = told
                 changes = (*part.changes, (change, inside))
-                parts.append(Part(part.source, told.shape[0], changes))
+                parts.append(replace(part, rows=told.shape[0], changes=changes))
         if like is None:
             raise ValueError("no row is left")
         return DaskRows(self.workers, parts, like)
@@ -230,13 +257,38 @@ class DaskRows(RowSource):
     ) -> list[Any]:
         count = len(self.parts)
         value, tasks = self.workers.value(fn, count), []
-        for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True):
-            beside = [self.workers.beside(numbers[start:stop], count) for numbers in rowwise]
+        self._check_alike(rowwise)
+        for place, (part, start) in enumerate(zip(self.parts, self.starts, strict=False)):
+            beside = [self._beside(numbers, place, count) for numbers in rowwise]
             tasks.append(self.workers.submit(part, verb, *value, beside, start, size))
         return tasks
 
+    def _beside(self, numbers: Rowwise, place: int, count: int) -> Any:
+        """Return the numbers of a part as they are sent: those that lie there are read there."""
+        if isinstance(numbers, RemoteColumns):
+            there = numbers.rows.parts[place]  # type: ignore[attr-defined]
+            return numbers.flat, there.source, there.changes
+        return self.workers.beside(numbers[self.starts[place] : self.starts[place + 1]], count)
+
+    def _check_alike(self, rowwise: Sequence[Rowwise]) -> None:
+        """Raise ValueError if numbers lie there in parts of other lengths."""
+        for numbers in rowwise:
+            if isinstance(numbers, RemoteColumns):
+                found = numbers.rows
+                if not isinstance(found, DaskRows) or found.starts != self.starts:
+                    told = [_told(rows) for rows in (self, found)]
+                    raise ValueError(
+                        f"X has {told[0]}, and what goes with it has {told[1]}: make them alike, "
+                        "y.repartition(divisions=X.divisions) or y.rechunk((X.chunks[0],))"
+                    )
+
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("rows on a cluster are not sent: they have a client")
+
+
+def _told(rows: RowSource) -> str:
+    parts = getattr(rows, "parts", (None,))
+    return f"{len(parts):,} partitions of {len(rows):,} rows"
 
 
 def check_one_chunk(collection: Any) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..._checks import listed
 from ..arrow import Columns
 from ..parquet_pieces import ParquetPieces
+from ..remote_columns import RemoteColumns
 from ..tables import PiecesTable
 from .rows import DaskRows
 
@@ -44,10 +45,30 @@ class DaskTable(PiecesTable):
             folder.
         """
         chosen = Columns.choose(self.schema, columns, self.where).names
-        keys = [name for name in chosen if name in self._keys]
+        self._check_in_files(chosen)
+        return DaskRows.open(self.path, chosen)
+
+    def there(self, columns: Sequence[str]) -> RemoteColumns:
+        """Return columns of numbers or labels, which workers read.
+
+        Raises
+        ------
+        TypeError
+            If there are several, and one of them is text.
+        ValueError
+            If a column is a name of folders, or has gaps; if there is no client.
+        """
+        names = list(columns)
+        self._check_in_files(names)
+        if len(names) == 1:
+            some = [name for name in self.names if name not in self._keys]
+            return DaskRows.open(self.path, some[:1]).column(names[0])
+        return RemoteColumns(self.rows(names))
+
+    def _check_in_files(self, columns: Sequence[str]) -> None:
+        keys = [name for name in columns if name in self._keys]
         if keys:
             raise ValueError(
                 f"{self.where}: {listed(keys)} is in the names of folders, which workers do not "
                 "read: leave it out (columns=[...], on the command line --drop)"
             )
-        return DaskRows.open(self.path, chosen)

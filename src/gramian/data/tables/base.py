@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..base import RowSource
+from ..remote_columns import RemoteColumns
 
 
 class Table(ABC):
@@ -53,6 +54,10 @@ class Table(ABC):
         ------
         pyarrow.RecordBatch
         """
+
+    def there(self, columns: Sequence[str]) -> RemoteColumns:
+        """Return columns of numbers or labels that stay with remote rows."""
+        raise TypeError(f"the rows of {self.where} are here: read them")
 
     @abstractmethod
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:

@@ -1,0 +1,102 @@
+"""How far values agree with the truth, as sums that blocks of rows add to: errors, and R2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..data import Folding
+from .probabilities import likeliest
+
+
+@dataclass(eq=False)
+class Sums:
+    """Sums over rows, of t columns.
+
+    Attributes
+    ----------
+    weight : float
+    mean, spread : Tensor of shape (t,)
+        Of the truth, and the sum of the squares around it.
+    squares, sizes : Tensor of shape (t,)
+        Of the errors.
+    """
+
+    weight: float
+    mean: Float[Tensor, " t"]
+    spread: Float[Tensor, " t"]
+    squares: Float[Tensor, " t"]
+    sizes: Float[Tensor, " t"]
+
+    @property
+    def r2(self) -> float:
+        """The mean of R2 over the columns, as scikit-learn has it: 0 or 1 of a constant truth."""
+        perfect = (self.squares == 0).double()
+        varies = self.spread > 0
+        each = torch.where(
+            varies, 1 - self.squares / torch.where(varies, self.spread, 1.0), perfect
+        )
+        return float(each.mean())
+
+
+@dataclass(frozen=True)
+class Errors(Folding[Sums]):
+    """The folding of `Sums`: of values, with the truth and maybe weights beside them."""
+
+    def __call__(self, start: int, block: Tensor, *beside: Any) -> Sums:
+        """Compare one block."""
+        y = beside[0].double().reshape(len(block), -1)
+        w = beside[1].double()[:, None] if len(beside) > 1 else y.new_ones(len(y), 1)
+        weight = float(w.sum())
+        mean = y[0] + (w * (y - y[0])).sum(dim=0) / max(weight, 1e-300)  # exact of equal numbers
+        off = block.double() - y
+        return Sums(
+            weight,
+            mean,
+            (w * (y - mean).square()).sum(dim=0),
+            (w * off.square()).sum(dim=0),
+            (w * off.abs()).sum(dim=0),
+        )
+
+    def merge(self, a: Sums, b: Sums) -> Sums:
+        """Add; spreads by the formula of Chan, Golub and LeVeque."""
+        weight = a.weight + b.weight
+        apart, share = b.mean - a.mean, b.weight / weight if weight > 0 else 0.0
+        return Sums(
+            weight,
+            a.mean + share * apart,
+            a.spread + b.spread + apart.square() * a.weight * share,
+            a.squares + b.squares,
+            a.sizes + b.sizes,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion(Folding[Tensor]):
+    """The folding of a confusion matrix: weights of rows by true and by predicted class.
+
+    Attributes
+    ----------
+    count : int
+        Of the classes. The truth comes as their numbers; one row more is for labels of no class,
+        which come as -1.
+    """
+
+    count: int
+
+    def __call__(self, start: int, block: Tensor, *beside: Any) -> Float[Tensor, "k1 k"]:
+        """Count one block."""
+        true = beside[0].reshape(-1).long()
+        w = beside[1].double() if len(beside) > 1 else torch.ones(len(true), dtype=torch.float64)
+        true = torch.where(true < 0, self.count, true)
+        place = true * self.count + likeliest(block)
+        total = torch.zeros((self.count + 1) * self.count, dtype=torch.float64)
+        return total.index_add_(0, place, w).reshape(self.count + 1, self.count)
+
+    def merge(self, a: Tensor, b: Tensor) -> Tensor:
+        """Add."""
+        return a.add_(b)

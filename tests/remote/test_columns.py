@@ -1,0 +1,302 @@
+"""Targets and weights that stay with rows that are elsewhere: the same fits, and none comes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from gramian import KernelRidge, KernelRidgeClassifier
+from gramian.callbacks import Checkpoint
+from gramian.data import (
+    RemoteColumns,
+    all_finite,
+    as_rows,
+    brought_here,
+    check_finite,
+    check_magnitude,
+    part_of,
+    range_of,
+)
+from gramian.landmarks import Bless
+from gramian.model.agreement import Confusion, Errors
+from gramian.solvers import EigenPro3, Falkon
+from remote import Remote
+
+N, M, D = 3000, 60, 4
+MEDIAN_ROWS = 1000
+GIVEN = {
+    "kernel": "gaussian",
+    "landmarks": M,
+    "penalty": 1e-5,
+    "random_state": 0,
+    "lengthscale": "median",
+}
+DIAGNOSED = 2000
+"""Rows and targets that a fit which converged looks at to warn of weak ones."""
+
+PROMISED = M + MEDIAN_ROWS + 2 * DIAGNOSED
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:stopped after:sklearn.exceptions.ConvergenceWarning"
+)
+
+
+@pytest.fixture
+def X() -> torch.Tensor:
+    rng = torch.Generator().manual_seed(0)
+    return torch.randn(N, D, generator=rng) * torch.tensor([1.0, 2.0, 3.0, 4.0]) + 7
+
+
+def targets(X: torch.Tensor) -> np.ndarray:
+    rng = torch.Generator().manual_seed(1)
+    noise = 0.1 * torch.randn(len(X), generator=rng, dtype=torch.float64)
+    return (torch.sin(X.double().sum(dim=1) / 5) + noise).numpy()
+
+
+def check(est: KernelRidge, X: torch.Tensor, y: np.ndarray, weights: np.ndarray | None = None):
+    """Fit with numbers that stay, and with those that are sent: the same bits, if not scaled."""
+    rows = Remote.of(X)
+    w = None if weights is None else rows.beside(weights)
+    found = est.fit(rows, rows.beside(y), sample_weight=w)
+    assert rows.traffic.taken <= PROMISED
+    score = found.score(rows, rows.beside(y), w)
+    assert rows.traffic.taken <= PROMISED
+    sent = type(est)(**est.get_params()).fit(Remote.of(X), y, sample_weight=weights)
+    if est.get_params()["standardize"] is False:
+        assert np.array_equal(found.dual_coef_, sent.dual_coef_)
+    np.testing.assert_allclose(found.predict(X.numpy()), sent.predict(X.numpy()), atol=5e-3)
+    assert score == pytest.approx(found.score(X.numpy(), y, weights), abs=1e-6)
+    assert score == pytest.approx(sent.score(X.numpy(), y, weights), abs=1e-3)
+    return found
+
+
+class TestFits:
+    @pytest.mark.parametrize("standardize", [False, True])
+    def test_regression(self, X, standardize):
+        check(KernelRidge(**GIVEN, standardize=standardize), X, targets(X))
+
+    def test_several_targets_and_weights(self, X):
+        y = np.stack([targets(X), 5 + targets(X) ** 2], axis=1)
+        est = check(KernelRidge(**GIVEN), X, y, np.abs(y[:, 0]) + 0.1)
+        assert est.predict(X[:3].numpy()).shape == (3, 2)
+
+    def test_a_penalty_for_each_target(self, X):
+        y = np.stack([targets(X), targets(X) ** 2], axis=1)
+        check(KernelRidge(**{**GIVEN, "penalty": [1e-5, 1e-3]}), X, y)
+
+    def test_rows_of_weight_zero_are_left_out(self, X):
+        y = targets(X)
+        check(KernelRidge(**GIVEN), X, y, (y > 0).astype(float))
+
+    def test_true_residuals(self, X):
+        check(KernelRidge(**GIVEN, solver=Falkon(refine=True)), X, targets(X))
+
+    def test_one_column_is_what_it_looks_like(self, X):
+        rows, y = Remote.of(X), targets(X)
+        assert KernelRidge(**GIVEN).fit(rows, rows.beside(y)).predict(rows).shape == (N,)
+        two = KernelRidge(**GIVEN).fit(rows, rows.beside(y[:, None]))
+        assert (
+            two.predict(rows).shape
+            == (N, 1)
+            == KernelRidge(**GIVEN).fit(X.numpy(), y[:, None]).predict(X.numpy()).shape
+        )
+
+    def test_a_path_of_penalties(self, X):
+        path = {**GIVEN, "penalty": "auto", "landmarks": Bless(m=M), "max_iter": 20}
+        rows, y = Remote.of(X), targets(X)
+        est = KernelRidge(**path).fit(rows, rows.beside(y))
+        here = KernelRidge(**path).fit(Remote.of(X), y)
+        assert len(est.path_) == len(here.path_) > 3
+        assert est.penalty_ == pytest.approx(here.penalty_, rel=1e-9)
+
+    def test_a_penalty_that_is_chosen_by_a_sample(self, X):
+        rows, y = Remote.of(X), targets(X)
+        est = KernelRidge(**{**GIVEN, "penalty": "auto"}).fit(rows, rows.beside(y))
+        assert est.score(rows, rows.beside(y)) > 0.5
+
+    def test_early_stopping_and_intervals(self, X):
+        rows, y = Remote.of(X), targets(X)
+        for more in ({"early_stopping": True}, {"conformal": "split"}):
+            est = KernelRidge(**GIVEN, **more).fit(rows, rows.beside(y))
+            assert est.score(rows, rows.beside(y)) > 0.5
+        found = est.predict_interval(rows)
+        assert 0.85 < ((found[:, 0] <= y) & (y <= found[:, 1])).mean() < 0.97
+
+    def test_a_checkpoint_goes_on_exactly(self, X, tmp_path):
+        rows, y, saved = Remote.of(X), targets(X), Checkpoint(tmp_path / "c.safetensors")
+        weights = rows.beside(np.abs(y) + 1)
+        KernelRidge(**GIVEN, callbacks=[saved], max_iter=3).fit(rows, rows.beside(y), weights)
+        est = KernelRidge(**GIVEN, callbacks=[saved], max_iter=7)
+        est.fit(rows, rows.beside(y), weights)
+        assert est.history_[0]["iteration"] == 3
+        whole = KernelRidge(**GIVEN, max_iter=7).fit(rows, rows.beside(y), weights)
+        assert np.array_equal(est.dual_coef_, whole.dual_coef_)
+        other = KernelRidge(**GIVEN, callbacks=[saved], max_iter=9)
+        with pytest.raises(ValueError, match="targets"):
+            other.fit(rows, rows.beside(y + 1e-9), weights)
+
+    def test_going_on(self, X):
+        rows = Remote.of(X)
+        y = rows.beside(targets(X))
+        est = KernelRidge(**GIVEN, warm_start=True, max_iter=3).fit(rows, y)
+        est.set_params(max_iter=200).fit(rows, y)
+        assert est.score(rows, y) > 0.5
+
+    def test_a_stream_to_one_machine_brings_targets_along(self, X):
+        rows, y = Remote.of(X), targets(X)
+        rows.streams = True
+        est = KernelRidge(**GIVEN, solver=EigenPro3(), max_iter=2).fit(rows, rows.beside(y))
+        here = KernelRidge(**GIVEN, solver=EigenPro3(), max_iter=2).fit(X.numpy(), y)
+        np.testing.assert_allclose(est.predict(rows), here.predict(X.numpy()), atol=1e-4)
+
+
+class TestLabels:
+    @pytest.mark.parametrize("cuts", [[0], [-0.5, 0.5]])
+    @pytest.mark.parametrize("weight", [None, "balanced", {0: 2.0}])
+    def test_classes(self, X, cuts, weight):
+        labels = np.digitize(targets(X), cuts)
+        est = KernelRidgeClassifier(**GIVEN, class_weight=weight)
+        rows = Remote.of(X)
+        est.fit(rows, rows.beside(labels))
+        here = KernelRidgeClassifier(**GIVEN, class_weight=weight).fit(Remote.of(X), labels)
+        assert est.classes_.dtype == labels.dtype
+        assert est.classes_.tolist() == here.classes_.tolist()
+        found, expected = est.decision_function(rows), here.decision_function(X.numpy())
+        np.testing.assert_allclose(found, expected, atol=5e-3)
+        right = est.predict(X.numpy()) == labels
+        assert est.score(rows, rows.beside(labels)) == pytest.approx(right.mean(), abs=1e-3)
+        assert rows.traffic.taken <= PROMISED
+
+    def test_truth_values(self, X):
+        labels = targets(X) > 0
+        rows = Remote.of(X)
+        est = KernelRidgeClassifier(**GIVEN).fit(rows, rows.beside(labels))
+        assert est.classes_.tolist() == [False, True]
+        assert est.predict(rows).dtype == bool
+
+    def test_weights_of_rows(self, X):
+        labels, weights = np.digitize(targets(X), [0]), np.abs(targets(X)) + 0.1
+        rows = Remote.of(X)
+        w = rows.beside(weights)
+        est = KernelRidgeClassifier(**GIVEN).fit(rows, rows.beside(labels), w)
+        here = KernelRidgeClassifier(**GIVEN).fit(Remote.of(X), labels, weights)
+        found, expected = est.decision_function(rows), here.decision_function(X.numpy())
+        np.testing.assert_allclose(found, expected, atol=5e-3)
+        expected = est.score(X.numpy(), labels, weights)
+        assert est.score(rows, rows.beside(labels), w) == pytest.approx(expected, rel=1e-12)
+        with pytest.raises(ValueError, match="leave one out, and make the other the product"):
+            KernelRidgeClassifier(**GIVEN, class_weight="balanced").fit(
+                rows, rows.beside(labels), w
+            )
+
+    def test_numbers_that_are_no_labels(self, X):
+        rows = Remote.of(X)
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            KernelRidgeClassifier(**GIVEN).fit(rows, rows.beside(targets(X)))
+        with pytest.raises(ValueError, match="one class only"):
+            KernelRidgeClassifier(**GIVEN).fit(rows, rows.beside(np.ones(N)))
+
+    def test_labels_that_the_training_had_not_are_wrong(self, X):
+        labels = np.digitize(targets(X), [0])
+        rows = Remote.of(X)
+        est = KernelRidgeClassifier(**GIVEN).fit(rows, rows.beside(labels))
+        strange = labels.copy()
+        strange[:30] = 7
+        expected = est.score(X.numpy(), strange)
+        assert est.score(rows, rows.beside(strange)) == expected == est.score(rows, strange)
+
+
+class TestRefusals:
+    """Before any work."""
+
+    @pytest.mark.parametrize("kind", [KernelRidge, KernelRidgeClassifier])
+    def test_numbers_that_are_not_finite(self, X, kind):
+        rows, y = Remote.of(X), np.digitize(targets(X), [0]).astype(float)
+        y[77] = np.nan
+        with pytest.raises(ValueError, match=r"y contains NaN|Unknown label"):
+            kind(**GIVEN).fit(rows, rows.beside(y))
+
+    @pytest.mark.parametrize(
+        ("weights", "match"),
+        [
+            (-np.ones(N), "Negative values"),
+            (np.zeros(N), "all sample weights are zero"),
+            (np.full(N, np.inf), "NaN or infinity"),
+            (np.ones((N, 2)), "sample_weight must be 3000 numbers"),
+        ],
+    )
+    def test_weights(self, X, weights, match):
+        rows = Remote.of(X)
+        with pytest.raises(ValueError, match=match):
+            KernelRidge(**GIVEN).fit(rows, rows.beside(targets(X)), rows.beside(weights))
+
+    def test_a_column_that_is_the_target(self, X):
+        rows = Remote.of(X, names=("a", "b", "c", "d"))
+        with pytest.raises(ValueError, match="column 'c' equals it in every row"):
+            KernelRidge(**GIVEN).fit(rows, rows.beside(X[:, 2]))
+        check_finite(rows, targets=rows.beside(np.ones(N)))
+
+    def test_targets_that_are_too_large(self, X):
+        rows = Remote.of(X)
+        with pytest.raises(ValueError, match="overflow"):
+            check_magnitude(rows.beside(np.full((N, 1), 1e30)), torch.float32)
+
+
+class TestColumns:
+    def test_they_have_what_a_tensor_has(self, X):
+        rows, y = Remote.of(X), np.arange(2.0 * N).reshape(N, 2)
+        there, here = rows.beside(y), torch.from_numpy(y)
+        assert (there.shape, there.ndim, there.dtype) == (here.shape, 2, torch.float64)
+        index = torch.tensor([5, 0, N - 1])
+        assert torch.equal(there[index], here[index])
+        assert torch.equal(there[2:4], here[2:4])
+        assert torch.equal(brought_here(there[:, torch.tensor([1])]), here[:, [1]])
+        assert torch.equal(brought_here(there), here)
+        torch.testing.assert_close(there.mean(dim=0), here.mean(dim=0))
+        assert float(there.sum()) == float(here.sum())
+        assert range_of(there) == range_of(here) == (0.0, 2.0 * N - 1)
+        assert all_finite(there)
+        assert np.asarray(there).dtype == y.dtype
+        mask = torch.arange(N) < 3
+        assert torch.equal(there[mask], here[mask])
+
+    def test_many_stay_and_few_come(self, X, monkeypatch):
+        rows = Remote.of(X)
+        index = torch.arange(0, N, 2)
+        monkeypatch.setattr("gramian.data.remote_columns.MOST_TAKEN", len(index) - 1)
+        found = part_of(rows.beside(targets(X)).stand_in(), index)
+        assert isinstance(found, RemoteColumns)
+        assert rows.traffic.taken == 0
+        np.testing.assert_array_equal(brought_here(found), targets(X)[::2])
+        assert isinstance(part_of(found, torch.arange(5)), torch.Tensor)
+
+    def test_texts(self):
+        rows = Remote.of(np.arange(6.0)[:, None])
+        places = rows.beside(np.array([0.0, 2.0, 2.0, 1.0, 0.0, 0.0]))
+        names = RemoteColumns(places.rows, flat=True, labels=np.array(["bad", "fair", "good"]))
+        assert np.asarray(names).tolist() == ["bad", "good", "good", "fair", "bad", "bad"]
+        assert names.classes().tolist() == ["bad", "fair", "good"]
+        table = torch.tensor([[1.0], [2.0]])
+        found = names.looked_up(np.array(["fair", "none"]), table, unknown=-1.0)
+        assert brought_here(found)[:, 0].tolist() == [-1, -1, -1, 1, -1, -1]
+        with pytest.raises(ValueError, match="such as 'bad', and KernelRidge predicts numbers"):
+            KernelRidge("gaussian", landmarks=2).fit(rows, names)
+
+    def test_sums_are_those_of_all_rows(self):
+        rng = np.random.default_rng(0)
+        y, values, w = rng.normal(5, 1, (40, 2)), rng.normal(5, 1, (40, 2)), rng.random(40)
+        from sklearn.metrics import confusion_matrix, r2_score
+
+        rows = Remote.of(values, parts=4)
+        found = rows.fold(Errors(), rows.beside(y), rows.beside(w), size=7)
+        assert found.r2 == pytest.approx(r2_score(y, values, sample_weight=w), rel=1e-12)
+        y[:, 1] = 0.1
+        found = rows.fold(Errors(), rows.beside(y), rows.beside(w), size=7)
+        assert found.r2 == pytest.approx(r2_score(y[:, 0], values[:, 0], sample_weight=w) / 2)
+        exact = as_rows(y).fold(Errors(), torch.from_numpy(y), size=9)
+        assert exact.r2 == 1.0
+        truth = rng.integers(0, 2, 40)
+        counts = as_rows(values).fold(Confusion(2), torch.from_numpy(truth), size=11)
+        expected = confusion_matrix(truth, values.argmax(axis=1))
+        np.testing.assert_array_equal(counts[:2], expected)
