@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .data import RowWeights, Targets, range_of
+from .data import RowNumbers, RowWeights, Targets, range_of
 from .losses import Loss
 from .model import KernelModel
 from .operators import KernelOperator, largest_diagonal
@@ -95,7 +95,7 @@ def _check_penalties(penalties: tuple[float, ...], t: int) -> None:
         raise ValueError(f"penalties must be positive and finite, not {penalties!r}")
 
 
-def _check_weights(weights: RowWeights, n: int) -> None:
+def _check_weights(weights: RowNumbers, n: int) -> None:
     if tuple(weights.shape) != (n,):
         raise ValueError(f"weights must have shape ({n},), not {tuple(weights.shape)}")
     if not (range_of(weights)[0] >= 0 and 0 < float(weights.sum()) < math.inf):

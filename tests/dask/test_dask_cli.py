@@ -61,6 +61,9 @@ def test_processes_on_this_machine_end_with_the_command(folder, tmp_path, capsys
     said = capsys.readouterr().out
     assert "falkon with 40 landmarks" in said
     assert "on 1 worker (1 thread): 6" in said  # hundred megabytes: libraries
+    done = run("plan", folder, "--target", "y", "--cells", "100", "--dask", "local:1")
+    assert done == 0, capsys.readouterr().err
+    assert "of each of 7 cells" in capsys.readouterr().out
     assert ", 4 tasks and 9.79 kB sent per pass" in said  # three parts and a merge
     with pytest.raises(ValueError, match="No clients found"):
         distributed.default_client()

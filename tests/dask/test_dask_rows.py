@@ -250,6 +250,27 @@ def test_collections_stay_where_they_are(client, monkeypatch):
     assert both.dual_coef_.shape == (150, 2)
 
 
+def test_cells_are_tasks(client, folder, tmp_path):
+    given = {
+        "kernel": "gaussian", "lengthscale": 2.0, "penalty": 1e-4, "cells": 800, "random_state": 0,
+    }  # fmt: skip
+    rows = DaskRows.open(folder, NAMES, client=client)
+    est = KernelRidge(**given).fit(rows, rows.column("y"))
+    assert est.model_.cells.cells.count > 6
+    here = KernelRidge(**given).fit(X, Y)
+    np.testing.assert_allclose(est.predict(NEW), here.predict(X[:100]), atol=5e-3)
+    assert est.score(rows, rows.column("y")) == pytest.approx(est.score(FRAME, Y), abs=1e-6)
+    kept = DaskRows.open(folder, NAMES, client=client, keep=True)
+    again = KernelRidge(**given).fit(kept, kept.column("y"))
+    assert torch.equal(again.model_.coef, est.model_.coef)
+    with cluster(2) as made, distributed.Client(made, set_as_default=False) as other:
+        rows = DaskRows.open(folder, NAMES, client=other)
+        pid = next(iter(other.run(os.getpid).values()))
+        threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
+        lost = KernelRidge(**given).fit(rows, rows.column("y"))
+    assert torch.equal(lost.model_.coef, est.model_.coef)
+
+
 def test_parts_that_do_not_match(client):
     import dask.array as da
 

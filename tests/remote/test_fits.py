@@ -267,9 +267,6 @@ class TestRefusals:
     def test_searches(self, search):
         self.refused(search(budget=1), "a search fits to rows on one machine")
 
-    def test_cells(self):
-        self.refused(KernelRidge(cells=10), "cells are fitted to rows on one machine")
-
     def test_what_needs_all_rows_after_the_fit(self, X):
         rows, y = Remote.of(X), targets(X)
         est = KernelRidge(**PLAIN).fit(rows, y)

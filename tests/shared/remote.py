@@ -27,6 +27,7 @@ class Traffic:
     passes: int = 0
     sent: int = 0
     questions: int = 0
+    groups: int = 0
 
 
 class _Weigher(pickle.Pickler):
@@ -132,6 +133,22 @@ class Remote(RowSource):
                 for number, (start, part) in enumerate(self._starts())
             ]
         )
+
+    def by_group(
+        self, members: Any, solve: Any, count: int, *rowwise: Any, size: int
+    ) -> Iterator[Any]:
+        self.traffic.passes += 1
+        found: list[list[Any]] = [[] for _ in range(count)]
+        for number, (start, part) in enumerate(self._starts()):
+            here, along = delivered(members, self.traffic), self._cut(rowwise, number, start, part)
+            for rows, block in part.blocks(size):
+                for group, index in enumerate(here(start + rows.start, block)):
+                    found[group].append([one[index] for one in (block, *(a[rows] for a in along))])
+        for group, parts in enumerate(found):
+            whole = [torch.cat(some) for some in zip(*parts, strict=True)]
+            result = delivered(solve, self.traffic)(group, *whole)
+            self.traffic.groups += 1
+            yield pickle.loads(pickle.dumps(result))
 
     def there(self, ask: Callable[[], Any]) -> Any:
         self.traffic.questions += 1

@@ -48,7 +48,7 @@ file is one class in `formats`.
 from .array import ArrayRows
 from .arrow import TableRows
 from .augment import Augmentation, crop_flip, mixup, noise
-from .base import Elsewhere, RowSource, Spread, first_row
+from .base import Elsewhere, RowSource, Spread, comfortable_size, first_row
 from .batches import EPOCH_STRIDE, Batches, Shuffle
 from .check import check_copies, check_finite, check_magnitude
 from .complement import Complement, complement
@@ -146,6 +146,7 @@ __all__ = [
     "check_magnitude",
     "columns_are_numbers",
     "columns_there",
+    "comfortable_size",
     "complement",
     "convert",
     "crop_flip",

@@ -169,6 +169,43 @@ class RowSource(ABC):
                 total = fn.add(total, rows.start, block, *beside)
         return _some(total)
 
+    def by_group(
+        self,
+        members: Callable[[int, Tensor], list[Tensor]],
+        solve: Callable[..., T],
+        count: int,
+        *rowwise: Rowwise,
+        size: int,
+    ) -> Iterator[T]:
+        """Yield what becomes of each group of rows, put together where they are.
+
+        Parameters
+        ----------
+        members : callable
+            Of the number of the first row of a block, and the block: the numbers of the rows within
+            it that each group has, which may overlap. Pickles by plain pickle.
+        solve : callable
+            ``solve(group, rows, *slices)``, with the rows of a group in their order; its result
+            comes here. Pickles by plain pickle.
+        count : int
+            Of the groups.
+        *rowwise : Rowwise of shape (n, ...)
+        size : int
+            Upper bound of the number of rows in one block.
+
+        Yields
+        ------
+        T
+            By group, in order.
+        """
+        found: list[list[list[Tensor]]] = [[] for _ in range(count)]
+        for rows, block in self.blocks(size):
+            beside = [r[rows] for r in rowwise]
+            for group, index in enumerate(members(rows.start, block)):
+                found[group].append([numbers[index] for numbers in (block, *beside)])
+        for group, parts in enumerate(found):
+            yield solve(group, *(torch.cat(some) for some in zip(*parts, strict=True)))
+
     def each(
         self, change: Callable[..., RowSource | None], index: Int[Tensor, " k"] | None = None
     ) -> RowSource:
@@ -200,6 +237,23 @@ class RowSource(ABC):
             Pickles by plain pickle. Of several machines all must give the same answer.
         """
         return ask()
+
+    def mean_there(self, ask: Callable[[], float]) -> float:
+        """Return the mean of the answers of all machines where rows are, which are asked at once.
+
+        Parameters
+        ----------
+        ask : callable
+            Such as one that measures how fast a machine is. Pickles by plain pickle.
+        """
+        return ask()
+
+    def seconds_to_read(self) -> float:
+        """Return the seconds that one task at a time would take to read all rows, measured.
+
+        0 for rows that are here, whose products are measured with what it takes to read them.
+        """
+        return 0.0
 
     def spread(self) -> Spread | None:
         """Return how a pass is spread over other machines; None for rows that are here."""

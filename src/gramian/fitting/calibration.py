@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import _linalg as la
 from ..data import as_rows
@@ -42,15 +44,10 @@ def calibrated_seconds(
 
     The first is measured where the engine computes, the second on the device of the factors.
     """
-    rng = torch.Generator().manual_seed(0)
-    scale = 1 if engine.on_host else DEVICE_SCALE
-    rows = max(min(2048 * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)
-    # between 0 and 1: some kernels know no negative features, or no such latitudes
-    x = engine.place(torch.rand(rows, size.d, dtype=dtype, generator=rng))
-    z = x[: min(size.m, 2000)]
-    v = engine.place(torch.randn(len(z), size.t, dtype=dtype, generator=rng))
-    # a number that is read waits for the device
-    pairs = len(x) * len(z) / _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]))
+    x, z, v = _points(size, engine, dtype)
+    pairs = math.inf
+    if evaluations + size.selection_evaluations > 0:
+        pairs = 1 / pair_seconds(size, kernel, engine, dtype)
     k = 600 if device == "cpu" else 4096
     A = torch.eye(k, dtype=torch.float64, device=device) + 1 / k
     flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
@@ -65,6 +62,26 @@ def calibrated_seconds(
         + (solver.operations(size, iterations) + size.selection_operations) / flops
         + solver.steps(size, iterations) * step
     )
+
+
+def pair_seconds(
+    size: FitSize, kernel: Kernel, engine: Engine, dtype: torch.dtype, budget: float = 0.2
+) -> float:
+    """Return the seconds of a kernel evaluation, measured for as long as `budget` says."""
+    x, z, v = _points(size, engine, dtype)
+    # a number that is read waits for the device
+    return _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]), budget) / (len(x) * len(z))
+
+
+def _points(size: FitSize, engine: Engine, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Return rows, landmarks and coefficients of a small product."""
+    rng = torch.Generator().manual_seed(0)
+    scale = 1 if engine.on_host else DEVICE_SCALE
+    rows = max(min(2048 * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)
+    # between 0 and 1: some kernels know no negative features, or no such latitudes
+    x = engine.place(torch.rand(rows, size.d, dtype=dtype, generator=rng))
+    z = x[: min(size.m, 2000)]
+    return x, z, engine.place(torch.randn(len(z), size.t, dtype=dtype, generator=rng))
 
 
 def _seconds(work: Callable[[], object], budget: float = 0.2) -> float:

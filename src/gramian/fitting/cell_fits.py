@@ -18,7 +18,7 @@ from .._processes import BYTES, processes_pay, run_apart
 from .._workers import default_threads, run
 from ..callbacks import Checkpoint
 from ..callbacks.journal import ANOTHER, Journal
-from ..data import as_rows
+from ..data import Elsewhere, as_rows
 from ..data.digest import digest, tensor_digest
 from ..kernels import Kernel
 from ..operators import Engine
@@ -82,7 +82,9 @@ class CellProblems:
 
     def solver(self, cell: int) -> Solver[Any, Any]:
         """Return the solver of a cell."""
-        return self._solver_of_cells().solver(self._data(cell))[0]
+        here = self.rows.bounds(cell)
+        rows = Elsewhere(self.data.rows, here.stop - here.start)
+        return self._solver_of_cells().solver(rows, self.data.targets.shape[1])[0]
 
     def journal(self, checkpoint: Checkpoint) -> Journal:
         """Return the journal in the file of a checkpoint."""

@@ -35,13 +35,13 @@ class CellRows:
         The cell i has the rows ``starts[i]`` to ``starts[i + 1] - 1`` of these:
     X : Tensor of shape (m, k)
     numbers : Tensor of shape (m,)
-        Which of the given rows they are.
+        Which of the given rows they are; empty where rows are on other machines.
     """
 
     cells: Cells
     starts: Int[Tensor, " s"]
     X: Float[Tensor, "m k"]
-    numbers: Int[Tensor, " m"]
+    numbers: Int[Tensor, " _"]
 
     def __len__(self) -> int:
         """Give the number of cells."""
@@ -105,8 +105,7 @@ def _divided(
 ) -> CellRows:
     """Return the rows of all cells; see `rows_by_cell`."""
     n, d = rows.shape
-    most = max(SAMPLE_ROWS, SAMPLE_OF_A_CELL * (n // partition.rows))
-    cells = partition.grow(rows.take(_some(n, most, rng)), n, rng=rng)
+    cells = partition.grow(rows.take(sample_of(partition, n, rng)), n, rng=rng)
     seed = int(torch.randint(2**31 - 1, (), generator=rng))
     counts = torch.zeros(cells.count, dtype=torch.int64)
     each = 3 * d * rows.dtype.itemsize + BYTES_PER_ROW
@@ -114,19 +113,19 @@ def _divided(
     for _, _, members in routed:
         counts += torch.tensor([len(index) for index in members])
     kept = {
-        int(cell): _some(int(counts[cell]), partition.rows, rng)
+        int(cell): some_of(int(counts[cell]), partition.rows, rng)
         for cell in (counts > partition.most).nonzero()[:, 0]
     }
     for cell, some in kept.items():
         counts[cell] = len(some)
-    starts = torch.cat([torch.zeros(1, dtype=torch.int64), _filled(counts).cumsum(dim=0)])
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), filled(counts).cumsum(dim=0)])
     m = int(starts[-1])
     X = scratch((m, d), rows.dtype, memory_bytes)
     numbers = scratch((m,), torch.float64, memory_bytes).view(torch.int64)
     found = CellRows(cells, starts, X, numbers)
     _write(found, routed, kept)
     for cell in (counts == 0).nonzero()[:, 0].tolist():
-        here, there = found.bounds(cell), found.bounds(_beside(counts, cell))
+        here, there = found.bounds(cell), found.bounds(beside(counts, cell))
         X[here], numbers[here] = X[there], numbers[there]
     return found
 
@@ -190,7 +189,12 @@ def _gathered(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "
             start, count, waiting = part.stop, 0, []
 
 
-def _some(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
+def sample_of(partition: Partition, n: int, rng: torch.Generator) -> Int[Tensor, " k"]:
+    """Return the numbers of the rows that cells are grown from."""
+    return some_of(n, max(SAMPLE_ROWS, SAMPLE_OF_A_CELL * (n // partition.rows)), rng)
+
+
+def some_of(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
     """Return at most so many random numbers below n, increasing and without repeats."""
     if n <= most:
         return torch.arange(n)
@@ -201,15 +205,15 @@ def _some(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
     return found[torch.randperm(len(found), generator=rng)[:most]].sort().values
 
 
-def _filled(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:
+def filled(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:
     """Return the sizes of cells, that of an empty one from the cell beside it."""
     sizes = counts.clone()
     for cell in (counts == 0).nonzero()[:, 0].tolist():
-        sizes[cell] = counts[_beside(counts, cell)]
+        sizes[cell] = counts[beside(counts, cell)]
     return sizes
 
 
-def _beside(counts: Int[Tensor, " c"], cell: int) -> int:
+def beside(counts: Int[Tensor, " c"], cell: int) -> int:
     """Return the nearest cell that has rows."""
     there = counts.nonzero()[:, 0]
     return int(there[(there - cell).abs().argmin()])

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..data import RowSource
 from ..kernels import Kernel
 from ..operators import Engine
 from ..solvers import Result, Solver, solve
@@ -108,14 +109,14 @@ class CellSolver:
         check_not_diverged(result)
         raise FloatingPointError("the solver diverged in a cell")
 
-    def solver(self, data: TrainingData) -> tuple[Solver[Any, Any], FitSize]:
-        """Return the solver of a cell."""
-        _, size = resolve.solver_and_size(self.settings, data.rows, data.targets.shape[1])
+    def solver(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], FitSize]:
+        """Return the solver of a cell, of which shape and type of the rows are looked at."""
+        _, size = resolve.solver_and_size(self.settings, rows, targets)
         return resolve.solver_for(self.settings, self.asked, size), size
 
     def _result(self, task: CellTask, shift: float) -> Result:
         data, own = task.data, replace(self.settings, penalty=shift / task.data.total)
-        solver, size = replace(self, settings=own).solver(data)
+        solver, size = replace(self, settings=own).solver(data.rows, data.targets.shape[1])
         placed = PlacedData.place(data, self.kernel, self.engine, solver, size, own.limit)
         problem = problem_of(placed.K, placed.data, None, own.one_penalty)
         stop = stopping(own, solver, len(data.rows), task.ends)

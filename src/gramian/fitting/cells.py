@@ -23,6 +23,7 @@ from ..solvers.stopping import Row, StopReason
 from . import resolve
 from .cell_fits import CellProblems, workers_of
 from .cell_rows import BLOCK_BYTES, BYTES_PER_ROW, CellRows, rows_by_cell
+from .cells_there import ProblemsThere, cell_rows_there
 from .data import TrainingData
 from .defaults import Chosen, chosen
 from .fitted import Fitted
@@ -69,8 +70,13 @@ def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
 
 
 def passes_bytes(settings: FitSettings, rows: RowSource, targets: int) -> int:
-    """Return the bytes of passes over rows in files: targets, given and scaled, and blocks."""
+    """Return the bytes of passes over rows in files: targets, given and scaled, and blocks.
+
+    Of rows on other machines none are here.
+    """
     n, d = rows.shape
+    if rows.remote:
+        return 0
     blocks = min(_block_bytes(settings), n * (BYTES_PER_ROW + 3 * d * rows.dtype.itemsize))
     return 2 * 8 * n * targets + blocks
 
@@ -128,19 +134,14 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     settings, data = scaling.apply(asked, data)
     announce(settings.callbacks, stages.PREPARING)
     memory = 0 if file_bytes else sys.maxsize
-    rows = rows_by_cell(
-        partition,
-        data.rows,
-        memory_bytes=memory,
-        block_bytes=_block_bytes(asked),
-        rng=rng.landmarks,
-    )
+    rows = _by_cell(partition, data.rows, memory, _block_bytes(asked), rng.landmarks)
     choice = _chosen(settings, asked, data, rows, scaling.features.metric, rng, ends)
     settings = choice.settings
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    kernel = resolve.kernel_for(kernel, as_rows(rows.X), rng.kernel)
+    near = data.rows if data.rows.remote else as_rows(rows.X)
+    kernel = resolve.kernel_for(kernel, near, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
-    problems = CellProblems(
+    problems = (ProblemsThere if data.rows.remote else CellProblems)(
         settings, asked, data, rows, kernel, engine, settings.one_penalty * data.total,
         rng.solver, ends, workers_of(len(rows), engine),
     )  # fmt: skip
@@ -174,6 +175,15 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
         metrics=history[-1],
         learned=scaling.features.learned,
     )
+
+
+def _by_cell(
+    partition: Partition, rows: RowSource, memory: int, blocks: int, rng: torch.Generator
+) -> CellRows:
+    """Return the rows of all cells, wherever they are."""
+    if rows.remote:
+        return cell_rows_there(partition, rows, memory_bytes=memory, rng=rng)
+    return rows_by_cell(partition, rows, memory_bytes=memory, block_bytes=blocks, rng=rng)
 
 
 def _chosen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,10 +12,12 @@ import torch
 from .. import solvers
 from .._checks import readable_bytes
 from .._workers import default_threads
-from ..data import RowSource, Spread, decoded_bytes, subset
+from ..data import Elsewhere, RowSource, Spread, decoded_bytes, subset
+from ..engines import Engine
+from ..kernels import Kernel
 from ..solvers import Solver
 from . import resolve, selection
-from .calibration import calibrated_seconds
+from .calibration import calibrated_seconds, pair_seconds
 from .cell_fits import workers_of
 from .cells import in_file, partition_of, passes_bytes, rows_bytes
 from .memory import FitSize
@@ -39,6 +42,12 @@ LIBRARY_BYTES = 650 << 20
 
 TASK_SECONDS = 0.004
 """That client and scheduler take for a task, measured on a busy machine."""
+
+LOOKS = 4
+"""Passes that look at rows before the fit, for what is not finite, for means and deviations."""
+
+CALIBRATED_THERE = 1.0
+"""Seconds in which the speed of workers is measured."""
 
 TASK_BYTES = 2048
 """Of a task beside its vectors."""
@@ -158,14 +167,21 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
     solver = resolve.storing(solver, size, settings.limit, engine)
     where = Placement.of(engine, solver, size, settings.limit)
     host, there = where.bytes_with_blocks(engine, solver, size)
-    pairs = evaluations(solver, size, iterations)
+    pairs, here = evaluations(solver, size, iterations), not rows.remote
     found = Plan(
         solver=solvers.name_of(solver),
         landmarks=None if size.full else size.m,
         memory_bytes=host,
         kernel_evaluations=pairs,
         seconds=calibrated_seconds(
-            solver, size, iterations, pairs, kernel, engine, rows.dtype, where.device
+            solver,
+            size if here else replace(size, selector=None),
+            iterations,
+            pairs if here else 0,
+            kernel,
+            engine,
+            rows.dtype,
+            where.device,
         ),
         iterations=iterations,
         device=where.device,
@@ -173,7 +189,25 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
         disk_bytes=0 if size.full else decoded_bytes(rows),
     )
     spread = rows.spread()
-    return found if spread is None else _spread(found, spread, size, host - where.host_bytes)
+    if spread is None:
+        return found
+    found = replace(
+        found, seconds=found.seconds + _seconds_there(found, spread, rows, size, kernel, engine)
+    )
+    return _spread(found, spread, size, host - where.host_bytes)
+
+
+def _seconds_there(
+    one: Plan, spread: Spread, rows: RowSource, size: FitSize, kernel: Kernel, engine: Engine
+) -> float:
+    """Return the seconds of products, reading and tasks, as fast as workers are, all at once."""
+    each = rows.mean_there(
+        partial(pair_seconds, size, kernel, engine, rows.dtype, budget=CALIBRATED_THERE)
+    )
+    pairs = one.kernel_evaluations + size.selection_evaluations
+    passes = one.iterations + 1
+    work = each * pairs + rows.seconds_to_read() * (passes + LOOKS)
+    return work / spread.slots + TASK_SECONDS * spread.tasks * passes
 
 
 def _spread(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
@@ -186,11 +220,9 @@ def _spread(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
         raise ConnectionError("the cluster has no worker: start some")
     vector = 8 * size.m * size.t
     running = math.ceil(spread.slots / spread.workers)
-    share = default_threads() / spread.slots
     return replace(
         one,
         memory_bytes=one.memory_bytes - blocks,
-        seconds=one.seconds * share + TASK_SECONDS * spread.tasks * one.iterations,
         workers=spread.workers,
         slots=spread.slots,
         worker_bytes=LIBRARY_BYTES + running * blocks + size.m * size.d * size.itemsize + vector,
@@ -223,6 +255,11 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     one = plan(*_one_cell(settings, rows), targets)
     count = partition.inflated(n) / min(partition.rows, n)
     workers = workers_of(math.ceil(count), resolve.engine_for(settings, rows))
+    spread = rows.spread()
+    if spread is not None:
+        return _cells_there(
+            one, spread, rows, math.ceil(count), held=rows_bytes(partition, rows, targets)
+        )
     held = passes_bytes(settings, rows, targets) if disk else rows_bytes(partition, rows, targets)
     return replace(
         one,
@@ -234,10 +271,32 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     )
 
 
+def _cells_there(one: Plan, spread: Spread, rows: RowSource, count: int, held: int) -> Plan:
+    """Return the plan of cells that workers solve, and whose rows and coefficients come here."""
+    if not spread.workers:
+        raise ConnectionError("the cluster has no worker: start some")
+    running = math.ceil(spread.slots / spread.workers)
+    each = one.seconds * default_threads() * math.ceil(count / spread.slots)
+    share = held // spread.workers
+    return replace(
+        one,
+        memory_bytes=held,
+        kernel_evaluations=count * one.kernel_evaluations,
+        seconds=each + 3 * rows.seconds_to_read() / spread.slots + TASK_SECONDS * count,
+        cells=count,
+        workers=spread.workers,
+        slots=spread.slots,
+        worker_bytes=LIBRARY_BYTES + running * one.memory_bytes + 2 * share,
+        tasks=spread.tasks + count,
+        pass_bytes=2 * held,
+    )
+
+
 def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
     """Return the settings of a cell, and as many rows."""
     each = min(partition_of(settings.cells).rows, len(rows))
-    return replace(settings, cells=None, landmarks=None), subset(rows, torch.arange(each))
+    one = replace(settings, cells=None, landmarks=None)
+    return one, Elsewhere(rows, each) if rows.remote else subset(rows, torch.arange(each))
 
 
 def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..callbacks import Checkpoint
 from ..data import RowSource
 from ..landmarks import Selector
 from . import resolve, selection
@@ -19,17 +20,24 @@ def check_remote(settings: FitSettings, rows: RowSource) -> None:
     """
     if not rows.remote:
         return
-    if settings.cells is not None:
-        raise ValueError(
-            "cells are fitted to rows on one machine, and these are on others: leave cells out "
-            "and give landmarks, solver='falkon'"
-        )
     if settings.is_nonlinear:
         raise ValueError(
             f"loss={settings.loss!r} is fitted to rows on one machine, and these are on others: "
             "use loss='squared' with landmarks"
         )
+    if settings.cells is not None:
+        _check_cells(settings)
+        return
     resolve.solver_and_size(resolve.automatic(settings, len(rows)), rows, 1)
+
+
+def _check_cells(settings: FitSettings) -> None:
+    """Raise ValueError for what a fit by cells cannot do with rows on other machines."""
+    if any(isinstance(callback, Checkpoint) for callback in settings.callbacks):
+        raise ValueError(
+            "a fit by cells of rows on other machines has no checkpoint: leave Checkpoint out, or "
+            "cells"
+        )
 
 
 def check_remote_landmarks(given: LandmarksLike, rows: RowSource) -> None:

@@ -19,6 +19,7 @@ from ..base import Elsewhere, RowSource, Spread, check_index, check_size, slices
 from ..folding import BlockFn, Folding, Rowwise
 from ..parquet_files import parquet_paths
 from ..remote_columns import RemoteColumns
+from .groups import by_group
 from .part import (
     Part,
     column,
@@ -29,11 +30,15 @@ from .part import (
     mapped,
     parquet,
     taken,
+    timed,
     written,
 )
 from .workers import Workers, connected
 
 T = TypeVar("T")
+
+MOST_TIMED = 16
+"""Parts by which it is measured how fast rows are read."""
 
 FAN_IN = 16
 """Results that one task merges."""
@@ -181,12 +186,12 @@ class DaskRows(RowSource):
 
     def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
         """See `RowSource.map`: what it gives comes here."""
-        found: Tensor = torch.cat(self.workers.results(self._tasks(mapped, fn, rowwise, size)))
+        found: Tensor = torch.cat(self.workers.results(self.tasks(mapped, fn, rowwise, size)))
         return found
 
     def fold(self, fn: Folding[T], *rowwise: Rowwise, size: int) -> T:
         """See `RowSource.fold`."""
-        level = self._tasks(folded, fn, rowwise, size)
+        level = self.tasks(folded, fn, rowwise, size)
         value = self.workers.value(fn, len(self.parts))
         while len(level) > 1:
             groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
@@ -220,6 +225,17 @@ class DaskRows(RowSource):
         """See `RowSource.there`: each worker is asked."""
         return self.workers.agreed(ask)
 
+    def mean_there(self, ask: Callable[[], float]) -> float:
+        """See `RowSource.mean_there`."""
+        return self.workers.mean(ask)
+
+    def seconds_to_read(self) -> float:
+        """See `RowSource.seconds_to_read`: of some parts, as many as are read at once."""
+        count = min(len(self.parts), max(1, self.workers.slots()), MOST_TIMED)
+        tasks = [self.workers.submit(part, timed) for part in self.parts[:count]]
+        each: list[float] = self.workers.results(tasks)
+        return sum(each) / count * len(self)
+
     def spread(self) -> Spread:
         """See `RowSource.spread`: of the workers that are there now."""
         threads = self.workers.client.nthreads()
@@ -252,15 +268,32 @@ class DaskRows(RowSource):
         ]
         self.workers.results(tasks)
 
-    def _tasks(
-        self, verb: Callable[..., Any], fn: Any, rowwise: Sequence[Rowwise], size: int
+    def by_group(
+        self,
+        members: Callable[[int, Tensor], list[Tensor]],
+        solve: Callable[..., T],
+        count: int,
+        *rowwise: Rowwise,
+        size: int,
+    ) -> Iterator[T]:
+        """See `RowSource.by_group`: each group is a task, where its rows were brought together."""
+        return by_group(self, members, solve, count, rowwise, size)
+
+    def tasks(
+        self,
+        verb: Callable[..., Any],
+        fn: Any,
+        rowwise: Sequence[Rowwise],
+        size: int,
+        *more: Any,
     ) -> list[Any]:
+        """Start a task on each part: ``verb(source, changes, *fn, beside, start, size, *more)``."""
         count = len(self.parts)
         value, tasks = self.workers.value(fn, count), []
         self._check_alike(rowwise)
         for place, (part, start) in enumerate(zip(self.parts, self.starts, strict=False)):
             beside = [self._beside(numbers, place, count) for numbers in rowwise]
-            tasks.append(self.workers.submit(part, verb, *value, beside, start, size))
+            tasks.append(self.workers.submit(part, verb, *value, beside, start, size, *more))
         return tasks
 
     def _beside(self, numbers: Rowwise, place: int, count: int) -> Any:

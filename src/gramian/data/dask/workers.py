@@ -53,6 +53,10 @@ class Workers:
             verb, part.source, part.changes, *arguments, pure=False, retries=RETRIES, **pinned
         )
 
+    def slots(self) -> int:
+        """Return how many tasks run at once, now."""
+        return sum(self.client.nthreads().values())
+
     def find(self, parts: Sequence[Part]) -> None:
         """Note where parts are kept, all in one round trip; without it they are at home nowhere."""
         kept = [p.source for p in parts if isinstance(p.source, distributed.Future)]
@@ -117,6 +121,13 @@ class Workers:
             )
         found: T = answers[0]
         return found
+
+    def mean(self, ask: Callable[[], float]) -> float:
+        """Return the mean of what all workers answer, asked at once."""
+        answers: list[float] = list(self.client.run(ask, on_error="ignore").values())
+        if not answers:
+            raise ConnectionError(f"{self.client} has no worker: start some")
+        return sum(answers) / len(answers)
 
     def check(self, path: str) -> None:
         """Raise ValueError if a worker has another gramian, or cannot see a path."""

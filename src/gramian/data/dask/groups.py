@@ -1,0 +1,110 @@
+"""by_group: rows put together by group on the workers, and a task for each group.
+
+Each part is split once, into as many pieces as there are bundles of neighbouring groups; a bundle
+is put together of its pieces, in the order of the parts, and the tasks of its groups run there.
+What is lost with a worker is split and put together again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from ..folding import Rowwise
+from .part import Changes, beside_of, changed
+from .sending import unpacked
+from .workers import RETRIES
+
+if TYPE_CHECKING:
+    from .rows import DaskRows
+
+T = TypeVar("T")
+
+PIECES = 20_000
+"""Pieces of all parts, at most, if there are no more parts: a task each, of a millisecond."""
+
+BUNDLES_PER_SLOT = 4
+
+Piece = dict[int, tuple[Tensor, ...]]
+"""The rows of some groups, and what goes with them."""
+
+
+def by_group(
+    rows: DaskRows,
+    members: Callable[[int, Tensor], list[Tensor]],
+    solve: Callable[..., T],
+    count: int,
+    rowwise: Sequence[Rowwise],
+    size: int,
+) -> Iterator[T]:
+    """Yield what becomes of each group; see `RowSource.by_group`."""
+    workers, parts = rows.workers, rows.parts
+    bundles = min(count, max(1, PIECES // len(parts)), BUNDLES_PER_SLOT * max(1, workers.slots()))
+    bounds = [count * b // bundles for b in range(bundles + 1)]
+    client, several = workers.client, {"pure": False, "retries": RETRIES}
+    halves = rows.tasks(split, members, rowwise, size, bounds)
+    together = []
+    for b in range(bundles):
+        pieces = [client.submit(operator.getitem, half, b, **several) for half in halves]
+        together.append(client.submit(bundle, pieces, **several))
+    del halves, pieces
+    value = workers.value(solve, len(parts))
+    tasks: list[Any] = [
+        client.submit(solved, *value, together[b], group, **several)
+        for b in range(bundles)
+        for group in range(bounds[b], bounds[b + 1])
+    ]
+    del together
+    for group in range(count):
+        (found,) = workers.results([tasks[group]])
+        tasks[group] = None  # the workers may forget it
+        yield found
+
+
+def split(
+    source: Any,
+    changes: Changes,
+    data: bytes,
+    shared: Any,
+    beside: Any,
+    start: int,
+    size: int,
+    bounds: Sequence[int],
+) -> list[Piece]:
+    """Divide one part among bundles of groups."""
+    members, along = unpacked(data, shared), [beside_of(one) for one in beside]
+    found: list[list[list[Tensor]]] = [[] for _ in range(bounds[-1])]
+    for rows, block in changed(source, changes).blocks(size):
+        numbers = [block, *(one[rows] for one in along)]
+        for group, index in enumerate(members(start + rows.start, block)):
+            if len(index):
+                found[group].append([one[index] for one in numbers])
+    return [
+        {
+            group: tuple(torch.cat(some) for some in zip(*found[group], strict=True))
+            for group in range(bounds[b], bounds[b + 1])
+            if found[group]
+        }
+        for b in range(len(bounds) - 1)
+    ]
+
+
+def bundle(pieces: Sequence[Piece]) -> Piece:
+    """Put the groups of a bundle together, in the order of the parts."""
+    groups = sorted({group for piece in pieces for group in piece})
+    return {
+        group: tuple(
+            torch.cat(some)
+            for some in zip(*(piece[group] for piece in pieces if group in piece), strict=True)
+        )
+        for group in groups
+    }
+
+
+def solved(data: bytes, shared: Any, found: Piece, group: int) -> Any:
+    """Do what is to be done with one group."""
+    return unpacked(data, shared)(group, *found[group])
