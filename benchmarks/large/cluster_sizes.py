@@ -60,11 +60,20 @@ SIZES = tuple(
 )
 
 
-def reckoned(n: int, workers: int, m: int, rates: Rates = RATES) -> Row:
-    """Return what a fit of n rows with m landmarks takes on workers of `CORES` cores each."""
-    parts = TASKS_PER_WORKER * workers
-    reading = n * FEATURES / (rates.numbers * CORES) / parts
-    each = n * m / (rates.pairs * CORES) / parts + reading
+def reckoned(
+    n: int,
+    workers: int,
+    m: int,
+    rates: Rates = RATES,
+    *,
+    cores: int = CORES,
+    parts: int | None = None,
+    kept: bool = False,
+) -> Row:
+    """Return what a fit of n rows with m landmarks takes on workers of so many cores each."""
+    parts = TASKS_PER_WORKER * workers if parts is None else parts
+    reading = 0.0 if kept else n * FEATURES / (rates.numbers * cores) / parts
+    each = n * m / (rates.pairs * cores) / parts + reading
     rng = np.random.default_rng(0)
     seconds = each * np.maximum(1 + rates.spread * rng.standard_normal(parts), 0.3)
     merges = merging(parts)
@@ -80,9 +89,9 @@ def reckoned(n: int, workers: int, m: int, rates: Rates = RATES) -> Row:
         "rows": n, "workers": workers, "landmarks": m, "s of an iteration": iteration,
         "of it products": product, "scheduler busy": tasks * rates.task / iteration,
         "dense part s": dense, f"{ITERATIONS} iterations s": dense + ITERATIONS * iteration,
-        "GB here": 8.0 * m * m / 1e9, "GB of targets here": 4.0 * n / 1e9, "tasks": tasks,
+        "GB here": 8.0 * m * m / 1e9, "tasks": tasks,
         "MB of a pass": vectors * (workers + tasks) / 1e6,
-        "dense part dominates from M": dominating(n, workers, rates),
+        "dense part dominates from M": dominating(n, workers * cores, rates),
     }  # fmt: skip
 
 
@@ -107,6 +116,25 @@ def merging(parts: int) -> list[int]:
     return found
 
 
-def dominating(n: int, workers: int, rates: Rates) -> int:
+def dominating(n: int, cores: int, rates: Rates) -> int:
     """Return the M from which a factorisation takes longer than all products of the iterations."""
-    return round(math.sqrt(ITERATIONS * 1.5 * n * rates.flops / (rates.pairs * CORES * workers)))
+    return round(math.sqrt(ITERATIONS * 1.5 * n * rates.flops / (rates.pairs * cores)))
+
+
+def checked(measured: list[Row], files: int, m: int) -> list[Row]:
+    """Return the reckoned seconds of passes that were measured on this machine, beside these."""
+    found = []
+    for row in measured:
+        by = str(row["by"])
+        if "worker" not in by:
+            continue
+        n, workers = int(row["rows"]), int(by.split()[0])
+        one = reckoned(n, workers, m, cores=1, parts=files, kept="kept" in by)
+        found.append(
+            {
+                "rows": n, "by": by, "landmarks": m, "measured s": row["seconds"],
+                "reckoned s": one["s of an iteration"], "measured tasks": row["tasks"],
+                "reckoned tasks": one["tasks"],
+            }
+        )  # fmt: skip
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 from gramian.cli import main
 
 distributed = pytest.importorskip("distributed")
+
+from gramian.data.dask.connect import connection  # noqa: E402
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 2)).astype(np.float32)
@@ -41,7 +44,11 @@ def test_fit_predict_and_evaluate(folder, tmp_path, capsys):
         given = ("--dask", made.scheduler_address)
         assert run("fit", folder, *MODEL, *given, "--out", model) == 0, capsys.readouterr().err
         assert run("predict", model, folder, "--out", out, *given) == 0, capsys.readouterr().err
+        capsys.readouterr()
+        assert run("evaluate", model, folder, *given, "--json") == 0
+        there = json.loads(capsys.readouterr().out)
         assert run("evaluate", model, folder, *given, "--metric", "r2", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["r2"] == there["r2"]
         assert run("predict", model, folder, "--out", out, *given) == 2
     assert "is there already" in capsys.readouterr().err
     assert sorted(file.name for file in out.iterdir()) == [
@@ -49,6 +56,12 @@ def test_fit_predict_and_evaluate(folder, tmp_path, capsys):
     ]
     assert [pq.read_metadata(file).num_rows for file in sorted(out.iterdir())] == [100, 250, 250]
     assert run("predict", model, folder, "--out", tmp_path / "all.parquet") == 0
+    capsys.readouterr()
+    assert run("evaluate", model, folder, "--json") == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert set(there) == set(expected)
+    for name in ("rmse", "mae", "r2", "rmse_of_mean", "mae_of_mean", "r2_of_mean"):
+        assert there[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6)
     here = pq.read_table(tmp_path / "all.parquet")["prediction"].to_numpy()
     np.testing.assert_allclose(pq.read_table(out)["prediction"].to_numpy(), here, atol=1e-6)
     assert np.abs(here - np.sin(X[:, 0]) - X[:, 1]).mean() < 0.02
@@ -67,6 +80,20 @@ def test_processes_on_this_machine_end_with_the_command(folder, tmp_path, capsys
     assert ", 4 tasks and 9.79 kB sent per pass" in said  # three parts and a merge
     with pytest.raises(ValueError, match="No clients found"):
         distributed.default_client()
+
+
+@pytest.mark.slow
+def test_processes_on_this_machine_listen_to_it_alone():
+    psutil = pytest.importorskip("psutil")
+    own = psutil.Process()
+    before = {c.laddr for c in own.net_connections("inet") if c.status == "LISTEN"}
+    with connection(2):
+        some = [own, *own.children(recursive=True)]
+        found = [c.laddr for one in some for c in one.net_connections("inet")
+                 if c.status == "LISTEN"]  # fmt: skip
+    others = [address for address in found if address not in before]
+    assert len(others) >= 3
+    assert {address.ip for address in others} == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from gramian import KernelPCA, KernelRidge, KernelRidgeClassifier
-from gramian.data import as_rows
+from gramian.data import RowSource, as_rows
 from gramian.kernels import Gaussian
 from gramian.operators import KernelOperator
 
@@ -169,6 +169,36 @@ def test_without_workers_a_pass_ends(folder):
         with pytest.raises(ConnectionError, match="no worker has been there for 2 s"):
             rows.take(torch.arange(5))
         assert time.monotonic() - started < 30
+
+
+class Poison(RowSource):
+    """Rows that end the process that reads them."""
+
+    def __init__(self, rows: RowSource) -> None:
+        self.rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
+
+    def blocks(self, size: int) -> Iterator[Any]:
+        if self.shape[0] == 1:  # the part of one row
+            os._exit(1)
+        yield from self.rows.blocks(size)
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        return self.rows.take(index)
+
+
+def test_a_part_that_ends_workers_is_named(folder):
+    with cluster(2) as made, distributed.Client(made, set_as_default=False) as other:
+        rows = DaskRows.open(folder, NAMES, client=other).each(Poison)
+        with pytest.raises(MemoryError, match=r"part3.parquet of 1 rows ended 4 workers in a row"):
+            rows.map(torch.clone, size=1000)
+
+
+def test_workers_with_other_engines_are_counted(client, folder, monkeypatch):
+    rows = DaskRows.open(folder, NAMES, client=client)
+    answers = {"tcp://a": "native", "tcp://b": "triton", "tcp://c": "native"}
+    monkeypatch.setattr(client, "run", lambda ask, **_: answers)
+    with pytest.raises(ValueError, match="workers differ: 2 have 'native'; 1 have 'triton'; name"):
+        rows.there(os.getpid)
 
 
 def test_a_large_tensor_is_sent_once(client, folder):

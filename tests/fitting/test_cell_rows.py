@@ -105,7 +105,7 @@ def test_an_empty_cell_has_the_rows_of_the_next_one():
 
 @pytest.mark.parametrize(("cell", "beside"), [(1, 0), (3, 4), (5, 4)])
 def test_the_next_one_is_the_nearest(cell, beside):
-    assert cell_rows._beside(torch.tensor([7, 0, 0, 0, 9, 0]), cell) == beside
+    assert cell_rows.beside(torch.tensor([7, 0, 0, 0, 9, 0]), cell) == beside
 
 
 def test_the_usual_cell_has_median_size():
@@ -116,7 +116,7 @@ def test_the_usual_cell_has_median_size():
 
 @pytest.mark.parametrize("n", [10, 100, 10_000])
 def test_samples_have_no_repeats(n):
-    some = cell_rows._some(n, 50, torch.Generator().manual_seed(0))
+    some = cell_rows.some_of(n, 50, torch.Generator().manual_seed(0))
     assert len(some) == min(n, 50)
     assert bool((some.diff() > 0).all())
     assert 0 <= int(some[0]) <= int(some[-1]) < n

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from .._checks import as_bytes
+from ..data import RemoteColumns
 from ..model import Model, load_model
 from . import metrics
 from .confusion import confusion
+from .evaluate_there import measured_there
 from .intervals import coverage
 from .outputs import check_outputs
 from .quantiles import LEVELS, errors_of_quantiles
@@ -33,8 +35,11 @@ def evaluate(
     truth = truth_of(loaded, model, data, target)
     name, y, rows = truth.name, truth.y, truth.rows
     memory = as_bytes(memory_limit, "--memory-limit")
-    values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()
     about = {"model": str(model), "data": str(data), "target": name, "rows": len(y), "task": task}
+    if isinstance(y, RemoteColumns):
+        found = measured_there(loaded, rows, y, metric, engine=engine, memory_bytes=memory)
+        return {**about, **found}
+    values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()
     levels = loaded.info.get(LEVELS)
     if levels and metric is None:
         return {**about, **errors_of_quantiles(y, values, levels)}

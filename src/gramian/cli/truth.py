@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ..data import RowSource, target_column
+from ..data import RemoteColumns, RowSource, target_column
 from ..data.columns import check_columns
 from ..model import Model
+from .evaluate_there import are_sums
 from .open_for_model import open_for_model
 from .quantiles import LEVELS
+from .task import kind_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +25,13 @@ class Truth:
     ----------
     name : str
         Of the target.
-    y : ndarray of shape (n,)
-        Numbers, or labels.
+    y : ndarray of shape (n,), or RemoteColumns
+        Numbers, or labels; of rows on a cluster they stay there, where sums over them will do.
     rows : RowSource of shape (n, d)
     """
 
     name: str
-    y: np.ndarray
+    y: Any
     rows: RowSource
 
 
@@ -48,8 +51,10 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
         raise ValueError(f"{model} does not say what it predicts: give --target")
     table = loaded.table(data)
     check_columns(table.where, table.names, [name])
-    y = target_column(table, [name])
+    y: Any = table.there([name]) if table.remote else target_column(table, [name])
     _check_kind(y, name, loaded)
+    if table.remote and not are_sums(loaded):
+        y = np.asarray(y)
     return Truth(name, y, open_for_model(loaded, table, name))
 
 
@@ -61,8 +66,8 @@ def _target(loaded: Model) -> str | None:
     return loaded.target[0]
 
 
-def _check_kind(y: np.ndarray, name: str, model: Model) -> None:
-    text = y.dtype.kind == "U"
+def _check_kind(y: np.ndarray | RemoteColumns, name: str, model: Model) -> None:
+    text = kind_of(y) == "U"
     trained_on_text = model.classes is not None and isinstance(model.classes[0], str)
     if text != trained_on_text:
         held, expected = ("text", "numbers") if text else ("numbers", "text")

@@ -80,7 +80,10 @@ class RemoteColumns:
 
     def reshaped(self, *, flat: bool) -> RemoteColumns:
         """Return one column as (n,) or as (n, 1)."""
-        return RemoteColumns(self.rows, flat=flat, labels=self.labels, kind=self.kind)
+        found = RemoteColumns(self.rows, flat=flat, labels=self.labels, kind=self.kind)
+        if "facts" in vars(self):  # they are the same numbers
+            found.facts = self.facts
+        return found
 
     def stand_in(self) -> RowNumbers:
         """Return itself as the tensor that it stands in for, to those who check types."""

@@ -65,12 +65,13 @@ def calibrated_seconds(
 
 
 def pair_seconds(
-    size: FitSize, kernel: Kernel, engine: Engine, dtype: torch.dtype, budget: float = 0.2
+    size: FitSize, kernel: Kernel, engine: Engine, dtype: torch.dtype, **budget: float
 ) -> float:
-    """Return the seconds of a kernel evaluation, measured for as long as `budget` says."""
+    """Return the seconds of a kernel evaluation, measured for as long as ``budget`` says."""
     x, z, v = _points(size, engine, dtype)
     # a number that is read waits for the device
-    return _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]), budget) / (len(x) * len(z))
+    work = _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]), **budget)
+    return work / (len(x) * len(z))
 
 
 def _points(size: FitSize, engine: Engine, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

@@ -39,8 +39,8 @@ def connection(address: str | int, *, wait: float | None = None) -> Iterator[dis
                 n_workers=address,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
-                worker_dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # None would listen to everybody
+                worker_dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as client,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -23,6 +23,9 @@ SHARED = 8
 
 PATIENCE = 300.0
 """Seconds without any worker after which a pass ends; Dask alone would wait for ever."""
+
+NAMED = 1 << 16
+"""Tasks of which is known which part they are for."""
 
 LOOK = 1.0
 """Seconds between two looks at whether there are workers."""
@@ -43,15 +46,20 @@ class Workers:
     def __init__(self, client: distributed.Client, patience: float = PATIENCE) -> None:
         self.client, self.patience = client, patience
         self.sent = OrderedDict[str, Any]()
+        self._parts = OrderedDict[str, Part]()
         self._homes: dict[str, list[str]] = {}
 
     def submit(self, part: Part, verb: Callable[..., Any], *arguments: Any) -> Any:
         """Start a task on a part: where it is kept, if it is, as rows would wander otherwise."""
         home = self._homes.get(getattr(part.source, "key", ""), [])
         pinned = {"workers": home, "allow_other_workers": True} if home else {}
-        return self.client.submit(
+        task = self.client.submit(
             verb, part.source, part.changes, *arguments, pure=False, retries=RETRIES, **pinned
         )
+        self._parts[task.key] = part
+        while len(self._parts) > NAMED:
+            self._parts.popitem(last=False)
+        return task
 
     def slots(self) -> int:
         """Return how many tasks run at once, now."""
@@ -104,8 +112,9 @@ class Workers:
             found: list[Any] = self.client.gather(futures)
         except distributed.KilledWorker as error:
             raise MemoryError(
-                f"a part of the rows ended {RETRIES + 1} workers in a row, mostly for lack of "
-                f"memory: {error}"
+                f"{self._told(error)} ended {RETRIES + 1} workers in a row, mostly for lack of "
+                "memory: give each worker more of it (`gramian plan` says how much), or make "
+                "smaller files or partitions"
             ) from None
         return found
 
@@ -115,10 +124,9 @@ class Workers:
         if not answers:
             raise ConnectionError(f"{self.client} has no worker: start some")
         if any(answer != answers[0] for answer in answers):
-            kinds = sorted({repr(answer) for answer in answers})
-            raise ValueError(
-                f"workers differ: {'; '.join(kinds)}; name one that all have, as engine='torch'"
-            )
+            kinds = Counter(repr(answer) for answer in answers).most_common()
+            told = "; ".join(f"{count:,} have {kind}" for kind, count in kinds)
+            raise ValueError(f"workers differ: {told}; name one that all have, as engine='torch'")
         found: T = answers[0]
         return found
 
@@ -149,6 +157,14 @@ class Workers:
                 raise ValueError(
                     f"worker {address} cannot see {path}: the path must be the same on all workers"
                 )
+
+    def _told(self, error: distributed.KilledWorker) -> str:
+        """Return which rows a task was for."""
+        part = self._parts.get(str(error.task))
+        if part is None:
+            return "a task"
+        where = "a partition" if part.path is None else part.path
+        return f"{where} of {part.rows:,} rows"
 
     def _seen(self, futures: list[Any], seen: float) -> float:
         """Return when a worker was there last; an error if that is too long ago."""
