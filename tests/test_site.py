@@ -73,7 +73,8 @@ def test_code_for_a_cluster_runs_on_one_of_this_process(tmp_path, monkeypatch, c
     lake.mkdir()
     rng = np.random.default_rng(0)
     for part in range(2):
-        columns = dict(zip(("distance", "hour", "fare"), rng.uniform(size=(3, 100)), strict=True))
+        names = ("distance", "hour", "fare", "passengers")
+        columns = dict(zip(names, rng.uniform(size=(4, 100)), strict=True))
         pq.write_table(pa.table(columns), lake / f"{part}.parquet")
     monkeypatch.chdir(tmp_path)
     settings = dict(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)

@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from gramian import KernelPCA, KernelRidge, KernelRidgeClassifier
-from gramian.data import RowSource, as_rows
+from gramian.data import RowSource, Sum, as_rows
 from gramian.kernels import Gaussian
 from gramian.operators import KernelOperator
 
@@ -30,7 +30,7 @@ dask = pytest.importorskip("dask")
 
 from distributed.comm import CommClosedError  # noqa: E402
 
-from gramian.data.dask import DaskRows  # noqa: E402
+from gramian.data.dask import DaskRows, remote_columns  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,  # processes of their own
@@ -304,9 +304,16 @@ def test_cells_are_tasks(client, folder, tmp_path):
 def test_parts_that_do_not_match(client):
     import dask.array as da
 
-    y = da.from_array(Y, chunks=1000)
+    rows, given = da.from_array(X, chunks=(1500, D)), KernelRidge("gaussian", **SETTINGS)
+    one = given.fit(rows, da.from_array(Y, chunks=1500)).model_.coef
+    other = given.fit(rows, da.from_array(Y, chunks=(700, 4000, 1300))).model_.coef
+    assert torch.equal(one, other)
+    y = da.from_array(Y[:-1], chunks=1500)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        given.fit(rows, y)
+    kept = DaskRows.of(rows, client=client)
     with pytest.raises(ValueError, match="X has 4 partitions of 6,000 rows, and what goes with it"):
-        KernelRidge("gaussian", **SETTINGS).fit(da.from_array(X, chunks=(1500, D)), y)
+        kept.fold(Sum(torch.clone), remote_columns(y), size=100)
 
 
 def test_a_target_with_gaps_names_the_file(client, tmp_path):

@@ -97,7 +97,7 @@ def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
     if is_collection(y):
         from ..data.dask import remote_columns
 
-        y = remote_columns(y)
+        y = remote_columns(y, rows)
     return y
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import distributed
 import numpy as np
 
 from ..remote_columns import RemoteColumns
-from .part import Part, about, numbers
+from .part import Part, about, numbers, stitched
 from .rows import DaskRows, check_one_chunk
 from .workers import Workers, connected
 
@@ -57,10 +58,35 @@ def columns_of(
     return RemoteColumns(DaskRows(workers, parts, like), flat=first.flat, labels=labels, kind=kind)
 
 
-def remote_columns(collection: Any, client: distributed.Client | None = None) -> RemoteColumns:
-    """Return the numbers or labels of a dask array, series or data frame, which stay there."""
-    client = connected(client)
+def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
+    """Return the numbers or labels of a dask array, series or data frame, which stay there.
+
+    Parameters
+    ----------
+    collection : dask.array.Array, dask.dataframe.Series or DataFrame
+    rows : DaskRows, optional
+        The rows that they go with, in their order: parts of other lengths are cut and put together
+        as those of the rows, which Dask makes of files for some columns and not for others.
+    """
+    there = isinstance(rows, DaskRows)
+    client = rows.workers.client if there else connected()
     if getattr(collection, "ndim", 1) == 2:
         check_one_chunk(collection)
     pieces = client.compute(np.ravel(collection.to_delayed()).tolist())
-    return columns_of(Workers(client), pieces)
+    found = columns_of(rows.workers if there else Workers(client), pieces)
+    return aligned(found, rows) if there else found
+
+
+def aligned(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
+    """Return columns in parts as long as those of rows; as they are if there are more or fewer."""
+    own = columns.rows
+    if not isinstance(own, DaskRows) or own.starts == rows.starts or len(own) != len(rows):
+        return columns
+    client, parts = rows.workers.client, []
+    for start, stop in pairwise(rows.starts):
+        places = [i for i, (a, b) in enumerate(pairwise(own.starts)) if a < stop and b > start]
+        cuts = [(max(start - own.starts[i], 0), stop - own.starts[i]) for i in places]
+        sources = [own.parts[i].source for i in places]
+        parts.append(Part(client.submit(stitched, sources, cuts, pure=False), stop - start))
+    found = DaskRows(rows.workers, parts, own)
+    return RemoteColumns(found, flat=columns.flat, labels=columns.labels, kind=columns.kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -110,6 +110,15 @@ def numbers(values: Any, labels: np.ndarray | None) -> RowSource:
     if labels is not None:
         x = np.searchsorted(labels, x).astype(np.float32)
     return ArrayRows(x.reshape(len(x), -1))
+
+
+def stitched(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]]) -> RowSource:
+    """Return some of the rows of each source, one after the other, in memory."""
+    taken = [
+        rows.take(torch.arange(low, min(high, len(rows))))
+        for rows, (low, high) in zip(sources, cuts, strict=True)
+    ]
+    return ArrayRows(torch.cat(taken))
 
 
 def as_array(values: Any) -> np.ndarray:
