@@ -137,23 +137,110 @@ class TestProduct:
         assert not bool(found.any())
 
 
-@pytest.mark.skipif(_sparse._compiled() is None, reason="the compiled tiles are not installed")
+def _instructions() -> list[str]:
+    native = _sparse._compiled()
+    return [] if native is None else native.instructions()
+
+
+needs_compiled = pytest.mark.skipif(
+    _sparse._compiled() is None, reason="the compiled tiles are not installed"
+)
+
+
+@needs_compiled
+@pytest.mark.parametrize("instructions", _instructions())
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("m", [1, 8, 77, 300])
+def test_products_of_all_instruction_sets(instructions, dtype, m, rng):
+    (a, dense_a), (b, dense_b) = both(9, 30, dtype, rng), both(30, m, dtype, rng)
+    dense_b[:, :] = torch.where(torch.arange(30)[:, None] % 3 == 0, 0.5, dense_b)  # full rows
+    b, out = sparse(dense_b), torch.empty(9, m, dtype=dtype)
+    right = _sparse._compiled().SparseRight(instructions, *_sparse._stored(b), m)
+    right.product(*_sparse._stored(a), out)
+    torch.testing.assert_close(out, dense_a @ dense_b)
+
+
+@needs_compiled
 @pytest.mark.parametrize("part", range(6))
 def test_compiled_products_refuse_what_is_no_matrix(part, rng):
     (a, _), (b, _) = both(5, 7, torch.float64, rng), both(7, 3, torch.float64, rng)
     given = [*_sparse._stored(a), *_sparse._stored(b)]
     given[part] = given[part].clone()
     given[part] = given[part][:-1] if part % 3 == 2 else given[part] + 7
-    with pytest.raises(ValueError, match=r"the (left|right) matrix must be"):
-        _sparse._compiled().sparse_product(*given, torch.empty(5, 3, dtype=torch.float64))
+    native = _sparse._compiled()
+    refused = pytest.raises(ValueError, match=r"the (left|right) matrix must be")
+    if part < 3:
+        right, out = native.SparseRight("best", *given[3:], 3), torch.empty(5, 3).double()
+        with refused:
+            right.product(*given[:3], out)
+    else:
+        with refused:
+            native.SparseRight("best", *given[3:], 3)
 
 
-@pytest.mark.parametrize("known", [[], [0], [3, 5, 2**40], list(range(0, 3000, 7))])
+@needs_compiled
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((4, 3), torch.float64), ((5, 2), torch.float64), ((5, 3), torch.float32)],
+)
+def test_compiled_products_refuse_another_place(shape, dtype, rng):
+    (a, _), (b, _) = both(5, 7, torch.float64, rng), both(7, 3, torch.float64, rng)
+    right = _sparse._compiled().SparseRight("best", *_sparse._stored(b), 3)
+    with pytest.raises(ValueError, match="out must be of the shape and dtype"):
+        right.product(*_sparse._stored(a), torch.empty(shape, dtype=dtype))
+
+
+@pytest.mark.parametrize("known", [[], [0], [3, 5, 2**40, 5], list(range(0, 3000, 7))])
 @pytest.mark.parametrize("compiled", [True, False])
-def test_numbers_of_known_values(known, compiled, monkeypatch, rng):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_entries_in_known_columns(known, compiled, dtype, monkeypatch, rng):
     if not compiled:
         monkeypatch.setattr(_sparse, "_compiled", lambda: None)
-    values = torch.randint(0, 4000, (500,), generator=rng)
-    values[:3] = torch.tensor([0, 5, 2**40])
-    found = _sparse._numbers(values, torch.tensor(known, dtype=torch.int64))
-    assert found.tolist() == [known.index(v) if v in known else -1 for v in values.tolist()]
+    d = 2**41
+    start = torch.tensor([0, len(known)])
+    right = _sparse._csr(
+        start, torch.tensor(known, dtype=torch.int64), torch.ones(len(known)), (1, d)
+    )
+    columns = torch.randint(0, 4000, (500,), generator=rng)
+    columns[:3] = torch.tensor([0, 5, 2**40])
+    values = torch.rand(500, generator=rng).to(dtype)
+    left = _sparse._csr(torch.tensor([0, 200, 200, 500]), columns, values, (3, d))
+    shared = _sparse.Columns(right)
+    found = shared.of(left)
+    assert found.shape == (3, len(set(known)))
+    assert found.dtype == dtype
+    here = torch.tensor([v in known for v in columns.tolist()])
+    assert found.values().tolist() == values[here].tolist()
+    expected = torch.tensor([0, *(int(here[:stop].sum()) for stop in (200, 200, 500))])
+    assert torch.equal(found.crow_indices(), expected)
+    number = dict(zip(known, shared.rows.col_indices().tolist(), strict=True))
+    assert found.col_indices().tolist() == [number[v] for v in columns[here].tolist()]
+
+
+@pytest.mark.parametrize("t", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_times(t, dtype, rng):
+    x, dense = both(9, 20, dtype, rng)
+    v, u = torch.rand(20, t, generator=rng).double(), torch.rand(9, t, generator=rng).double()
+    torch.testing.assert_close(_sparse.times(x, v), dense.double() @ v)
+    torch.testing.assert_close(_sparse.transposed_times(x, u), dense.double().T @ u)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("given", ["w", "targets", "w targets", "w weights", "w targets weights"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_normal_products_of_shared_columns(compiled, given, dtype, monkeypatch, rng):
+    if not compiled:
+        monkeypatch.setattr(_sparse, "_compiled", lambda: None)
+    (x, dense_x), (z, _) = both(9, 40, dtype, rng), both(5, 40, dtype, rng)
+    known = _sparse.Columns(z)
+    X = known.of(x).to_dense().double()
+    assert 0 < known.rows.shape[1] < 40
+    assert not torch.equal(X.sum(dim=1), dense_x.double().sum(dim=1))
+    w = torch.rand(X.shape[1], 2, generator=rng) if "w " in given + " " else None
+    y = torch.rand(9, 2, generator=rng) if "targets" in given else None
+    weights = torch.rand(9, generator=rng) if "weights" in given else None
+    u = torch.zeros(9, 2).double() if w is None else X @ w.double()
+    u = u if y is None else u - y
+    u = u if weights is None else u * weights[:, None]
+    torch.testing.assert_close(known.normal(x, w, weights, y), X.T @ u)

@@ -12,6 +12,7 @@ import scipy.sparse
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 MODULE = "gramian.engines._native"
 
@@ -118,59 +119,131 @@ def _stored(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return x.crow_indices(), x.col_indices(), x.values()
 
 
-def narrowed(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Return sparse rows with the columns that occur in `right`: inner products stay as they are.
+class Columns:
+    """The columns that occur in sparse rows, by numbers: others have no part in inner products.
+
+    By compiled code where it was built, by torch elsewhere.
 
     Parameters
     ----------
-    left, right : Tensor of shape (b, d) and (m, d)
+    x : Tensor of shape (m, d)
 
-    Returns
-    -------
-    left : Tensor of shape (b, u)
-        What is in no column of `right` is left out.
-    right : Tensor of shape (m, u)
+    Attributes
+    ----------
+    rows : Tensor of shape (m, u)
+        These rows, of which columns without entries are left out; what is left is in no order that
+        says anything.
     """
-    columns, there = torch.unique(right.col_indices(), return_inverse=True)
-    number = _numbers(left.col_indices(), columns)
-    kept = number >= 0
-    counts = torch.zeros(len(kept) + 1, dtype=torch.int64)
-    counts[1:] = kept.cumsum(dim=0)
-    crow = counts[left.crow_indices()]
-    found = _csr(crow, number[kept], left.values()[kept], (left.shape[0], len(columns)))
-    shape = (right.shape[0], len(columns))
-    return found, _csr(right.crow_indices(), there, right.values(), shape)
 
+    def __init__(self, x: Tensor) -> None:
+        columns, native = x.col_indices().contiguous(), _compiled()
+        if native is None:
+            self._known, there = torch.unique(columns, return_inverse=True)
+            count = len(self._known)
+        else:
+            there = torch.empty_like(columns)
+            self._compiled = native.Columns(columns, there)
+            count = self._compiled.count
+        self.rows = _csr(x.crow_indices(), there, x.values(), (x.shape[0], count))
 
-def _numbers(values: Tensor, known: Tensor) -> Tensor:
-    """Return the number of each value among those that are known, in order; -1 of others."""
-    native = _compiled()
-    if native is not None:
-        out = torch.empty_like(values)
-        native.renumber(values.contiguous(), known, out)
+    def of(self, x: Tensor) -> Tensor:
+        """Return what sparse rows (b, d) have in these columns, (b, u)."""
+        shape = (x.shape[0], self.rows.shape[1])
+        if _compiled() is None:
+            return _csr(*self._found(x), shape)
+        given = tuple(part.contiguous() for part in _stored(x))
+        crow, col, values = (torch.empty_like(part) for part in given)
+        kept = self._compiled.narrow(*given, crow, col, values)
+        return _csr(crow, col[:kept], values[:kept], shape)
+
+    def normal(
+        self,
+        x: Tensor,
+        w: Float[Tensor, "u t"] | None,
+        weights: Float[Tensor, " b"] | None,
+        targets: Float[Tensor, "b t"] | None,
+    ) -> Float[Tensor, "u t"]:
+        """Return X' W (X w - y) in float64 of sparse rows (b, d) in these columns, X of (b, u)."""
+        w, weights, targets = (
+            None if part is None else part.double().contiguous() for part in (w, weights, targets)
+        )
+        if _compiled() is None:
+            return normal(self.of(x), w, weights, targets)
+        t = next(part.shape[1] for part in (w, targets) if part is not None)
+        out = torch.zeros(self.rows.shape[1], t, dtype=torch.float64)
+        given = tuple(part.contiguous() for part in _stored(x))
+        self._compiled.normal(*given, w, weights, targets, out)
         return out
-    number = torch.searchsorted(known, values)
-    near = number.clamp(max=max(len(known) - 1, 0))
-    same = known[near] == values if len(known) else torch.zeros_like(values, dtype=torch.bool)
-    return torch.where(same, near, -1)
+
+    def _found(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        known, col = self._known, x.col_indices()
+        number = torch.searchsorted(known, col).clamp(max=max(len(known) - 1, 0))
+        kept = known[number] == col if len(known) else torch.zeros_like(col, dtype=torch.bool)
+        counts = torch.zeros(len(kept) + 1, dtype=torch.int64)
+        counts[1:] = kept.cumsum(dim=0)
+        return counts[x.crow_indices()], number[kept], x.values()[kept]
 
 
 def transposed(x: Tensor) -> Tensor:
-    """Return sparse rows (m, u) by columns: (u, m)."""
-    return of_scipy(as_scipy(x).T.tocsr())
+    """Return sparse rows (m, u) by columns: (u, m), made ready to be the right side of products."""
+    found = of_scipy(as_scipy(x).T.tocsr())
+    if _compiled() is not None:
+        _right_side(found)
+    return found
 
 
-def product(left: Tensor, right: Tensor) -> Tensor:
+def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     """Return the dense product of sparse rows (b, u) with a sparse matrix (u, m).
 
     By compiled code where it was built, by SciPy elsewhere.
+
+    Parameters
+    ----------
+    left, right : Tensor of shape (b, u) and (u, m)
+        Of one dtype.
+    out : Tensor of shape (b, m), optional
+        Where to write it.
     """
-    native = _compiled()
-    if native is None:
-        return torch.from_numpy((as_scipy(left) @ as_scipy(right)).toarray())
-    out = torch.empty(left.shape[0], right.shape[1], dtype=left.dtype)
-    native.sparse_product(*_stored(left), *_stored(right), out)
-    return out
+    if out is None:
+        out = torch.empty(left.shape[0], right.shape[1], dtype=left.dtype)
+    if _compiled() is None:
+        return out.copy_(torch.from_numpy((as_scipy(left) @ as_scipy(right)).toarray()))
+    direct = out.dtype == left.dtype and out.is_contiguous()
+    found = out if direct else torch.empty(out.shape, dtype=left.dtype)
+    _right_side(right).product(*_stored(left), found)
+    return out if direct else out.copy_(found)
+
+
+_RIGHT_SIDES = WeakTensorKeyDictionary()
+"""What compiled code has made of the right sides of products, for as long as these are there."""
+
+
+def _right_side(x: Tensor) -> Any:
+    found = _RIGHT_SIDES.get(x)
+    if found is None:
+        found = _compiled().SparseRight("best", *_stored(x), x.shape[1])
+        _RIGHT_SIDES[x] = found
+    return found
+
+
+def times(x: Tensor, v: Float[Tensor, "u t"]) -> Float[Tensor, "b t"]:
+    """Return sparse rows (b, u) times v, in the dtype of v or of x, whichever has more digits."""
+    return torch.from_numpy(as_scipy(x) @ v.numpy())
+
+
+def normal(
+    x: Tensor, w: Tensor | None, weights: Tensor | None, targets: Tensor | None
+) -> Float[Tensor, "u t"]:
+    """Return x' W (x w - y) of sparse rows (b, u) and float64; the rest as `Columns.normal`."""
+    terms = [] if w is None else [times(x, w)]
+    terms += [] if targets is None else [targets.neg()]
+    residual = torch.stack(terms).sum(dim=0)
+    return transposed_times(x, residual if weights is None else residual * weights[:, None])
+
+
+def transposed_times(x: Tensor, v: Float[Tensor, "b t"]) -> Float[Tensor, "u t"]:
+    """Return x' v of sparse rows (b, u), as `times` does."""
+    return torch.from_numpy(as_scipy(x).T @ v.numpy())
 
 
 @functools.cache

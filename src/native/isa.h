@@ -67,6 +67,11 @@ struct Isa {
   // The largest sum over the features of the `power` of the coordinates' sizes: 1, 2 or 4.
   double (*reach)(Points, const double* origin, const double* factor, int power);
   void (*kernels)(void* list, void (*add)(void* list, const char* name));
+  // out (n) += the sum of `count` rows of n numbers, each times its factor
+  void (*add_floats)(float* out, const float* const* rows, const float* factors, long count,
+                     long n);
+  void (*add_doubles)(double* out, const double* const* rows, const double* factors, long count,
+                      long n);
 };
 
 extern const Isa amx, avx512, avx2, portable, emulated;

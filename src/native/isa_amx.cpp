@@ -9,4 +9,5 @@ gramian::Tiles* make(const gramian::Request& request, gramian::Points z) {
 
 }  // namespace
 
-const gramian::Isa gramian::amx = {"amx", true, make, reach, kernels};
+const gramian::Isa gramian::amx = {"amx", true, make, reach, kernels,
+                                     add_rows<float>, add_rows<double>};

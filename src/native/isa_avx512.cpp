@@ -1,4 +1,5 @@
 // The tiles for one instruction set: the compiler flags of this file say which.
 #include "isa_tiles.h"
 
-const gramian::Isa gramian::avx512 = {"avx512", false, make, reach, kernels};
+const gramian::Isa gramian::avx512 = {"avx512", false, make, reach, kernels,
+                                     add_rows<float>, add_rows<double>};

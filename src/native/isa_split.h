@@ -1,6 +1,7 @@
 // What a matrix unit has: tiles of radial kernels whose products are of bfloat16 pieces.
 #pragma once
 
+#include "add_rows.h"
 #include "split_panels.h"
 #include "tiles.h"
 

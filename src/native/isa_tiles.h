@@ -1,6 +1,7 @@
 // What each instruction set has: tiles of vectors for all kernels.
 #pragma once
 
+#include "add_rows.h"
 #include "tiles.h"
 
 namespace {

@@ -6,10 +6,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "isa.h"
@@ -235,39 +237,111 @@ gramian::Compressed<T> compressed(const Indices& start, const Indices& column, c
   return found;
 }
 
-template <class T>
-void product_of(const Indices& start, const Indices& column, const Array& value,
-                const Indices& right_start, const Indices& right_column, const Array& right_value,
-                const Array& out) {
-  const auto right = compressed<T>(right_start, right_column, right_value, long(out.shape(1)),
-                                   "the right matrix");
-  const auto left = compressed<T>(start, column, value, right.rows, "the left matrix");
-  expect(left.rows == long(out.shape(0)), "out", "of the shape of the product");
-  nb::gil_scoped_release released;
-  gramian::product<T>(left, right, static_cast<T*>(out.data()));
-}
+// The right side of sparse products.
+class SparseRight {
+ public:
+  SparseRight(const std::string& isa, const Indices& start, const Indices& column,
+              const Array& value, long columns) {
+    const gramian::Isa& with = instructions(isa);
+    expect(columns >= 0 && columns <= std::numeric_limits<int>::max(), "columns",
+           "a number of 32 bits");
+    if (is(value.dtype(), 32))
+      single_.emplace(compressed<float>(start, column, value, columns, "the right matrix"),
+                      with.add_floats);
+    else
+      double_.emplace(compressed<double>(start, column, value, columns, "the right matrix"),
+                      with.add_doubles);
+  }
 
-void sparse_product(const Indices& start, const Indices& column, const Array& value,
-                    const Indices& right_start, const Indices& right_column,
-                    const Array& right_value, const Array& out) {
-  const gramian::Points found = points(out, "out");
-  (found.single ? product_of<float> : product_of<double>)(
-      start, column, value, right_start, right_column, right_value, out);
-}
+  void product(const Indices& start, const Indices& column, const Array& value,
+               const Array& out) const {
+    if (single_)
+      product_of(*single_, start, column, value, out);
+    else
+      product_of(*double_, start, column, value, out);
+  }
 
-void renumber(const Indices& values, const Indices& known, const Indices& out) {
-  expect(out.shape(0) == values.shape(0), "out", "as long as the values");
-  const long* given = reinterpret_cast<const long*>(values.data());
-  const long* there = reinterpret_cast<const long*>(known.data());
-  const size_t n = values.shape(0), count = known.shape(0);
-  expect(std::all_of(given, given + n, [](long value) { return value >= 0; }) &&
-             std::all_of(there, there + count, [](long value) { return value >= 0; }),
-         "values", "not negative");
-  nb::gil_scoped_release released;
-  const gramian::Numbers numbers(there, long(count));
-  long* found = reinterpret_cast<long*>(out.data());
-  for (size_t i = 0; i < n; ++i) found[i] = numbers(given[i]);
-}
+ private:
+  template <class T>
+  static void product_of(const gramian::Right<T>& right, const Indices& start,
+                         const Indices& column, const Array& value, const Array& out) {
+    const auto left = compressed<T>(start, column, value, right.rows(), "the left matrix");
+    const gramian::Points found = points(out, "out");
+    expect(found.single == (sizeof(T) == 4) && found.n == left.rows && found.d == right.columns(),
+           "out", "of the shape and dtype of the product");
+    nb::gil_scoped_release released;
+    right.product(left, static_cast<T*>(out.data()));
+  }
+
+  std::optional<gramian::Right<float>> single_;
+  std::optional<gramian::Right<double>> double_;
+};
+
+// The columns that occur in some sparse rows, by numbers in the order in which they come.
+class Columns {
+  static const double* numbers(const Given& given, const char* name, long n, long t) {
+    if (!given) return nullptr;
+    expect(is(given->dtype(), 64) && t > 0 && long(given->size()) == n * t, name,
+           "float64, with a row for each column or row");
+    return static_cast<const double*>(given->data());
+  }
+
+  template <class Use>
+  static auto with(const Indices& start, const Indices& column, const Array& value, Use use) {
+    constexpr long ANY = std::numeric_limits<long>::max();
+    if (is(value.dtype(), 32)) {
+      const auto left = compressed<float>(start, column, value, ANY, "the left matrix");
+      nb::gil_scoped_release released;
+      return use(left);
+    }
+    const auto left = compressed<double>(start, column, value, ANY, "the left matrix");
+    nb::gil_scoped_release released;
+    return use(left);
+  }
+
+ public:
+  Columns(const Indices& known, const Indices& out) {
+    const size_t count = known.shape(0);
+    const long* there = reinterpret_cast<const long*>(known.data());
+    expect(out.shape(0) == count, "out", "as long as the columns");
+    expect(std::all_of(there, there + count, [](long value) { return value >= 0; }), "columns",
+           "not negative");
+    nb::gil_scoped_release released;
+    long* found = reinterpret_cast<long*>(out.data());
+    for (size_t i = 0; i < count; ++i) found[i] = numbers_.add(there[i]);
+  }
+
+  long count() const { return numbers_.count(); }
+
+  long narrow(const Indices& start, const Indices& column, const Array& value,
+              const Indices& out_start, const Indices& out_column, const Array& out_value) const {
+    expect(out_start.shape(0) == start.shape(0) && out_column.shape(0) == column.shape(0) &&
+               out_value.size() == value.size() && out_value.dtype() == value.dtype(),
+           "out", "as long as what is given, and of its dtype");
+    long* starts = reinterpret_cast<long*>(out_start.data());
+    long* columns = reinterpret_cast<long*>(out_column.data());
+    return with(start, column, value, [&](const auto& left) {
+      using T = std::remove_const_t<std::remove_pointer_t<decltype(left.value)>>;
+      return gramian::narrow(left, numbers_, starts, columns, static_cast<T*>(out_value.data()));
+    });
+  }
+
+  void normal(const Indices& start, const Indices& column, const Array& value, const Given& w,
+              const Given& weights, const Given& targets, const Array& out) const {
+    const long t = out.ndim() == 2 ? long(out.shape(1)) : 0;
+    const long rows = long(start.shape(0)) - 1;
+    double* sums = const_cast<double*>(numbers(Given(out), "out", count(), t));
+    const double* v = numbers(w, "w", count(), t);
+    const double* scale = numbers(weights, "weights", rows, 1);
+    const double* y = numbers(targets, "targets", rows, t);
+    with(start, column, value, [&](const auto& left) {
+      gramian::factored_normal(left, numbers_, v, scale, y, t, sums);
+    });
+  }
+
+ private:
+  gramian::Numbers numbers_;
+};
 
 }  // namespace
 
@@ -278,10 +352,19 @@ NB_MODULE(_native, m) {
   m.def("kernels", kernel_names, "Return the names of the kernels that have tiles.");
   m.def("splits", splits, "Return whether products of bfloat16 pieces are among these.");
   m.def("reach", reach, "Return the largest sum of the powers of the coordinates of a row, scaled.");
-  m.def("sparse_product", sparse_product,
-        "Write the product of two matrices, each as row starts, columns and values, to `out`.");
-  m.def("renumber", renumber,
-        "Write the numbers of values among those that are known to `out`, -1 of others.");
+  nb::class_<Columns>(m, "Columns", "The columns that occur in some rows; their numbers to `out`.")
+      .def(nb::init<const Indices&, const Indices&>())
+      .def_prop_ro("count", &Columns::count, "How many there are.")
+      .def("narrow", &Columns::narrow,
+           "Write the entries in these columns, with their numbers; return how many there are.")
+      .def("normal", &Columns::normal, nb::arg("start"), nb::arg("column"), nb::arg("value"),
+           nb::arg("w").none(), nb::arg("weights").none(), nb::arg("targets").none(),
+           nb::arg("out"),
+           "Add X' W (X w - y), of the entries X in these columns, to `out`.");
+  nb::class_<SparseRight>(m, "SparseRight", "The right matrix of products of sparse matrices.")
+      .def(nb::init<const std::string&, const Indices&, const Indices&, const Array&, long>())
+      .def("product", &SparseRight::product,
+           "Write the product of a matrix, given as row starts, columns and values, to `out`.");
   nb::class_<Plan>(m, "Plan", "One kernel and the columns of a matrix, on one instruction set.")
       .def(nb::init<const std::string&, const std::string&, double, double, double, bool, bool,
                     const Array&, const Vectors&, const Vectors&, const Given&, long, int,

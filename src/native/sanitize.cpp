@@ -168,15 +168,36 @@ void check_sparse(long n, long u, long m) {
       for (long j = 0; j < m; j++)
         expected[size_t(i * m + j)] += a[size_t(i * u + k)] * b[size_t(k * m + j)];
   expect(left.get().valid() && right.get().valid(), "sparse matrices are valid");
-  gramian::product<double>(left.get(), right.get(), out.data());
-  compare(out, expected, 1e-12, "sparse product");
-  const gramian::Numbers numbers(right.column.data(), long(right.column.size()));
+  for (const gramian::Isa* isa : gramian::present()) {
+    gramian::Right<double>(right.get(), isa->add_doubles).product(left.get(), out.data());
+    compare(out, expected, 1e-12, "sparse product");
+  }
+  gramian::Numbers numbers;
+  std::vector<long> known;
+  for (long j : right.column)
+    if (numbers.add(j) == long(known.size())) known.push_back(j);
   for (long j = 0; j < m + 3; j++) {
     const long at = numbers(j);
-    const auto& known = right.column;
     const bool there = std::find(known.begin(), known.end(), j) != known.end();
-    expect(there == (at >= 0) && (!there || known[size_t(at)] == j), "columns are found");
+    expect(there == (at >= 0) && (!there || (known[size_t(at)] == j && numbers.maybe(j))),
+           "columns are found");
   }
+  std::vector<long> start(left.start.size()), column(left.column.size());
+  std::vector<double> value(left.value.size());
+  const long kept = gramian::narrow(left.get(), numbers, start.data(), column.data(), value.data());
+  long expected_kept = 0;
+  for (long j : left.column) expected_kept += numbers(j) >= 0;
+  expect(kept == expected_kept && start.back() == kept, "known columns are kept");
+  const std::vector<double> w(known.size(), 0.5);
+  std::vector<double> sums(known.size()), slow(known.size());
+  gramian::factored_normal<double>(left.get(), numbers, w.data(), nullptr, nullptr, 1, sums.data());
+  for (long i = 0; i < n; i++) {
+    double u = 0;
+    for (long k = start[size_t(i)]; k < start[size_t(i) + 1]; k++) u += 0.5 * value[size_t(k)];
+    for (long k = start[size_t(i)]; k < start[size_t(i) + 1]; k++)
+      slow[size_t(column[size_t(k)])] += u * value[size_t(k)];
+  }
+  compare(sums, slow, 1e-12, "normal product of sparse factors");
   Sparse wrong = right;
   if (!wrong.column.empty()) {
     wrong.column.back() = m;
@@ -191,6 +212,7 @@ int main() {
   check_sparse(1, 1, 1);
   check_sparse(5, 40, 17);
   check_sparse(0, 3, 4);
+  check_sparse(3, 9, 200);
   std::vector<std::string> kernels;
   gramian::portable.kernels(&kernels, [](void* list, const char* name) {
     static_cast<std::vector<std::string>*>(list)->emplace_back(name);

@@ -55,7 +55,10 @@ def operators(
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=list(KERNELS))
 def test_products_are_those_of_dense_rows(kernel, dtype):
     K, dense = operators(kernel, dtype, slice(0, 50))
-    close = {"rtol": 0, "atol": 2e-5 * N if dtype is np.float32 else 1e-10 * N}
+    each = 2e-5 if dtype is np.float32 else 1e-10
+    if kernel.kinked and dtype is np.float64:  # of equal rows r² is rounding, and r its root
+        each = 4 * np.finfo(dtype).eps ** 0.5
+    close = {"rtol": 0, "atol": each * N}
     v, u = torch.from_numpy(RNG.standard_normal((50, 2))), torch.from_numpy(Y)[:, None]
     torch.testing.assert_close(K @ v, dense @ v, **close)
     torch.testing.assert_close(K.T @ u, dense.T @ u, **close)
@@ -75,7 +78,8 @@ def test_the_diagonal_is_exact():
 def test_columns_that_rows_do_not_share_are_left_out():
     left = scipy.sparse.csr_array(([1.0, 2.0, 3.0], [0, 5, 59], [0, 2, 3]), shape=(2, 60))
     right = scipy.sparse.csr_array(([4.0, 5.0], [5, 7], [0, 2, 2]), shape=(2, 60))
-    a, b = _sparse.narrowed(_sparse.of_scipy(left), _sparse.of_scipy(right))
+    known = _sparse.Columns(_sparse.of_scipy(right))
+    a, b = known.of(_sparse.of_scipy(left)), known.rows
     assert a.shape == b.shape == (2, 2)
     assert len(a.values()) == 1
     expected = torch.from_numpy((left @ right.T).toarray())

@@ -327,7 +327,7 @@ def check_index(index: Tensor, n: int) -> None:
 
 def comfortable_size(rows: RowSource, numbers: int = 1 << 20) -> int:
     """Give a block size of about a million numbers, for passes that nobody tunes."""
-    return max(1, numbers // rows.shape[1])
+    return max(1, numbers // rows.width)
 
 
 def check_here(rows: RowSource, what: str) -> None:

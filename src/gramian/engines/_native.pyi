@@ -4,17 +4,37 @@ def instructions() -> list[str]: ...
 def kernels() -> list[str]: ...
 def splits(instructions: str, /) -> bool: ...
 def reach(instructions: str, x: Tensor, origin: Tensor, factor: Tensor, power: int, /) -> float: ...
-def renumber(values: Tensor, known: Tensor, out: Tensor, /) -> None: ...
-def sparse_product(
-    start: Tensor,
-    column: Tensor,
-    value: Tensor,
-    right_start: Tensor,
-    right_column: Tensor,
-    right_value: Tensor,
-    out: Tensor,
-    /,
-) -> None: ...
+
+class Columns:
+    def __init__(self, columns: Tensor, out: Tensor, /) -> None: ...
+    @property
+    def count(self) -> int: ...
+    def narrow(
+        self,
+        start: Tensor,
+        column: Tensor,
+        value: Tensor,
+        out_start: Tensor,
+        out_column: Tensor,
+        out_value: Tensor,
+        /,
+    ) -> int: ...
+    def normal(
+        self,
+        start: Tensor,
+        column: Tensor,
+        value: Tensor,
+        w: Tensor | None,
+        weights: Tensor | None,
+        targets: Tensor | None,
+        out: Tensor,
+    ) -> None: ...
+
+class SparseRight:
+    def __init__(
+        self, instructions: str, start: Tensor, column: Tensor, value: Tensor, columns: int, /
+    ) -> None: ...
+    def product(self, start: Tensor, column: Tensor, value: Tensor, out: Tensor, /) -> None: ...
 
 class Plan:
     def __init__(

@@ -10,8 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._sparse import slice_rows
 from .._workers import run
 from ..kernels import Kernel
+from ._factored import PART_ROWS, across, down, pays, residual_down
 from ._ranges import PARTS_PER_THREAD, bounds_of, steps, sum_of
 from ._tile_sizes import TILE_COLUMNS, TileSizes
 from ._tiles import Tiles
@@ -34,6 +36,8 @@ class Tiled(TileSizes):
         if is_empty(x, z):
             return torch.zeros(x.shape[0], v.shape[1], dtype=torch.float64, device=x.device)
         tiles = self._tiles(kernel, x, z, diagonal)
+        if pays(tiles, v.shape[1]):
+            return self._factored(tiles, v.to(tiles.device)).to(x.device)
         rows, cols = self.tile_shape(tiles.m, tiles.dtype.itemsize)
         v = v.to(tiles.device, tiles.dtype)
         columns = [(*column, v[column[0] : column[1]]) for column in tiles.columns(cols)]
@@ -66,6 +70,9 @@ class Tiled(TileSizes):
         if is_empty(x, z):
             return torch.zeros(z.shape[0], t, dtype=torch.float64, device=z.device)
         tiles = self._tiles(kernel, x, z, diagonal)
+        if pays(tiles, t):
+            given_to = (None if u is None else u.to(tiles.device) for u in (v, weights, targets))
+            return self._factored_normal(tiles, *given_to).to(z.device)
         rows = self.strip_rows(tiles.m)
         columns = tiles.columns(TILE_COLUMNS)
         v, weights, targets = (
@@ -96,6 +103,8 @@ class Tiled(TileSizes):
         if is_empty(x, x):
             return torch.zeros(v.shape, dtype=torch.float64, device=x.device)
         tiles = self._tiles(kernel, x, x, 0)
+        if pays(tiles, v.shape[1]):
+            return self._factored(tiles, v.to(tiles.device)).to(x.device)
         n, threads = tiles.n, self.workers()
         v = v.to(tiles.device, tiles.dtype)
         side = self.square_bytes() // tiles.dtype.itemsize
@@ -138,6 +147,31 @@ class Tiled(TileSizes):
         for _ in self._over_rows(part, tiles, rows):
             pass
         return out.to(x.device)
+
+    def _factored(self, tiles: Tiles, v: Tensor) -> Tensor:
+        """Return K v as L (R' v)."""
+        w = down(tiles.right[0], v)
+
+        def part(bounds: tuple[int, int]) -> Tensor:
+            tiles.stop.check()
+            return across(tiles.row(*bounds)[0], w)
+
+        return torch.cat(list(self._over_rows(part, tiles, PART_ROWS)))
+
+    def _factored_normal(
+        self, tiles: Tiles, v: Tensor | None, weights: Tensor | None, targets: Tensor | None
+    ) -> Tensor:
+        """Return K' W (K v - y) as R (L' W (L (R' v) - y))."""
+        w = None if v is None else down(tiles.right[0], v)
+        known = tiles.shared[0] if tiles.shared else None
+
+        def part(bounds: tuple[int, int]) -> Tensor:
+            tiles.stop.check()
+            some, rows = slice_rows(tiles.left[0], *bounds), slice(*bounds)
+            part_of = [None if u is None else u[rows] for u in (weights, targets)]
+            return residual_down(some, w, part_of[0], part_of[1], known)
+
+        return across(tiles.right[0], sum_of(self._over_rows(part, tiles, PART_ROWS)))
 
     def _tiles(self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
         x, z = x.to(self.device), z.to(self.device)

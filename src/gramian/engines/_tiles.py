@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .._sparse import cast, is_sparse, narrowed, slice_rows, transposed
+from .._sparse import Columns, cast, is_sparse, slice_rows, transposed
 from .._workers import Stop
 from ..kernels import Kernel
 from ..kernels.base import Prepared, Side
@@ -20,7 +20,11 @@ PREPARED_NUMBERS = 1 << 17
 
 @dataclass(frozen=True)
 class Tiles:
-    """Two sets of prepared rows, from which any tile of their kernel matrix is computed."""
+    """Two sets of prepared rows, from which any tile of their kernel matrix is computed.
+
+    Of sparse ones, the right side has the columns alone that occur in it, and a range of the left
+    side is given these when it is asked for: `shared`.
+    """
 
     kernel: Kernel
     left: Prepared
@@ -29,6 +33,7 @@ class Tiles:
     diagonal: int | None
     diagonal_values: Tensor | None
     underflow: bool = True
+    shared: tuple[Columns | None, ...] = ()
     stop: Stop = field(default_factory=Stop)
 
     @property
@@ -57,9 +62,12 @@ class Tiles:
         if kernel.rounding(left, right, torch.finfo(x.dtype).eps) > ROUNDING_LIMIT:
             del left, right
             left, right = _prepare(kernel, x, z, torch.float64)
+        shared: tuple[Columns | None, ...] = ()
         if is_sparse(z):
-            left, right = _narrowed(left, right)
-        return cls(kernel, left, right, x.dtype, diagonal, values, underflow)
+            shared = tuple(Columns(side) if is_sparse(side) else None for side in right)
+            pairs = zip(right, shared, strict=True)
+            right = tuple(side if known is None else known.rows for side, known in pairs)
+        return cls(kernel, left, right, x.dtype, diagonal, values, underflow, shared)
 
     def columns(self, size: int) -> list[tuple[int, int, Prepared]]:
         """Return the columns in ranges of at most `size`: start, end, prepared rows."""
@@ -70,7 +78,11 @@ class Tiles:
 
     def row(self, start: int, stop: int) -> Prepared:
         """Return a range of the prepared rows of the left side."""
-        return tuple(slice_rows(side, start, stop) for side in self.left)
+        parts = tuple(slice_rows(side, start, stop) for side in self.left)
+        if not self.shared:
+            return parts
+        pairs = zip(parts, self.shared, strict=True)
+        return tuple(part if known is None else known.of(part) for part, known in pairs)
 
     def fill(self, left: Prepared, right: Prepared, i: int, j: int, out: Tensor) -> Tensor:
         """Write the tile of `left` and `right`, which starts at row i, column j, to `out`."""
@@ -92,12 +104,6 @@ def _columns(side: Tensor, start: int, stop: int) -> Tensor:
     """Return a range of prepared rows; sparse ones by columns, as products take them."""
     part = slice_rows(side, start, stop)
     return transposed(part) if is_sparse(side) else part
-
-
-def _narrowed(left: Prepared, right: Prepared) -> tuple[Prepared, Prepared]:
-    """Return prepared rows of which the sparse ones have the columns that occur on the right."""
-    pairs = [narrowed(a, b) if is_sparse(b) else (a, b) for a, b in zip(left, right, strict=True)]
-    return tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
 
 
 def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[Prepared, Prepared]:

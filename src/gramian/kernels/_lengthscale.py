@@ -74,7 +74,10 @@ class LengthscaleKernel(Kernel):
         return torch.pdist(sample, p=self.norm)
 
     def scaled(self, points: Tensor) -> Tensor:
-        """Return ``points / lengthscale``; ValueError if the number of features is another."""
+        """Return ``points / lengthscale``; ValueError if the number of features is another.
+
+        A lengthscale of 1 gives the points themselves, not a copy.
+        """
         if self.medians is not None:
             raise ValueError(
                 f"lengthscale={self.lengthscale!r} has no value yet: call kernel.resolve(sample) "
@@ -85,6 +88,8 @@ class LengthscaleKernel(Kernel):
                 f"the kernel has {self.dim} lengthscales but the rows have {points.shape[1]} "
                 "features; give one number, or one per feature"
             )
+        if self.lengthscale == 1.0:
+            return points
         return scale_columns(points, self._inverse(points))
 
     def _inverse(self, like: Tensor) -> Tensor:

@@ -41,6 +41,14 @@ class Kernel(ABC):
         return False
 
     @property
+    def bilinear(self) -> bool:
+        """Whether k(x, z) is the inner product of the first matrices that `prepare` returns.
+
+        Engines then multiply with two factors of the kernel matrix, and compute no entry of it.
+        """
+        return False
+
+    @property
     def instead(self) -> str:
         """What to use for sparse rows, where `sparse_ok` is False."""
         return "another kernel"

@@ -33,6 +33,10 @@ class Cosine(LengthscaleKernel):
         return True
 
     @property
+    def bilinear(self) -> bool:
+        return True
+
+    @property
     def scale_free(self) -> bool:
         return True
 

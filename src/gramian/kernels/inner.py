@@ -85,6 +85,10 @@ class Linear(InnerProduct):
         return self if self.medians is None else replace(self, lengthscale=self.medians)
 
     @property
+    def bilinear(self) -> bool:
+        return True
+
+    @property
     def scale_free(self) -> bool:
         return True
 

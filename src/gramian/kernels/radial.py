@@ -188,7 +188,7 @@ def matmul(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
     Where `right` is sparse, it is given by columns: ``left @ right``.
     """
     if is_sparse(right):
-        return out.copy_(product(left, right))
+        return product(left, right, out)
     if left.layout == torch.strided and left.dtype == out.dtype:
         return torch.mm(left, right.t(), out=out)
     rows = max(left.shape[0] // 4, 32)  # the product in float64 is twice as large as `out`

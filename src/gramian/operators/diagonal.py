@@ -15,7 +15,7 @@ def diagonal(K: KernelOperator, rows: RowSource) -> Float[Tensor, " r"]:
     """Return k(x, x) of some rows with the kernel of an operator, in float64."""
     if K.kernel.stationary:
         return torch.full((rows.shape[0],), _first(K), dtype=torch.float64, device=K.device)
-    size = max(1, K.memory_bytes // (64 * rows.shape[1]))
+    size = max(1, K.memory_bytes // (64 * rows.width))
     return rows.map(Diagonal(K.kernel, torch.float64, K.device), size=size)
 
 
