@@ -22,6 +22,7 @@ from torch import Tensor
 from gramian.data import (
     Cast,
     Complement,
+    ParquetLists,
     ParquetRows,
     RowSource,
     Select,
@@ -128,6 +129,22 @@ def standardized(x: Any) -> RowSource:
     return Standardized(as_rows(x), mean, scale)
 
 
+def lists(tmp: Path, kind: pa.DataType) -> Path:
+    path = tmp / "lists.parquet"
+    column = pa.array(X.tolist(), pa.list_(pa.int16())).cast(kind)
+    pq.write_table(pa.table({"x": column, "y": np.arange(N)}), path, row_group_size=7)
+    return path
+
+
+def sparse_lists(tmp: Path, kind: pa.DataType) -> Path:
+    """Of each row the numbers that are not zero, and their columns from the last one on."""
+    path, columns = tmp / "sparse.parquet", [np.flatnonzero(row)[::-1] for row in X]
+    values = [row[at] for row, at in zip(X, columns, strict=True)]
+    table = pa.table({"v": pa.array(values, pa.list_(kind)), "i": columns})
+    pq.write_table(table, path, row_group_size=7)
+    return path
+
+
 def padded_parquet(tmp: Path) -> Path:
     columns = {name: pa.array(padded()[:, j]) for j, name in enumerate(NAMES)}
     pq.write_table(pa.table(columns), tmp / "padded.parquet", row_group_size=7)
@@ -192,6 +209,27 @@ SOURCES: dict[str, tuple[Callable[[Path], Any], torch.dtype, bool]] = {
     "parquet one group": (lambda tmp: one_file(tmp, 1000), F32, True),
     "parquet directory": (directory, F32, True),
     "parquet not ahead": (lambda tmp: ParquetRows(one_file(tmp), read_ahead=False), F32, True),
+    "lists": (lambda tmp: ParquetLists(lists(tmp, pa.list_(pa.float32())), "x"), F32, False),
+    "fixed lists": (
+        lambda tmp: ParquetLists(lists(tmp, pa.list_(pa.float64(), D)), "x"),
+        F64,
+        False,
+    ),
+    "large lists": (
+        lambda tmp: ParquetLists(lists(tmp, pa.large_list(pa.uint8())), "x"),
+        F32,
+        False,
+    ),
+    "sparse lists": (
+        lambda tmp: ParquetLists(sparse_lists(tmp, pa.uint8()), "v", "i", features=D),
+        F32,
+        False,
+    ),
+    "sparse lists of float64": (
+        lambda tmp: ParquetLists(sparse_lists(tmp, pa.float64()), "v", "i", features=D),
+        F64,
+        False,
+    ),
     "cast": (lambda tmp: Cast(as_rows(X.astype(np.float64)), F32), F32, False),
     "cast parquet": (lambda tmp: Cast(as_rows(one_file(tmp)), F64), F64, True),
     "cast sparse": (lambda tmp: Cast(as_rows(sparse("csr", np.uint8)), F64), F64, False),

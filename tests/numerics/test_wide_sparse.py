@@ -163,3 +163,25 @@ def test_classes_and_features():
     F = NystromTransformer(**some).fit(X).transform(X)
     G = NystromTransformer(**some).fit(DENSE).transform(DENSE)
     np.testing.assert_allclose(F @ F.T, G @ G.T, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["l1_laplacian", "chi_squared", "periodic", "haversine"])
+def test_kernels_of_dense_rows_alone_say_so(name):
+    with pytest.raises(ValueError, match=r"needs dense rows|takes 2 features"):
+        KernelRidge(name, landmarks=20, standardize=False).fit(abs(X), Y)
+
+
+def test_memory_maps_of_a_matrix_are_read_where_they_are(tmp_path: Path):
+    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+    for part, values in parts.items():
+        np.save(tmp_path / f"{part}.npy", values)
+    maps = {part: np.load(tmp_path / f"{part}.npy", mmap_mode="r") for part in parts}
+    matrix = scipy.sparse.csr_array(tuple(maps.values()), shape=X.shape)
+    rows = as_rows(matrix)
+    assert np.shares_memory(rows._matrix.data, maps["data"])
+    assert np.shares_memory(rows._matrix.indices, maps["indices"])
+    settings = {"lengthscale": 1.0, "landmarks": 60, "penalty": 1e-3, "random_state": 0}
+    found = KernelRidge("linear", **settings).fit(matrix, Y)
+    np.testing.assert_array_equal(
+        found.predict(matrix), KernelRidge("linear", **settings).fit(X, Y).predict(X)
+    )

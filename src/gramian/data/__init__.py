@@ -75,6 +75,7 @@ from .named import (
 )
 from .number_rows import NumberRows
 from .parquet import ParquetRows
+from .parquet_lists import ParquetLists
 from .parts import Select, Subset, select, subset
 from .quantile_map import QuantileMap
 from .remote_columns import (
@@ -115,6 +116,7 @@ __all__ = [
     "MemoryTable",
     "NumberRows",
     "Numbering",
+    "ParquetLists",
     "ParquetRows",
     "QuantileMap",
     "RemoteColumns",

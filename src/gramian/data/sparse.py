@@ -44,11 +44,10 @@ class SparseRows(RowSource):
         self.shape = check_matrix(tuple(matrix.shape))
         self.dtype = float_for(matrix.dtype.name, "the sparse matrix")
         self.feature_names = check_names(feature_names, self.shape[1])
-        self._matrix = _canonical(matrix)
+        self._matrix = canonical(matrix)
         n, d = self.shape
         if d > WIDE:
             self.entries = min(d, 1 + PER_ENTRY * self._matrix.nnz // n)
-        _spend_beta_warning()
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
@@ -65,16 +64,25 @@ class SparseRows(RowSource):
         return self._block(part.indptr, part.indices, part.data)
 
     def _block(self, crow: np.ndarray, column: np.ndarray, values: np.ndarray) -> Tensor:
-        return torch.sparse_csr_tensor(
-            as_tensor(np.require(crow, np.int64)),
-            as_tensor(np.require(column, np.int64)),
-            as_tensor(np.require(values, NUMPY_OF[self.dtype], ["C", "ALIGNED"])),
-            size=(len(crow) - 1, self.shape[1]),
-            check_invariants=False,  # SciPy has checked them; unset, torch warns about the default
-        )
+        return csr_block(crow, column, values, self.shape[1], self.dtype)
 
 
-def _canonical(matrix: Any) -> Any:
+def csr_block(
+    crow: np.ndarray, column: np.ndarray, values: np.ndarray, d: int, dtype: torch.dtype
+) -> Tensor:
+    """Return entries that SciPy has checked as compressed sparse rows of d features."""
+    _spend_beta_warning()
+    return torch.sparse_csr_tensor(
+        as_tensor(np.require(crow, np.int64)),
+        as_tensor(np.require(column, np.int64)),
+        as_tensor(np.require(values, NUMPY_OF[dtype], ["C", "ALIGNED"])),
+        size=(len(crow) - 1, d),
+        check_invariants=False,  # unset, torch warns about the default
+    )
+
+
+def canonical(matrix: Any) -> Any:
+    """Return a sparse matrix by rows, each with sorted columns that are there once."""
     csr = matrix.tocsr()
     if not csr.has_canonical_format:
         csr = csr.copy() if csr is matrix else csr

@@ -124,6 +124,7 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str 
     if n <= MEDIAN_SAMPLE:
         index = torch.arange(n)
     sample = rows.take(index)
+    kernel.check_layout(sample)
     return kernel.resolve(dense(sample))
 
 

@@ -1,0 +1,95 @@
+"""Kernel matrices that are a product of two factors: products with them compute no entry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from gramian import _sparse, kernels
+from gramian.data import as_rows
+from gramian.engines import TorchEngine
+from gramian.kernels import Cosine, Gaussian, Linear
+from gramian.operators import KernelOperator
+
+N, M, D = 90, 40, 33
+BILINEAR = [Linear(1.7), Linear(), Cosine(), Linear(tuple(np.linspace(0.5, 2.0, D)))]
+
+
+@pytest.mark.parametrize("name", kernels.names())
+def test_a_bilinear_kernel_is_the_product_of_its_first_factors(name, rng):
+    kernel = kernels.make(name, lengthscale=1.7)
+    assert kernel.bilinear == (name in ("linear", "cosine"))
+    if kernel.bilinear:
+        x, z = (torch.rand(k, 4, generator=rng).double() for k in (7, 5))
+        left, right = kernel.prepare(x, "left")[0], kernel.prepare(z, "right")[0]
+        torch.testing.assert_close(left @ right.T, kernel(x, z))
+
+
+def test_sums_and_multiples_are_not_bilinear():
+    assert not (Linear() + Gaussian()).bilinear
+    assert not (Linear() * Linear()).bilinear
+    assert not (2.0 * Linear()).bilinear
+
+
+@pytest.fixture
+def no_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse to compute entries."""
+
+    def refused(*args: object, **more: object) -> None:
+        raise AssertionError("an entry was computed")
+
+    for cls in (Linear, Cosine):
+        monkeypatch.setattr(cls, "tile", refused)
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse left", "sparse", "sparse, without compiled"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("kernel", BILINEAR, ids=str)
+def test_products_by_factors(kernel, threads, layout, dtype, rng, tol, monkeypatch, request):
+    X, Z = (torch.randn(k, D, generator=rng) for k in (N, M))
+    X[torch.rand(N, D, generator=rng) < 0.7], Z[torch.rand(M, D, generator=rng) < 0.9] = 0.0, 0.0
+    X[3], Z[5] = 0.0, 0.0
+    K = kernel(X.double(), Z.double())
+    request.getfixturevalue("no_entries")
+    if layout.endswith("compiled"):
+        monkeypatch.setattr(_sparse, "_compiled", lambda: None)
+    if layout.startswith("sparse"):
+        monkeypatch.setattr(_sparse, "WIDE", 20 if layout != "sparse left" else 1000)
+        monkeypatch.setattr("gramian.data.sparse.WIDE", _sparse.WIDE)
+    rows, cols = (
+        as_rows(u.to(dtype) if layout == "dense" else scipy.sparse.csr_array(u.to(dtype).numpy()))
+        for u in (X, Z)
+    )
+    found = KernelOperator(kernel, rows, cols, TorchEngine(threads=threads))
+    v, y, w = (torch.rand(k, 2, generator=rng).double() for k in (M, N, N))
+    w = w[:, 0]
+    close = {"rtol": 1e-6, "atol": tol(dtype, 100 * N)}
+    torch.testing.assert_close(found @ v, K @ v, **close)
+    torch.testing.assert_close(found.normal(v), K.T @ (K @ v), **close)
+    expected = K.T @ (w[:, None] * (K @ v - y))
+    torch.testing.assert_close(found.normal(v, weights=w, targets=y), expected, **close)
+    torch.testing.assert_close(found.normal(None, targets=y), -(K.T @ y), **close)
+
+
+def test_the_symmetric_product(dtype, rng, tol, no_entries):
+    x = torch.randn(N, D, generator=rng).to(dtype)
+    v = torch.rand(N, 2, generator=rng).double()
+    G = x.double() @ x.double().T / 1.7**2
+    found = TorchEngine().symmetric(Linear(1.7), x, v)
+    torch.testing.assert_close(found, G @ v, rtol=1e-6, atol=tol(dtype, 100 * N))
+
+
+def test_as_many_targets_as_columns_are_multiplied_by_entries(no_entries, rng):
+    x, z, v = (torch.randn(*shape, generator=rng) for shape in ((N, D), (3, D), (3, 3)))
+    with pytest.raises(AssertionError, match="an entry was computed"):
+        TorchEngine().matvec(Linear(), x, z, v)
+    assert TorchEngine().matvec(Linear(), x, z, v[:, :2]).shape == (N, 2)
+
+
+def test_passes_over_wide_rows_have_many_in_a_block():
+    from gramian.data.base import comfortable_size
+
+    rows = as_rows(scipy.sparse.random_array((2000, 10**7), density=5e-6, rng=0, format="csr"))
+    assert comfortable_size(rows) > 1000
