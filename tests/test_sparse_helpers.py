@@ -190,6 +190,14 @@ def test_compiled_products_refuse_another_place(shape, dtype, rng):
         right.product(*_sparse._stored(a), torch.empty(shape, dtype=dtype))
 
 
+def test_compiled_code_of_older_sources_is_not_taken(monkeypatch, caplog):
+    _sparse._compiled.cache_clear()
+    monkeypatch.setattr(_sparse, "MODULE", "math")
+    assert _sparse._compiled() is None
+    assert "built from older sources" in caplog.text
+    _sparse._compiled.cache_clear()
+
+
 @pytest.mark.parametrize("known", [[], [0], [3, 5, 2**40, 5], list(range(0, 3000, 7))])
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -13,6 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
+
+logger = logging.getLogger("gramian")
 
 MODULE = "gramian.engines._native"
 
@@ -248,8 +251,20 @@ def transposed_times(x: Tensor, v: Float[Tensor, "b t"]) -> Float[Tensor, "u t"]
 
 @functools.cache
 def _compiled() -> Any:
-    """Return the module of compiled code; None where it was not built."""
-    return import_module(MODULE) if find_spec(MODULE) is not None else None
+    """Return the module of compiled code; None where it was not built.
+
+    Nor is one taken that was built from older sources, as a log message says.
+    """
+    if find_spec(MODULE) is None:
+        return None
+    module = import_module(MODULE)
+    if not hasattr(module, "Columns"):
+        logger.warning(
+            "%s was built from older sources: products of sparse rows are computed by SciPy until "
+            "it is built again (pip install .)", MODULE
+        )  # fmt: skip
+        return None
+    return module
 
 
 def as_scipy(x: Tensor) -> scipy.sparse.csr_array:
