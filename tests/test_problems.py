@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 import torch
@@ -91,6 +91,20 @@ def test_in_float64_values_are_those_of_the_rounded_data():
     assert problem.K.rows is problem.K.cols  # so that the diagonal stays exact
     torch.testing.assert_close(problem.K.dense(), KERNEL(X, X), rtol=0, atol=1e-14)
     assert nystrom(dtype=torch.float32).double().K_mm.dtype == torch.float64
+
+
+@pytest.mark.parametrize("w", [None, weights()], ids=["plain", "weighted"])
+def test_in_float64_targets_at_landmarks_are_not_copied(w):
+    index, y = torch.arange(M), normal(N, T).float()
+    problem = NystromProblem.at(operator(torch.float32), index, y, PENALTY, w)
+    wide = problem.double()
+    assert wide.targets is y  # of a thousand classes they would be most of a fit's memory
+    copied = replace(wide, targets=y.double())
+    assert torch.equal(wide.rhs, copied.rhs)
+    coef = normal(M, T)
+    given, expected = (p.K.normal(coef, w, p.targets) for p in (wide, copied))
+    assert given.dtype == torch.float64
+    assert torch.equal(given, expected)
 
 
 def test_the_meter_is_shared_by_all_that_is_derived():

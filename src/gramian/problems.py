@@ -257,8 +257,11 @@ class NystromProblem(_AtLandmarks):
         return self.K.normal(coef.double(), self.weights) + ridge
 
     def double(self) -> NystromProblem:
-        """Return the same problem with kernel entries computed in float64."""
-        return replace(self, K=self.K.double(), targets=self.targets.double())
+        """Return the same problem with kernel entries computed in float64.
+
+        Targets keep their dtype: products take them in that of the entries, block by block.
+        """
+        return replace(self, K=self.K.double())
 
 
 @dataclass(frozen=True)
