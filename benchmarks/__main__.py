@@ -24,7 +24,7 @@ GROUPS = {
         "falkon_bless": "FALKON with leverage scores: condition, iterations (about an hour)",
         "downstream": "kernel PCA, k-means, k-means centers on fashion-MNIST (about an hour)",
         "baselines": "FALKON, divide-and-conquer, random features; AUC (about 10 minutes)",
-        "many_outputs": "FALKON with up to 4,000 outputs: seconds, memory (about 10 minutes)",
+        "many_outputs": "FALKON with up to 2,000 outputs: seconds, memory (about 10 minutes)",
         "iterations": "FALKON beside gradient descent, SGD and NYTRO (about 10 minutes)",
     },
     "regression": {
@@ -50,6 +50,7 @@ GROUPS = {
     },
     "full": {
         "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
+        "full_fixed": "ASkotch: why fixed blocks are slower, by eigenvalues (about 10 minutes)",
         "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
         "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 20 minutes)",
         "cells_pcg": "cells as a preconditioner of PCG: iterations, seconds (about two hours)",
@@ -59,6 +60,7 @@ GROUPS = {
         "large_models": "EigenPro 3: accuracy by rows and centers (about 10 minutes)",
         "large_rivals": "EigenPro 3 and SketchySAGA beside FALKON (about half an hour)",
         "large_steps": "EigenPro: the automatic step, and cost per epoch (about 10 minutes)",
+        "large_slow_end": "SketchySAGA on nycflights: float32, damping, rank (about 5 minutes)",
         "large_augment": "EigenPro 3: shifted and mirrored images (about 10 minutes)",
         "large_virtual": "EigenPro 3: two million virtual images (about 20 minutes)",
         "text": "generated reviews of 65 million sparse features (about an hour)",
