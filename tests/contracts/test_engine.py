@@ -607,6 +607,11 @@ def test_the_compiled_engine_is_chosen_where_it_is_installed(dtype):
     assert choose_engine("auto", dtype=dtype) == (NativeEngine() if fast else TorchEngine())
 
 
+@pytest.mark.skipif(triton_installed() and GPU is not None, reason="there is a GPU")
+def test_auto_multiplies_bilinear_kernels_by_factors(dtype):
+    assert choose_engine("auto", dtype=dtype, kernel=Linear()) == TorchEngine()
+
+
 def test_auto_leaves_portable_tiles_aside(monkeypatch):
     monkeypatch.setattr("gramian.engines.choose.instructions", lambda: ["portable"])
     assert choose_engine("auto", dtype=torch.float32) == TorchEngine()

@@ -53,7 +53,8 @@ def choose_engine(
         installed and this machine has AVX2 or AVX-512; otherwise torch on the CPU: the portable
         tiles are slower than torch. It takes one GPU, torch's current one, however many there are:
         the others may be somebody else's, and rows divided among them have to be sent to each.
-        Engines without tiles for the kernel and rows are passed over, on a GPU for torch there.
+        Engines without tiles for the kernel and rows are passed over, on a GPU for torch there;
+        on the CPU bilinear kernels are torch's, which multiplies by two factors.
         An engine is returned as it is.
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
@@ -116,6 +117,8 @@ def _best(kernel: Kernel | None, dtype: torch.dtype, sparse: bool) -> Engine:
     if is_usable():
         fused = TritonEngine()
         return fused if covers(fused) else torch_on(fused.device)
+    if kernel is not None and kernel.bilinear:  # by factors no entry is computed, see `_factored`
+        return TorchEngine()
     if {"avx512", "avx2"}.isdisjoint(instructions()) or not covers(NativeEngine()):
         return TorchEngine()
     return NativeEngine()
