@@ -79,6 +79,7 @@ from .parquet_lists import ParquetLists
 from .parts import Select, Subset, select, subset
 from .quantile_map import QuantileMap
 from .remote_columns import (
+    AnyWeights,
     RemoteColumns,
     RowNumbers,
     RowWeights,
@@ -100,6 +101,7 @@ from .transform import Cast, Standardized, recast
 
 __all__ = [
     "EPOCH_STRIDE",
+    "AnyWeights",
     "ArrayRows",
     "Augmentation",
     "Batches",

@@ -204,10 +204,12 @@ class RemoteColumns:
 if TYPE_CHECKING:  # what fits ask of a tensor is what remote columns have
     Targets: TypeAlias = Tensor
     RowWeights: TypeAlias = Tensor
+    AnyWeights: TypeAlias = Tensor
     RowNumbers: TypeAlias = Tensor
 else:
     Targets = Float[Tensor, "n t"] | RemoteColumns
     RowWeights = Float[Tensor, " n"] | RemoteColumns
+    AnyWeights = Float[Tensor, " _"] | RemoteColumns  # of who checks by himself how many there are
     RowNumbers = Tensor | RemoteColumns
 
 

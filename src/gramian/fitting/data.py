@@ -9,9 +9,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from ..data import (
+    AnyWeights,
     Encoding,
     RowSource,
-    RowWeights,
     Targets,
     all_finite,
     brought_here,
@@ -72,7 +72,7 @@ class TrainingData:
 
     rows: RowSource
     targets: Targets
-    weights: RowWeights | None = None
+    weights: AnyWeights | None = None
     classes: tuple[Label, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     encoding: Encoding | None = None
