@@ -178,3 +178,13 @@ def test_another_function_is_no_solution():
     est._training = fitted(y=Y[::-1]).__dict__["_training"]
     with pytest.raises(AttributeError, match="not the exact solution"):
         _ = est.gcv_
+
+
+def test_names_are_listed_without_computing_what_is_known_on_demand(monkeypatch):
+    est = fitted()
+    monkeypatch.setattr(KernelRidge, "_left_out", lambda self: pytest.fail("was computed"))
+    monkeypatch.setattr(KernelRidge, "_measured", lambda self: pytest.fail("was measured"))
+    names = dir(est)
+    assert {"log_marginal_likelihood_", "loo_predictions_", "feature_importances_"} <= set(names)
+    assert {"fit", "predict", "model_"} <= set(names)
+    assert "model_" not in dir(KernelRidge())

@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
+import scipy.linalg.lapack
 import torch
 from threadpoolctl import threadpool_info
 from torch import Tensor
 
 from gramian import _linalg as la
-from gramian._linalg import device
+from gramian._linalg import dense, device
 
 SIZES = [1, 2, 7, 64, 129]
 BEYOND_A_BLOCK = 1100  # triangles are copied in blocks of 256
@@ -206,6 +207,31 @@ class TestOnADevice:
         la.times_transpose_(expected)
         device.times_transpose_(R)
         torch.testing.assert_close(R, expected)
+
+    @pytest.mark.parametrize("m", SIZES)
+    def test_invert_triangle(self, m):
+        R = la.by_columns(self.matrix(m))
+        below, expected = R.tril(-1), torch.linalg.inv(R.triu())
+        device.invert_triangle_(R)
+        torch.testing.assert_close(R.triu(), expected, rtol=1e-6, atol=1e-10)
+        torch.testing.assert_close(R.tril(-1), below, rtol=0, atol=0)
+
+    @pytest.mark.parametrize("m", SIZES)
+    def test_triangles_too_large_for_lapack_are_factorised_by_blocks(self, m, monkeypatch):
+        A = self.matrix(m)
+        for name in ("dpotrf", "dlauum", "dtrtri"):  # which would end the process
+            monkeypatch.delattr(scipy.linalg.lapack, name)
+        monkeypatch.setattr(dense, "LAPACK_ROWS", 0)
+        R = la.by_columns(A.clone())
+        la.cholesky_(R)
+        U = R.triu()
+        torch.testing.assert_close(U.t() @ U, A)
+        la.times_transpose_(R)
+        torch.testing.assert_close(R.triu(), (U @ U.t()).triu())
+        R = la.by_columns(A.clone())
+        la.cholesky_(R)
+        la.invert_triangle_(R)
+        torch.testing.assert_close(R.triu(), torch.linalg.inv(U), rtol=1e-6, atol=1e-10)
 
     @pytest.mark.parametrize("m", SIZES)
     def test_inverse_diagonal(self, m):

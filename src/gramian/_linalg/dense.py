@@ -1,6 +1,6 @@
 """Dense factorisations in float64, in place, through LAPACK routines that torch does not offer.
 
-Matrices on a device go to `device`.
+Matrices on a device, and triangles that are too large for LAPACK's threads, go to `device`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,24 @@ from .threads import one_thread_if_small
 
 EPS = float(np.finfo(np.float64).eps)
 
+LAPACK_ROWS = 12_000
+"""Rows of a triangle up to which LAPACK factorises it; beyond, the blocks for a device do.
+
+OpenBLAS gives each thread a buffer of one size and writes beyond it where the thread's share of a
+triangle is too wide: with two threads, `dpotrf` of 16,000 rows ends the process, of 14,000 it does
+not (OpenBLAS 0.3.30, AVX-512; its issues 1413 and 2821 describe the same). More threads have
+narrower shares. On one thread, blocks take 1.4 times as long at 9,000 rows.
+"""
+
 
 def is_on_device(A: Tensor) -> bool:
     """Return whether a tensor is somewhere else than in the memory of the process."""
     return A.device.type != "cpu"
+
+
+def _by_blocks(A: Float[Tensor, "m m"]) -> bool:
+    """Return whether blocks of products factorise it: on a device, or large."""
+    return is_on_device(A) or len(A) > LAPACK_ROWS
 
 
 class NotPositiveDefinite(ValueError):
@@ -71,7 +85,8 @@ def cholesky_(A: Float[Tensor, "m m"]) -> None:
     Parameters
     ----------
     A : Tensor of shape (m, m)
-        Float64, by columns. Cost: m³ / 3 operations, no copy.
+        Float64, by columns. Cost: m³ / 3 operations; a panel of 1,024 rows beyond `LAPACK_ROWS`,
+        else no copy.
 
     Raises
     ------
@@ -80,7 +95,7 @@ def cholesky_(A: Float[Tensor, "m m"]) -> None:
     """
     if A.dtype != torch.float64:
         raise TypeError(f"LAPACK would factorise a copy of a {A.dtype} matrix, not the matrix")
-    if is_on_device(A):
+    if _by_blocks(A):
         info = on_device.cholesky_(A)
     else:
         with one_thread_if_small(len(A) ** 3 / 3):
@@ -126,7 +141,7 @@ def add_outer_(P: Float[Tensor, "q q"], S: Float[Tensor, "q s"], times: float = 
 
 def times_transpose_(R: Float[Tensor, "m m"]) -> None:
     """Replace the upper triangular R in the upper triangle by that of R R'. m³ / 3 operations."""
-    if is_on_device(R):
+    if _by_blocks(R):
         on_device.times_transpose_(R)
         return
     with one_thread_if_small(len(R) ** 3 / 3):
@@ -135,6 +150,9 @@ def times_transpose_(R: Float[Tensor, "m m"]) -> None:
 
 def invert_triangle_(R: Float[Tensor, "m m"]) -> None:
     """Replace the upper triangle of R, by columns and on the host, by its inverse: m³ / 3."""
+    if _by_blocks(R):
+        on_device.invert_triangle_(R)
+        return
     with one_thread_if_small(len(R) ** 3 / 3):
         scipy.linalg.lapack.dtrtri(R.numpy(), lower=0, overwrite_c=1)
 

@@ -46,6 +46,18 @@ def times_transpose_(R: Float[Tensor, "m m"]) -> None:
         _set_upper(R[i, i], square)
 
 
+def invert_triangle_(R: Float[Tensor, "m m"]) -> None:
+    """Replace the upper triangular R in the upper triangle by its inverse."""
+    for j in _blocks(len(R)):
+        units = torch.eye(j.stop - j.start, dtype=R.dtype, device=R.device)
+        corner = torch.linalg.solve_triangular(R[j, j], units, upper=True)
+        for i in _blocks(j.start):  # what is above and to the left is inverted already
+            inside = slice(i.stop, j.start)
+            R[i, j] = R[i, i].triu() @ R[i, j] + R[i, inside] @ R[inside, j]
+        R[: j.start, j] = -(R[: j.start, j] @ corner)
+        _set_upper(R[j, j], corner)
+
+
 def inverse_diagonal(R: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
     """Return the diagonal of (R'R)⁻¹: sums of squares over the rows of R⁻¹. m³ operations."""
     diagonal = R.new_zeros(len(R))

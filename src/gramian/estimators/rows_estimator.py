@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -39,6 +40,18 @@ class RowsEstimator(BaseEstimator):
         tags.input_tags.sparse = not self._is_matrix
         tags.input_tags.pairwise = self._is_matrix
         return tags
+
+    def __dir__(self) -> list[str]:
+        """Return the names that there are, of properties without asking for their values.
+
+        scikit-learn asks for each, and completion in a notebook would then factorise the matrix of
+        all rows, for `log_marginal_likelihood_`.
+        """
+        return [
+            name
+            for name in object.__dir__(self)
+            if isinstance(inspect.getattr_static(self, name, None), property) or hasattr(self, name)
+        ]
 
     @property
     def _is_matrix(self) -> bool:
