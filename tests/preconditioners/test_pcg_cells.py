@@ -133,6 +133,15 @@ class TestTheRule:
         if isinstance(P, LowRankInverse):
             assert P.factor.shape[1] < PCG("auto").most(N)
 
+    def test_columns_stand_alone_where_cells_hold_little_of_the_kernel(self):
+        p = problem(1e-9, kernel=kernels.Laplacian(3.0))
+        usual, small = (built(PCG("auto", cell_rows=rows), p) for rows in (N // 4, 2))
+        assert isinstance(usual, BlockLowRank)
+        assert isinstance(small, LowRankInverse)
+        assert small.factor.shape[1] == PCG().most(N)
+        size = ProblemSize(N, 3, 2, N, 8, True)
+        assert PCG("auto", cell_rows=2).peak_bytes(size) >= PCG().peak_bytes(size)
+
     def test_cells_that_are_asked_for_are_built(self):
         p = problem(kernel=kernels.Gaussian(20.0))
         assert isinstance(built(PCG("nystrom+cells"), p), BlockLowRank)

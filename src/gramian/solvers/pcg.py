@@ -64,8 +64,8 @@ class PCG(Solver[FullProblem, PCGState]):
         between rows that lie near each other, factorised: ``"cells"``; ``"nystrom+cells"``, F F'
         of "rpcholesky" everywhere and within cells what it leaves of K. Or ``"none"``.
         ``"auto"``: "cells" where K has less outside of them than within, as narrow kernels of few
-        features have; "rpcholesky" with few columns where these leave a trace of at most
-        N penalty, or where rows are sparse; else "nystrom+cells".
+        features have; "rpcholesky" where it has 20 times as much outside, where few columns leave a
+        trace of at most N penalty, or where rows are sparse; else "nystrom+cells".
     rank : int or "auto", default="auto"
         r. "auto": n / 10, at most 1,000, beside cells 2 sqrt(n), and what fits into
         `memory_bytes`; fewer where the trace that is left falls below N penalty, so that P is

@@ -43,6 +43,11 @@ LITTLE_COUPLING = 1.0
 """Sum of K outside of cells over that within, below which a factor does not pay. Measured on 20,000
 rows: 0.7 where cells alone were fastest, from 3.3 on where they were not."""
 
+MUCH_COUPLING = 20.0
+"""The same, above which the memory is better spent on more columns than on cells. Measured on
+60,000 rows: with 17 cells beside few columns were as fast as columns alone or faster, with 44 they
+took up to 1.45 times as long."""
+
 Inverse = LowRankInverse | InverseOfEach | BlockCholesky | BlockLowRank
 
 
@@ -76,14 +81,15 @@ class Recipe:
 
     def build(self, problem: FullProblem, rng: torch.Generator) -> Inverse | None:
         """Return the preconditioner, None for "none"."""
-        recipe = self.of(sparse=problem.K.rows.sparse)
+        recipe, K = self.of(sparse=problem.K.rows.sparse), problem.K
         if recipe.kind == "none":
             return None
-        K, blocks = problem.K, recipe._blocks(problem, rng)
-        if recipe.kind == "cells" or (
-            recipe.kind == "auto" and coupling(K, blocks, rng=rng) < LITTLE_COUPLING
-        ):
+        blocks = recipe._blocks(problem, rng)
+        coupled = coupling(K, blocks, rng=rng) if recipe.kind == "auto" else math.nan
+        if recipe.kind == "cells" or coupled < LITTLE_COUPLING:
             return BlockCholesky.build(K, blocks, problem.ridge)
+        if coupled > MUCH_COUPLING:
+            recipe = replace(recipe, kind="rpcholesky")
         factor, left = recipe._factor(problem, rng)
         if not recipe.has_cells or (recipe.kind == "auto" and left <= problem.shift):
             return LowRankInverse.build(factor, problem.ridge)
@@ -117,7 +123,10 @@ class Recipe:
         cells = n * s * size.itemsize + 16 * s * (s + r)
         # the rows that splits are found from, scaled, in float64
         split = 24 * min(n, SAMPLE_ROWS) * size.d if 0 < s < n else 0
-        return factor + max(cells, split)
+        peak = factor + max(cells, split)
+        if self.kind == "auto":  # which may have more columns and no cells
+            return max(peak, replace(self, kind="rpcholesky").peak_bytes(size))
+        return peak
 
     def evaluations(self, size: ProblemSize) -> int:
         """Return the kernel evaluations, those of "nystrom+cells" for "auto"."""
