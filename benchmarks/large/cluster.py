@@ -56,7 +56,7 @@ Workers are processes of one thread on this machine (two cores), which it shares
 - {PASSES}: rows in {FILES} files, M = {LANDMARKS}; by the difference between {MORE} and
   {FEW} iterations. worker and client CPU: milliseconds of a pass, the scheduler being in the
   client's process; MB: on all sockets of the machine. one process: the same without Dask.
-- {CELLS}: {SMALL:,} rows, of at most 5,000 a cell; seconds by the clock, CPU seconds of the workers
+- {CELLS}: {SMALL:,} rows, of at most 2,000 a cell; seconds by the clock, CPU seconds of the workers
   (or of the process) and of the client, and R2.
 - {COMES}: the rows, and the numbers of targets, that the client asked for in a fit with M =
   {SMALL_LANDMARKS} to {SMALL:,} standardised rows, in predictions and in a score; none of all rows.

@@ -176,7 +176,7 @@ def cells(folder: str, way: str) -> Row:
     from gramian import KernelRidge
     from gramian.data.dask import DaskRows
 
-    est = KernelRidge("gaussian", lengthscale=4.0, penalty=1e-7, cells=5000, random_state=0)
+    est = KernelRidge("gaussian", lengthscale=4.0, penalty=1e-7, cells=2000, random_state=0)
     X, y = rows_of(folder)[:50_000], targets(folder)[:50_000]
     if way == "one process":
         every, numbers = rows_of(folder), targets(folder)
