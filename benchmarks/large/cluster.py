@@ -60,7 +60,7 @@ Workers are processes of one thread on this machine (two cores), which it shares
   (or of the process) and of the client, and R2.
 - {COMES}: the rows, and the numbers of targets, that the client asked for in a fit with M =
   {SMALL_LANDMARKS} to {SMALL:,} standardised rows, in predictions and in a score; none of all rows.
-- {LOST}: both workers get SIGKILL, and none comes back; seconds until the error, of a patience of
+- {LOST}: the cluster ends both workers and starts none; seconds until the error, of a patience of
   {PATIENCE:g} s.
 - {MANY}: {LINES:,} rows in {LINE_FILES} files, fitted by
 
