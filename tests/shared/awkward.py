@@ -145,7 +145,7 @@ def long(frame: pd.DataFrame, last: object, rows: int = 400_000) -> pd.DataFrame
     return pd.DataFrame({"late": late, "target": np.arange(rows) % 7})
 
 
-def wide(frame: pd.DataFrame, columns: int = 20_000) -> pd.DataFrame:
+def wide(frame: pd.DataFrame, columns: int = 4_000) -> pd.DataFrame:
     values = np.tile(np.arange(columns) % 13, (8, 1)) + np.arange(8)[:, None]
     named = pd.DataFrame(values, columns=[f"c{j}" for j in range(columns)])
     return named.assign(target=[1.5, 2, 3, 4, 5, 6, 7, 8])
@@ -294,7 +294,7 @@ TABLES: dict[str, Awkward] = {
     "folders by year": Awkward(partitioned, years),
     "one row": Awkward(changed(lambda f: f[:1]), lambda f: f[:1]),
     "one column": Awkward(changed(lambda f: f[["people"]]), lambda f: f[["people"]]),
-    "20,000 columns": Awkward(changed(wide), wide),
+    "4,000 columns": Awkward(changed(wide), wide),
     VERY_WIDE: Awkward(changed(wider), wider),
     "duplicate names": Awkward(
         changed(twice, quoting=0), refused="x.csv has several columns named income: rename"
