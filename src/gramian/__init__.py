@@ -15,6 +15,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from ._imports import uncollected
+
 if TYPE_CHECKING:
     from . import (
         approximations,
@@ -106,7 +108,8 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for: torch and scikit-learn take seconds, `gramian --help` none."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{_HOME.get(name, name)}")
+    with uncollected():
+        module = import_module(f"{__name__}.{_HOME.get(name, name)}")
     return getattr(module, name) if name in _HOME else module
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from .._atomic import write_atomically
+from .arrow_compute import pc
 from .formats import WritableFormat, format_to_write
 from .remote import is_uri
 from .tables import Table, as_table
@@ -90,8 +90,8 @@ def _narrowed(batch: pa.RecordBatch, dtype: str) -> pa.RecordBatch:
 
 
 def _check_overflow(before: pa.Array, after: pa.Array, name: str) -> None:
-    infinite = pa.compute.is_inf(after)
-    if pa.compute.any(pa.compute.and_not(infinite, pa.compute.is_inf(before))).as_py():
+    infinite = pc.is_inf(after)
+    if pc.any(pc.and_not(infinite, pc.is_inf(before))).as_py():
         raise ValueError(
             f"column '{name}' has numbers too large for float32: convert with dtype float64"
         )

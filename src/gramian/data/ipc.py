@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.ipc
 
+from .arrow_compute import pc
 from .pieces import Pieces
 
 

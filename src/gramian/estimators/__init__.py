@@ -9,6 +9,7 @@ users pass, hand it down, and keep what comes back; all computing happens in the
 from __future__ import annotations
 
 from ..fitting import Plan
+from . import _scikit_learn as _scikit_learn  # before all others that import it
 from .cca import KernelCCA
 from .classifier import KernelRidgeClassifier
 from .classifier_cv import KernelRidgeClassifierCV

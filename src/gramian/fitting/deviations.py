@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import torch
 from jaxtyping import Float
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from ..model import AverageModel, KernelModel, Model
@@ -95,6 +94,8 @@ def calibrated(
     the mean of the squares over the variances; the ratio is looked for on a grid, and refined. Both
     are 0 if all residuals are.
     """
+    from scipy.optimize import minimize_scalar  # a tenth of a second, for those who need it
+
     mean, w = float(v.mean()), weights / weights.sum()
     unit, squares = (v / mean if mean > 0 else torch.ones_like(v)), off.square()
     if not bool(squares.any()):

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from scipy.optimize import brentq
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -106,6 +105,8 @@ class Shares(Probabilities):
         power there is. The log loss of the rows is hence no larger than that of a = 1. The row of
         the least weight counts as one: weights may have any scale, or say how often rows are there.
         """
+        from scipy.optimize import brentq  # a tenth of a second, for those who need it
+
         if not bool(values.isfinite().all()):
             return cls()
         truth, logs = shares_of(codes), cls().log(values)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from ..arrow_compute import pc
 
 DAY = 86_400 * 10**6
 

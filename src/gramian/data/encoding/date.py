@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from ..arrow_compute import pc
 from .calendar import CYCLES, cycle, fields, local
 from .column import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps

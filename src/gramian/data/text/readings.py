@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from ..arrow_compute import pc
 
 MISSING = (
     *("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "?", "-"),

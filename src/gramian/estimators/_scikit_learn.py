@@ -1,0 +1,11 @@
+"""scikit-learn without what it imports for a helper or two: SciPy's distributions, and pandas.
+
+That is half of its time. Both are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from .._imports import deferred
+
+with deferred("scipy.stats", "pandas"):
+    import sklearn.base  # noqa: F401

@@ -1,0 +1,73 @@
+"""Imports: what is left for later is there when it is used, and costs nothing before."""
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from gramian._imports import WhenUsed, deferred, uncollected
+
+LATER = ("scipy.stats", "scipy.optimize", "pandas", "pyarrow.compute", "sklearn.cluster", "rich")
+
+
+@pytest.mark.slow
+def test_what_few_need_is_not_imported() -> None:
+    code = f"""
+import sys
+from gramian import KernelRidge
+assert not [name for name in {LATER!r} if name in sys.modules]
+import gc
+assert gc.isenabled()
+import numpy as np, scipy.stats, sklearn.utils.fixes, pandas
+assert sklearn.utils.fixes._mode(np.array([1, 2, 2])).mode == 2
+assert sklearn.utils.fixes.pd.DataFrame is pandas.DataFrame
+assert scipy.stats.norm.cdf(0) == 0.5
+KernelRidge().fit(pandas.DataFrame({{"a": [0.0, 1, 2], "b": list("xyx")}}), [0, 1, 2])
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_deferred_module_is_imported_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    with deferred("colorsys", "no_such_module_anywhere"):
+        import colorsys
+
+        assert isinstance(colorsys, WhenUsed)
+        with pytest.raises(ImportError):
+            __import__("no_such_module_anywhere")
+    assert "colorsys" not in sys.modules
+    assert colorsys.rgb_to_hsv(0.0, 0.0, 0.0) == (0.0, 0.0, 0.0)
+    assert sys.modules["colorsys"].rgb_to_hsv is colorsys.rgb_to_hsv
+
+
+def test_a_deferred_module_can_be_used_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "wsgiref"]:
+        monkeypatch.delitem(sys.modules, name)
+    with deferred("wsgiref"):
+        import wsgiref
+        from wsgiref.util import guess_scheme
+
+        assert isinstance(wsgiref, WhenUsed)
+    assert guess_scheme({}) == "http"
+    assert not isinstance(sys.modules["wsgiref"], WhenUsed)
+
+
+def test_what_is_imported_is_not_deferred() -> None:
+    with deferred("sys"):
+        import sys as again
+
+        assert again is sys
+    assert sys.modules["sys"] is sys
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_collector_is_as_it_was(on: bool) -> None:
+    was_on = gc.isenabled()
+    try:
+        (gc.enable if on else gc.disable)()
+        with uncollected():
+            assert not gc.isenabled()
+        assert gc.isenabled() is on
+    finally:
+        (gc.enable if was_on else gc.disable)()
