@@ -30,9 +30,18 @@ ESTIMATORS = (
 more_than_rows = pytest.mark.filterwarnings("ignore:15 landmarks were asked for")
 
 
+def expected(estimator: object) -> dict[str, str]:
+    """Return what scikit-learn expects to fail of its own `KMeans`, too, with the reason."""
+    if not isinstance(estimator, KernelKMeans):
+        return {}
+    reason = "random landmarks and first centers of weighted rows are others than of repeated ones"
+    name = "check_sample_weight_equivalence_on_{}_data"
+    return {name.format(kind): reason for kind in ("dense", "sparse")}
+
+
 @pytest.mark.slow
 @more_than_rows
-@parametrize_with_checks(list(ESTIMATORS))
+@parametrize_with_checks(list(ESTIMATORS), expected_failed_checks=expected)
 @pytest.mark.usefixtures("unchecked")
 def test_scikit_learn_has_no_objection(estimator, check):
     check(estimator)

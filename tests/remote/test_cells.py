@@ -111,10 +111,10 @@ def test_the_model_is_an_ordinary_one(tmp_path):
 def test_a_fit_ends_in_time():
     X, y = rows_and_targets(torch.float64)
     rows = Remote.of(X)
-    given = {**GIVEN, "solver": "pcg", "tol": 1e-14, "max_iter": 10**6, "time_limit": 0.5}
+    given = {**GIVEN, "solver": "pcg", "tol": 1e-14, "max_iter": 10**6, "time_limit": 1e-3}
     with pytest.warns(Warning, match="time_limit"):
         est = KernelRidge(**given, cells=ROWS).fit(rows, rows.beside(y))
-    assert est.stop_reason_ in ("time_limit", "no_progress")
+    assert est.stop_reason_ == "time_limit"
 
 
 def test_a_checkpoint_is_refused_before_work(tmp_path):

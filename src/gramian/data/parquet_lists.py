@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import scipy.sparse
 import torch
 from jaxtyping import Float, Int
@@ -16,6 +15,7 @@ from torch import Tensor
 from .._sparse import WIDE
 from .array import as_tensor, check_matrix
 from .arrow import float_of
+from .arrow_compute import pc
 from .base import RowSource, check_index, check_size
 from .dtypes import NUMPY_OF
 from .parquet_pieces import ParquetPieces
@@ -112,8 +112,8 @@ class ParquetLists(RowSource):
         kind = schema.field(name).type
         if not (pa.types.is_list(kind) or _fixed(kind) or pa.types.is_large_list(kind)):
             raise TypeError(
-                f"the column {name!r} of {self.path} is {kind}, and no list; a table of numbers is "
-                "read as it is: as_rows(path, columns=[...])"
+                f"the column {name!r} of {self.path} is {kind}, and no list; a table of numbers "
+                "needs no list, its path will do"
             )
         return kind.value_type
 

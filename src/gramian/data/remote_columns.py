@@ -164,8 +164,8 @@ class RemoteColumns:
         values, counts = found
         if len(values) > MOST_VALUES or not torch.equal(values, values.floor()):
             raise ValueError(
-                "Unknown label type: continuous. Maybe you are trying to fit a classifier, which "
-                "expects discrete classes on a regression target with continuous values."
+                "the targets are numbers of a continuous range, and a classifier expects classes; "
+                "fit numbers with KernelRidge"
             )
         return values, counts
 
