@@ -23,7 +23,7 @@ import numpy as np, scipy.stats, sklearn.utils.fixes, pandas
 assert sklearn.utils.fixes._mode(np.array([1, 2, 2])).mode == 2
 assert sklearn.utils.fixes.pd.DataFrame is pandas.DataFrame
 assert scipy.stats.norm.cdf(0) == 0.5
-KernelRidge().fit(pandas.DataFrame({{"a": [0.0, 1, 2], "b": list("xyx")}}), [0, 1, 2])
+KernelRidge().fit(pandas.DataFrame({{"a": [0.0, 1, 2], "b": list("xyx")}}), [0, 1, 3])
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -162,6 +162,8 @@ class RemoteColumns:
         beside = () if weights is None else (weights,)
         found = self.rows.fold(_Count(), *beside, size=comfortable_size(self.rows))
         values, counts = found
+        if not bool(values.isfinite().all()):
+            raise ValueError("y contains NaN or infinity")
         if len(values) > MOST_VALUES or not torch.equal(values, values.floor()):
             raise ValueError(
                 "the targets are numbers of a continuous range, and a classifier expects classes; "

@@ -267,10 +267,8 @@ def _weights_there(given: RemoteColumns, n: int) -> RowWeights:
         raise ValueError(f"sample_weight must be {n} numbers, not {given!r}")
     if not given.facts.finite:
         raise ValueError("sample_weight contains NaN or infinity")
-    if float(given.facts.least) < 0:
-        raise ValueError(
-            f"sample_weight has negative values, the least {float(given.facts.least):g}"
-        )
+    if (least := float(given.facts.least)) < 0:
+        raise ValueError(f"sample_weight has negative values, the least is {least:g}")
     if not float(given.facts.most) > 0:
         raise ValueError("all sample weights are zero: no row is left to fit")
     return given.reshaped(flat=True).double().stand_in()
