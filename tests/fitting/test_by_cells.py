@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
 import pytest
 
-from gramian.fitting import automatic
+from gramian.fitting import automatic, many_rows
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -30,3 +32,12 @@ def test_the_sample_is_fitted_whole_where_cells_are_no_better(wins, monkeypatch)
     monkeypatch.setattr(automatic, "members_of_cells", lambda _: ["a member"] if wins else [])
     found = list(automatic._by_cells(Told(), Told()))
     assert found == ["screen", "cells"] + ([] if wins else ["fit"])
+
+
+@pytest.mark.parametrize(("loss", "count"), [(0.9, 1), (1.0, 0), (float("nan"), 0)])
+def test_cells_are_taken_where_their_error_is_below_that_of_the_sample(loss, count, monkeypatch):
+    for name in ("importances", "CellCenters"):
+        monkeypatch.setattr(many_rows, name, lambda *_: None)
+    by_cells = MagicMock(models=[MagicMock()], weights=[1.0])
+    by_cells.squared.return_value, by_cells.search.least.return_value.loss = loss, 1.0
+    assert len(many_rows.members_of_cells(by_cells)) == count
