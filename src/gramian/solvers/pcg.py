@@ -100,8 +100,8 @@ class PCG(Solver[FullProblem, PCGState]):
     1.2, 2.6; 1.4, 1.9, 2.8 ("auto": the second). 27 features, l1, 1/4 of the median: 4.7, 8.0,
     11.5; 3.6, 11, more than 15; 2.9, 5.6, 9.7 ("auto": the third). Three features, Matern 3/2, the
     median: 2.0, 2.0, 2.3; 3.7, 18.5, more than 20; 1.4, 1.5, 1.8 ("auto": the third). With 20,000
-    and 60,000 rows of two sets "auto" took at most 1.22 times as long as the fastest to 37 of 40
-    residuals, and 1.4 to 1.45 times to three (`benchmarks/results/cells_pcg.md`).
+    and 60,000 rows of two sets "auto" took at most 1.3 times as long as the fastest to 39 of 40
+    residuals, and 1.43 times to one (`benchmarks/results/cells_pcg.md`).
 
     References
     ----------
