@@ -33,7 +33,7 @@ with pq.ParquetWriter(path, schema) as file:
         file.write_table(pa.table([*X.T, y.astype(np.float32)], schema=schema))
 
 # %%
-# What the process holds allocates is written down while it fits.
+# While a model is fitted, another thread writes down what the process has allocated.
 
 
 def held() -> float:

@@ -28,7 +28,7 @@ components = {
 figure, both = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 for axes, (name, Z) in zip(both, components.items(), strict=True):
     axes.scatter(*Z.T, c=ring, s=4, cmap="coolwarm")
-    axes.set(title=name, xlabel="first component", ylabel="second")
+    axes.set(title=name, xlabel="first component", ylabel="second component")
 plt.show()
 
 # %%
@@ -60,9 +60,9 @@ cca = KernelCCA(1, landmarks=100, random_state=0).fit(first[:1000], second[:1000
 f, g = cca.transform(first[1000:], second[1000:])
 correlation = np.corrcoef(f[:, 0], g[:, 0])[0, 1]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
-dots = dict(c=angle[1000:] % np.pi, s=6, cmap="twilight")
+dots = dict(c=angle[1000:] % np.pi, s=14, cmap="twilight", edgecolors="0.3", linewidths=0.3)
 left.scatter(first[1000:, 0], second[1000:, 0], **dots)
-left.set(title="a feature of each view", xlabel="first view", ylabel="second view")
+left.set(title="the two views, one feature of each", xlabel="first view", ylabel="second view")
 right.scatter(f[:, 0], g[:, 0], **dots)
 right.set(title=f"KernelCCA: correlation {correlation:.2f} on new rows")
 right.set(xlabel="f(first view)", ylabel="g(second view)")
