@@ -189,7 +189,7 @@ class Poison(RowSource):
 def test_a_part_that_ends_workers_is_named(folder):
     with cluster(2) as made, distributed.Client(made, set_as_default=False) as other:
         rows = DaskRows.open(folder, NAMES, client=other).each(Poison)
-        with pytest.raises(MemoryError, match=r"part3.parquet of 1 rows ended 4 workers in a row"):
+        with pytest.raises(MemoryError, match=r"part3.parquet of 1 rows( or .*)? ended 4 workers"):
             rows.map(torch.clone, size=1000)
 
 

@@ -32,6 +32,9 @@ LOOK = 1.0
 
 RETRIES = 3
 
+NAMES = 3
+"""Parts that an error names."""
+
 
 class Workers:
     """The workers of a cluster, as rows see them.
@@ -112,9 +115,9 @@ class Workers:
             found: list[Any] = self.client.gather(futures)
         except distributed.KilledWorker as error:
             raise MemoryError(
-                f"{self._told(error)} ended {RETRIES + 1} workers in a row, mostly for lack of "
-                "memory: give each worker more of it (`gramian plan` says how much), or make "
-                "smaller files or partitions"
+                f"{self._told(error, futures)} ended {RETRIES + 1} workers in a row, mostly for "
+                "lack of memory: give each worker more of it (`gramian plan` says how much), or "
+                "make smaller files or partitions"
             ) from None
         return found
 
@@ -158,13 +161,21 @@ class Workers:
                     f"worker {address} cannot see {path}: the path must be the same on all workers"
                 )
 
-    def _told(self, error: distributed.KilledWorker) -> str:
-        """Return which rows a task was for."""
-        part = self._parts.get(str(error.task))
-        if part is None:
+    def _told(self, error: distributed.KilledWorker, futures: list[Any]) -> str:
+        """Return which rows ended workers.
+
+        All tasks that a worker had when it ended are suspected, those too that only waited there.
+        """
+        suspects = {str(error.task)}
+        for future in futures:
+            if future.status == "error" and isinstance(future.exception(), type(error)):
+                suspects.add(future.key)
+        parts = [self._parts[key] for key in suspects if key in self._parts]
+        told = [f"{p.path or 'a partition'} of {p.rows:,} rows" for p in parts]
+        if not told:
             return "a task"
-        where = "a partition" if part.path is None else part.path
-        return f"{where} of {part.rows:,} rows"
+        more = f" or one of {len(told) - NAMES:,} others" if len(told) > NAMES else ""
+        return " or ".join(sorted(told)[:NAMES]) + more
 
     def _seen(self, futures: list[Any], seen: float) -> float:
         """Return when a worker was there last; an error if that is too long ago."""
