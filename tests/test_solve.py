@@ -19,7 +19,7 @@ from gramian.solvers import (
     ProblemSize,
     Solver,
     State,
-    base,
+    loop,
     max_iterations,
     patience,
     solve,
@@ -90,7 +90,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     fake = Clock()
-    monkeypatch.setattr(base, "time", fake)
+    monkeypatch.setattr(loop, "time", fake)
     return fake
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .._checks import as_count, as_positive
 from ..problems import Problem
 from ..solvers import Solver, State
-from ..solvers.base import moved
+from ..solvers.state import moved
 from .fingerprint import fingerprint
 from .journal import is_journal
 from .state_file import Saved, check_is_checkpoint, check_state, read_state, save_state

@@ -15,7 +15,7 @@ from ..metric import LearnedMetric
 from ..model import KernelModel
 from ..operators import Engine
 from ..solvers import Interrupted, Result, Solver, State
-from ..solvers.base import row_of
+from ..solvers.loop import row_of
 from ..solvers.metrics import BATCH_ERROR, RESIDUAL, VALID_ERROR, VALID_RMSE
 from ..solvers.stopping import Row, StopReason
 from .penalty_path import PathRow

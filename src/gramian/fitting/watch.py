@@ -9,7 +9,7 @@ from typing import Any
 from ..callbacks import Checkpoint, KeepBest, Validate
 from ..problems import Problem
 from ..solvers import Result, Solver, State, Stop
-from ..solvers.base import row_of
+from ..solvers.loop import row_of
 from ..solvers.metrics import VALID_RMSE
 from .data import HeldOut
 from .held_values import HeldValues

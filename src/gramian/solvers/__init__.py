@@ -1,8 +1,8 @@
 """Solvers: algorithms for the problems, each one file, each a generator of states.
 
 A `Solver` is a value: its fields are hyperparameters. ``solver.iterate(problem)`` yields the state
-at the start and after each iteration, for ever; `solve` is the only loop, and so the only place
-that knows about stopping, time, history, callbacks and divergence::
+at the start and after each iteration, for ever; `solve`, in ``loop.py``, is the only loop, and so
+the only place that knows about stopping, time, history, callbacks and divergence::
 
     result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])
     model = problem.model(result.state.coef)
@@ -43,7 +43,7 @@ from ._eigenpro.state import EigenPro3State, EigenProState
 from ._newton.state import NewtonState
 from ._saga.state import SagaState
 from .askotch import ASkotch, Skotch
-from .base import Callback, Interrupted, Result, Solver, State, solve, solvers
+from .base import Callback, Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .direct import Direct
@@ -51,9 +51,11 @@ from .eigenpro1 import EigenPro1
 from .eigenpro2 import EigenPro2
 from .eigenpro3 import EigenPro3
 from .falkon import Falkon, FalkonState
+from .loop import Interrupted, Result, solve
 from .newton import Newton
 from .pcg import PCG
 from .sketchy_saga import SketchySAGA
+from .state import State
 from .stopping import Stop, StopReason, deadline, max_iterations, patience, time_limit, tolerance
 
 

@@ -16,8 +16,9 @@ from ._askotch.fixed_blocks import FixedBlocks
 from ._askotch.fresh_blocks import FreshBlocks
 from ._askotch.progress import Progress
 from ._askotch.state import ASkotchState
-from .base import Solver, State, drawn_seed, solvers
+from .base import Solver, solvers
 from .cost import ProblemSize
+from .state import State, drawn_seed
 from .verification import check_residual
 
 LEAST_BLOCK = 1000

@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._linalg import condition_of_lanczos
-from .base import State, starting_coef
 from .metrics import RESIDUAL
+from .state import State, starting_coef
 from .stopping import StopReason
 
 Linear = Callable[[Tensor], Tensor]

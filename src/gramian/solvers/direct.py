@@ -12,8 +12,9 @@ from torch import Tensor
 from .. import _linalg as la
 from ..operators import STRIP_BYTES, STRIP_COPIES, strip_rows
 from ..problems import FullProblem, LinearProblem, NystromProblem
-from .base import Solver, State, solvers
+from .base import Solver, solvers
 from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
+from .state import State
 
 
 @solvers.register("direct")

@@ -16,10 +16,11 @@ from ..preconditioners import EigenProFactor
 from ..problems import FullProblem
 from ._eigenpro.settings import EigenProSettings
 from ._eigenpro.state import EigenProState
-from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .base import Solver, solvers
 from .cost import ProblemSize
 from .metrics import BATCH_ERROR, EPOCH, RESIDUAL
 from .minibatches import BatchErrors, EpochPart, relative_weights
+from .state import State, drawn_seed, starting_coef
 from .verification import check_residual
 
 

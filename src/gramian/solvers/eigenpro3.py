@@ -22,10 +22,11 @@ from ._eigenpro.projection import (
 from ._eigenpro.settings import EigenProSettings
 from ._eigenpro.setup import Setup, change_of_rows
 from ._eigenpro.state import EigenPro3State
-from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .base import Solver, solvers
 from .cost import BLOCK_BYTES, ProblemSize
 from .metrics import BATCH_ERROR, EPOCH
 from .minibatches import BatchErrors, EpochPart, held_centers, relative_weights
+from .state import State, drawn_seed, starting_coef
 from .verification import refuse_beyond
 
 CENTERS_PER_DIRECTION = 10

@@ -16,9 +16,10 @@ from ..data import Targets
 from ..preconditioners import FalkonFactor
 from ..preconditioners.falkon import ROUNDING_ROWS
 from ..problems import NystromProblem
-from .base import Solver, State, solvers
+from .base import Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import PANEL_ROWS, ProblemSize
+from .state import State
 from .stopping import StopReason
 
 logger = logging.getLogger("gramian")

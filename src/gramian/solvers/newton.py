@@ -18,10 +18,11 @@ from ._newton.coordinates import Coordinates, root_at
 from ._newton.point import Point, moved
 from ._newton.stages import Stages
 from ._newton.state import NewtonState
-from .base import Solver, State, solvers, starting_coef
+from .base import Solver, solvers
 from .cost import PANEL_ROWS, ProblemSize
 from .falkon import VISIBLE_ROUNDING
 from .metrics import RESIDUAL
+from .state import State, starting_coef
 
 logger = logging.getLogger("gramian")
 

@@ -15,9 +15,10 @@ from ..operators import KernelOperator, materialize
 from ..preconditioners import InverseOfEach, LowRankInverse
 from ..problems import FullProblem
 from ._pcg import PRECONDITIONERS, Inverse, Recipe
-from .base import Solver, State, drawn_seed, solvers
+from .base import Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import ProblemSize
+from .state import State, drawn_seed
 
 logger = logging.getLogger("gramian")
 

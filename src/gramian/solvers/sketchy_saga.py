@@ -17,9 +17,10 @@ from ._saga.ridge import RIDGES, Ridge, in_rows
 from ._saga.setup import Setup, check_average, row_weights
 from ._saga.sketch import Hessian, Sketch
 from ._saga.state import SagaState
-from .base import Solver, State, drawn_seed, solvers, starting_coef
+from .base import Solver, solvers
 from .cost import ProblemSize
 from .minibatches import BatchErrors, EpochPart, held_centers
+from .state import State, drawn_seed, starting_coef
 
 AUTOMATIC_BATCH = 512
 """Rows of an automatic batch; the paper takes 256 to 65,536."""

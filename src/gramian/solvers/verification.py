@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from ..problems import FullProblem
-from .base import State
 from .metrics import RESIDUAL
+from .state import State
 
 TOLERATED_RATIO = 10.0
 """Largest ratio of a residual to what was seen of it in the last batches or blocks.

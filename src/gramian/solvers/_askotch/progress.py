@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..base import State, starting_coef
 from ..metrics import PASSES, RESIDUAL
+from ..state import State, starting_coef
 from .blocks import Block, BlockRule
 from .state import ASkotchState
 

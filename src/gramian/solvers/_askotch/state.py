@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float
 from torch import Tensor
 
-from ..base import State
+from ..state import State
 from ..stopping import StopReason
 
 logger = logging.getLogger("gramian")

@@ -14,8 +14,8 @@ from ...data import EPOCH_STRIDE, Augmentation, Batches, as_rows
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...preconditioners import EigenProFactor
 from ...problems import NystromProblem
-from ..base import State
 from ..minibatches import EpochPart
+from ..state import State
 from .projection import Projection
 from .state import EigenPro3State
 from .temporary_centers import TemporaryCenters

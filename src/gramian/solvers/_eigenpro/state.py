@@ -9,8 +9,8 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from ..base import State
 from ..minibatches import BatchErrors
+from ..state import State
 from ..stopping import StopReason
 
 STALLED_EPOCHS, STALLED_RATIO = 10, 0.999

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..base import State
+from ..state import State
 from ..stopping import StopReason
 
 PATIENCE = 4

@@ -12,8 +12,8 @@ from torch import Tensor
 from ...data import EPOCH_STRIDE, Batches, as_rows
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...problems import NystromProblem
-from ..base import State
 from ..minibatches import EpochPart, held_centers, relative_weights
+from ..state import State
 from .ridge import Ridge
 from .sketch import Sketch
 from .state import SagaState

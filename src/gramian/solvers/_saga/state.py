@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..base import State
 from ..metrics import BATCH_ERROR, EPOCH, RESIDUAL
+from ..state import State
 from ..stopping import StopReason
 
 logger = logging.getLogger("gramian")
