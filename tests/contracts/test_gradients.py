@@ -167,7 +167,7 @@ def test_rows_next_to_each_other_keep_their_slope(engine, kernel, dtype, apart, 
 @pytest.mark.parametrize("scale", [1e-3, 0.05, 1e3])
 def test_lengthscales_that_are_tiny_or_flat(engine, kernel, dtype, scale, rng):
     """The promise is that of an entry: 1e-5 of float32 rows."""
-    plain = kernel.kernel if isinstance(kernel, kernels.base.Scaled) else kernel
+    plain = kernel.kernel if isinstance(kernel, kernels.Scaled) else kernel
     scaled = replace(plain, lengthscale=scale)
     for d in (2, 12):
         x, z, v = draw(rng, (53, d), (29, d), (29, 2), dtype=dtype)

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from ..kernels import Kernel
 from ..kernels._lengthscale import LengthscaleKernel
-from ..kernels.base import Scaled
+from ..kernels.combined import Scaled
 
 
 def unscaled(kernel: Kernel) -> tuple[float, Kernel]:

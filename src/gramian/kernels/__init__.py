@@ -50,9 +50,10 @@ from __future__ import annotations
 from typing import Any
 
 from ._lengthscale import medians
-from .base import Kernel, Product, Scaled, Sum, from_dict, kernels
+from .base import Kernel, from_dict, kernels
 from .chi_squared import ChiSquared
 from .columns import Columns
+from .combined import Product, Scaled, Sum
 from .cosine import Cosine
 from .great_circle import Haversine
 from .inner import Linear, Polynomial

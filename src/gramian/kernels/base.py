@@ -1,8 +1,7 @@
-"""Kernel: a positive-definite function of two points; sums, products and scalings of kernels."""
+"""Kernel: a positive-definite function of two points."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -183,12 +182,15 @@ class Kernel(ABC):
             x, z = x - origin, z - origin
         return self.tile(self.prepare(x, "left"), self.prepare(z, "right"), out)
 
-    def __add__(self, other: object) -> Sum:
-        # a number that is added would be taken for a kernel until it is evaluated
-        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+    def __add__(self, other: object) -> Kernel:
+        if not isinstance(other, Kernel):  # a number would be taken for a kernel until evaluated
+            return NotImplemented
+        return kernels.make("sum", first=self, second=other)
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        return Product(self, other) if isinstance(other, Kernel) else Scaled(self, float(other))
+        if isinstance(other, Kernel):
+            return kernels.make("product", first=self, second=other)
+        return kernels.make("scaled", kernel=self, factor=float(other))
 
     __rmul__ = __mul__
 
@@ -311,193 +313,3 @@ def from_dict(description: Mapping[str, Any]) -> Kernel:
         if key not in ("name", NEEDS)
     }
     return kernels.make(name, **values)
-
-
-@dataclass(frozen=True)
-class _Pair(Kernel):
-    """Two kernels on the same points, combined entry by entry."""
-
-    first: Kernel
-    second: Kernel
-
-    @property
-    def stationary(self) -> bool:
-        return self.first.stationary and self.second.stationary
-
-    @property
-    def sparse_ok(self) -> bool:
-        return self.first.sparse_ok and self.second.sparse_ok
-
-    @property
-    def nonnegative(self) -> bool:
-        return self.first.nonnegative or self.second.nonnegative
-
-    @property
-    def scale_free(self) -> bool:
-        return self.first.scale_free and self.second.scale_free
-
-    def as_given(self, d: int) -> frozenset[int]:
-        return self.first.as_given(d) | self.second.as_given(d)
-
-    @property
-    def parts(self) -> int:
-        return self.first.parts + self.second.parts
-
-    @property
-    def differentiable(self) -> bool:
-        return self.first.differentiable and self.second.differentiable
-
-    @property
-    def kinked(self) -> bool:
-        return self.first.kinked or self.second.kinked
-
-    @property
-    def dim(self) -> int | None:
-        return self.first.dim or self.second.dim
-
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
-        return self.first.prepare(points, side) + self.second.prepare(points, side)
-
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        return replace(self, first=self.first.resolve(sample), second=self.second.resolve(sample))
-
-    def _tiles(self, left: Prepared, right: Prepared, out: Tensor) -> tuple[Tensor, Tensor]:
-        k = self.first.parts
-        first = self.first.tile(left[:k], right[:k], out)
-        return first, self.second.tile(left[k:], right[k:], torch.empty_like(out))
-
-    def _gradients(
-        self,
-        left: Prepared,
-        right: Prepared,
-        v: Tensor,
-        of_first: Tensor | None,
-        of_second: Tensor | None,
-    ) -> Tensor:
-        """Return the sum of the gradients of both kernels, each with weights of its own."""
-        k = self.first.parts
-        first = self.first.gradients(left[:k], right[:k], v, of_first)
-        return first.add_(self.second.gradients(left[k:], right[k:], v, of_second))
-
-    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
-        k = self.first.parts
-        first = self.first.rounding(left[:k], right[:k], eps)
-        return first + self.second.rounding(left[k:], right[k:], eps)
-
-
-@kernels.register("sum")
-@dataclass(frozen=True)
-class Sum(_Pair):
-    """The sum k1(x, z) + k2(x, z)."""
-
-    def tile(
-        self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
-    ) -> Tensor:
-        first, second = self._tiles(left, right, out)
-        return first.add_(second)
-
-    def gradients(
-        self, left: Prepared, right: Prepared, v: Tensor, weights: Tensor | None = None
-    ) -> Tensor:
-        return self._gradients(left, right, v, weights, weights)
-
-    def diag(self, x: Tensor) -> Tensor:
-        return self.first.diag(x) + self.second.diag(x)
-
-
-@kernels.register("product")
-@dataclass(frozen=True)
-class Product(_Pair):
-    """The product k1(x, z) k2(x, z)."""
-
-    def tile(
-        self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
-    ) -> Tensor:
-        first, second = self._tiles(left, right, out)
-        return first.mul_(second)
-
-    def gradients(
-        self, left: Prepared, right: Prepared, v: Tensor, weights: Tensor | None = None
-    ) -> Tensor:
-        first, second = self._tiles(left, right, v.new_empty(len(left[0]), len(right[0])))
-        if weights is not None:
-            first, second = first.mul_(weights), second.mul_(weights)
-        return self._gradients(left, right, v, second, first)
-
-    def diag(self, x: Tensor) -> Tensor:
-        return self.first.diag(x) * self.second.diag(x)
-
-
-@kernels.register("scaled")
-@dataclass(frozen=True)
-class Scaled(Kernel):
-    """The kernel c k(x, z) with a positive factor c."""
-
-    kernel: Kernel
-    factor: float
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.factor) and self.factor > 0):
-            raise ValueError(
-                f"a kernel can only be scaled by a positive finite number, not {self.factor}"
-            )
-
-    @property
-    def stationary(self) -> bool:
-        return self.kernel.stationary
-
-    @property
-    def sparse_ok(self) -> bool:
-        return self.kernel.sparse_ok
-
-    @property
-    def nonnegative(self) -> bool:
-        return self.kernel.nonnegative
-
-    @property
-    def scale_free(self) -> bool:
-        return self.kernel.scale_free
-
-    def as_given(self, d: int) -> frozenset[int]:
-        return self.kernel.as_given(d)
-
-    @property
-    def parts(self) -> int:
-        return self.kernel.parts
-
-    @property
-    def differentiable(self) -> bool:
-        return self.kernel.differentiable
-
-    @property
-    def kinked(self) -> bool:
-        return self.kernel.kinked
-
-    @property
-    def dim(self) -> int | None:
-        return self.kernel.dim
-
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
-        return self.kernel.prepare(points, side)
-
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        return replace(self, kernel=self.kernel.resolve(sample))
-
-    def tile(
-        self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
-    ) -> Tensor:
-        return self.kernel.tile(left, right, out, underflow=underflow).mul_(self.factor)
-
-    def gradients(
-        self, left: Prepared, right: Prepared, v: Tensor, weights: Tensor | None = None
-    ) -> Tensor:
-        return self.kernel.gradients(left, right, v, weights).mul_(self.factor)
-
-    def diag(self, x: Tensor) -> Tensor:
-        return self.kernel.diag(x) * self.factor
-
-    def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
-        return self.kernel.rounding(left, right, eps)
-
-    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
-        return self.kernel.may_underflow(left, right, dtype)

@@ -1,0 +1,172 @@
+"""The loop: runs a solver, a generator of states, until a rule, a callback or its end stops it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..problems import Problem
+from .base import Callback, Solver
+from .state import State, moved
+from .stopping import Row, Stop, StopReason, max_iterations, tolerance
+
+logger = logging.getLogger("gramian")
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outcome of a run: its last state, the reason for which it ended, and its history.
+
+    Attributes
+    ----------
+    state : State
+    reason : StopReason
+        One of "converged", "max_iterations", "time_limit", "early_stopping", "no_progress",
+        "callback", "diverged", "interrupted".
+    history : list of dict
+        A row per state: iteration, seconds (without callbacks), kernel_evaluations, metrics.
+    """
+
+    state: State
+    reason: StopReason
+    history: list[Row]
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interruption of a run that had a state already.
+
+    Attributes
+    ----------
+    result : Result
+        What the run had come to, with the reason "interrupted".
+    """
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(f"interrupted at iteration {result.state.iteration}")
+        self.result = result
+
+
+def solve(
+    problem: Problem,
+    solver: Solver[Any, Any],
+    *,
+    stop: Sequence[Stop] = (tolerance(1e-6), max_iterations(100)),
+    callbacks: Sequence[Callback] = (),
+    state: State | None = None,
+    rng: torch.Generator | None = None,
+) -> Result:
+    """Run a solver until the first stopping rule fires, a callback asks, or it diverges.
+
+    Parameters
+    ----------
+    problem : FullProblem, NystromProblem or LossProblem
+    solver : Solver
+    stop : sequence of stopping rules
+        See `tolerance`, `max_iterations`, `time_limit`, `deadline`, `patience`. First to fire
+        wins.
+    callbacks : sequence of callables
+        ``callback(problem, state)`` after each iteration, in order, before the stopping rules,
+        which may use what it adds to ``state.metrics``. Its time is not counted.
+    state : State, optional
+        One that the solver has yielded: goes on from there. A plain `State`: a starting point.
+    rng : torch.Generator, optional
+        For random solvers; one seeded with 0 if None.
+
+    Returns
+    -------
+    Result
+        Its state is on the device of the targets of the problem, where the solver works.
+
+    Raises
+    ------
+    ValueError
+        If the solver cannot solve this problem.
+    Interrupted
+        If it is interrupted, as by Ctrl-C, when there is a state: a KeyboardInterrupt that holds
+        the result until then.
+    """
+    solver.check(problem)
+    stop = () if solver.closed_form else stop
+    state = None if state is None else moved(state, problem.targets.device)
+    rng = torch.Generator().manual_seed(0) if rng is None else rng
+    clock = _Clock(problem, state)
+    states = solver.iterate(problem, state, rng=rng)
+    history: list[Row] = []
+    last: State | None = None
+    try:
+        with _finished(callbacks):
+            while (last_or_none := clock.next(states)) is not None:
+                last = last_or_none
+                asked = [callback(problem, last) for callback in callbacks]
+                history.append(row_of(last))
+                reason = _reason(last, history, stop, any(answer is True for answer in asked))
+                if reason is not None:
+                    return Result(last, reason, history)
+    except KeyboardInterrupt as error:
+        if last is None:
+            raise
+        raise Interrupted(Result(last, "interrupted", _up_to(last, history))) from error
+    if last is None:
+        raise ValueError(f"{type(solver).__name__} yielded no state")
+    return Result(last, "converged", history)
+
+
+def row_of(state: State) -> Row:
+    """Return the row of a state in the history."""
+    return {"iteration": state.iteration, **state.metrics}
+
+
+def _up_to(last: State, history: list[Row]) -> list[Row]:
+    """Return the history with the last state, also if a callback was interrupted there."""
+    done = bool(history) and history[-1]["iteration"] == last.iteration
+    return history if done else [*history, row_of(last)]
+
+
+@contextlib.contextmanager
+def _finished(callbacks: Sequence[Callback]) -> Iterator[None]:
+    """Tell the callbacks that want to know when the run has ended, also by an error."""
+    with contextlib.ExitStack() as stack:
+        for callback in callbacks:
+            finish = getattr(callback, "finish", None)
+            if callable(finish):
+                stack.callback(finish)
+        yield
+
+
+class _Clock:
+    """Times the solver, without callbacks, and reads the meter; continues after a resumption."""
+
+    def __init__(self, problem: Problem, state: State | None) -> None:
+        before = {} if state is None else state.metrics
+        self._seconds = before.get("seconds", 0.0)
+        self._meter = problem.K.meter
+        self._offset = before.get("kernel_evaluations", 0) - self._meter.evaluations
+
+    def next(self, states: Iterator[State]) -> State | None:
+        start = time.perf_counter()
+        state = next(states, None)
+        self._seconds += time.perf_counter() - start
+        if state is not None:
+            state.metrics["seconds"] = self._seconds
+            state.metrics["kernel_evaluations"] = self._meter.evaluations + self._offset
+        return state
+
+
+def _reason(
+    state: State, history: list[Row], stop: Sequence[Stop], asked: bool
+) -> StopReason | None:
+    finite = all(math.isfinite(value) for value in state.metrics.values())
+    if not (finite and bool(state.coef.isfinite().all())):
+        logger.info("iteration %d: a metric or coefficient is not finite", state.iteration)
+        return "diverged"
+    if state.verdict is not None:
+        return state.verdict
+    reasons = (rule(history) for rule in stop)
+    return next((reason for reason in reasons if reason), "callback" if asked else None)
