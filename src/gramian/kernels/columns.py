@@ -10,11 +10,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .base import Kernel, Prepared, Side, kernels
+from .combined import OfOne
 
 
 @kernels.register("columns")
 @dataclass(frozen=True)
-class Columns(Kernel):
+class Columns(OfOne):
     """The kernel k of some features; `Kernel.on` makes it.
 
     Parameters
@@ -25,7 +26,6 @@ class Columns(Kernel):
         Numbers of the features, from 0, in the order in which the kernel takes them.
     """
 
-    kernel: Kernel
     columns: Sequence[int]
 
     def __post_init__(self) -> None:
@@ -42,32 +42,12 @@ class Columns(Kernel):
             )
         object.__setattr__(self, "columns", columns)
 
-    @property
-    def stationary(self) -> bool:
-        return self.kernel.stationary
-
-    @property
-    def nonnegative(self) -> bool:
-        return self.kernel.nonnegative
-
-    @property
-    def scale_free(self) -> bool:
-        return self.kernel.scale_free
-
     def as_given(self, d: int) -> frozenset[int]:
         return frozenset(self.columns[k] for k in self.kernel.as_given(len(self.columns)))
 
     @property
     def parts(self) -> int:
         return self.kernel.parts + 1
-
-    @property
-    def differentiable(self) -> bool:
-        return self.kernel.differentiable
-
-    @property
-    def kinked(self) -> bool:
-        return self.kernel.kinked
 
     def chosen(self, points: Tensor) -> Tensor:
         """Return the features that the kernel sees; ValueError if there are fewer."""

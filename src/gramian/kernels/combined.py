@@ -127,27 +127,15 @@ class Product(_Pair):
         return self.first.diag(x) * self.second.diag(x)
 
 
-@kernels.register("scaled")
 @dataclass(frozen=True)
-class Scaled(Kernel):
-    """The kernel c k(x, z) with a positive factor c."""
+class OfOne(Kernel):
+    """A kernel made of one other, which has its properties."""
 
     kernel: Kernel
-    factor: float
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.factor) and self.factor > 0):
-            raise ValueError(
-                f"a kernel can only be scaled by a positive finite number, not {self.factor}"
-            )
 
     @property
     def stationary(self) -> bool:
         return self.kernel.stationary
-
-    @property
-    def sparse_ok(self) -> bool:
-        return self.kernel.sparse_ok
 
     @property
     def nonnegative(self) -> bool:
@@ -156,9 +144,6 @@ class Scaled(Kernel):
     @property
     def scale_free(self) -> bool:
         return self.kernel.scale_free
-
-    def as_given(self, d: int) -> frozenset[int]:
-        return self.kernel.as_given(d)
 
     @property
     def parts(self) -> int:
@@ -171,6 +156,27 @@ class Scaled(Kernel):
     @property
     def kinked(self) -> bool:
         return self.kernel.kinked
+
+
+@kernels.register("scaled")
+@dataclass(frozen=True)
+class Scaled(OfOne):
+    """The kernel c k(x, z) with a positive factor c."""
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.factor) and self.factor > 0):
+            raise ValueError(
+                f"a kernel can only be scaled by a positive finite number, not {self.factor}"
+            )
+
+    @property
+    def sparse_ok(self) -> bool:
+        return self.kernel.sparse_ok
+
+    def as_given(self, d: int) -> frozenset[int]:
+        return self.kernel.as_given(d)
 
     @property
     def dim(self) -> int | None:
