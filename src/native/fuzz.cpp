@@ -149,8 +149,8 @@ void run_case() {
   const long m = shape.m, n = at.square ? m : shape.n, d = shape.d, t = shape.t;
   const long hostile = random.one_of(4) ? random.between(1, 3) : 0;
   const bool hostile_values = random.one_of(6), flush = !random.one_of(3);
-  Matrix z(random, random.one_of(2), m, d, random.one_of(2) ? hostile : 0);
-  Matrix other(random, random.one_of(2), n, d, hostile);
+  Matrix z(random, random.one_of(2), m, d, random.one_of(2) ? hostile : 0, at.nonnegative);
+  Matrix other(random, random.one_of(2), n, d, hostile, at.nonnegative);
   Matrix& x = at.square ? z : other;
   const std::vector<double> columns = at.coordinates(z), coordinates = at.coordinates(x);
   check_reach(random, at, x, coordinates);
@@ -208,7 +208,7 @@ void run_case() {
                                         : Stop::never;
   const long strips = workers == 1 ? random.between(1, 4) : workers;
   std::vector<double> slopes(size_t(count * t * d), NaN);
-  const bool differentiable = at.pieces == 0;
+  const bool differentiable = at.pieces == 0 && !at.nonnegative;
   bool finished[5][4] = {};
   const auto verbs = [&](long worker) {
     const gramian::Rows rows = part(worker);
@@ -267,7 +267,7 @@ void run_case() {
       if (shared && j == i + offset) expected.value = expected.size = diagonal[j];
       if (kind(i, j) == Rows::plain) compare(at, "block", i, j, got, expected);
       if (kind(i, j) == Rows::nan && !std::isnan(got)) fail(at, "block", i, j, got, NaN);
-      if (kind(i, j) == Rows::wild && !at.inner && !(std::isnan(got) || (got >= 0 && got <= 1.001)))
+      if (kind(i, j) == Rows::wild && !at.inner && !at.nonnegative && !(std::isnan(got) || (got >= 0 && got <= at.most())))
         fail(at, "block", i, j, got, NaN);
       sizes[size_t(k)] = std::fabs(expected.value) + 0.1 * expected.size;
     }

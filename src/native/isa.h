@@ -53,7 +53,7 @@ class Tiles {
   // out (stop - start, m) = K
   virtual bool block(Rows, void* out) const = 0;
   // out (stop - start, t, d) = the gradients of K v at the rows; z are the columns, as packed.
-  // Where there are pieces: false.
+  // Where there are pieces, or the kernel has no slope: false.
   virtual bool gradients(Rows, Points z, const void* v, long t, double* out) const = 0;
 
  protected:
@@ -66,7 +66,7 @@ struct Isa {
   Tiles* (*make)(const Request&, Points z);  // null if there is no such kernel
   // The largest sum over the features of the `power` of the coordinates' sizes: 1, 2 or 4.
   double (*reach)(Points, const double* origin, const double* factor, int power);
-  void (*kernels)(void* list, void (*add)(void* list, const char* name));
+  void (*kernels)(void* list, void (*add)(void* list, const char* name, bool has_slope));
   // out (n) += the sum of `count` rows of n numbers, each times its factor
   void (*add_floats)(float* out, const float* const* rows, const float* factors, long count,
                      long n);

@@ -202,8 +202,16 @@ std::vector<std::string> isa_names() {
 
 std::vector<std::string> kernel_names() {
   std::vector<std::string> names;
-  gramian::portable.kernels(&names, [](void* list, const char* name) {
+  gramian::portable.kernels(&names, [](void* list, const char* name, bool) {
     static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+  });
+  return names;
+}
+
+std::vector<std::string> slope_names() {
+  std::vector<std::string> names;
+  gramian::portable.kernels(&names, [](void* list, const char* name, bool has_slope) {
+    if (has_slope) static_cast<std::vector<std::string>*>(list)->emplace_back(name);
   });
   return names;
 }
@@ -350,6 +358,7 @@ NB_MODULE(_native, m) {
   m.def("instructions", isa_names,
         "Return the instruction sets that this machine has, best first.");
   m.def("kernels", kernel_names, "Return the names of the kernels that have tiles.");
+  m.def("slopes", slope_names, "Return the names of those of them that have gradients.");
   m.def("splits", splits, "Return whether products of bfloat16 pieces are among these.");
   m.def("reach", reach, "Return the largest sum of the powers of the coordinates of a row, scaled.");
   nb::class_<Columns>(m, "Columns", "The columns that occur in some rows; their numbers to `out`.")

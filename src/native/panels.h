@@ -11,7 +11,7 @@ using StripFunction = void (*)(const Strip<S>&);
 // What differs from kernel to kernel.
 template <class S>
 struct Method {
-  StripFunction<S> stored, summed, both, slopes;
+  StripFunction<S> stored, summed, both, slopes;  // slopes: null if there are none
   double (*slope)(double s, Parameters<double>);
   double (*front)(Parameters<double>);
   Form form;
@@ -20,24 +20,34 @@ struct Method {
   S row_times, column_times;  // by which coordinates are multiplied
   double norm_sign;           // and norms; zero where there are none
   double unit;
-  bool radial;
+  bool squares;  // norms are of squares
 };
 
 template <class K>
 double slope_of(double s, Parameters<double> given) {
   using V = Vector<double>;
-  return K::template slope<V>(V::all(K::sign * s), given)[0];
+  if constexpr (K::has_slope)
+    return K::template slope<V>(V::all(K::sign * s), given)[0];
+  else
+    return 0;
+}
+
+template <class V, class K, Distance D>
+constexpr StripFunction<typename V::Scalar> slopes_of() {
+  if constexpr (K::has_slope)
+    return strip<V, Slopes<K>, D, true, false>;
+  else
+    return nullptr;
 }
 
 template <class V, class K, Distance D>
 Method<typename V::Scalar> method_with() {
   using S = typename V::Scalar;
-  constexpr bool radial = K::form == Form::radial;
-  constexpr bool product = K::form != Form::inner && D != Distance::difference;
+  constexpr bool radial = K::form == Form::radial, product = from_product<K, D>();
   return {strip<V, K, D, true, false>,
           strip<V, K, D, false, true>,
           strip<V, K, D, true, true>,
-          strip<V, Slopes<K>, D, true, false>,
+          slopes_of<V, K, D>(),
           slope_of<K>,
           K::front,
           K::form,
@@ -45,15 +55,17 @@ Method<typename V::Scalar> method_with() {
           K::sharp,
           product && !radial ? S(2) : S(1),
           !product ? S(1) : radial ? S(-2 * K::sign) : S(2),
-          !product ? 0.0 : radial ? double(K::sign) : 1.0,
+          has_share(K::form) ? 1.0 : !product ? 0.0 : radial ? double(K::sign) : 1.0,
           radial ? __builtin_sqrt(K::unit) : K::unit,
-          radial};
+          radial || K::form == Form::common};
 }
 
 template <class V, class K>
 Method<typename V::Scalar> method_of(K, bool difference, long d) {
-  if constexpr (K::form == Form::inner) {
+  if constexpr (K::form == Form::inner || has_share(K::form)) {
     return method_with<V, K, Distance::product>();
+  } else if constexpr (K::form == Form::fractions) {
+    return method_with<V, K, Distance::difference>();
   } else {
     if (difference) return method_with<V, K, Distance::difference>();
     if (d < LONG) return method_with<V, K, Distance::product>();
@@ -110,7 +122,7 @@ class VectorPanels {
         exact_{request.first, request.second},
         near_(near_factor<S>(z.d)),
         d_(z.d),
-        frame_(request, z.d, method.unit * (method.radial ? __builtin_sqrt(request.scale) : 1.0)),
+        frame_(request, z.d, method.unit * (method.form == Form::radial ? __builtin_sqrt(request.scale) : 1.0)),
         z_(round_up(z.n, COLUMNS) * z.d, Start::unset),
         z_norms_(round_up(z.n, COLUMNS), Start::unset) {}
 
@@ -121,13 +133,13 @@ class VectorPanels {
   };
 
   void pack_columns(gramian::Points z, long start, long stop) {
-    const Layout<S> layout{COLUMNS, method_.column_times, method_.radial, method_.norm_sign};
+    const Layout<S> layout{COLUMNS, method_.column_times, method_.squares, method_.norm_sign};
     pack<S>(z, start, stop, frame_.origin, frame_.factor, layout, z_ + start * d_,
             z_norms_ + start);
   }
 
   void load(Rows& rows, gramian::Points x, long start, long count) const {
-    const Layout<S> layout{ROWS, method_.row_times, method_.radial, method_.norm_sign};
+    const Layout<S> layout{ROWS, method_.row_times, method_.squares, method_.norm_sign};
     pack<S>(x, start, start + count, frame_.origin, frame_.factor, layout, rows.x, rows.norms);
   }
 
@@ -145,6 +157,7 @@ class VectorPanels {
   const Method<S>& method() const { return method_; }
   const Frame& frame() const { return frame_; }
   long d() const { return d_; }
+  bool has_slopes() const { return method_.slopes != nullptr; }
   bool from_product() const { return method_.norm_sign != 0; }
   double front() const { return method_.front(exact_); }
   double slope(double s) const { return method_.slope(s, exact_); }

@@ -11,7 +11,11 @@
 
 namespace {
 
-enum class Form { radial, l1, inner };
+// What is added up over the features: squared differences, absolute ones, products; products and
+// minima of which a share is taken; or fractions of sums, see `Chi2`.
+enum class Form { radial, l1, inner, common, least, fractions };
+
+constexpr bool has_share(Form form) { return form == Form::common || form == Form::least; }
 
 // Parameters of a kernel beside the lengthscale, in the order of the fields of its Python class.
 template <class S>
@@ -26,6 +30,7 @@ struct Profile {  // what a kernel has unless it says otherwise
   static constexpr double unit = 1;
   static constexpr int sign = 1;
   static constexpr bool sharp = false;  // as `sharp` of the Python class
+  static constexpr bool has_slope = true;
   static constexpr double front(Parameters<double>) { return 1; }
 };
 
@@ -34,7 +39,7 @@ struct Gaussian : Profile {
   static constexpr int sign = -1;
   template <class V, class S = typename V::Scalar, class R = typename V::R>
   static GRAMIAN_INLINE R value(R s, Parameters<S>) {
-    return V::exp2(V::at_most(s, V::all(0)));
+    return V::exp2(V::exponent(s));
   }
   static constexpr double front(Parameters<double>) { return LN_2; }
   template <class V, class S = typename V::Scalar, class R = typename V::R>
@@ -116,7 +121,7 @@ struct L1Laplacian : Profile {  // is handed minus the sum of absolute differenc
   static constexpr int sign = -1;
   template <class V, class S = typename V::Scalar, class R = typename V::R>
   static GRAMIAN_INLINE R value(R s, Parameters<S>) {
-    return V::exp2(V::at_most(s, V::all(0)));
+    return V::exp2(V::exponent(s));
   }
   static constexpr double front(Parameters<double>) { return -LN_2; }
   template <class V, class S = typename V::Scalar, class R = typename V::R>
@@ -161,6 +166,34 @@ struct Polynomial : Profile {
   }
 };
 
+// Tanimoto's kernels: what two rows share, of what they have together, which is `both` norms less
+// what they share. Of rows that have nothing it is 1.
+template <Form F>
+struct Tanimoto : Profile {
+  static constexpr Form form = F;
+  static constexpr bool has_slope = false;
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R share(R shared, R both) {
+    const auto total = V::at_least(both - shared, V::all(std::numeric_limits<S>::min()));
+    return V::divide(shared, total) + V::one_where_zero(both);
+  }
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R share, Parameters<S>) {
+    return share;
+  }
+};
+
+struct Chi2 : Profile {  // is handed minus the sum of (x - z)^2 / (x + z)
+  static constexpr Form form = Form::fractions;
+  static constexpr double unit = LOG2_E;
+  static constexpr int sign = -1;
+  static constexpr bool has_slope = false;
+  template <class V, class S = typename V::Scalar, class R = typename V::R>
+  static GRAMIAN_INLINE R value(R s, Parameters<S>) {
+    return V::exp2(V::exponent(s));
+  }
+};
+
 // The slopes of a kernel in place of its entries.
 template <class K>
 struct Slopes : K {
@@ -171,7 +204,8 @@ struct Slopes : K {
   }
 };
 
-// Calls visit(name, profile{}) for each kernel there is.
+// Calls visit(name, profile{}) for each kernel there is, by its name in Python; what has tiles but is
+// one of several that a class stands for, or a part of it, is called what `tile_name` says.
 template <class Visitor>
 void with_profile(Visitor visit) {
   visit("gaussian", Gaussian{});
@@ -183,10 +217,13 @@ void with_profile(Visitor visit) {
   visit("l1_laplacian", L1Laplacian{});
   visit("linear", Linear{});
   visit("polynomial", Polynomial{});
+  visit("tanimoto_product", Tanimoto<Form::common>{});
+  visit("tanimoto_minmax", Tanimoto<Form::least>{});
+  visit("chi2", Chi2{});
 }
 
-void kernels(void* list, void (*add)(void* list, const char* name)) {
-  with_profile([&](const char* name, auto) { add(list, name); });
+void kernels(void* list, void (*add)(void* list, const char* name, bool has_slope)) {
+  with_profile([&](const char* name, auto profile) { add(list, name, profile.has_slope); });
 }
 
 }  // namespace

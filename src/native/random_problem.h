@@ -65,18 +65,20 @@ enum class Rows { plain, nan, wild };  // wild: its entries may be anything
 
 // Coordinates of about one; some rows equal to others or next to them, some of another kind.
 struct Matrix {
-  Matrix(Random& random, bool single, long n_, long d_, long hostile)
+  Matrix(Random& random, bool single, long n_, long d_, long hostile, bool nonnegative = false)
       : n(n_), d(d_), x(random, single, n * d), kinds(size_t(n), Rows::plain) {
     for (long i = 0; i < n; i++) {
       const long like = i > 0 && random.one_of(4) ? random.below(i) : -1;
       const double apart = random.one_of(2) ? 0 : std::pow(10, random.uniform(-12, -1));
       for (long k = 0; k < d; k++) {
-        const double u = random.uniform(-1, 1);
+        const double drawn = random.uniform(-1, 1);
+        const double u = !nonnegative ? drawn : drawn > 0 ? drawn : 0;
         x.set(i * d + k, like < 0 ? u : x[like * d + k] + apart * u);
       }
       if (like >= 0) kinds[size_t(i)] = kinds[size_t(like)];
     }
-    for (; hostile > 0 && n > 0; hostile--) spoil(random, random.below(n), random.below(d));
+    for (; hostile > 0 && n > 0; hostile--)
+      spoil(random, random.below(n), random.below(d), nonnegative);
   }
 
   gramian::Points points() { return {x.data(), x.single, n, d}; }
@@ -92,8 +94,8 @@ struct Matrix {
   std::vector<Rows> kinds;
 
  private:
-  void spoil(Random& random, long i, long k) {
-    const double sign = random.one_of(2) ? 1 : -1, top = x.single ? 3e38 : 1e308;
+  void spoil(Random& random, long i, long k, bool nonnegative) {
+    const double sign = nonnegative || random.one_of(2) ? 1 : -1, top = x.single ? 3e38 : 1e308;
     const double choices[] = {NaN, x.single ? 1e-40 : 1e-310, 0, HUGE_VAL, top,
                               std::pow(10, random.uniform(2, x.single ? 38 : 300))};
     x.set(i * d + k, sign * choices[random.below(6)]);
@@ -117,15 +119,20 @@ double value(Random& random, bool hostile, bool single) {
 struct Case {
   const gramian::Isa* isa;
   std::string kernel;
-  bool single, square, radial, inner;
+  bool single, square, radial, inner, nonnegative;
   int pieces;
   double first, second, scale;
   std::vector<double> origin, factor;
 
   // An entry in float64, and the size of the terms it comes from.
   double entry(const double* x, const double* z, double* size) const {
-    double squares = 0, absolute = 0, product = 0, terms = 0;
+    double squares = 0, absolute = 0, product = 0, terms = 0, least = 0, most = 0, norms = 0;
+    double fractions = 0;
     for (long k = 0, d = long(factor.size()); k < d; k++) {
+      const double both = x[k] + z[k];
+      least += x[k] < z[k] ? x[k] : z[k], most += x[k] < z[k] ? z[k] : x[k];
+      norms += x[k] * x[k] + z[k] * z[k];
+      fractions += both > 0 ? (x[k] - z[k]) * (x[k] - z[k]) / both : 0;
       const double apart = x[k] - z[k], term = x[k] * z[k];
       squares += apart * apart, absolute += std::fabs(apart);
       product += term, terms += std::fabs(term);
@@ -138,6 +145,9 @@ struct Case {
     if (kernel == "matern52") return (1 + r + s / 3) * std::exp(-r);
     if (kernel == "rational_quadratic") return std::pow(1 + s, -first);
     if (kernel == "l1_laplacian") return std::exp(-absolute);
+    if (kernel == "tanimoto_product") return norms > 0 ? product / (norms - product) : 1;
+    if (kernel == "tanimoto_minmax") return most > 0 ? least / most : 1;
+    if (kernel == "chi2") return std::exp(-fractions);
     *size = terms;
     if (kernel == "linear") return product;
     *size = std::pow(1 + terms + std::fabs(second), first);
@@ -177,6 +187,8 @@ struct Case {
   }
 
   double tolerance() const { return !single ? 1e-9 : pieces == 2 ? 2e-3 : 1e-4; }
+  // The largest entry of wild rows, of which an exponent may be anything, see `Vector::exponent`.
+  double most() const { return kernel == "gaussian" || kernel == "l1_laplacian" ? HUGE_VAL : 1.001; }
   double tiny() const { return single ? 1e-30 : 1e-290; }
 };
 
@@ -205,7 +217,7 @@ Shape some_shape(Random& random) {
 const std::vector<std::string>& kernels() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list;
-    gramian::portable.kernels(&list, [](void* to, const char* name) {
+    gramian::portable.kernels(&list, [](void* to, const char* name, bool) {
       static_cast<std::vector<std::string>*>(to)->emplace_back(name);
     });
     return list;
@@ -218,7 +230,9 @@ Case some_case(Random& random, long d) {
   Case at{};
   at.kernel = kernels()[size_t(random.below(long(kernels().size())))];
   at.inner = at.kernel == "linear" || at.kernel == "polynomial";
-  at.radial = !at.inner && at.kernel != "l1_laplacian";
+  at.nonnegative = at.kernel == "tanimoto_product" || at.kernel == "tanimoto_minmax" ||
+                   at.kernel == "chi2";
+  at.radial = !at.inner && !at.nonnegative && at.kernel != "l1_laplacian";
   at.single = random.one_of(2);
   at.square = random.one_of(3);
   // The emulation is slow: it is left for what nothing else here computes.
@@ -231,7 +245,7 @@ Case some_case(Random& random, long d) {
   at.second = random.uniform(0, 2);
   at.scale = random.uniform(0.2, 2);
   for (long k = 0; k < d; k++) {
-    at.origin.push_back(random.uniform(-0.1, 0.1));
+    at.origin.push_back(at.nonnegative ? 0 : random.uniform(-0.1, 0.1));
     at.factor.push_back(random.uniform(0.1, 2) / std::sqrt(double(d)));
   }
   return at;

@@ -37,8 +37,13 @@ void compare(const std::vector<double>& a, const std::vector<double>& b, double 
   std::printf("%s: error %.2g\n", what.c_str(), error / size);
 }
 
+bool is_nonnegative(const std::string& kernel) {  // they have no slopes, either
+  return kernel == "tanimoto_product" || kernel == "tanimoto_minmax" || kernel == "chi2";
+}
+
 bool is_radial(const std::string& kernel) {
-  return kernel != "l1_laplacian" && kernel != "linear" && kernel != "polynomial";
+  return kernel != "l1_laplacian" && kernel != "linear" && kernel != "polynomial" &&
+         !is_nonnegative(kernel);
 }
 
 struct Shape {
@@ -52,9 +57,13 @@ std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at,
                           int pieces = 0) {
   constexpr bool single = sizeof(S) == 4;
   const double tolerance = single ? 1e-4 : 1e-11;
-  const auto x = numbers<S>(at.n * at.d, 1), z = numbers<S>(at.m * at.d, 2);
+  auto x = numbers<S>(at.n * at.d, 1), z = numbers<S>(at.m * at.d, 2);
+  const bool nonnegative = is_nonnegative(kernel), has_slopes = pieces == 0 && !nonnegative;
+  if (nonnegative)
+    for (auto* points : {&x, &z})
+      for (S& value : *points) value = value > 0 ? value : 0;
   const auto y = numbers<S>(at.n * at.t, 3), w = numbers<S>(at.n, 4);
-  const std::vector<double> origin(size_t(at.d), 0.01), factor(size_t(at.d), 0.5);
+  const std::vector<double> origin(size_t(at.d), nonnegative ? 0 : 0.01), factor(size_t(at.d), 0.5);
   const std::vector<S> diagonal(size_t(at.m), S(1));
   const gramian::Request request{kernel, 2,          1,      0.5, difference, single, origin.data(),
                                  factor.data(), diagonal.data(), -3, pieces, 0.01};
@@ -92,9 +101,9 @@ std::vector<double> verbs(const gramian::Isa& isa, const char* kernel, Shape at,
   for (long strip = 0; strip < 2; strip++)
     tiles->symmetric(columns, strip, 2, v.data(), at.t, half.data());
   std::vector<double> slopes(size_t(at.n * at.t * at.d));
-  if (tiles->gradients({rows, 0, at.n}, columns, v.data(), at.t, slopes.data()) != (pieces == 0)) {
+  if (tiles->gradients({rows, 0, at.n}, columns, v.data(), at.t, slopes.data()) != has_slopes) {
     failures++;
-    std::printf("%s: gradients %s\n", what.c_str(), pieces == 0 ? "stopped" : "of pieces");
+    std::printf("%s: gradients %s\n", what.c_str(), has_slopes ? "stopped" : "that there are not");
   }
   delete tiles;
 
@@ -214,7 +223,7 @@ int main() {
   check_sparse(0, 3, 4);
   check_sparse(3, 9, 200);
   std::vector<std::string> kernels;
-  gramian::portable.kernels(&kernels, [](void* list, const char* name) {
+  gramian::portable.kernels(&kernels, [](void* list, const char* name, bool) {
     static_cast<std::vector<std::string>*>(list)->emplace_back(name);
   });
   const Shape shapes[] = {{1, 1, 1, 1},   {7, 50, 3, 1},   {53, 29, 2, 7},

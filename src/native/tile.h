@@ -13,12 +13,25 @@ constexpr int MR = 6, NV = 2;  // 16 registers: 12 sums, 2 columns, 1 row and wh
 template <class V>
 constexpr int NR = NV * V::W;
 
+// In a loop over features: constants of what follows must not take registers from the sums.
+GRAMIAN_INLINE void leave_constants_in_memory() {
+#if defined(__AVX512F__)
+  asm volatile("" ::: "xmm28", "xmm29", "xmm30", "xmm31");
+#endif
+}
+
 constexpr int AHEAD = 12;  // features by which columns are fetched before they are needed
 
 // How s comes about. With a product, |x - z|^2 is |x|^2 + |z|^2 - 2 x z, and the l1 distance is
 // the sum of 2 max(x, z) - x - z. The terms of one row or column, its norm, are added first, which
 // saves an addition, or last, which saves digits where there are many features.
 enum class Distance { product, long_product, difference };
+
+// Whether norms are part of s.
+template <class K, Distance D>
+constexpr bool from_product() {
+  return (K::form == Form::radial || K::form == Form::l1) && D != Distance::difference;
+}
 
 constexpr long LONG = 32;  // features from which on norms are added last
 
@@ -75,10 +88,15 @@ GRAMIAN_INLINE void recompute_near(Sums<V>& s, const Strip<typename V::Scalar>& 
 // `one` is 1: a maximum that is subtracted keeps the units for additions busy and those for
 // multiplications idle, and a product with it goes there. It is the same number.
 template <class V, class K, Distance D>
-GRAMIAN_INLINE typename V::R term(typename V::R sum, typename V::R x, typename V::R z,
-                                  typename V::R one) {
+GRAMIAN_INLINE typename V::R term(typename V::R sum, const typename V::Scalar& each,
+                                  typename V::R z, typename V::R one) {
+  const auto x = V::all(each);
   if constexpr (K::form == Form::l1) {
-    return sum - one * (D == Distance::difference ? V::abs(x - z) : V::at_least(x, z));
+    return sum - one * (D == Distance::difference ? V::abs(x - z) : V::larger(each, z));
+  } else if constexpr (K::form == Form::least) {
+    return sum + one * V::smaller(each, z);
+  } else if constexpr (K::form == Form::fractions) {
+    return V::less_fraction(sum, x - z, x + z);
   } else if constexpr (K::form == Form::radial && D == Distance::difference) {
     const auto t = x - z;
     return K::sign > 0 ? sum + t * t : sum - t * t;
@@ -108,14 +126,15 @@ GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename 
                          const typename V::Scalar* v, typename V::Scalar* sums) {
   using R = typename V::R;
   constexpr int W = V::W;
-  constexpr bool product = K::form != Form::inner && D != Distance::difference;
+  constexpr bool product = from_product<K, D>();
   constexpr bool norms_first = product && D == Distance::product;
+  constexpr bool loads_rows = K::form == Form::l1 || K::form == Form::least;  // for each vector
   const R one = V::one();
   Sums<V> s;
   GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
     GRAMIAN_UNROLL for (int q = 0; q < NV; q++) {
       const R start = norms_first ? V::load(z_norms + q * W) : R{};
-      s[i][q] = term<V, K, D>(start, V::all(x[i]), V::load(z + q * W), one);
+      s[i][q] = term<V, K, D>(start, x[i], V::load(z + q * W), one);
     }
   }
 #pragma GCC unroll 2
@@ -124,14 +143,20 @@ GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename 
     R column[NV];
     GRAMIAN_UNROLL for (int q = 0; q < NV; q++) {
       column[q] = V::load(z_k + q * W);
-      if (q * VECTOR_BYTES % 64 == 0) __builtin_prefetch(z_k + AHEAD * NR<V> + q * W);
+      if (!loads_rows && q * VECTOR_BYTES % 64 == 0)
+        __builtin_prefetch(z_k + AHEAD * NR<V> + q * W);
     }
-    GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
-      const R row = V::all(x_k[i]);
-      GRAMIAN_UNROLL for (int q = 0; q < NV; q++)
-          s[i][q] = term<V, K, D>(s[i][q], row, column[q], one);
-    }
+    GRAMIAN_UNROLL for (int i = 0; i < MR; i++)
+        GRAMIAN_UNROLL for (int q = 0; q < NV; q++)
+            s[i][q] = term<V, K, D>(s[i][q], x_k[i], column[q], one);
+    leave_constants_in_memory();
   }
+  if constexpr (has_share(K::form))
+    GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
+      const R norm = V::all(x_norms[i]);
+      GRAMIAN_UNROLL for (int q = 0; q < NV; q++)
+          s[i][q] = K::template share<V>(s[i][q], norm + V::load(z_norms + q * W));
+    }
   if constexpr (product) {
     GRAMIAN_UNROLL for (int i = 0; i < MR; i++) {
       const R norm = V::all(x_norms[i]);

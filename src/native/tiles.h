@@ -8,7 +8,9 @@
 
 namespace {
 
-constexpr long STRIP = 1000 * 1000;  // bytes of entries in a strip of `normal`: half a core's cache
+// Bytes of entries in a strip of `normal`. Less than half a cache of 1 MB; of many features so much
+// that their columns, which come from further away, are read less often.
+constexpr long STRIP = 400 * 1000, WIDE_STRIP = 1000 * 1000;
 constexpr long MOST_STRIP_ROWS = 2 * BLOCK_ROWS;
 constexpr long ROWS = 1024;
 
@@ -22,6 +24,7 @@ class TilesOf final : public gramian::Tiles {
   TilesOf(const gramian::Request& request, gramian::Points z, const Method& method)
       : panels_(request, z, method),
         m_(z.n),
+        wide_(z.d >= LONG),
         width_(round_up(z.n, Panels::COLUMNS)),
         shared_(request.diagonal != nullptr),
         offset_(request.offset),
@@ -126,6 +129,7 @@ class TilesOf final : public gramian::Tiles {
   bool gradients(gramian::Rows rows, gramian::Points z, const void* v, long t,
                  double* out) const override {
     if constexpr (Panels::HAS_SLOPES) {
+      if (!panels_.has_slopes()) return false;
       const GradientsOf<V> gradients(panels_, stopped_, z, static_cast<const S*>(v), width_, t);
       return gradients.write(rows, out);
     }
@@ -170,7 +174,8 @@ class TilesOf final : public gramian::Tiles {
 
   long strip_rows() const {
     constexpr long step = Panels::ROWS;
-    const long fitting = STRIP / (width_ * long(sizeof(S))) / step * step;
+    const long bytes = wide_ ? WIDE_STRIP : STRIP;
+    const long fitting = bytes / (width_ * long(sizeof(S))) / step * step;
     return larger(step, smaller(MOST_STRIP_ROWS, fitting));
   }
 
@@ -232,7 +237,9 @@ class TilesOf final : public gramian::Tiles {
   }
 
   Panels panels_;
-  long m_, width_;
+  long m_;
+  bool wide_;
+  long width_;
   bool shared_;
   long offset_;
   Buffer<S> diagonal_;

@@ -146,6 +146,33 @@ struct Vector {
   }
 #endif
 
+  // The larger and the smaller of a number in memory and others; the former if it is NaN. With
+  // AVX-512 it is an operand in memory: loads into registers hold up two operations at once.
+  static GRAMIAN_INLINE R larger(const S& x, R z) {
+#if defined(__AVX512F__)
+    R r;
+    if constexpr (single)
+      asm("vmaxps %2%{1to16%}, %1, %0" : "=v"(r) : "v"(z), "m"(x));
+    else
+      asm("vmaxpd %2%{1to8%}, %1, %0" : "=v"(r) : "v"(z), "m"(x));
+    return r;
+#else
+    return at_least(all(x), z);
+#endif
+  }
+  static GRAMIAN_INLINE R smaller(const S& x, R z) {
+#if defined(__AVX512F__)
+    R r;
+    if constexpr (single)
+      asm("vminps %2%{1to16%}, %1, %0" : "=v"(r) : "v"(z), "m"(x));
+    else
+      asm("vminpd %2%{1to8%}, %1, %0" : "=v"(r) : "v"(z), "m"(x));
+    return r;
+#else
+    return at_most(all(x), z);
+#endif
+  }
+
   // The square root of 0 <= x < infinity.
   static GRAMIAN_INLINE R sqrt(R x) {
 #if defined(__AVX512F__)
@@ -180,6 +207,30 @@ struct Vector {
     return all(S(1)) / sqrt(x);
   }
 
+  // a / b, for b that neither is denormal nor has an inverse that is.
+  static GRAMIAN_INLINE R divide(R a, R b) {
+#if defined(__AVX512F__)
+    if constexpr (single) {  // 14 digits and a step of Newton's
+      const R y = (R)_mm512_rcp14_ps((__m512)b), q = a * y;
+      return q + (a - q * b) * y;
+    }
+#endif
+    return a / b;
+  }
+  static GRAMIAN_INLINE R one_where_zero(R x) { return (R)((I)(x == R{}) & (I)all(1)); }
+
+  // sum - t^2 / u for 0 <= |t| <= u; nothing where u is zero.
+  static GRAMIAN_INLINE R less_fraction(R sum, R t, R u) {
+    u += all(std::numeric_limits<S>::min());
+#if defined(__AVX512F__)
+    if constexpr (single) {
+      const R y = (R)_mm512_rcp14_ps((__m512)u);
+      return sum - (t * y) * (t * (all(2) - u * y));
+    }
+#endif
+    return sum - t / u * t;
+  }
+
   // sum + w where x > z, sum - w where x < z.
   static GRAMIAN_INLINE R add_signed(R sum, R x, R z, R w) {
 #if defined(__AVX512F__)
@@ -199,7 +250,17 @@ struct Vector {
 #endif
   }
 
-  // 2^x for x <= 0; what underflows is zero, or next to it.
+  // An exponent that is at most 0 but for rounding. With AVX-512 it stays as it is, and entries may
+  // exceed 1 by what they are rounded by: units for additions are what holds up the exponential.
+  static GRAMIAN_INLINE R exponent(R x) {
+#if defined(__AVX512F__)
+    return x;
+#else
+    return at_most(x, all(0));
+#endif
+  }
+
+  // 2^x for x <= 0, or about; what underflows is zero, or next to it.
   static GRAMIAN_INLINE R exp2(R x) {
 #if defined(__AVX512F__)
     if constexpr (single) {  // x - floor(x), and p 2^floor(x), are one instruction each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from gramian import KernelRidge, kernels
 from gramian.engines._compiled import distances
+from gramian.engines._kernels import unscaled
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
 from gramian.operators import (
     KernelOperator,
@@ -41,6 +43,8 @@ ALWAYS = (
     "l1_laplacian",
     "linear",
     "polynomial",
+    "tanimoto",
+    "chi_squared",
 )
 """Kernels that have compiled tiles wherever there are any; others may."""
 
@@ -68,25 +72,31 @@ class Draw:
         self.t = int(random.choice([1, 2, 3, 4, 5, 6, 9, 16, 23, 64]))
         self.kernel = self._kernel()
         offset = float(random.choice([0.0, 0.0, 3.0, 1e3]))
-        if isinstance(self.kernel, Linear | kernels.Polynomial):
+        if isinstance(unscaled(self.kernel)[1], Linear | kernels.Polynomial):
             offset = 0.0
-        self.x, self.z = self.rows(self.n, offset), self.rows(self.m, offset)
+        self.x, self.z = self.points(self.n, offset), self.points(self.m, offset)
         near = min(self.n, self.m) // 2
-        self.z[:near] = self.x[:near] + 1e-4 * self.rows(near, 0.0)
+        self.z[:near] = self.x[:near] + 1e-4 * self.points(near, 0.0)
         self.v, self.y = self.rows(self.m, 0.0, self.t), self.rows(self.n, 0.0, self.t)
         self.weights = self.rows(self.n, 0.0, 1)[:, 0].abs()
         self.diagonal = int(random.integers(-self.n, self.m)) if random.random() < 0.5 else None
 
     def _kernel(self) -> Kernel:
         name = str(self.random.choice(COMPILED))
-        typical = self.d if name == "l1_laplacian" else self.d**0.5
+        typical = self.d if name in ("l1_laplacian", "chi_squared") else self.d**0.5
         scale = typical * float(self.random.choice([0.3, 1.0, 4.0]))
         each = tuple(scale * self.random.uniform(0.5, 2.0, self.d))
         kernel = kernels.make(name, lengthscale=each if self.random.random() < 0.4 else scale)
+        if name == "tanimoto":
+            kernel = replace(kernel, counts=str(self.random.choice(["product", "minmax"])))
         if name == "rational_quadratic":
             alpha = float(self.random.choice([0.3, 1.0, 50.0]))
             kernel = RationalQuadratic(kernel.lengthscale, alpha=alpha)
         return 2.5 * kernel if self.random.random() < 0.3 else kernel
+
+    def points(self, n: int, offset: float) -> Tensor:
+        rows = self.rows(n, offset)
+        return rows.clamp_(min=0.0) if self.kernel.nonnegative else rows
 
     def rows(self, n: int, offset: float, d: int | None = None) -> Tensor:
         values = torch.from_numpy(self.random.standard_normal((n, d or self.d)) + offset)
@@ -142,6 +152,8 @@ def test_the_instruction_sets_agree_with_torch(isa, dtype, rng):
     )
     for name in COMPILED:
         kernel = kernels.make(name, lengthscale=6.0)
+        if kernel.nonnegative:
+            x, z = x.abs(), z.abs()
         mine = NativeEngine(instructions=isa).block(kernel, x, z)
         theirs = TorchEngine().block(kernel, x, z)
         torch.testing.assert_close(
@@ -170,6 +182,30 @@ def test_sums_over_a_million_rows_keep_their_digits(isa):
     assert float((sums / (n * K[0]) - 1).abs().max()) <= 1e-6
     running = [np.cumsum(np.full(n, float(k), np.float32))[-1] / (n * float(k)) for k in K[0]]
     assert np.abs(np.array(running) - 1).min() > 1e-4
+
+
+@pytest.mark.parametrize("how", ["product", "minmax"])
+@pytest.mark.parametrize("d", [1, 20, 1024])
+def test_shares_of_bits_and_counts_are_those_of_torch(how, d, isa, dtype, rng):
+    """Of rows without anything, too, and exactly 1 of equal ones."""
+    x = torch.randint(0, 4, (61, d), generator=rng).to(dtype)
+    x[torch.rand(61, d, generator=rng) < 0.6] = 0.0
+    x[3], x[17], x[-1] = 0.0, 0.0, x[-2]
+    kernel, engine = kernels.Tanimoto(counts=how), NativeEngine(1, isa)
+    K = engine.block(kernel, x, x[:50])
+    torch.testing.assert_close(K, kernel(x, x[:50]), rtol=0, atol=4 * torch.finfo(dtype).eps)
+    assert bool((K[[3, 17]][:, [3, 17]] == 1).all())
+    assert bool((K.diagonal() == 1).all())
+
+
+@pytest.mark.parametrize("kernel", [kernels.Tanimoto(), kernels.ChiSquared(2.0)], ids=str)
+def test_compiled_tiles_refuse_negative_features_by_their_number(kernel):
+    x = torch.ones(60, 4)
+    bad = x.clone()
+    bad[51, 2] = -0.5
+    for left, right in ((x, bad), (bad, x)):
+        with pytest.raises(ValueError, match=r"at least 0.* feature 2 has -0\.5"):
+            NativeEngine(threads=1).block(kernel, left, right)
 
 
 # --- what is computed how ------------------------------------------------------------------------

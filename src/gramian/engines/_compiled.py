@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .._workers import run
-from ..kernels import Kernel, L1Laplacian, Radial
+from ..kernels import ChiSquared, Kernel, L1Laplacian, Radial, Tanimoto
 from ..kernels._cancellation import product_error, remaining_error
 from ..kernels._lengthscale import LengthscaleKernel
 from ..kernels.base import kernels
@@ -68,7 +68,19 @@ def is_compiled(kernel: Kernel) -> bool:
     """Return whether there are tiles of `kernel`, which is one of `gramian.kernels` then."""
     if type(kernel).__module__.rpartition(".")[0] != Kernel.__module__.rpartition(".")[0]:
         return False
-    return kernels.name_of(kernel) in import_module(MODULE).kernels()
+    return tile_name(kernel) in import_module(MODULE).kernels()
+
+
+def has_compiled_slopes(kernel: Kernel) -> bool:
+    """Return whether these tiles have gradients, too; else torch computes them."""
+    return tile_name(kernel) in import_module(MODULE).slopes()
+
+
+def tile_name(kernel: Kernel) -> str:
+    """Return what the tiles of a kernel are called: as the kernel is, where it is but one."""
+    if isinstance(kernel, Tanimoto):
+        return f"tanimoto_{kernel.counts}"
+    return "chi2" if isinstance(kernel, ChiSquared) else kernels.name_of(kernel)
 
 
 def _in_parts(function: Callable[[int, int], T], z: Tensor, threads: int) -> list[T]:
@@ -156,8 +168,8 @@ class Compiled:
             difference, tile = False, torch.float32
         plan = tiles()(
             settings.isa,
-            kernels.name_of(kernel),
-            *_two(parameters(kernel)),
+            tile_name(kernel),
+            *_two([] if isinstance(kernel, Tanimoto) else parameters(kernel)),
             abs(kernel.scale) if isinstance(kernel, Radial) else 1.0,
             difference,
             tile == torch.float32,

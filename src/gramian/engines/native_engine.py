@@ -16,6 +16,7 @@ from ._bfloat16 import CHOICES, piece_bytes
 from ._compiled import (
     Compiled,
     TileSettings,
+    has_compiled_slopes,
     has_split_products,
     instructions,
     is_built,
@@ -74,9 +75,12 @@ class NativeEngine(Engine):
     keeps the promise of the precision; pairs near each other are computed from differences if the
     kernel has a kink; elsewhere the tiles are those of float32 or float64.
 
-    There are tiles for all kernels that gramian ships and positive multiples of them. For sums and
-    products of kernels, for kernels registered elsewhere and for sparse rows, `covers` is False,
-    and this engine is refused.
+    There are tiles for the kernels that gramian ships, but those of angles (cosine, periodic,
+    haversine), and for positive multiples of them; Tanimoto's and the chi-squared kernel have
+    entries here and gradients by torch. For other kernels, sums and products of kernels, and sparse
+    rows `covers` is False, and this engine is refused.
+
+    With AVX-512 an entry of the Gaussian and of the l1 Laplacian may exceed 1 by its rounding.
 
     Parameters
     ----------
@@ -221,10 +225,10 @@ class NativeEngine(Engine):
     ) -> Float[Tensor, "b t d"]:
         check_gradients(kernel, x)
         self._check_covered(kernel, x)
-        if is_empty(x, z):
+        factor, plain = unscaled(kernel)
+        if is_empty(x, z) or not has_compiled_slopes(plain):
             return TiledGradients(threads=self.threads)(kernel, x, z, v)
         settings = replace(self._settings, precision="exact")
-        factor, plain = unscaled(kernel)
         tiles = Compiled.build(plain, z, x.dtype, settings, None)
         rows, cols, columns = x.detach().contiguous(), z.detach().contiguous(), tiles.columns(v)
         out = torch.empty(len(x), v.shape[1], x.shape[1], dtype=torch.float64)
@@ -271,6 +275,9 @@ class NativeEngine(Engine):
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Compiled]:
         factor, plain = unscaled(kernel)
+        if plain.nonnegative:
+            _refuse_negative(plain, x)
+            _refuse_negative(plain, z)
         return factor, Compiled.build(plain, z, x.dtype, self._settings, diagonal)
 
     @property
@@ -281,3 +288,9 @@ class NativeEngine(Engine):
         bounds = bounds_of(n, MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
         for _ in run(self._threads(), lambda each: part(*each), bounds, tiles.plan.stop):
             pass
+
+
+def _refuse_negative(kernel: Kernel, points: Tensor) -> None:
+    """Raise ValueError, in the words of the kernel, if a feature is below 0."""
+    if bool(points.min() < 0):  # without the memory of what is compared one by one
+        kernel.prepare(points[(points < 0).any(dim=1).nonzero()[0]], "left")
