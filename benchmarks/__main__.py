@@ -15,7 +15,8 @@ GROUPS = {
         "gradients": "gradients of a predictor, beside normal and torch (about 2 minutes)",
         "similarities": "kernels of fingerprints, places, strings; molecules (about 12 minutes)",
         "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
-        "streaming": "a Parquet file beside rows in memory: fits and passes (about 10 minutes)",
+        "waits": "imports, small and dense fits, landmarks, EigenPro 3 (about 10 minutes)",
+        "streaming": "a Parquet file beside rows in memory; 10^8 rows (about 40 minutes)",
     },
     "landmarks": {
         "selectors": "error and seconds by selector of landmarks on six sets (about 20 minutes)",

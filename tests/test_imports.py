@@ -1,8 +1,12 @@
 """Imports: what is left for later is there when it is used, and costs nothing before."""
 
 import gc
+import importlib
+import importlib.util
+import pickle
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -51,6 +55,44 @@ def test_a_deferred_module_can_be_used_at_once(monkeypatch: pytest.MonkeyPatch) 
         assert isinstance(wsgiref, WhenUsed)
     assert guess_scheme({}) == "http"
     assert not isinstance(sys.modules["wsgiref"], WhenUsed)
+
+
+def test_a_stand_in_is_its_module_to_all_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    with deferred("colorsys"):
+        import colorsys
+
+        found = importlib.util.find_spec("colorsys")  # of another thread, say
+        assert found is not None
+        assert found.name == "colorsys"
+        assert "colorsys" in sys.modules
+    real = importlib.import_module("colorsys")
+    assert dir(colorsys) == dir(real)
+    monkeypatch.setattr(colorsys, "ONE_THIRD", 0.25)
+    assert real.ONE_THIRD == 0.25  # type: ignore[attr-defined]
+    assert pickle.loads(pickle.dumps(colorsys)) is real
+
+
+def test_stand_ins_of_several_threads_are_imported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    start, got = threading.Barrier(8), []
+
+    def use(number: int) -> None:
+        start.wait()
+        if number % 2:
+            with deferred("colorsys"):
+                got.append(importlib.import_module("colorsys").rgb_to_hsv)
+        else:
+            got.append(importlib.import_module("colorsys").rgb_to_hsv)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 8
+    assert len(set(got)) == 1
+    assert not isinstance(sys.modules["colorsys"], WhenUsed)
 
 
 def test_what_is_imported_is_not_deferred() -> None:

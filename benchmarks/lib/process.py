@@ -26,6 +26,12 @@ def resident_bytes() -> int:
     return _status_bytes("RSS")
 
 
+def anonymous_bytes() -> int:
+    """Return the part of the resident set that is not of files."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("RssAnon:")[1].split()[0]) * 1024
+
+
 def peak_bytes() -> int:
     """Return the largest resident set since the process, or `reset_peak`, started."""
     return _status_bytes("HWM")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -11,14 +12,41 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+_lock = threading.RLock()
+"""Held while entries of `sys.modules` change; imports have locks of their own."""
+
 
 class WhenUsed(ModuleType):
-    """Stands for a module, which is imported when something of it is asked for."""
+    """Stands for a module, which is imported when something of it is asked for.
+
+    What is got, set, deleted or listed is that of the module; only `is` can tell them apart.
+    """
 
     def __getattr__(self, name: str) -> Any:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(import_module(self.__name__), name)
+        return getattr(_imported(self), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(_imported(self), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(_imported(self), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(_imported(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, (self.__name__,)
+
+
+def _imported(stand_in: WhenUsed) -> ModuleType:
+    _removed(stand_in)
+    return import_module(stand_in.__name__)
+
+
+def _removed(stand_in: WhenUsed) -> None:
+    with _lock:
+        if sys.modules.get(stand_in.__name__) is stand_in:
+            del sys.modules[stand_in.__name__]
 
 
 @contextmanager
@@ -26,17 +54,28 @@ def deferred(*names: str) -> Iterator[None]:
     """Let import statements have modules that are imported when they are first used.
 
     Only while this is open, only for modules that are installed and not yet imported, and for all
-    threads: what they get in this time works, too.
+    threads: what they get in this time works, too. Where it is open in two threads, or a child is
+    forked meanwhile, stand-ins leave `sys.modules` at the first use.
     """
-    absent = [name for name in names if name not in sys.modules and find_spec(name) is not None]
-    stand_ins = {name: WhenUsed(name) for name in absent}
-    sys.modules.update(stand_ins)
+    stand_ins = [_stand_in(name) for name in names if name not in sys.modules]
+    with _lock:
+        placed = [one for one in stand_ins if one is not None and one.__name__ not in sys.modules]
+        sys.modules.update({one.__name__: one for one in placed})
     try:
         yield
     finally:
-        for name, stand_in in stand_ins.items():
-            if sys.modules.get(name) is stand_in:
-                del sys.modules[name]
+        for one in placed:
+            _removed(one)
+
+
+def _stand_in(name: str) -> WhenUsed | None:
+    """Return what stands for a module, with its spec: importlib asks for that."""
+    spec = find_spec(name)
+    if spec is None:
+        return None
+    stand_in = WhenUsed(name)
+    vars(stand_in)["__spec__"] = spec
+    return stand_in
 
 
 @contextmanager

@@ -108,6 +108,8 @@ def run(
     function: Callable[[A], B],
     items: Iterable[A],
     stop: Callable[[], None] | None = None,
+    *,
+    light: bool = False,
 ) -> Iterator[B]:
     """Yield ``function(item)`` for each item, in order, computed by `threads` workers.
 
@@ -117,9 +119,11 @@ def run(
     On Ctrl-C, and when the caller does not go on or an item fails, `stop` is called, which should
     end all items that are under way or yet to begin: the process could not end before them.
 
-    A worker has no workers of its own: called in one, the items are computed there.
+    A worker has no workers of its own: called in one, the items are computed there. So are those
+    that are `light`, which take no longer than it takes to wake a worker: in the calling thread,
+    which does not flush denormals.
     """
-    computed = map if _is_worker() else _pool(threads).map
+    computed = map if light or _is_worker() else _pool(threads).map
     with one_thread_each():
         try:
             yield from computed(function, items)

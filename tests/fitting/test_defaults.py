@@ -18,6 +18,7 @@ from gramian.fitting import TrainingData, held_choice
 from gramian.fitting.defaults import candidates
 from gramian.fitting.few_rows import merged
 from gramian.fitting.targets import training_targets
+from gramian.paths import leave_one_out
 from gramian.paths.leave_one_out import Spectrum
 from gramian.solvers import PCG, Direct
 
@@ -81,6 +82,21 @@ class TestLeaveOneOut:
         coef = torch.linalg.solve(K + 0.01 * torch.eye(40), y)
         expected = spectrum.losses(y, [0.01])[0] + 1e-4 * float(coef.square().sum())
         assert spectrum.losses(y, [0.01], eps=1e-2) == pytest.approx([expected])
+
+    @pytest.mark.parametrize("numbers", [1, 1 << 20])  # shifts in parts of 40, or all at once
+    @pytest.mark.parametrize("landmarks", [None, 7])
+    def test_all_shifts_at_once_are_as_one_by_one(
+        self, landmarks: int | None, numbers: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(leave_one_out, "SHIFT_NUMBERS", numbers)
+        x, w = torch.from_numpy(X[:20]), torch.from_numpy(RNG.integers(1, 4, 20).astype(float))
+        K = kernels.make("gaussian", lengthscale=1.0)(x, x)
+        m = landmarks
+        spectrum = Spectrum.of(K, w) if m is None else Spectrum.of_landmarks(K[:, :m], K[:m, :m], w)
+        Y = torch.from_numpy(RNG.standard_normal((20, 3)))
+        shifts = [10.0 ** (-e / 4) for e in range(30)]
+        each = [spectrum.losses(Y, [shift], eps=1e-3)[0] for shift in shifts]
+        assert spectrum.losses(Y, shifts, eps=1e-3) == pytest.approx(each, rel=1e-10)
 
     def test_equal_rows_are_one(self) -> None:
         twice = np.concatenate([X[:9], X[:5]])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
+from gramian import _linalg as la
 from gramian import kernels
+from gramian.data import as_rows
 from gramian.operators import KernelOperator
-from gramian.problems import NystromProblem
-from gramian.solvers import Direct, solve
+from gramian.problems import FullProblem, NystromProblem
+from gramian.solvers import Direct, ProblemSize, direct, solve
 
 
 def predictions(problem: NystromProblem, X: Tensor) -> Tensor:
@@ -51,3 +55,44 @@ def test_float32_rows_are_solved_in_float64(rng):
     coef, exact = (solve(problem, Direct()).state.coef for problem in (narrow, wide))
     assert coef.dtype == torch.float64
     torch.testing.assert_close(coef, exact, rtol=0, atol=1e-9 * float(exact.abs().max()))
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 1e-12])  # float32 can tell, and it cannot
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_factor_in_float32_gives_the_same_solution(penalty, weighted, rng, monkeypatch):
+    monkeypatch.setattr(direct, "REFINED_ROWS", 1)
+    X = torch.randn(150, 3, generator=rng)
+    y = torch.randn(150, 2, generator=rng, dtype=torch.float64)
+    K = KernelOperator(kernels.Matern32(2.0), (rows := as_rows(X)), rows)
+    w = torch.rand(150, generator=rng) + 0.5 if weighted else None
+    refined: list[bool] = []
+    solve_refined = la.solve_refined
+
+    def watched(*arguments):
+        found = solve_refined(*arguments)
+        refined.append(found is not None)
+        return found
+
+    monkeypatch.setattr(la, "solve_refined", watched)
+    for penalties in (None, (penalty, 2 * penalty), (1e-3, 1e-12)):
+        problem = FullProblem(K, y, penalty, w, penalties=penalties)
+        exact = solve(problem, Direct()).state.coef
+        assert not refined
+        found = solve(problem, Direct(store_bytes=4 * 150 * 150)).state.coef
+        assert refined == [one == 1e-3 or one == 2e-3 for one in sorted(penalties or (penalty,))]
+        refined.clear()
+        values = problem.double().apply
+        torch.testing.assert_close(values(found), values(exact), rtol=1e-9, atol=1e-9)
+        if penalty == 1e-3 and penalties is None:
+            torch.testing.assert_close(found, exact, rtol=0, atol=1e-9 * float(exact.abs().max()))
+
+
+def test_room_for_a_factor_in_float32_is_taken_where_it_pays():
+    size = ProblemSize(n=5000, d=3, t=1, m=5000, itemsize=4, full=True)
+    with_room = Direct().storing(size, 10**8)
+    assert with_room.peak_bytes(size) - Direct().peak_bytes(size) == 10**8
+    assert Direct().storing(size, 10**8 - 1) == Direct()
+    small = replace(size, n=1000, m=1000)
+    assert Direct().storing(small, 10**10) == Direct()
+    assert with_room.peak_bytes(small) == Direct().peak_bytes(small)
+    assert Direct().storing(replace(size, full=False, m=100), 10**10) == Direct()

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 from torch import Tensor
 
 from gramian import _linalg as la
-from gramian._linalg import dense, device
+from gramian._linalg import dense, device, refined
 
 SIZES = [1, 2, 7, 64, 129]
 BEYOND_A_BLOCK = 1100  # triangles are copied in blocks of 256
@@ -113,14 +113,79 @@ def test_stacked_triangle_is_that_of_the_stack():
     torch.testing.assert_close(R.T @ R, stack.T @ stack)
 
 
+@pytest.mark.parametrize("rows", [1, dense.EIGEN_ROWS])  # by SciPy, and by torch
+@pytest.mark.parametrize("m", [0, 1, 2, 40])
+def test_eigenpairs(m, rows, monkeypatch):
+    monkeypatch.setattr(dense, "EIGEN_ROWS", rows)
+    A = normal(m, m)
+    A = A + A.T
+    before = A.clone()
+    values, vectors = la.eigenpairs(A)
+    assert torch.equal(A, before)
+    assert values.shape == (m,)
+    assert torch.equal(values, values.sort().values)
+    torch.testing.assert_close(vectors * values @ vectors.T, A, rtol=0, atol=1e-12 * max(m, 1))
+    torch.testing.assert_close(vectors.T @ vectors, torch.eye(m).double())
+    torch.testing.assert_close(la.eigenvalues(A), values)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_require_finite(bad):
     K = normal(6, 4)
     la.require_finite(K)
     la.require_finite(torch.full((2, 2), 1e308, dtype=torch.float64))  # whose sum is not finite
     K[5, 3] = bad
-    with pytest.raises(ValueError, match="not finite"):
-        la.require_finite(K)
+    for function in (la.require_finite, la.prepare_):
+        with pytest.raises(ValueError, match="not finite"):
+            function(K)
+
+
+class TestRefined:
+    """The solution by a factor in float32 is that of one in float64."""
+
+    @staticmethod
+    def system(m: int, ridge: float, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+        x = normal(m, 3)
+        A = scale * torch.exp(-torch.cdist(x, x).square() / 8)
+        A.diagonal().add_(scale * ridge)
+        return la.by_columns(A), normal(m, 4)[:, 1:] * scale
+
+    @pytest.mark.parametrize("rows", [0, dense.LAPACK_ROWS])
+    @pytest.mark.parametrize("scale", [1.0, 1e60, 1e-60])
+    @pytest.mark.parametrize("m", [1, 2, 300])
+    def test_it_solves(self, m, scale, rows, monkeypatch):
+        monkeypatch.setattr(dense, "LAPACK_ROWS", rows)
+        ridge = 1e-3
+        A, b = self.system(m, ridge, scale)
+        before = A.clone()
+        x = la.solve_refined(A, b, scale * ridge)
+        assert torch.equal(A, before)
+        R = A.clone()  # by columns, too
+        la.cholesky_(R)
+        expected = la.solve_cholesky(R, b)
+        error, limit = (b - A @ x).norm(dim=0), la.EPS * A.norm() * x.norm(dim=0)
+        assert bool((error <= 8 * limit).all())
+        torch.testing.assert_close(x, expected, rtol=0, atol=1e-9 * float(expected.abs().max()))
+
+    def test_not_where_float32_is_too_coarse(self, monkeypatch):
+        A, b = self.system(300, 1e-7)
+        assert la.solve_refined(A, b, 1e-7) is None  # by the bound
+        assert la.solve_refined(A, b, 1.0) is None  # or as it does not converge, or breaks down
+        A, b = self.system(300, 1e-2)
+        assert la.solve_refined(-A, b, 1.0) is None
+
+    def test_a_column_of_zeros_is_solved_by_zeros(self):
+        A, b = self.system(30, 1e-2)
+        b[:, 1] = 0
+        x = la.solve_refined(A, b, 1e-2)
+        assert torch.equal(x[:, 1], torch.zeros(30).double())
+
+    def test_entries_far_below_the_others_are_no_denormal_numbers(self):
+        A, b = self.system(30, 1e-2)
+        A[:15, 15:] = A[15:, :15] = 1e-42  # of float32 they would be
+        factor = refined.HalfFactor.of(A, 1e-2)
+        assert torch.equal(factor.R[:15, 15:], torch.zeros(15, 15))
+        torch.testing.assert_close(A @ la.solve_refined(A, b, 1e-2), b)
 
 
 class TestCondition:
@@ -161,9 +226,11 @@ def test_small_factorisations_leave_the_number_of_threads_as_it_was():
 
 def test_what_is_far_below_rounding_is_flushed(dtype):
     K = torch.tensor([[1e5, -1e-20, 1e-26], [-1e-20, 2.0, 0.0], [1e-26, 0.0, -3.0]], dtype=dtype)
-    la.flush_tiny_(K)
     expected = torch.tensor([[1e5, -1e-20, 0], [-1e-20, 2.0, 0.0], [0, 0.0, -3.0]], dtype=dtype)
-    assert torch.equal(K, expected)
+    for function in (la.flush_tiny_, la.prepare_):
+        flushed = K.clone()
+        function(flushed)
+        assert torch.equal(flushed, expected)
 
 
 def test_flushing_goes_over_all_blocks():

@@ -8,6 +8,8 @@ from .dense import (
     add_outer_,
     by_columns,
     cholesky_,
+    eigenpairs,
+    eigenvalues,
     flush_tiny_,
     inverse_diagonal_,
     invert_triangle_,
@@ -15,6 +17,7 @@ from .dense import (
     mirror_lower_,
     mirror_upper_,
     pivoted_cholesky_,
+    prepare_,
     require_finite,
     solve_cholesky,
     solve_triangular,
@@ -25,6 +28,7 @@ from .dense import (
     top_eigenpairs,
 )
 from .lanczos import condition_of_lanczos
+from .refined import solve_refined
 from .sums import summed
 
 __all__ = [
@@ -34,6 +38,8 @@ __all__ = [
     "by_columns",
     "cholesky_",
     "condition_of_lanczos",
+    "eigenpairs",
+    "eigenvalues",
     "flush_tiny_",
     "inverse_diagonal_",
     "invert_triangle_",
@@ -41,8 +47,10 @@ __all__ = [
     "mirror_lower_",
     "mirror_upper_",
     "pivoted_cholesky_",
+    "prepare_",
     "require_finite",
     "solve_cholesky",
+    "solve_refined",
     "solve_triangular",
     "stacked_triangle",
     "summed",

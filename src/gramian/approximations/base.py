@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .. import _linalg as la
 from ..data import RowSource
 from ..kernels import Kernel
 
@@ -88,7 +89,7 @@ def largest_first(
 
     Cost: about 9 m³ operations, 24 m² bytes.
     """
-    values, vectors = torch.linalg.eigh(A)
+    values, vectors = la.eigenpairs(A)
     if values[0] < -NEGATIVE_SHARE * values[-1]:
         raise ValueError(
             "the matrix of the kernel is not positive semidefinite: its eigenvalues are from "

@@ -89,8 +89,7 @@ class NystromMap(Value, FeatureMap):
         source = as_rows(points)
         K = KernelOperator(kernel, source, source, engine, memory_bytes)
         A = K.double().dense().cpu()
-        la.require_finite(A)
-        la.flush_tiny_(A)
+        la.prepare_(A)
         values, vectors = largest_first(A, _cut(A, source.dtype), rank)
         scale = torch.where(values > 0, values, torch.inf)  # a kernel that is zero: no features
         normalizer = vectors / scale.sqrt()

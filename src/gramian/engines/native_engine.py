@@ -34,6 +34,12 @@ MIN_PART_ROWS = 48
 STRIP_ROWS = 96
 """Rows of a strip of `normal` at most."""
 
+LIGHT_NUMBERS, ENTRY_FEATURES = 1 << 20, 32
+"""Work that the calling thread does itself: features of pairs, the profile counted as some of them.
+
+It takes up to 50 microseconds, as does handing it to a worker and waiting for that.
+"""
+
 PART_SUM_BYTES = 1 << 22
 """A sum over rows, for all columns, of which there may be several per thread."""
 
@@ -149,7 +155,7 @@ class NativeEngine(Engine):
         def part(start: int, stop: int) -> None:
             tiles.plan.matvec(rows, start, stop, columns, out[start:stop])
 
-        self._over_rows(part, len(x), tiles)
+        self._over_rows(part, x, z, tiles)
         return out.mul_(factor)
 
     def normal(
@@ -178,7 +184,8 @@ class NativeEngine(Engine):
 
         parts = self._parts_per_thread(like.shape[1] * len(z))
         bounds = bounds_of(len(x), MIN_PART_ROWS, parts * self._threads())
-        return sum_of(run(self._threads(), part, bounds, tiles.plan.stop)).t().mul_(factor)
+        parts_of = run(self._threads(), part, bounds, tiles.plan.stop, light=_is_light(x, z))
+        return sum_of(parts_of).t().mul_(factor)
 
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
@@ -195,7 +202,8 @@ class NativeEngine(Engine):
             tiles.plan.symmetric(rows, worker, workers, columns, out)
             return out
 
-        parts = run(self._threads(), part, range(workers), tiles.plan.stop)
+        light = _is_light(x, x)
+        parts = run(self._threads(), part, range(workers), tiles.plan.stop, light=light)
         return sum_of(parts).t().mul_(factor)
 
     def block(
@@ -217,7 +225,7 @@ class NativeEngine(Engine):
                 tiles.plan.block(rows, i, i + len(some), some)
                 out[i : i + len(some)] = some
 
-        self._over_rows(part, len(x), tiles)
+        self._over_rows(part, x, z, tiles)
         return out if factor == 1.0 else out.mul_(factor)
 
     def gradients(
@@ -236,7 +244,7 @@ class NativeEngine(Engine):
         def part(start: int, stop: int) -> None:
             tiles.plan.gradients(rows, start, stop, cols, columns, out[start:stop])
 
-        self._over_rows(part, len(x), tiles)
+        self._over_rows(part, x, z, tiles)
         return out.mul_(factor)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
@@ -284,9 +292,15 @@ class NativeEngine(Engine):
     def _settings(self) -> TileSettings:
         return TileSettings(self.instructions, self._threads(), self.precision)
 
-    def _over_rows(self, part: Callable[[int, int], None], n: int, tiles: Compiled) -> None:
-        bounds = bounds_of(n, MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
-        for _ in run(self._threads(), lambda each: part(*each), bounds, tiles.plan.stop):
+    def _over_rows(
+        self, part: Callable[[int, int], None], x: Tensor, z: Tensor, tiles: Compiled
+    ) -> None:
+        bounds = bounds_of(len(x), MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
+        each = run(
+            self._threads(), lambda ends: part(*ends), bounds, tiles.plan.stop,
+            light=_is_light(x, z),
+        )  # fmt: skip
+        for _ in each:
             pass
 
 
@@ -294,3 +308,8 @@ def _refuse_negative(kernel: Kernel, points: Tensor) -> None:
     """Raise ValueError, in the words of the kernel, if a feature is below 0."""
     if bool(points.min() < 0):  # without the memory of what is compared one by one
         kernel.prepare(points[(points < 0).any(dim=1).nonzero()[0]], "left")
+
+
+def _is_light(x: Tensor, z: Tensor) -> bool:
+    """Return whether entries take no longer than it takes to wake a worker."""
+    return len(x) * len(z) * (x.shape[1] + ENTRY_FEATURES) <= LIGHT_NUMBERS

@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from .. import _linalg as la
 from .._checks import as_count, as_positive
 from ..approximations import FeatureMap, Moments
 from ..data import RowSource
@@ -285,6 +286,6 @@ def _side_by_side(first: Iterator[Tensor], second: Iterator[Tensor]) -> Iterator
 
 def _inverse_root(C: Tensor, penalty: float) -> Tensor:
     """Return (C + penalty I)^(-1/2)."""
-    values, vectors = torch.linalg.eigh(C)
+    values, vectors = la.eigenpairs(C)
     root: Tensor = (vectors / (values.clamp(min=0) + penalty).sqrt()) @ vectors.t()
     return root

@@ -209,8 +209,7 @@ def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Tensor]
     if problem.shift == 0:
         raise ValueError("penalty=0 has no leverages: each row may be interpolated")
     P = la.by_columns(problem.K_mm.dense().cpu())
-    la.require_finite(P)
-    la.flush_tiny_(P)
+    la.prepare_(P)
     root = Root.build(P, torch.float64)
     q, t = len(root.T), problem.targets.shape[1]
     index = torch.arange(q) if root.order is None else root.order[:q]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from .._sparse import dense
 from ..data import RowSource, Subset, as_rows
 from ..engines import Engine
-from ..kernels import Kernel
+from ..kernels import Kernel, medians
 from ..operators import KernelOperator
 from ..paths.leave_one_out import Spectrum
 from .choice import Scored, failed
@@ -94,11 +95,8 @@ class LeaveOneOut:
 
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
         """Return the best penalty of a kernel."""
-        n = len(self.rows)
-        everything = self.rows.take(torch.arange(n))
-        X = as_rows(everything)
-        resolved = kernel.resolve(dense(everything))
-        K = KernelOperator(resolved, X, X, self.engine).double()
+        X = as_rows(self._everything)
+        K = KernelOperator(self._resolved(kernel), X, X, self.engine).double()
         scale = float(K.diag().double().mean()) or 1.0
         spectrum = self._spectrum(K.against(self.rows.take(torch.arange(self.centers))))
         if spectrum is None:
@@ -109,6 +107,24 @@ class LeaveOneOut:
         values = spectrum.left_out(self.Y, float(self.weights.sum()) * penalties[best])
         held = HeldValues(values, self.Y, self.weights)
         return Scored(kernel, penalties[best], losses[best], held=held)
+
+    @functools.cached_property
+    def _everything(self) -> Tensor:
+        return self.rows.take(torch.arange(len(self.rows)))
+
+    @functools.cached_property
+    def _medians(self) -> Callable[[Kernel], float]:
+        """The median of the distances that a kernel sees, found once."""
+        sample = dense(self._everything)
+        return functools.cache(lambda kernel: _lengthscale(kernel.resolve(sample)))
+
+    def _resolved(self, kernel: Kernel) -> Kernel:
+        """Return a kernel with a lengthscale in numbers."""
+        factor = medians(getattr(kernel, "lengthscale", None))
+        if factor is None:
+            return kernel.resolve(dense(self._everything))
+        median = self._medians(kernel.set_params(lengthscale="median"))
+        return kernel.set_params(lengthscale=factor * median)
 
     def _spectrum(self, K: KernelOperator) -> Spectrum | None:
         """Return the spectrum; None if an entry is not finite."""
@@ -138,6 +154,10 @@ class LeaveOneOut:
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel by some of the rows."""
         return self.first(SCREEN_ROWS)(kernel)
+
+
+def _lengthscale(kernel: Kernel) -> float:
+    return float(kernel.lengthscale)  # type: ignore[attr-defined]
 
 
 def _weighted_squares(Y: Float[Tensor, "n t"], weights: Float[Tensor, " n"] | None) -> float:

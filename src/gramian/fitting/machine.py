@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path("/")
 """Folder of /proc and /sys; tests have others."""
+
+SECONDS = 1.0
+"""Limits of groups are read again after so long: a fit asks for them ten times."""
 
 
 def machine_memory() -> int:
@@ -19,14 +23,18 @@ def machine_memory() -> int:
     and ``ulimit -v`` beyond the addresses that are taken already.
     """
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([machine, *_group_limits(ROOT), *_address_limits(ROOT)])
+    groups = _group_limits(ROOT, int(time.monotonic() / SECONDS))
+    return min([machine, *groups, *_address_limits(ROOT)])
 
 
-def _group_limits(root: Path) -> Iterator[int]:
-    """Yield the limit of each control group around this process, versions 2 and 1."""
+@functools.lru_cache(maxsize=1)
+def _group_limits(root: Path, moment: int) -> tuple[int, ...]:
+    """Return the limits of the control groups around this process, versions 2 and 1."""
+    found = []
     for path in _limit_files(root):
         with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
-            yield int(path.read_text())
+            found.append(int(path.read_text()))
+    return tuple(found)
 
 
 @functools.cache

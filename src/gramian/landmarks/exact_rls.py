@@ -43,8 +43,7 @@ def _dense(K: KernelOperator, memory_limit: float | int | str) -> Float[Tensor, 
             "'bless'"
         )
     matrix = K.double().dense()
-    la.require_finite(matrix)
-    la.flush_tiny_(matrix)
+    la.prepare_(matrix)
     return matrix
 
 

@@ -27,8 +27,10 @@ MOST_SEEDED_CENTERS = 1000
 SEEDING_ROWS = 20
 """Rows per center that k-means++ looks at."""
 
-BLOCK_NUMBERS = 1 << 22
-DEVICE_BLOCKS = 16
+BLOCK_NUMBERS = 1 << 19
+"""Numbers of a block: two megabytes in float32, which stay in the cache."""
+
+DEVICE_BLOCKS = 128
 """Factor by which blocks are larger on a device, where starting something takes as long."""
 
 
@@ -191,6 +193,11 @@ class Assignment:
 
     def note(self, distance: Float[Tensor, " b"], where: Int[Tensor, " b"]) -> None:
         """Add distances of other rows, and keep the largest."""
+        if len(self.farthest) == len(self.sizes):
+            far = distance > self.farthest[-1]
+            distance, where = distance[far], where[far]
+            if not len(distance):
+                return
         every = torch.cat([self.farthest, distance])
         largest = every.topk(min(len(self.sizes), len(every)))
         self.farthest, self.where = largest.values, torch.cat([self.where, where])[largest.indices]
@@ -238,6 +245,12 @@ class _Nearest(Value, Folding[Assignment]):
         empty = Assignment(sizes, torch.zeros_like(z, dtype=torch.float64), 0.0, none, where)
         return self.add(empty, start, block)
 
+    def _scores(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
+        """Return x'z - z'z / 2 of each pair, the larger the nearer."""
+        if is_sparse(x):
+            return x @ self.z.t() - self.half
+        return torch.addmm(self.half, x, self.z.t(), beta=-1.0)
+
     def merge(self, a: Assignment, b: Assignment) -> Assignment:
         """Add up, and keep the farthest rows of both."""
         a.sizes += b.sizes
@@ -249,7 +262,7 @@ class _Nearest(Value, Folding[Assignment]):
     def add(self, total: Assignment, start: int, block: Tensor, *rowwise: Any) -> Assignment:
         """Assign the next block."""
         x = block if is_sparse(block) else block - self.origin.to(block.dtype)
-        value, label = (x @ self.z.t() - self.half).max(dim=1)
+        value, label = _largest(self._scores(x))
         squares = squared_norms(x)
         distance = squares - 2 * value
         rounding = 64 * torch.finfo(x.dtype).eps * squares
@@ -259,6 +272,15 @@ class _Nearest(Value, Folding[Assignment]):
         total.note(distance, start + torch.arange(len(distance), device=distance.device))
         _add_rows(total.sums, block, label)
         return total
+
+
+def _largest(scores: Float[Tensor, "b m"]) -> tuple[Float[Tensor, " b"], Int[Tensor, " b"]]:
+    """Return the largest number of each row, and where it is; NumPy's search is vectorised."""
+    if la.is_on_device(scores):
+        value, label = scores.max(dim=1)
+        return value, label
+    label = torch.from_numpy(scores.numpy().argmax(axis=1))
+    return scores.gather(1, label[:, None])[:, 0], label
 
 
 def _add_rows(sums: Tensor, block: Tensor, label: Tensor) -> None:

@@ -114,7 +114,7 @@ class Scorer:
         rows = K if index is None else K[index]
         explained = torch.zeros(rows.shape[0], dtype=torch.float64)
         if len(self.factor):
-            squares = _Squares(self.factor, self._rows_at_once())
+            squares = _Squares.of(self.factor, self._rows_at_once())
             explained = rows.against(self.points).over_strips(squares)
         own = diagonal(K, rows.rows).cpu()
         bound = (own / self.shift).clamp(max=1.0)
@@ -127,17 +127,36 @@ class Scorer:
 
 @dataclass(frozen=True, eq=False)
 class _Squares(Value):
-    """The squared lengths of R'⁻¹ k for the rows k' of a strip, so many at once."""
+    """The squared lengths of R'⁻¹ k for the rows k' of a strip, so many at once.
+
+    Attributes
+    ----------
+    factor : Tensor of shape (k, k)
+        R⁻¹, by columns; on a device R. Products are faster than solutions: of 300 columns, by half.
+    at_once : int
+    """
 
     factor: Float[Tensor, "k k"]
     at_once: int
 
+    @classmethod
+    def of(cls, R: Float[Tensor, "k k"], at_once: int) -> _Squares:
+        """Return those by a factor. Cost: k³ / 3 operations."""
+        if la.is_on_device(R):
+            return cls(R, at_once)
+        inverse = R.clone()  # by columns, too
+        la.invert_triangle_(inverse)
+        return cls(inverse, at_once)
+
     def __call__(self, strip: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
-        """Return them on the host."""
+        """Return them on the host; the strip is spoilt."""
         return torch.cat([self._some(part) for part in strip.split(self.at_once)]).cpu()
 
-    def _some(self, strip: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
-        x: Tensor = torch.linalg.solve_triangular(self.factor, strip, upper=True, left=False)
+    def _some(self, x: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
+        if la.is_on_device(x):
+            x = torch.linalg.solve_triangular(self.factor, x, upper=True, left=False)
+        else:
+            la.times_triangle_(x := x.contiguous(), self.factor)
         return x.square_().sum(dim=1)
 
 
@@ -167,8 +186,7 @@ def gram(K: KernelOperator, points: Tensor) -> Float[Tensor, "k k"]:
 
 def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
     """Return R, upper triangular, with R'R = A + diag(ridge), and a jitter if that is singular."""
-    la.require_finite(A)
-    la.flush_tiny_(A)
+    la.prepare_(A)
     jitter = 0.0
     while True:
         R = la.by_columns(A.clone())

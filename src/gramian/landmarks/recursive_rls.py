@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from .. import _linalg as la
 from ..operators import KernelOperator
 from ._candidates import Candidates, row_keys
 from ._selecting import LEAST_DICTIONARY_ROWS, Level, LeverageSelector, independent, of_size
@@ -156,7 +157,7 @@ def _tail_penalty(K: KernelOperator, dictionary: Dictionary, m: int) -> float:
     """Return the sum of the weighted dictionary's eigenvalues beyond k, over k, per row of K."""
     A = gram(K, K.rows.take(dictionary.index))
     root = dictionary.copies.to(A).rsqrt()
-    values = torch.linalg.eigvalsh(root[:, None] * A * root)
+    values = la.eigenvalues(root[:, None] * A * root)
     k = math.ceil(m / (4 * _log(m)))
     least = LEAST_PENALTY * (float(A.diagonal().mean()) or 1.0)  # a kernel that is zero
     tail = float(values[:-k].sum()) / k if len(values) > k else 0.0

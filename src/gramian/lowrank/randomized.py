@@ -77,7 +77,7 @@ def randomized_nystrom(
     C, shift = _shifted_factor(omega, H_omega, torch.finfo(dtype).eps * max(trace, 1e-300))
     Y = H_omega.add_(omega, alpha=shift)
     B = torch.linalg.solve_triangular(C.to(dtype), Y, upper=True, left=False)
-    values, V = torch.linalg.eigh(B.t().double() @ B.double())
+    values, V = la.eigenpairs(B.t().double() @ B.double())
     values, V = values.flip(0).clamp(min=0), V.flip(1)
     lengths = (values - shift).clamp(min=0)
     scale = torch.where(lengths > 0, (lengths / values.clamp(min=1e-300)).sqrt(), 0.0)

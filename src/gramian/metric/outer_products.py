@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .. import _linalg as la
 from ..data import LinearMap
 from ..operators import KernelOperator
 
@@ -45,7 +45,7 @@ def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
     Of many features the few directions that hold nearly all of it, where these are at most half as
     many: distances are the same, and each costs k operations instead of d.
     """
-    values, vectors = torch.linalg.eigh(M)
+    values, vectors = la.eigenpairs(M)
     stretch = (values / values[-1]).clamp(min=0.0) ** power
     if len(M) > FEW_FEATURES:
         left_out = stretch.square().cumsum(dim=0)

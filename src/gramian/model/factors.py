@@ -80,8 +80,7 @@ class RowFactors:
 
 def _inverse_factor(K: KernelOperator, ridge: Float[Tensor, " _"]) -> Float[Tensor, "n n"]:
     A = la.by_columns(K.double().dense().cpu())
-    la.require_finite(A)
-    la.flush_tiny_(A)
+    la.prepare_(A)
     A.diagonal().add_(ridge.double().cpu())
     try:
         la.cholesky_(A)

@@ -10,8 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .. import _linalg as la
+
 JITTER = 1e-10
 """Of the diagonal of K_mm, so that it has a Cholesky factor where landmarks are close together."""
+
+SHIFT_NUMBERS = 1 << 20
+"""Numbers of residuals, of all shifts at once: no more than these, or than the eigenvectors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +42,9 @@ class Spectrum:
     def of(cls, K: Float[Tensor, "n n"], weights: Float[Tensor, " n"]) -> Spectrum:
         """Return that of all rows as centers. Cost: some 5 n³ operations."""
         root = weights.double().sqrt()
-        values, vectors = torch.linalg.eigh(root[:, None] * K.double() * root)
+        A = root[:, None] * K.double() * root
+        la.flush_tiny_(A)
+        values, vectors = la.eigenpairs(A)
         return cls(values.clamp(min=0.0), vectors, True, weights)
 
     @classmethod
@@ -49,7 +56,7 @@ class Spectrum:
         R = torch.linalg.cholesky(K_mm.double() + jitter * torch.eye(len(K_mm)).double())
         features = torch.linalg.solve_triangular(R, K_nm.double().t(), upper=False).t()
         features = weights.double().sqrt()[:, None] * features
-        values, vectors = torch.linalg.eigh(features.t() @ features)
+        values, vectors = la.eigenpairs(features.t() @ features)
         kept = values > 1e-14 * values.max()
         values, vectors = values[kept], vectors[:, kept]
         return cls(values, features @ vectors / values.sqrt(), False, weights)
@@ -96,14 +103,19 @@ class Spectrum:
     ) -> Iterator[tuple[float, Float[Tensor, "n t"], Float[Tensor, " n"]]]:
         """Yield each shift with what is unexplained of rows by the root of their weights: y - Hy.
 
-        And with the share of each row that is free, 1 - H_ii.
+        And with the share of each row that is free, 1 - H_ii. Two products have all shifts.
         """
         y = self.weights.double().sqrt()[:, None] * Y.double()
         inside = self.vectors.t() @ y
         squares = self.vectors.square()
         beyond = 0.0 if self.full else y - self.vectors @ inside
         left = 0.0 if self.full else 1 - squares.sum(dim=1)
-        for shift in shifts:
-            stays = shift / (self.values + shift)
-            off = beyond + self.vectors @ (stays[:, None] * inside)
-            yield shift, off, left + squares @ stays
+        (n, r), t = self.vectors.shape, y.shape[1]
+        at_once = max(1, max(r, SHIFT_NUMBERS // n) // t)
+        for start in range(0, len(shifts), at_once):
+            some = torch.tensor(shifts[start : start + at_once], dtype=torch.float64)
+            stays = some / (self.values[:, None] + some)  # (r, k)
+            off = self.vectors @ (stays[:, :, None] * inside[:, None]).flatten(1)
+            free = squares @ stays
+            for k, shift in enumerate(some.tolist()):
+                yield shift, beyond + off[:, k * t : (k + 1) * t], left + free[:, k]

@@ -109,6 +109,5 @@ def diagonal_blocks(
     for block in index:
         here = as_rows(rows.take(block))
         entries = replace(K, rows=here, cols=here).dense()
-        la.require_finite(entries)
-        la.flush_tiny_(entries)
+        la.prepare_(entries)
         yield la.by_columns(entries)

@@ -219,8 +219,7 @@ class FalkonFactor:
 def root_of(problem: NystromProblem, *, exact: bool = True) -> Root:
     """Return the root of K_mm, in float64; see `FalkonFactor.build` for `exact`."""
     P = la.by_columns(problem.K_mm.double().dense())
-    la.require_finite(P)
-    la.flush_tiny_(P)
+    la.prepare_(P)
     return Root.build(P, torch.float64 if exact else problem.K.dtype)
 
 

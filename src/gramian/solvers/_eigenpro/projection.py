@@ -54,8 +54,7 @@ class ExactProjection(Projection):
     def build(cls, K_ZZ: KernelOperator) -> ExactProjection:
         """Factorise."""
         R = la.by_columns(K_ZZ.double().dense())
-        la.require_finite(R)
-        la.flush_tiny_(R)
+        la.prepare_(R)
         cholesky_with_jitter_(R, K_ZZ.dtype)
         return cls(R)
 
