@@ -130,24 +130,24 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         for chunk in S.chunks(part):
             K_cZ, K_cs, K_cc = S.kernel_blocks(chunk)
             f.enter(chunk.x, K_cs, K_cc)
-            for m, index, y_m in chunk.batches:  # fetch minibatch (X_m, y_m)
+            for step in chunk.steps:  # fetch minibatch (X_m, y_m)
+                m, y_m = step.rows, step.y
                 K_mZ, K_ms = K_cZ[m], K_cs[m]
                 r = K_mZ @ alpha + f.values(m) - y_m  # g_m <- K(X_m, Z) alpha - y_m
                 seen.add(r, y_m)
-                g = r if S.omega is None else S.omega[index, None] * r
+                g = r if S.omega is None else S.omega[step.index, None] * r
                 U_g = U.t() @ (K_ms.T @ g)  # C = K(Z, X_s) U U'
                 decay = 1 - eta * len(g) * lam
                 alpha *= decay
                 f.decay_(decay)  # h <- K(Z, X_m) g_m - C K(X_s, X_m) g_m
                 f.add_(m, -eta * (K_mZ.T @ g), -eta * g, eta * U_g)
-            if chunk.due:
-                theta = S.projection.solve(f.h, chunk.number)
-                alpha = alpha + theta  # alpha <- alpha - eta theta, -eta being in h
-                f.clear()
-                count += 1
-                mean = torch.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
-            else:
-                f.leave()
+                if step.due:
+                    theta = S.projection.solve(f.h, step.number)
+                    alpha = alpha + theta  # alpha <- alpha - eta theta, -eta being in h
+                    f.clear()
+                    count += 1
+                    mean = torch.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
+            f.leave()
             del K_cZ, K_cs, K_cc  # before there are others
         return EigenPro3State(
             iteration=s.iteration + 1,

@@ -28,35 +28,57 @@ Minibatch = tuple[int, Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True)
+class Step:
+    """A batch of a chunk.
+
+    Attributes
+    ----------
+    rows : slice
+        Where its rows are in the chunk.
+    index : Tensor of shape (m,)
+        Their row numbers.
+    y : Tensor of shape (m, t)
+    number : int
+        Of the batch, among all.
+    due : bool
+        Whether a projection follows.
+    """
+
+    rows: slice
+    index: Tensor
+    y: Tensor
+    number: int
+    due: bool
+
+
+@dataclass(frozen=True)
 class Chunk:
-    """Some batches between two projections.
+    """Some batches, one after the other, whose kernel entries are evaluated at once.
 
     Attributes
     ----------
     x : Tensor of shape (c, d)
         Their rows.
-    batches : list of (slice, Tensor, Tensor)
-        Where the rows of each are, and its row numbers and targets.
-    number : int
-        Of the last one, among all batches.
-    due : bool
-        Whether a projection follows.
+    steps : list of Step
     """
 
     x: Tensor
-    batches: list[tuple[slice, Tensor, Tensor]]
-    number: int
-    due: bool
+    steps: list[Step]
 
     @classmethod
-    def of(cls, batches: list[Minibatch], due: bool) -> Chunk:
-        """Put batches together."""
-        parts, stop = [], 0
-        for _, index, x, y in batches:
+    def of(cls, batches: list[tuple[Minibatch, bool]]) -> Chunk:
+        """Put batches together, each with whether a projection follows."""
+        steps, stop = [], 0
+        for (number, index, x, y), due in batches:
             start, stop = stop, stop + len(x)
-            parts.append((slice(start, stop), index, y))
-        x = batches[0][2] if len(batches) == 1 else torch.cat([x for _, _, x, _ in batches])
-        return cls(x, parts, batches[-1][0], due)
+            steps.append(Step(slice(start, stop), index, y, number, due))
+        rows = [x for (_, _, x, _), _ in batches]
+        return cls(rows[0] if len(rows) == 1 else torch.cat(rows), steps)
+
+    @property
+    def inner(self) -> bool:
+        """Whether a batch has temporary centers among the rows of the chunk."""
+        return not all(step.due for step in self.steps[:-1])
 
 
 @dataclass(frozen=True)
@@ -116,17 +138,22 @@ class Setup:
 
     def chunks(self, part: EpochPart) -> Iterator[Chunk]:
         """Yield the batches of part of an epoch, some at once: dense ones of few rows."""
-        last, waiting, steps = part.numbers(len(self.batches))[-1], list[Minibatch](), 0
+        last, waiting, steps = (
+            part.numbers(len(self.batches))[-1],
+            list[tuple[Minibatch, bool]](),
+            0,
+        )
         most = self._chunk_rows
         for batch in self.minibatches(part):
             number, _, x, _ = batch
-            waiting.append(batch)
             steps += 1
             due = number == last or steps == self.delay
+            waiting.append((batch, due))
+            steps = 0 if due else steps
             full = (len(waiting) + 1) * len(x) > most or x.layout != torch.strided
-            if due or full:
-                yield Chunk.of(waiting, due)
-                waiting, steps = [], 0 if due else steps
+            if full or number == last:
+                yield Chunk.of(waiting)
+                waiting = []
 
     @property
     def _chunk_rows(self) -> int:
@@ -138,12 +165,12 @@ class Setup:
     def kernel_blocks(self, chunk: Chunk) -> tuple[KernelOperator | DenseBlock, ...]:
         """Return K(x, Z), K(x, X_s), K(x, x), in memory where they fit into a half and quarters.
 
-        The last one only where it is used: for chunks of several batches.
+        The last one only where it is used: for several batches between two projections.
         """
         K = replace(self.K, rows=as_rows(chunk.x))
         room = K.memory_bytes // 4
         K_x = replace(K, cols=K.rows)
-        if len(chunk.batches) > 1:
+        if chunk.inner:
             return materialize(K, 2 * room), self._K_s(K, room), materialize(K_x, room)
         return materialize(K, 2 * room), self._K_s(K, room), K_x
 

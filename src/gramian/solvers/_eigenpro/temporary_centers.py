@@ -64,7 +64,8 @@ class TemporaryCenters:
         K_cc: KernelOperator | DenseBlock,
     ) -> None:
         """Begin with a chunk: its rows, and their kernel with the subsample and each other."""
-        self._chunk, self._K_cs, self._K_cc, self._stepped = x, K_cs, K_cc, 0
+        self._chunk, self._K_cs, self._K_cc = x, K_cs, K_cc
+        self._first, self._stepped = 0, 0  # row and number of the batches since the projection
         self._a_c = self._b.new_zeros(len(x), self._t)
         self._before = None
         if self._used:
@@ -102,18 +103,23 @@ class TemporaryCenters:
         self._h += h
         self._b += b
         self._stepped += 1
+        self._next = batch.stop
 
     def leave(self) -> None:
-        """Keep the rows of the chunk, with their coefficients: there was no projection."""
-        part = slice(self._used, self._used + len(self._chunk))
-        x = self._chunk
+        """Keep the rows of the chunk since the last projection, with their coefficients."""
+        if self._first == len(self._chunk):
+            return
+        x = self._chunk[self._first :] if self._first else self._chunk
+        part = slice(self._used, self._used + len(x))
         self._points[part] = x if x.layout == torch.strided else x.to_dense()
-        self._a[part] = self._a_c
+        self._a[part] = self._a_c[self._first :]
         self._used = part.stop
 
     def clear(self) -> None:
-        """Forget all: it has been projected."""
+        """Forget all: it has been projected. Batches of the chunk may follow."""
         self._used = self._stepped = 0
+        self._first = self._next
+        self._a_c.zero_()
         self._before = None
         self._b.zero_()
         self._h.zero_()
