@@ -24,13 +24,13 @@ from ..lib.tables import Tables, asked
 from ..lib.timing import clock
 
 TITLE, MANY_ROWS = "Whole fits", "Many rows"
-ROWS, FEATURES, GROUP = 3_000_000, 20, 1 << 17
+ROWS, FEATURES, GROUP = 1_000_000, 20, 1 << 17
 LANDMARKS = (200, 1000, 4000)
 FEW, MANY = 2, 12
 """Iterations of the two fits whose difference is that of so many passes."""
 
 WAYS = ("memory", "file", "file, decoded in each pass")
-SIZES, FEW_FEATURES, LIMIT = (1_000_000, 10_000_000, 100_000_000), 10, "2GB"
+SIZES, FEW_FEATURES, LIMIT = (1_000_000, 20_000_000, 100_000_000), 10, "2GB"
 """Rows of the second table, their features, and the limit of a fit to them."""
 
 MEMORY_FOLDER = Path("/dev/shm")
