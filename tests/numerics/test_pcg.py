@@ -12,7 +12,7 @@ from torch import Tensor
 from gramian import kernels
 from gramian.data import as_rows
 from gramian.lowrank import randomized_nystrom
-from gramian.operators import CostMeter, KernelOperator
+from gramian.operators import CostMeter, KernelOperator, triangle_entries
 from gramian.preconditioners import LowRankInverse
 from gramian.problems import FullProblem
 from gramian.solvers import PCG, ProblemSize, max_iterations, solve, tolerance
@@ -239,22 +239,27 @@ class TestStoredEntries:
 
     def test_entries_are_evaluated_once(self):
         counts = []
-        for store in (0, 8 * 300**2 - 1, 8 * 300**2):
+        need = 8 * triangle_entries(300)
+        for store in (0, need - 1, need):
             p = problem()
             p = FullProblem(replace(p.K, meter=CostMeter()), p.targets, p.penalty)
             solve(p, PCG("none", store_bytes=store), stop=[max_iterations(9)])
             counts.append(p.K.meter.evaluations)
         assert counts[0] == counts[1] > 4 * counts[2]
-        assert counts[2] <= 300**2
+        assert counts[2] == triangle_entries(300)
 
     def test_where_they_fit_and_cost_more_than_reading(self):
-        size = ProblemSize(n=100, d=48, t=1, m=100, itemsize=4, full=True)
-        solver = PCG()
-        assert solver.storing(size, 40_000) == PCG(store_bytes=40_000)
-        assert solver.storing(size, 39_999) is solver
-        assert solver.storing(replace(size, d=47), 40_000) is solver
-        assert solver.storing(replace(size, dense=False), 40_000) is solver
-        stored = solver.storing(size, 40_000)
-        assert stored.peak_bytes(size) == solver.peak_bytes(size) + 40_000
+        size = ProblemSize(n=1000, d=24, t=1, m=1000, itemsize=4, full=True)
+        solver, need = PCG(), 4 * triangle_entries(1000)
+        assert need < 0.7 * 4 * 1000**2
+        assert solver.storing(size, need) == PCG(store_bytes=need)
+        assert solver.storing(size, need - 1) is solver
+        assert solver.storing(size, 2 * need) == PCG(store_bytes=2 * need)  # in float64 if need be
+        assert solver.storing(replace(size, d=23), need) is solver
+        assert solver.storing(replace(size, t=3), need) is solver
+        assert solver.storing(replace(size, d=48, t=3), need) is not solver
+        assert solver.storing(replace(size, dense=False), need) is solver
+        stored = solver.storing(size, need)
+        assert stored.peak_bytes(size) == solver.peak_bytes(size) + need
         assert stored.evaluations(size, 50) < solver.evaluations(size, 50) / 3
-        assert stored.bytes_read(size) == solver.bytes_read(size) + 40_000
+        assert stored.bytes_read(size) == solver.bytes_read(size) + need

@@ -13,7 +13,7 @@ from gramian.operators import CostMeter, KernelOperator
 from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split, on_all_rows
 from gramian.search.cost import landmarks_within, seconds_of_fit
 from gramian.search.full_fit import SHIFTS, around, full_fit
-from gramian.search.rounds import next_round
+from gramian.search.rounds import LEAST_POWER, flatter, next_round
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -88,6 +88,48 @@ class TestNextRound:
         found, _ = begun(300, 12)
         list(on_all_rows.fits(found))
         assert (max(fit.recipe.rounds for fit in found.fits) > 1) is rounds
+
+
+class TestFlatter:
+    """Metrics of half the power, which cells try."""
+
+    @pytest.mark.parametrize("splits", [1, 2])
+    def test_the_map_has_half_the_power(self, splits):
+        found, stem = begun(200, splits=splits)
+        after = flatter(full_fit(found.material, stem, 1.0, clock=found.clock))
+        before = stem.map.matrix
+        assert after.recipe.power == stem.recipe.power / 2
+        assert len(after.maps) == splits
+        for map_ in (after.map, *after.maps):
+            assert torch.allclose(map_.matrix @ map_.matrix, before, rtol=1e-6, atol=1e-9)
+
+    def test_of_the_l1_distance_it_is_diagonal(self):
+        found, stem = begun(100, kernel="l1_laplacian")
+        after = flatter(full_fit(found.material, stem, 1.0, clock=found.clock))
+        assert torch.allclose(after.maps[0].scales**2, stem.maps[0].scales)
+
+    def test_there_is_none_without_a_metric_and_none_below_the_least_power(self):
+        found, stem = begun(100)
+        plain = next(s for s in found.stems if not s.recipe.rounds)
+        assert flatter(full_fit(found.material, plain, 1.0, clock=found.clock)) is None
+        fit = full_fit(found.material, stem, 1.0, clock=found.clock)
+        while (stem := flatter(fit)) is not None:
+            last = stem.recipe.power
+            fit = full_fit(found.material, stem, 1.0, clock=found.clock)
+        assert LEAST_POWER <= last < 2 * LEAST_POWER
+
+    @pytest.mark.parametrize(
+        ("flattens", "gain", "powers"),
+        [(False, math.inf, [0.5]), (True, math.inf, [0.5, 0.25, 0.125]), (True, 0.0, [0.5, 0.25])],
+    )
+    def test_a_search_goes_on_as_long_as_the_error_falls(self, flattens, gain, powers, monkeypatch):
+        monkeypatch.setattr(on_all_rows, "ROUND_GAIN", gain)
+        monkeypatch.setattr(on_all_rows, "SEES_MORE", 0.0)
+        monkeypatch.setattr(on_all_rows, "FAR_OFF", math.inf)
+        found, stem = begun(300, 12)
+        found.stems, found.flattens = [stem], flattens
+        list(on_all_rows.fits(found))
+        assert [fit.recipe.power for fit in found.fits] == powers
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,14 @@ class TestAllCells:
         assert len(search.pilot.material.splits) == 3
         assert all(fit.stem.maps == (None,) * 3 for fit in search.pilot.fits)
 
+    def test_they_try_flatter_metrics_which_the_sample_does_not(self):
+        machine = RecursiveFeatureMachine(rounds=1, powers=(0.5,), landmarks=20, rows=60)
+        search = by_sample(space=replace(SPACE, multiples=(1.0,), machine=machine))
+        list(search.steps())
+        assert search.pilot.flattens and not search.search.flattens
+        assert {fit.recipe.power for fit in search.pilot.fits} >= {0.5, 0.25}
+        assert search.models[0].fit.recipe.power in {f.recipe.power for f in search.pilot.fits}
+
 
 class TestFolds:
     """Cells that choose hold out what the folds that were given hold out."""

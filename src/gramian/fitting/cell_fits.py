@@ -191,7 +191,7 @@ class CellProblems:
         settings, asked = (replace(one, callbacks=()) for one in (self.settings, self.asked))
         if settings.limit is not None:
             settings = replace(settings, memory_limit=max(1, settings.limit // self.workers))
-        return CellSolver(settings, asked, self.kernel, self.engine, self.shift, rule)
+        return CellSolver(settings, asked, self.kernel, self.engine, self.shift, rule, self.workers)
 
     @property
     def _apart(self) -> bool:

@@ -82,6 +82,8 @@ class CellSolver:
     shift : float
     rule : callable, optional
         Another rule that stops.
+    workers : int, default=1
+        Cells that are solved at once, which share the memory of the machine.
     """
 
     settings: FitSettings
@@ -90,6 +92,7 @@ class CellSolver:
     engine: Engine
     shift: float
     rule: Stop | None = None
+    workers: int = 1
 
     def __call__(self, task: CellTask) -> SolvedCell:
         """Solve a cell."""
@@ -112,7 +115,9 @@ class CellSolver:
     def solver(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], FitSize]:
         """Return the solver of a cell, of which shape and type of the rows are looked at."""
         _, size = resolve.solver_and_size(self.settings, rows, targets)
-        return resolve.solver_for(self.settings, self.asked, size), size
+        found, limit = resolve.solver_for(self.settings, self.asked, size), self.settings.limit
+        share = self.workers if limit is None else 1  # a limit is that of one cell already
+        return resolve.storing(found, size, limit, self.engine, share), size
 
     def _result(self, task: CellTask, shift: float) -> Result:
         data, own = task.data, replace(self.settings, penalty=shift / task.data.total)

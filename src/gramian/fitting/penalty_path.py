@@ -238,7 +238,10 @@ def _fit_level(
     problem = task.problem(landmarks, level.penalty)
     # The factor depends on the landmarks, not on the rows: one is good for all folds.
     factor = task.solver.factor(problem) if factor is None else factor
-    solver = Prepared(task.solver.preconditioner_penalty, task.solver.refine, prepared=factor)
+    given = task.solver
+    solver = Prepared(
+        given.preconditioner_penalty, given.refine, given.store_bytes, prepared=factor
+    )
     starts = _starts(problem, level, factor, before, len(task.folds))
     fits = [
         _fit_fold(task, problem, solver, fold, start)

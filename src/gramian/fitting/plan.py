@@ -75,6 +75,9 @@ class Plan:
     device_bytes : int
         Peak of what the fit allocates on the device of the engine, which `memory_bytes` does not
         count; 0 if it computes on the host, or on several devices.
+    kept_bytes : int
+        Of `memory_bytes`, for kernel entries that are evaluated once and read in each iteration; 0
+        if they are evaluated anew.
     cells : int
         Their number, about; 0 without cells.
     disk_bytes : int
@@ -96,6 +99,7 @@ class Plan:
     iterations: int
     device: str = "cpu"
     device_bytes: int = 0
+    kept_bytes: int = 0
     cells: int = 0
     disk_bytes: int = 0
     workers: int = 0
@@ -112,6 +116,8 @@ class Plan:
         memory += f" and {there} of the device" if self.device_bytes else ""
         disk = readable_bytes(self.disk_bytes)
         memory += f" and {disk} of temporary files" if self.disk_bytes else ""
+        kept = readable_bytes(self.kept_bytes)
+        memory += f", {kept} of it for entries that are kept" if self.kept_bytes else ""
         return (
             f"{self.solver} with {centers}: {memory}, "
             f"{self.kernel_evaluations:.3g} kernel evaluations, about {self.seconds:.3g} s "
@@ -135,7 +141,7 @@ def evaluations(solver: Solver[Any, Any], size: FitSize, iterations: int) -> int
     return int(solver.evaluations(size, iterations) * (1 + FITS_PER_PATH * size.fits))
 
 
-def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
+def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: int = 1) -> Plan:
     """Return the plan of a fit to these rows.
 
     Parameters
@@ -144,6 +150,8 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
     rows : RowSource of shape (n, d)
     targets : int, default=1
         Columns of the targets.
+    workers : int, default=1
+        Such fits that share the memory of the machine, at once.
 
     Raises
     ------
@@ -164,7 +172,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     kernel = kernel.resolve(torch.rand(50, rows.width, generator=rng))
     engine = resolve.engine_for(settings, rows)
-    solver = resolve.storing(solver, size, settings.limit, engine)
+    solver = resolve.storing(solver, size, settings.limit, engine, workers)
     where = Placement.of(engine, solver, size, settings.limit)
     host, there = where.bytes_with_blocks(engine, solver, size)
     pairs, here = evaluations(solver, size, iterations), not rows.remote
@@ -186,6 +194,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
         iterations=iterations,
         device=where.device,
         device_bytes=there,
+        kept_bytes=solver.kept_bytes(size),
         disk_bytes=0 if size.full else decoded_bytes(rows),
     )
     spread = rows.spread()
@@ -252,9 +261,9 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     """
     partition, n = partition_of(settings.cells), len(rows)
     disk = in_file(settings, partition, rows, targets)
-    one = plan(*_one_cell(settings, rows), targets)
     count = partition.inflated(n) / min(partition.rows, n)
     workers = workers_of(math.ceil(count), resolve.engine_for(settings, rows))
+    one = plan(*_one_cell(settings, rows), targets, workers=workers)
     spread = rows.spread()
     if spread is not None:
         return _cells_there(
@@ -264,6 +273,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     return replace(
         one,
         memory_bytes=workers * one.memory_bytes + held,
+        kept_bytes=workers * one.kept_bytes,
         kernel_evaluations=int(count * one.kernel_evaluations),
         seconds=count * one.seconds,
         cells=math.ceil(count),

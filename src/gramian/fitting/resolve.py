@@ -232,12 +232,17 @@ def solver_for(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Solver
 
 
 def storing(
-    found: Solver[Any, Any], size: FitSize, limit: int | None, engine: Engine
+    found: Solver[Any, Any], size: FitSize, limit: int | None, engine: Engine, workers: int = 1
 ) -> Solver[Any, Any]:
-    """Return a solver that stores kernel entries if they fit into half of what the rest leaves."""
-    if not engine.on_host:
+    """Return a solver that keeps kernel entries, if that pays and there is memory.
+
+    Half of what the rest leaves of a limit, a quarter of the machine's without one; of several
+    workers each has its part.
+    """
+    if not engine.on_host or not size.targets_here:
         return found
-    free = (machine_memory() if limit is None else limit) - dense_bytes(found, size) - BLOCK_BYTES
+    memory = machine_memory() // 2 if limit is None else limit
+    free = memory // workers - dense_bytes(found, size) - BLOCK_BYTES
     return found.storing(size, max(0, free // 2))
 
 

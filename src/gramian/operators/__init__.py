@@ -26,6 +26,7 @@ from ..engines import (
 from .budget import STRIP_BYTES, STRIP_COPIES, strip_rows
 from .dense_block import DenseBlock, materialize
 from .diagonal import diagonal, largest_diagonal
+from .kept import triangle_entries
 from .kernel_operator import KernelOperator
 from .streaming import CostMeter
 
@@ -47,4 +48,5 @@ __all__ = [
     "largest_diagonal",
     "materialize",
     "strip_rows",
+    "triangle_entries",
 ]

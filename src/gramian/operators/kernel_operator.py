@@ -28,6 +28,7 @@ from ..engines import Engine, choose_engine, covering_within
 from ..kernels import Kernel
 from .block_functions import Changed, Diagonal, Entries
 from .budget import strip_rows
+from .kept import Kept, KeptMatrix, KeptTriangle, triangle_entries
 from .mirrored import evaluations, mirrored
 from .streaming import CostMeter, Streaming
 
@@ -65,6 +66,8 @@ class KernelOperator(Streaming):
     inherited : Engine, optional
         That of the operator this one is derived from, which `dataclasses.replace` passes on: an
         engine that is inherited was not asked for with these rows, and may be replaced.
+    kept : Kept, optional
+        Entries that are there already, see `keeping`; dropped where they are not of these rows.
 
     Attributes
     ----------
@@ -86,6 +89,7 @@ class KernelOperator(Streaming):
     host_bytes: int
     device: torch.device
     inherited: Engine = field(compare=False, repr=False)
+    kept: Kept | None = field(compare=False, repr=False)
 
     # written out because the arguments may be more than the fields hold
     def __init__(
@@ -100,6 +104,7 @@ class KernelOperator(Streaming):
         device: str | torch.device = "cpu",
         *,
         inherited: Engine | None = None,
+        kept: Kept | None = None,
     ) -> None:
         source = as_rows(rows)
         _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
@@ -108,6 +113,7 @@ class KernelOperator(Streaming):
         _set(self, engine=chosen, inherited=chosen, memory_bytes=memory_bytes)
         _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
         _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes)
+        _set(self, kept=None if kept is None else kept.of(kernel, self.rows, self.cols))
         if self.rows.shape[1] != self.cols.shape[1]:
             raise ValueError(
                 f"the rows have {self.rows.shape[1]} features, the columns "
@@ -126,6 +132,37 @@ class KernelOperator(Streaming):
         rows = recast(self.rows, torch.float64)
         same = self.rows is self.cols
         return replace(self, rows=rows, cols=rows if same else recast(self.cols, torch.float64))
+
+    def keeping(self, memory_bytes: int, *, whole: bool = True) -> KernelOperator:
+        """Return this operator with its entries evaluated and kept, if so many bytes hold them.
+
+        Products with `normal`, with this operator and with some of its rows then read them.
+
+        Parameters
+        ----------
+        memory_bytes : int
+        whole : bool, default=True
+            False: of rows with themselves only the lower triangle is kept, for products with all
+            rows; others evaluate anew.
+
+        Notes
+        -----
+        Cost: n m kernel evaluations, or n² / 2 for a triangle, and as many numbers in the dtype of
+        the entries. Rows on other machines, and entries on a device, are not kept.
+        """
+        n, m = self.shape
+        triangle = not whole and self._same and not self.rows.sparse
+        numbers = triangle_entries(n) if triangle else n * m
+        if not self._keeps or numbers * self.dtype.itemsize > memory_bytes:
+            return self
+        found: Kept
+        if triangle:
+            self.meter.evaluations += numbers
+            X = self._hold(self.rows, 1)
+            found = KeptTriangle.build(self.kernel, self.rows, X, self.engine)
+        else:
+            found = KeptMatrix(self.kernel, self.rows, self.cols, self.dense())
+        return replace(self, kept=found)
 
     def __matmul__(self, v: Any) -> Tensor:
         """Return K v for a tensor or array of shape (m, t) or (m,), in its dtype.

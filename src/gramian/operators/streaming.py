@@ -17,6 +17,7 @@ from ..engines import Engine
 from ..kernels import Kernel
 from .block_functions import Entries, Gradients, Normal, Product
 from .budget import Budget
+from .kept import Kept
 from .mirrored import FEATURES
 
 logger = logging.getLogger("gramian")
@@ -56,6 +57,7 @@ class Streaming:
     host_bytes: int
     meter: CostMeter
     device: torch.device
+    kept: Kept | None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -73,6 +75,8 @@ class Streaming:
         return self.rows if self.device.type == "cpu" else self.engine.feed(self.rows)
 
     def _product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+        if self.kept is not None:
+            return self.kept.product(v).to(v)
         if self._fits_twice(v.shape[1]):
             self.meter.evaluations += self.engine.symmetric_evaluations(self.shape[0])
             x = self._hold(self.rows, v.shape[1])
@@ -91,6 +95,9 @@ class Streaming:
         like: RowNumbers,
     ) -> Tensor:
         """Return K' W (K v - y) with all columns held, in the dtype of v, or in float64."""
+        if self.kept is not None:
+            found = self.kept.normal(v, weights, targets)
+            return found.to(like.device, torch.float64 if v is None else v.dtype)
         self._count()
         z, placed = (
             self._hold(self.cols, like.shape[1]),
@@ -136,6 +143,12 @@ class Streaming:
         fn = Gradients(self.engine, self.kernel, z, placed, v.device, v.dtype)
         size = self._budget(t).streamed(self.shape[1], result=GRADIENT_COPIES * t * d * 8)
         return self._pass(rows, lambda source, most: source.map(fn, size=most), size)
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether entries may be kept: on the host, of rows that are here."""
+        here = not (self.rows.remote or self.cols.remote)
+        return here and self.engine.on_host and self.device.type == "cpu"
 
     @property
     def _same(self) -> bool:

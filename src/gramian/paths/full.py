@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -12,7 +12,6 @@ from torch import Tensor
 
 from .. import _linalg as la
 from ..lowrank import columns_factor
-from ..operators import DenseBlock
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
 
@@ -85,11 +84,10 @@ class FullPath:
     Attributes
     ----------
     problem : FullProblem
-        Its own penalty is not used. Products run in the dtype of its rows.
+        Its own penalty is not used. Products run in the dtype of its rows; its K may keep its
+        entries.
     inverse : Inverse
         The preconditioner of each penalty.
-    entries : DenseBlock or None
-        Those of K, if they are stored.
 
     Notes
     -----
@@ -107,7 +105,6 @@ class FullPath:
     problem: FullProblem
     penalties: tuple[float, ...]
     inverse: Inverse
-    entries: DenseBlock | None = None
 
     @classmethod
     def build(
@@ -130,7 +127,7 @@ class FullPath:
             Draws the columns.
         rank : int, default=1000
         store_bytes : int, default=0
-            Memory for entries of K, which are stored if they fit and rows have many features.
+            Memory for the lower triangle of K, kept if it fits and rows have many features.
         stored_features : int, default=48
             So many: computing entries anew then costs more seconds than reading them.
 
@@ -140,16 +137,11 @@ class FullPath:
         iteration for each column.
         """
         n = len(problem.K.rows)
-        entries = _stored(problem, store_bytes, stored_features)
-        factor = columns_factor(
-            problem.K,
-            max(1, min(rank, n // 2)),
-            rng=rng,
-            entries=None if entries is None else entries.entries,
-        )
+        factor = columns_factor(problem.K, max(1, min(rank, n // 2)), rng=rng)
+        problem = _keeping(problem, store_bytes, stored_features)
         shifts = [problem.total * penalty for penalty in penalties]
         inverses = LowRankInverse.path(factor, _inverse_weights(problem), shifts)
-        return cls(problem, tuple(penalties), SharedFactor(tuple(inverses)), entries)
+        return cls(problem, tuple(penalties), SharedFactor(tuple(inverses)))
 
     @classmethod
     def of_one(
@@ -161,8 +153,8 @@ class FullPath:
         stored_features: int = STORED_FEATURES,
     ) -> FullPath:
         """Return that of the problem's own penalty alone, with a preconditioner of any kind."""
-        entries = _stored(problem, store_bytes, stored_features)
-        return cls(problem, (problem.penalty,), inverse, entries)
+        problem = _keeping(problem, store_bytes, stored_features)
+        return cls(problem, (problem.penalty,), inverse)
 
     def stages(self, start: Float[Tensor, "p n t"] | None = None) -> Iterator[Stage]:
         """Yield the iterates after 0, 1, 2, ... iterations, for ever; `start` is where they begin.
@@ -196,17 +188,15 @@ class FullPath:
 
     def _apply(self, P: Tensor, ridge: Tensor) -> Tensor:
         """Return (K + ridge) P, with entries and P in the dtype of the rows."""
-        if self.entries is not None:
-            return (self.entries @ P.to(self.problem.K.dtype)).double() + ridge * P
         K = self.problem.K
         return (K @ P.to(K.dtype)).double() + ridge * P
 
 
-def _stored(problem: FullProblem, most_bytes: int, features: int) -> DenseBlock | None:
-    """Return the entries of K if they fit, and rows have many features."""
-    n, d = problem.K.rows.shape
-    fits = n * n * problem.K.dtype.itemsize <= most_bytes
-    return DenseBlock(problem.K.dense()) if fits and d >= features else None
+def _keeping(problem: FullProblem, most_bytes: int, features: int) -> FullProblem:
+    """Return a problem whose K keeps its entries, if they fit and rows have many features."""
+    if problem.K.rows.shape[1] < features:
+        return problem
+    return replace(problem, K=problem.K.keeping(most_bytes, whole=False))
 
 
 def _inverse_weights(problem: FullProblem) -> Tensor:

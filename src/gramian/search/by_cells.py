@@ -1,7 +1,8 @@
 """Fits of all rows by cells: each is a full problem of its own, at full density.
 
 Lengthscale and penalty are chosen by fits of some cells, by walking as a search does with all rows:
-few landmarks, and thinned rows, prefer wide kernels. Then all cells are fitted with them.
+few landmarks, and thinned rows, prefer wide kernels. They also prefer metrics of few features, and
+flatter ones are tried. Then all cells are fitted with what was chosen.
 """
 
 from __future__ import annotations
@@ -242,6 +243,7 @@ class CellSearch:
             Clock(Budget(budget.seconds, budget.evaluations), meter=search.clock.meter),
             search.engine,
             search.effort,
+            flattens=True,
             stems=[replace(s, maps=s.maps * len(cells), fits=s.fits * len(cells)) for s in stems],
         )
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 
 from ..engines import Engine
-from ..operators import CostMeter, KernelOperator
+from ..operators import CostMeter, KernelOperator, triangle_entries
 from ..paths.full import RANK, STORED_FEATURES
 from .full_fit import DIRECT_ROWS, FEW_TARGETS, PILOT_ROWS, SHIFTS
 from .material import Material
@@ -128,6 +128,7 @@ def of_refit(material: Material) -> float:
 
 def _iterated(n: float) -> float:
     rank = min(RANK, n / 2)
-    if 4 * n * n <= STORED_BYTES:  # where evaluations are counted
-        return n * n + rank * rank
+    triangle = triangle_entries(int(n))
+    if 4 * triangle <= STORED_BYTES:  # where evaluations are counted
+        return triangle + n * rank + rank * rank
     return n * rank + ITERATIONS * n * n / 2

@@ -58,6 +58,8 @@ class Findings:
         the mean squared error if None. Samples are compared by the mean squared error.
     apart : bool, default=True
         Whether there is memory for processes, which cells may be fitted by.
+    flattens : bool, default=False
+        Whether flatter metrics than those of samples are tried, with all rows as centers.
     screen : list of Stem
         Of the screen, with fewer landmarks than the others.
     stems : list of Stem
@@ -73,6 +75,7 @@ class Findings:
     effort: Effort = field(default_factory=Effort)
     score: Score | None = None
     apart: bool = True
+    flattens: bool = False
     screen: list[Stem] = field(default_factory=list)
     stems: list[Stem] = field(default_factory=list)
     fits: list[FullFit] = field(default_factory=list)

@@ -14,7 +14,7 @@ from .cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
 from .findings import Findings, handicapped
 from .full_fit import FullFit, around, full_fit
 from .recipe import Trial
-from .rounds import next_round
+from .rounds import flatter, next_round
 from .sampled import Stem, at_maps
 from .walk import Walk
 
@@ -62,6 +62,8 @@ def fits(search: Findings) -> Iterator[Trial]:
         yield search.fitted(fit)
         if len(walk.losses) == 1 and _sees_more(search, fit):
             yield from _rounds(search, walk, fit)
+        elif len(walk.losses) == 1 and search.flattens:
+            yield from _flatter(search, walk, fit)
 
 
 def _has_time(search: Findings, stem: Stem) -> bool:
@@ -106,6 +108,21 @@ def _rounds(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
         stem = next_round(
             search.material, fit, machine, engine=search.engine, meter=search.clock.meter
         )
+        if stem is None:
+            return
+        multiple, before = fit.recipe.multiple, search.loss(fit)
+        fit = _fit(search, stem, multiple, shifts=around(fit.shift))
+        yield search.fitted(fit)
+        if not search.loss(fit) < ROUND_GAIN * before:
+            return
+        walk.restart(stem, multiple, search.loss(fit))
+
+
+def _flatter(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
+    """Take half the power of a metric, as long as the error falls: see `flatter`."""
+    least = min(search.loss(each) for each in search.fits)
+    while search.loss(fit) <= FAR_OFF * least and _goes_on(search):
+        stem = flatter(fit)
         if stem is None:
             return
         multiple, before = fit.recipe.multiple, search.loss(fit)

@@ -78,7 +78,7 @@ def watched(
     K = _held(path.problem.K, sample)
     meter, look = K.meter, K.shape[0] * K.shape[1]
     held: KernelOperator | Tensor = K
-    if path.entries is not None:
+    if path.problem.K.kept is not None:
         held, look = K.dense(), 0
     best: dict[float, Point] = {}
     least, looks, before = math.inf, 0, meter.evaluations

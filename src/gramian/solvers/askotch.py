@@ -19,6 +19,7 @@ from ._askotch.state import ASkotchState
 from .base import Solver, solvers
 from .cost import ProblemSize
 from .state import State, drawn_seed
+from .storing import StoresEntries
 from .verification import check_residual
 
 LEAST_BLOCK = 1000
@@ -29,7 +30,7 @@ BLOCK_RULES: dict[str, type[BlockRule]] = {"fresh": FreshBlocks, "fixed": FixedB
 
 @solvers.register("askotch")
 @dataclass(frozen=True)
-class ASkotch(Solver[FullProblem, ASkotchState]):
+class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     r"""ASkotch [1]_: preconditioned block coordinate descent with Nesterov's momentum.
 
     For a block B of b rows, with :math:`H = K_{BB} + D_B` and its preconditioner :math:`P` of
@@ -60,6 +61,10 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         eigenvalue of P, for exact blocks of :math:`\delta (H^{-1})_{ii}` for 32 of their rows; at
         least :math:`(6 / (6 + k))^2` after k passes, since momentum for a convexity c looks
         :math:`1 / \sqrt{c}` passes back, and has none to look at yet.
+    store_bytes : int, default=0
+        Memory for the entries of K in the dtype of products: if they fit they are evaluated once,
+        and each iteration reads b rows of them. An estimator gives what its memory limit
+        leaves where rows have 64 features or more, 96 with more than two targets.
 
     Notes
     -----
@@ -97,9 +102,11 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
     block_solver: str = "auto"
     accelerated: bool = True
     convexity: Any = "auto"  # float or "auto", checked below
+    store_bytes: int = 0
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = ASkotchState
     needs_random_access: ClassVar[bool] = True
+    stored_features: ClassVar[tuple[int, int]] = (64, 96)
 
     def next(self, rule: BlockRule, s: ASkotchState) -> ASkotchState:
         """Go through the loop of the paper's algorithm 1 once, its lines on the right."""
@@ -126,8 +133,9 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         rng: torch.Generator | None = None,
     ) -> Iterator[ASkotchState]:
         seed = state.seed if isinstance(state, ASkotchState) else drawn_seed(rng)
-        float64 = self.rule(problem.double(), seed)
-        rule = float64 if problem.needs_float64 else self.rule(problem, seed)
+        needed, precise = problem.needs_float64, problem.double()
+        float64 = self.rule(self.keeping(precise) if needed else precise, seed)
+        rule = float64 if needed else self.rule(self.keeping(problem), seed)
         s = state if isinstance(state, ASkotchState) else Progress(rule).start(state)
         yield s
         while True:
@@ -166,11 +174,14 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
         b = self.block_rows(size.n)
         exact = self.solver_for(b) == "exact"
         block = 8 * b * (2 * b + CURVATURE_PROBES if exact else b + 6 * min(self.rank, b))
-        return size.vector_bytes + block  # with its factor and copies of that, in float64
+        # with its factor and copies of that, in float64
+        return size.vector_bytes + block + self.kept_bytes(size)
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
-        b = self.block_rows(size.n)
-        return self.steps(size, iterations) * (size.n * b + b * b)
+        b, n, steps = self.block_rows(size.n), size.n, self.steps(size, iterations)
+        if self.stores(size):
+            return n * n + steps * b * b
+        return steps * (n * b + b * b)
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         b = self.block_rows(size.n)
@@ -182,7 +193,8 @@ class ASkotch(Solver[FullProblem, ASkotchState]):
 
     def bytes_read(self, size: ProblemSize) -> float:
         # a block is moved, and looked through for entries that are not finite or too small
-        return 64 * float(self.block_rows(size.n)) ** 2
+        b = float(self.block_rows(size.n))
+        return 64 * b**2 + self.kept_bytes(size) * b / size.n
 
     def solver_for(self, b: int) -> str:
         """Return how blocks of b rows are solved."""

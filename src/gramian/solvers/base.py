@@ -109,6 +109,10 @@ class Solver(ABC, Generic[P, S]):
         """
         return self
 
+    def kept_bytes(self, size: ProblemSize) -> int:
+        """Return the bytes of kernel entries that it keeps, of `peak_bytes`; 0 by default."""
+        return 0
+
     def panel_bytes(self, size: ProblemSize) -> int:
         """Return the bytes that factorisations on a device need besides; 0 by default."""
         return 0

@@ -21,12 +21,13 @@ from .cost import ProblemSize
 from .metrics import BATCH_ERROR, EPOCH, RESIDUAL
 from .minibatches import BatchErrors, EpochPart, relative_weights
 from .state import State, drawn_seed, starting_coef
+from .storing import StoresEntries
 from .verification import check_residual
 
 
 @solvers.register("eigenpro2")
 @dataclass(frozen=True)
-class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
+class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProState]):
     r"""EigenPro 2 [1]_: stochastic gradient descent on K coef = y, preconditioned by a subsample.
 
     For each mini-batch B, with S and U of the `EigenProFactor` (algorithm 3 of [2]_):
@@ -55,6 +56,10 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
         `EigenProFactor.step`.
     states_per_epoch : int, default=1
         More of them let time limits and callbacks act within an epoch.
+    store_bytes : int, default=0
+        Memory for the entries of K in the dtype of the rows: if they fit they are evaluated once,
+        and each batch reads its rows of them. An estimator gives what its memory limit
+        leaves where rows have 64 features or more, 96 with more than two targets.
 
     Notes
     -----
@@ -77,11 +82,13 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
     .. [2] Abedsoltan, Belkin, Pandit, *Toward large kernel models*, ICML 2023, arXiv:2302.02605.
     """
 
+    store_bytes: int = 0
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = EigenProState
     needs_random_access: ClassVar[bool] = True
     dense_centers: ClassVar[bool] = True
     allows_zero_penalty: ClassVar[bool] = True
+    stored_features: ClassVar[tuple[int, int]] = (64, 96)
 
     def iterate(
         self,
@@ -99,20 +106,22 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
             yield s
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
-        return size.vector_bytes + self.sample_bytes(size.n)
+        return size.vector_bytes + self.sample_bytes(size.n) + self.kept_bytes(size)
 
     def flexible_bytes(self, size: ProblemSize, available: int) -> int:
         return self.sample_bytes(size.n, available)
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         n, s = size.n, self.subsample_rows(size.n)
-        return iterations * (n * n + n * s) + 2 * s * s + n * s
+        of_rows = n * n if self.stores(size) else iterations * n * n
+        return of_rows + iterations * n * s + 2 * s * s + n * s
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         return self.eigenvector_operations(size.n)
 
     def bytes_read(self, size: ProblemSize) -> float:
-        return 16 * float(self.subsample_rows(size.n)) ** 2 / 10
+        of_batch = self.kept_bytes(size) / self.steps(size, 1)
+        return 16 * float(self.subsample_rows(size.n)) ** 2 / 10 + of_batch
 
     def verify(self, problem: FullProblem, state: EigenProState) -> None:
         """Compare the residual with that of the last batches; see `check_residual`."""
@@ -123,6 +132,7 @@ class EigenPro2(EigenProSettings, Solver[FullProblem, EigenProState]):
         n, omega = problem.K.shape[0], relative_weights(problem)
         rng = torch.Generator().manual_seed(seed)
         ridge = n * problem.penalty
+        problem = self.keeping(problem)
         P = self.factor(problem.K, rng, weights=omega, ridge=ridge)
         m = self.batch_rows(P, n)
         eta = self.step_scale * P.step(m)

@@ -21,6 +21,7 @@ from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import PANEL_ROWS, ProblemSize
 from .state import State
 from .stopping import StopReason
+from .storing import StoresEntries
 
 logger = logging.getLogger("gramian")
 
@@ -65,7 +66,7 @@ class FalkonState(State):
 
 @solvers.register("falkon")
 @dataclass(frozen=True)
-class Falkon(Solver[NystromProblem, FalkonState]):
+class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     r"""FALKON [1]_, algorithm 1: two Cholesky factors of the landmarks precondition CG.
 
     With :math:`T^\top T = K_{mm}` and :math:`A^\top A = T D^2 T^\top / m + \lambda I`, conjugate
@@ -85,6 +86,10 @@ class Falkon(Solver[NystromProblem, FalkonState]):
         float64 each time the recursive one has dropped a hundredfold, at about two more passes a
         time, so that they come as near to the exact ones as `tol` says. False: all products run in
         float32, and directions that they cannot tell from rounding are left out of the model.
+    store_bytes : int, default=0
+        Memory for the n m entries in the dtype of products: if they fit they are evaluated once,
+        and each iteration reads them. An estimator gives what its memory limit leaves where rows
+        have 32 features or more, 64 with more than two targets.
 
     Notes
     -----
@@ -131,11 +136,13 @@ class Falkon(Solver[NystromProblem, FalkonState]):
 
     preconditioner_penalty: float | Literal["auto"] | None = "auto"
     refine: bool | Literal["auto"] = "auto"
+    store_bytes: int = 0
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
     state_type: ClassVar[type] = FalkonState
     takes_remote: ClassVar[bool] = True
     leaves_targets: ClassVar[bool] = True
     takes_penalties: ClassVar[bool] = True
+    stored_features: ClassVar[tuple[int, int]] = (32, 64)
 
     def __post_init__(self) -> None:
         if self.refine not in (True, False, "auto"):
@@ -157,7 +164,8 @@ class Falkon(Solver[NystromProblem, FalkonState]):
         )
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
-        return size.vector_bytes + 8 * size.m * size.m + 16 * size.m * size.d
+        factor = 8 * size.m * size.m + 16 * size.m * size.d
+        return size.vector_bytes + factor + self.kept_bytes(size)
 
     def panel_bytes(self, size: ProblemSize) -> int:
         return 3 * PANEL_ROWS * 8 * size.m
@@ -165,13 +173,14 @@ class Falkon(Solver[NystromProblem, FalkonState]):
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         m = size.m
         rounding = 2 * m * min(m, ROUNDING_ROWS) if size.itemsize < 8 else 0  # see `FalkonFactor`
-        return (iterations + 1) * size.n * m + m * m + rounding
+        passes = 1 if self.stores(size) else iterations + 1
+        return passes * size.n * m + m * m + rounding
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         return float(size.m) ** 3
 
     def bytes_read(self, size: ProblemSize) -> float:
-        return 16 * float(size.m) ** 2  # four triangles
+        return 16 * float(size.m) ** 2 + self.kept_bytes(size)  # four triangles
 
     def iterate(
         self,
@@ -184,14 +193,15 @@ class Falkon(Solver[NystromProblem, FalkonState]):
         start = _in_coordinates(B, problem, state)
         precise = problem.double()
         if self.refine is False or problem.K.dtype == torch.float64:
-            yield from _System(B, problem, precise if self.refine is True else None).states(start)
+            exact = precise if self.refine is True else None
+            yield from _System(B, self.keeping(problem), exact).states(start)
             return
         before = isinstance(state, FalkonState) and state.wide
         if not (before or B.rounding > COARSE_ROUNDING):
             refined = self.refine is True or B.rounding > VISIBLE_ROUNDING
-            system = _System(B, problem, precise if refined else None)
-            start = yield from _while_it_gains(system, start)
-        yield from _System(B, precise, None).states(start)
+            exact = precise if refined else None
+            start = yield from _while_it_gains(_System(B, self.keeping(problem), exact), start)
+        yield from _System(B, self.keeping(precise), None).states(start)
 
 
 @dataclass(frozen=True)

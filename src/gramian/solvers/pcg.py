@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .._checks import check_count_or_auto
-from ..operators import KernelOperator, materialize
+from ..operators import triangle_entries
 from ..preconditioners import InverseOfEach, LowRankInverse
 from ..problems import FullProblem
 from ._pcg import PRECONDITIONERS, Inverse, Recipe
@@ -19,11 +19,9 @@ from .base import Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import ProblemSize
 from .state import State, drawn_seed
+from .storing import StoresEntries
 
 logger = logging.getLogger("gramian")
-
-STORED_FEATURES = 48
-"""Features from which on reading an entry is faster than evaluating it anew."""
 
 PER_TRUE_RESIDUAL = 7
 """Iterations with float32 rows in which the residual drops tenfold, about."""
@@ -47,7 +45,7 @@ class PCGState(CGState):
 
 @solvers.register("pcg")
 @dataclass(frozen=True)
-class PCG(Solver[FullProblem, PCGState]):
+class PCG(StoresEntries, Solver[FullProblem, PCGState]):
     r"""Conjugate gradient on (K + N penalty W⁻¹) coef = y, K never stored.
 
     Products run in the dtype of the rows. With float32 rows the iterate is float64 and the true
@@ -77,9 +75,10 @@ class PCG(Solver[FullProblem, PCGState]):
     cell_rows : int or "auto", default="auto"
         Rows of a cell at most, s. "auto": 10 sqrt(n), beside a factor 4 sqrt(n), and what fits.
     store_bytes : int, default=0
-        Memory for the entries of K in the dtype of products: if they fit they are evaluated once,
-        and each product reads them. An estimator gives what its memory limit leaves where rows have
-        48 features or more; with fewer, entries are evaluated as fast as they are read.
+        Memory for the lower triangle of K in the dtype of products: if it fits, entries are
+        evaluated once, and each product reads them. An estimator gives what its memory limit leaves
+        where rows have 24 features or more (48 with more than two targets); with fewer, they are
+        evaluated as fast as read.
 
     Notes
     -----
@@ -120,6 +119,8 @@ class PCG(Solver[FullProblem, PCGState]):
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = PCGState
     takes_penalties: ClassVar[bool] = True
+    stored_features: ClassVar[tuple[int, int]] = (24, 48)
+    whole_matrix: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.preconditioner not in PRECONDITIONERS:
@@ -142,8 +143,8 @@ class PCG(Solver[FullProblem, PCGState]):
         needed = problem.needs_float64
         P = self.build(problem.double() if needed else problem, torch.Generator().manual_seed(seed))
         if not (before or needed or problem.K.dtype == torch.float64):
-            state = yield from _while_it_gains(problem, state, P, seed, self.store_bytes)
-        yield from _states(problem.double(), state, P, seed, self.store_bytes)
+            state = yield from _while_it_gains(self.keeping(problem), state, P, seed)
+        yield from _states(self.keeping(problem.double()), state, P, seed)
 
     def check(self, problem: Any) -> None:  # of another kind, too: it is refused in words
         super().check(problem)
@@ -170,34 +171,23 @@ class PCG(Solver[FullProblem, PCGState]):
         return self._recipe.rank_of(n)
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
-        entries = _entry_bytes(size) if self._stores(size) else 0
         recipe = self._recipe.of(sparse=not size.dense)
-        return size.vector_bytes + recipe.peak_bytes(size) + entries
-
-    def storing(self, size: ProblemSize, available: int) -> PCG:
-        needed = _entry_bytes(size)
-        if not size.dense or size.d < STORED_FEATURES or needed > available:
-            return self
-        return replace(self, store_bytes=max(self.store_bytes, needed))
+        return size.vector_bytes + recipe.peak_bytes(size) + self.kept_bytes(size)
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         n = size.n
         product = n * (n + 1) // 2 if size.pairs_once else n * n
         residuals = iterations // PER_TRUE_RESIDUAL if size.itemsize < 8 else 0
         setup = self._recipe.of(sparse=not size.dense).evaluations(size)
-        if self._stores(size):
-            return residuals * product + n * n + setup
+        if self.stores(size):
+            return residuals * product + triangle_entries(n) + setup
         return (iterations + residuals) * product + setup
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         return self._recipe.of(sparse=not size.dense).operations(size)
 
     def bytes_read(self, size: ProblemSize) -> float:
-        entries = _entry_bytes(size) if self._stores(size) else 0
-        return entries + self._recipe.of(sparse=not size.dense).bytes_read(size)
-
-    def _stores(self, size: ProblemSize) -> bool:
-        return _entry_bytes(size) <= self.store_bytes
+        return self.kept_bytes(size) + self._recipe.of(sparse=not size.dense).bytes_read(size)
 
     @property
     def _recipe(self) -> Recipe:
@@ -206,19 +196,14 @@ class PCG(Solver[FullProblem, PCGState]):
         return Recipe(self.preconditioner, rank, cell_rows, self.memory_bytes)
 
 
-def _entry_bytes(size: ProblemSize) -> int:
-    return size.n * size.n * size.itemsize
-
-
 def _while_it_gains(
     problem: FullProblem,
     state: State | None,
     P: Inverse | None,
     seed: int,
-    store_bytes: int,
 ) -> Generator[PCGState, None, State | None]:
     """Yield the states with float32 products; return where they gain nothing any more."""
-    for s in _states(problem, state, P, seed, store_bytes):
+    for s in _states(problem, state, P, seed):
         if isinstance(state, PCGState) and no_gain(state, s):
             logger.info("K in float32 is too coarse for this penalty: float64 from here")
             return State(s.iteration, s.coef, s.metrics)
@@ -232,7 +217,6 @@ def _states(
     state: State | None,
     P: Inverse | None,
     seed: int,
-    store_bytes: int,
 ) -> Iterator[PCGState]:
     """Yield the states of conjugate gradient with products in the dtype of the rows."""
     exact, float64 = problem.double(), problem.K.dtype == torch.float64
@@ -241,7 +225,7 @@ def _states(
         return exact.rhs - exact.apply(x)
 
     for cg in conjugate_gradient(
-        _stored(problem, store_bytes) or problem.apply,
+        problem.apply,
         problem.rhs.to(problem.K.dtype),
         state=state,
         precondition=None if P is None else lambda r: P @ r,
@@ -250,12 +234,3 @@ def _states(
         metrics = {**cg.metrics, "wide": int(float64)}
         known = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}
         yield PCGState(**known, seed=seed, wide=float64)
-
-
-def _stored(problem: FullProblem, store_bytes: int) -> Callable[[Tensor], Tensor] | None:
-    """Return the product with entries that are evaluated now; None if they do not fit."""
-    found = materialize(problem.K, store_bytes)
-    if isinstance(found, KernelOperator):
-        return None
-    ridge = problem.ridge
-    return lambda v: (found @ v + ridge * v).to(v.dtype)

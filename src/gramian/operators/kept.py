@@ -1,0 +1,253 @@
+"""Kept entries: a kernel matrix that is evaluated once, for those who multiply with it often."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .. import _linalg as la
+from .._workers import default_threads, run
+from ..data import Complement, RowSource, Subset
+from ..engines import Engine
+from ..engines._ranges import sum_of
+from ..kernels import Kernel
+
+BLOCK_ROWS, BLOCK_COLUMNS = 256, 1024
+"""Of a block that is read from memory once, and from the cache for its second product; so many
+columns are the terms of a sum in float32."""
+
+PARTS_PER_THREAD = 4
+"""Ranges of rows for each worker."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(ABC):
+    """The entries of the matrix of a kernel between two row sources.
+
+    An operator derived from that of these sources uses them where it has the same columns.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows, cols : RowSource of n and m rows
+    """
+
+    kernel: Kernel
+    rows: RowSource
+    cols: RowSource
+
+    @abstractmethod
+    def of(self, kernel: Kernel, rows: RowSource, cols: RowSource) -> Kept | None:
+        """Return the entries for some of the rows; None if they are not among these."""
+
+    @abstractmethod
+    def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+        """Return K v in float64."""
+
+    @abstractmethod
+    def normal(
+        self,
+        v: Float[Tensor, "m t"] | None,
+        weights: Float[Tensor, " n"] | None,
+        targets: Float[Tensor, "n t"] | None,
+    ) -> Float[Tensor, "m t"]:
+        """Return K' W (K v - y) in float64; see `KernelOperator.normal`."""
+
+
+@dataclass(frozen=True, eq=False)
+class KeptMatrix(Kept):
+    """All entries.
+
+    Attributes
+    ----------
+    entries : Tensor of shape (n, m)
+    some : Tensor of shape (k,), or None
+        Numbers of the rows that are meant; None for all.
+    turned : bool
+        Whether the transpose of these is meant.
+    """
+
+    entries: Float[Tensor, "n m"]
+    some: Int[Tensor, " k"] | None = None
+    turned: bool = False
+
+    def of(self, kernel: Kernel, rows: RowSource, cols: RowSource) -> KeptMatrix | None:
+        if kernel is not self.kernel:
+            return None
+        for turned, (own, other) in enumerate(((rows, cols), (cols, rows))):
+            if other is not self.cols:
+                continue
+            if own is self.rows:
+                return replace(self, some=None, turned=bool(turned))
+            if (some := numbers_in(self.rows, own)) is not None:
+                return replace(self, some=some, turned=bool(turned))
+        return None
+
+    def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+        if self.turned:
+            return self._sum(v.shape[1], lambda rows, E: product(E.t(), v[rows]))
+        out, v = torch.empty(self._count, v.shape[1], dtype=torch.float64), v.to(self.entries.dtype)
+
+        def part(bounds: tuple[int, int]) -> None:
+            for rows, E in self._blocks(*bounds):
+                out[rows] = product(E, v)
+
+        for _ in run(default_threads(), part, _bounds(self._count)):
+            pass
+        return out
+
+    def normal(
+        self,
+        v: Float[Tensor, "m t"] | None,
+        weights: Float[Tensor, " n"] | None,
+        targets: Float[Tensor, "n t"] | None,
+    ) -> Float[Tensor, "m t"]:
+        if self.turned:
+            u = residual(None if v is None else self.product(v), weights, targets)
+            return replace(self, turned=False).product(u)
+        like = targets if v is None else v
+        assert like is not None
+        narrow = None if v is None else v.to(self.entries.dtype)
+
+        def part(rows: slice, E: Tensor) -> Tensor:
+            w, y = (None if each is None else each[rows] for each in (weights, targets))
+            u = residual(None if narrow is None else product(E, narrow), w, y)
+            return product(E.t(), u)
+
+        return self._sum(like.shape[1], part)
+
+    @property
+    def _count(self) -> int:
+        return len(self.entries) if self.some is None else len(self.some)
+
+    def _sum(
+        self, t: int, part: Callable[[slice, Tensor], Float[Tensor, "m t"]]
+    ) -> Float[Tensor, "m t"]:
+        """Return the sum of what blocks of rows give."""
+
+        def of_range(bounds: tuple[int, int]) -> Tensor:
+            total = torch.zeros(self.entries.shape[1], t, dtype=torch.float64)
+            for rows, E in self._blocks(*bounds):
+                total += part(rows, E)
+            return total
+
+        return sum_of(run(default_threads(), of_range, _bounds(self._count)))
+
+    def _blocks(self, start: int, stop: int) -> Iterator[tuple[slice, Tensor]]:
+        """Yield some rows after the other, as many as the cache holds."""
+        size = max(1, BLOCK_ROWS * BLOCK_COLUMNS // self.entries.shape[1])
+        for first in range(start, stop, size):
+            rows = slice(first, min(first + size, stop))
+            yield rows, self.entries[rows if self.some is None else self.some[rows]]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptTriangle(Kept):
+    """Those of the lower triangle of the matrix of some rows with themselves, for its products.
+
+    Attributes
+    ----------
+    strips : sequence of Tensor
+        Of `BLOCK_ROWS` rows each, the last one of fewer, up to their last entry of the diagonal.
+    """
+
+    strips: Sequence[Tensor]
+
+    @classmethod
+    def build(
+        cls, kernel: Kernel, rows: RowSource, X: Float[Tensor, "n d"], engine: Engine
+    ) -> KeptTriangle:
+        """Return it for rows that are in memory. Cost: n² / 2 kernel evaluations, 128 n more."""
+        strips = []
+        for first in range(0, len(X), BLOCK_ROWS):
+            last = min(first + BLOCK_ROWS, len(X))
+            strips.append(engine.block(kernel, X[first:last], X[:last], diagonal=first))
+        return cls(kernel, rows, rows, strips)
+
+    def of(self, kernel: Kernel, rows: RowSource, cols: RowSource) -> KeptTriangle | None:
+        same = kernel is self.kernel and rows is self.rows and cols is self.cols
+        return self if same else None
+
+    def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+        """Return K v in float64; an entry beside the diagonal is read once for both its sides."""
+        turned = v.to(self.strips[0].dtype).t().contiguous()
+        workers = min(default_threads(), len(self.strips))
+
+        def part(worker: int) -> Tensor:
+            out = torch.zeros(turned.shape, dtype=torch.float64)
+            for number in range(worker, len(self.strips), workers):
+                self._add(out, turned, number)
+            return out
+
+        return sum_of(run(workers, part, range(workers))).t()
+
+    def _add(self, out: Float[Tensor, "t n"], v: Float[Tensor, "t n"], number: int) -> None:
+        """Add what the entries of a strip give to their rows, and to their columns."""
+        strip, first = self.strips[number], number * BLOCK_ROWS
+        rows = slice(first, first + len(strip))
+        own = v[:, rows]
+        for start in range(0, first, BLOCK_COLUMNS):
+            cols = slice(start, min(start + BLOCK_COLUMNS, first))
+            E = strip[:, cols]
+            out[:, rows] += v[:, cols] @ E.t()
+            out[:, cols] += own @ E
+        out[:, rows] += own @ strip[:, rows].t()
+
+    def normal(
+        self,
+        v: Float[Tensor, "m t"] | None,
+        weights: Float[Tensor, " n"] | None,
+        targets: Float[Tensor, "n t"] | None,
+    ) -> Float[Tensor, "m t"]:
+        return self.product(residual(None if v is None else self.product(v), weights, targets))
+
+
+def triangle_entries(n: int) -> int:
+    """Return how many entries a `KeptTriangle` of n rows has."""
+    whole, rest = divmod(n, BLOCK_ROWS)
+    return BLOCK_ROWS**2 * whole * (whole + 1) // 2 + rest * n
+
+
+def numbers_in(whole: RowSource, part: RowSource) -> Int[Tensor, " k"] | None:
+    """Return which rows of a source another one has; None if that is not known."""
+    if not isinstance(part, Subset | Complement):
+        return None
+    inner = None if part.rows is whole else numbers_in(whole, part.rows)
+    if inner is None and part.rows is not whole:
+        return None
+    index = part.index
+    if isinstance(part, Complement):
+        stays = torch.ones(len(part.rows), dtype=torch.bool)
+        stays[part.index] = False
+        index = stays.nonzero()[:, 0]
+    return index if inner is None else inner[index]
+
+
+def product(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+    """Return E v in float64."""
+    return E @ v.double() if E.dtype == torch.float64 else la.summed(E, v)
+
+
+def residual(
+    product: Float[Tensor, "n t"] | None,
+    weights: Float[Tensor, " n"] | None,
+    targets: Float[Tensor, "n t"] | None,
+) -> Float[Tensor, "n t"]:
+    """Return W (K v - y) in float64, of K v and y at least one."""
+    if product is None:
+        assert targets is not None
+        u = -targets.double()
+    else:
+        u = product if targets is None else product - targets.double()
+    return u if weights is None else weights.double()[:, None] * u
+
+
+def _bounds(n: int) -> list[tuple[int, int]]:
+    """Return ranges of rows for the workers."""
+    count = max(1, min(PARTS_PER_THREAD * default_threads(), n))
+    return [(n * i // count, n * (i + 1) // count) for i in range(count)]

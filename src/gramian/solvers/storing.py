@@ -1,0 +1,71 @@
+"""StoresEntries: what solvers have in common that evaluate the entries of K once and keep them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+from ..operators import triangle_entries
+from ..problems import LinearProblem
+from .cost import ProblemSize
+
+P = TypeVar("P", bound=LinearProblem)
+
+FEW_TARGETS = 2
+
+
+class StoresEntries:
+    """Base of solvers that may keep the entries of K, where they multiply with it often.
+
+    Attributes
+    ----------
+    store_bytes : int
+        Memory for the entries in the dtype of products: if they fit, they are evaluated once, and
+        each product reads them.
+    stored_features : tuple of two int
+        Features from which on that is faster than to evaluate them anew, with one or two targets
+        and with more, whose products with entries that are kept cost more.
+    whole_matrix : bool
+        False: it multiplies with all rows at once, for which a triangle is enough.
+    """
+
+    store_bytes: int
+    stored_features: ClassVar[tuple[int, int]]
+
+    whole_matrix: ClassVar[bool] = True
+
+    def keeping(self, problem: P) -> P:
+        """Return a problem whose entries are kept, if they fit."""
+        K = problem.K.keeping(self.store_bytes, whole=self.whole_matrix)
+        return problem if K is problem.K else replace(problem, K=K)
+
+    def entry_bytes(self, size: ProblemSize) -> int:
+        """Return the bytes of all entries."""
+        entries = size.n * size.m if self.whole_matrix else triangle_entries(size.n)
+        return entries * size.itemsize
+
+    def stores(self, size: ProblemSize) -> bool:
+        """Return whether entries are kept."""
+        return self.entry_bytes(size) <= self.store_bytes
+
+    def kept_bytes(self, size: ProblemSize) -> int:
+        """Return the bytes of the entries that are kept, in float64 if there is memory for that."""
+        return max((b for b in self._sizes(size) if b <= self.store_bytes), default=0)
+
+    def storing(self, size: ProblemSize, available: int) -> Any:
+        """Return a solver that keeps entries, if that pays and they take so many bytes.
+
+        Those of float32 rows are kept in float64 where products turn out to need that, and there is
+        memory for it.
+        """
+        fits = [b for b in self._sizes(size) if b <= available]
+        least = self.stored_features[size.t > FEW_TARGETS]
+        if not size.dense or size.d < least or not fits:
+            return self
+        changed: Any = self
+        return replace(changed, store_bytes=max(self.store_bytes, *fits))
+
+    def _sizes(self, size: ProblemSize) -> tuple[int, int]:
+        """Return the bytes of entries in the dtype of the rows, and in float64."""
+        narrow = self.entry_bytes(size)
+        return narrow, 8 * narrow // size.itemsize

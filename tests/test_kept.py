@@ -1,0 +1,165 @@
+"""Entries that are kept: products are those of entries evaluated anew, and nothing is evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gramian.data import Complement, as_rows
+from gramian.kernels import Gaussian, L1Laplacian
+from gramian.operators import KernelOperator, kept, triangle_entries
+from gramian.problems import FullProblem, NystromProblem
+from gramian.solvers import (
+    PCG,
+    ASkotch,
+    EigenPro1,
+    EigenPro2,
+    Falkon,
+    ProblemSize,
+    max_iterations,
+    solve,
+    tolerance,
+)
+
+MANY = 1 << 40
+KERNELS = [Gaussian(2.0), L1Laplacian(4.0)]
+
+
+def rows(n: int, d: int = 5, dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.Tensor:
+    return torch.randn(n, d, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def square(n: int = 700, **given) -> KernelOperator:
+    X = as_rows(rows(n, **given))
+    return KernelOperator(L1Laplacian(4.0), X, X)
+
+
+def close(found: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> None:
+    off = (found.double() - expected.double()).norm() / expected.double().norm()
+    assert off <= (1e-5 if dtype == torch.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [1, 30, 256, 257, 1700])
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("t", [1, 3])
+def test_products_of_rows_with_themselves(kernel, dtype, n, whole, t):
+    X = as_rows(rows(n, dtype=dtype))
+    K = KernelOperator(kernel, X, X)
+    v = rows(n, t, dtype)
+    held = K.keeping(MANY, whole=whole)
+    assert K.meter.evaluations == (n * n if whole else triangle_entries(n))
+    found, u = held @ v, held.normal(v, torch.rand(n), rows(n, t, dtype, seed=1))
+    assert K.meter.evaluations == (n * n if whole else triangle_entries(n))
+    assert found.dtype == dtype
+    close(found, K.double().dense() @ v.double(), dtype)
+    assert u.shape == (n, t)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("m", [1, 40, 1500])
+def test_normal_with_weights_and_targets(dtype, m):
+    n = 600
+    K = KernelOperator(Gaussian(2.0), rows(n, dtype=dtype), rows(m, dtype=dtype, seed=1))
+    held, w, y = K.keeping(MANY), torch.rand(n, dtype=torch.float64), rows(n, 2, dtype, seed=2)
+    v = rows(m, 2, torch.float64, seed=3)
+    for given in ((v, None, None), (v, w, None), (v, w, y), (None, w, y), (None, None, y)):
+        close(held.normal(*given), K.double().normal(*given), dtype)
+    close(held @ v, K.double() @ v, dtype)
+    close(held.T @ y, K.double().T @ y.double(), dtype)
+    close(held.T.normal(y.double()), K.double().T.normal(y.double()), dtype)
+
+
+def test_some_rows_and_rows_that_are_left_out():
+    K = square()
+    some = torch.randperm(700, generator=torch.Generator().manual_seed(1))[:90]
+    held, v = K.keeping(MANY), rows(700, 2)
+    before = K.meter.evaluations
+    plain = K.double().dense()
+    before = K.meter.evaluations
+    close(held[some] @ v, plain[some] @ v.double(), torch.float32)
+    close(held[some][5:9] @ v, plain[some[5:9]] @ v.double(), torch.float32)
+    close(held[some].T @ v[:90], plain[:, some] @ v[:90].double(), torch.float32)
+    left = held.at(torch.arange(0, 700, 2))
+    close(left @ v, plain[::2] @ v.double(), torch.float32)
+    out = replace(held, rows=Complement(held.rows, some.sort().values))
+    stays = torch.ones(700, dtype=torch.bool)
+    stays[some] = False
+    close(out @ v, plain[stays] @ v.double(), torch.float32)
+    assert K.meter.evaluations == before
+
+
+def test_other_matrices_are_evaluated():
+    K = square()
+    v = rows(700, 1)
+    for held in (K.keeping(MANY), K.keeping(MANY, whole=False)):
+        for other in (
+            held.double(), held.against(rows(700)), replace(held, kernel=L1Laplacian(3.0)),
+            replace(held, rows=as_rows(rows(9))), held[:, torch.arange(700).flip(0)],
+        ):  # fmt: skip
+            assert other.kept is None
+        close(replace(held, kernel=L1Laplacian(3.0)) @ v,
+              replace(K, kernel=L1Laplacian(3.0)).double() @ v.double(), torch.float32)  # fmt: skip
+    assert K.keeping(MANY, whole=False)[torch.arange(5)].kept is None
+
+
+def test_only_what_fits_is_kept():
+    K = square()
+    assert K.keeping(4 * 700**2 - 1) is K
+    assert K.keeping(4 * 700**2).kept is not None
+    need = 4 * triangle_entries(700)
+    assert need < 4 * 700**2
+    assert K.keeping(need - 1, whole=False) is K
+    assert K.keeping(need, whole=False).kept is not None
+
+
+def test_numbers_of_rows_of_another_source_are_not_known():
+    X = as_rows(rows(9))
+    assert kept.numbers_in(X, as_rows(rows(9))) is None
+    assert kept.numbers_in(X, Complement(as_rows(rows(9)), torch.tensor([1]))) is None
+
+
+SOLVERS = {
+    "pcg": (PCG, {}), "askotch": (ASkotch, {"block": 100}),
+    "eigenpro2": (EigenPro2, {"subsample": 100}), "eigenpro1": (EigenPro1, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SOLVERS, "falkon"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_solvers_reach_the_same_from_fewer_evaluations(name, dtype):
+    found, counts, n = [], [], 500
+    y = rows(n, 2, torch.float64, seed=5)
+    for most in (0, MANY):
+        K = square(n, dtype=dtype)
+        if name == "falkon":
+            problem = NystromProblem.at(K, torch.arange(80), y, 1e-3)
+            solver = Falkon(store_bytes=most)
+        else:
+            make, given = SOLVERS[name]
+            problem, solver = FullProblem(K, y, 1e-2), make(store_bytes=most, **given)
+        stop = [tolerance(1e-9), max_iterations(12)]
+        found.append(solve(problem, solver, stop=stop).state.coef)
+        counts.append(K.meter.evaluations)
+    assert counts[1] < (1.0 if name.startswith("eigenpro") else 0.6) * counts[0]
+    off = (found[0] - found[1]).norm() / found[0].norm()
+    assert off < (1e-3 if dtype == torch.float32 else 1e-8)
+
+
+@pytest.mark.parametrize("make", [PCG, ASkotch, EigenPro2, EigenPro1, Falkon])
+def test_where_it_pays_and_there_is_memory(make):
+    solver = make()
+    size = ProblemSize(n=5000, d=784, t=1, m=5000, itemsize=4, full=make is not Falkon)
+    need = solver.entry_bytes(size)
+    assert solver.kept_bytes(size) == 0
+    assert solver.storing(size, need - 1) is solver
+    assert solver.storing(replace(size, d=2), MANY) is solver
+    assert solver.storing(replace(size, dense=False), MANY) is solver
+    narrow, wide = solver.storing(size, need), solver.storing(size, MANY)
+    assert (narrow.kept_bytes(size), wide.kept_bytes(size)) == (need, 2 * need)
+    assert narrow.peak_bytes(size) == solver.peak_bytes(size) + need
+    assert narrow.evaluations(size, 20) < solver.evaluations(size, 20)
+    assert narrow.bytes_read(size) > solver.bytes_read(size)
