@@ -21,9 +21,9 @@ from ..lib.timing import clock
 from .accuracy_sets import load, path_of
 
 TITLE = "Beyond one tree"
-CAP, LEARNED_ON = 100_000, 20_000
+CAP, LEARNED_ON = 40_000, 10_000
 ROWS, SMALL = 2500, 1250
-LANDMARKS, WIDER, FOLDS = 4000, 2.0, 5
+LANDMARKS, WIDER, FOLDS = 2000, 2.0, 5
 GRID, HELD_BACK = (0.1, 1 / 3, 1.0, 3.0, 10.0), 5
 """Multiples of the ridge that are tried; of the rows of a cell one in so many chooses."""
 

@@ -106,7 +106,7 @@ class TestFlatter:
     def test_of_the_l1_distance_it_is_diagonal(self):
         found, stem = begun(100, kernel="l1_laplacian")
         after = flatter(full_fit(found.material, stem, 1.0, clock=found.clock))
-        assert torch.allclose(after.maps[0].scales**2, stem.maps[0].scales)
+        assert torch.allclose(after.maps[0].scales ** 2, stem.maps[0].scales)
 
     def test_there_is_none_without_a_metric_and_none_below_the_least_power(self):
         found, stem = begun(100)

@@ -160,7 +160,8 @@ class TestAllCells:
         machine = RecursiveFeatureMachine(rounds=1, powers=(0.5,), landmarks=20, rows=60)
         search = by_sample(space=replace(SPACE, multiples=(1.0,), machine=machine))
         list(search.steps())
-        assert search.pilot.flattens and not search.search.flattens
+        assert search.pilot.flattens
+        assert not search.search.flattens
         assert {fit.recipe.power for fit in search.pilot.fits} >= {0.5, 0.25}
         assert search.models[0].fit.recipe.power in {f.recipe.power for f in search.pilot.fits}
 
