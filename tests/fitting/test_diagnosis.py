@@ -7,13 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from plain import PLAIN
 
-from gramian import KernelRidge, KernelRidgeClassifier
+from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.callbacks import Validate
 from gramian.data import as_rows
-from gramian.fitting import long_fits, resolve
+from gramian.fitting import diagnosis, long_fits, resolve
 from gramian.landmarks import Bless
+from gramian.operators import KernelOperator
+from gramian.problems import FullProblem
+from gramian.solvers import Direct, solve
 
 X = np.random.default_rng(0).uniform(-3, 3, (400, 2))
 Y = np.sin(X[:, 0]) + X[:, 1]
@@ -150,3 +154,18 @@ def test_landmarks_of_unknown_number_have_no_plan(caplog, monkeypatch):
         penalty=1e-6,
     )
     assert warnings_of(caplog, est) == []
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("penalties", [None, (1e-2, 1e-1)])
+def test_residuals_of_a_solved_full_problem_need_no_kernel(weighted, penalties, rng):
+    X = torch.randn(40, 2, generator=rng, dtype=torch.float64)
+    y = torch.randn(40, 2, generator=rng, dtype=torch.float64)
+    w = torch.rand(40, generator=rng) + 0.5 if weighted else None
+    K = KernelOperator(kernels.Gaussian(1.0), (rows := as_rows(X)), rows)
+    problem = FullProblem(K, y, 1e-2, w, penalties=penalties)
+    coef, index = solve(problem, Direct()).state.coef, torch.arange(3, 40, 5)
+    before = K.meter.evaluations
+    found = diagnosis._residuals(problem, coef, index)
+    assert K.meter.evaluations == before
+    torch.testing.assert_close(found, (y - K @ coef)[index])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..callbacks import Validate
-from ..problems import Problem
+from ..problems import FullProblem, Problem
 from ..solvers import Result
 from .parameters import Callbacks
 
@@ -53,8 +53,8 @@ def diagnosed(problem: Problem, result: Result, callbacks: Callbacks, coded: boo
 
     Notes
     -----
-    Without a `Validate`: 2,000 m kernel evaluations for m centers, where rows can be read in any
-    order; nothing where they cannot.
+    Without a `Validate`: 2,000 m kernel evaluations for m landmarks, where rows can be read in any
+    order; nothing where they cannot, and none where all rows are centers.
     """
     if coded or result.reason != "converged":
         return None
@@ -80,8 +80,22 @@ def _training_r2(problem: Problem, coef: Float[Tensor, "m t"], index: Tensor) ->
     weight = y.new_ones(len(y), 1)
     if problem.weights is not None:
         weight = problem.weights[there].double()[:, None]
-    predicted = (problem.K.at(index) @ coef.double()).to(y)
+    off = _residuals(problem, coef.double(), index)
     mean = (weight * y).sum(dim=0) / weight.sum()
     spread = float((weight * (y - mean).square()).sum())
-    lost = float((weight * (y - predicted).square()).sum())
+    lost = float((weight * off.square()).sum())
     return 1 - lost / spread if spread > 0 else math.nan
+
+
+def _residuals(
+    problem: Problem, coef: Float[Tensor, "m t"], index: Int[Tensor, " k"]
+) -> Float[Tensor, "k t"]:
+    """Return y - f of some rows; where all are centers and the system is solved, ridge times coef.
+
+    Up to the residual of the system, which is far below what weak fits leave.
+    """
+    there = index.to(problem.targets.device)
+    if isinstance(problem, FullProblem):
+        return (problem.ridge * coef.to(problem.targets.device))[there]
+    y = problem.targets[there].double()
+    return y - (problem.K.at(index) @ coef).to(y)
