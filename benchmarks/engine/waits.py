@@ -154,10 +154,10 @@ def _sizes(quick: bool) -> dict[tuple[int, str], int]:
         return few
     return (
         few
-        | {(1000, "float64"): 9}
+        | {(1000, "float64"): 3}
         | {
             (n, dtype): repeats
-            for n, repeats in ((2000, 5), (5000, 3), (10_000, 1))
+            for n, repeats in ((2000, 3), (5000, 1), (10_000, 1))
             for dtype in ("float32", "float64")
         }
     )

@@ -113,7 +113,18 @@ def test_several_threads_read_at_once() -> None:
 
 def test_without_preadv(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "preadv", raising=False)
-    test_several_threads_read_at_once()
+    rows = DecodedRows(Counted(array()))
+    together(rows, 50)
+    index = torch.tensor([7, 0, len(rows) - 1])
+    np.testing.assert_array_equal(rows.take(index), array()[index])
+
+
+def test_what_is_written_to_a_block_is_not_in_the_file() -> None:
+    rows = DecodedRows(Counted(array()))
+    together(rows, 50)
+    for _, block in rows.blocks(7):
+        block.zero_()
+    np.testing.assert_array_equal(together(rows, 7), array())
 
 
 def test_a_full_disk_is_said_and_does_no_harm(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import mmap
 import os
 import shutil
 import tempfile
@@ -17,7 +18,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .base import RowSource, check_index, check_size, slices
-from .block_memory import new_block
 from .complement import Complement
 from .parts import Subset
 from .prefetch import prefetch
@@ -62,9 +62,7 @@ class DecodedRows(RowSource):
 
     def _again(self, file: _File, size: int) -> Iterator[tuple[slice, Tensor]]:
         for part in slices(len(self), size):
-            block = new_block(part.stop - part.start, self.shape[1], self.dtype)
-            file.read(block, part.start)
-            yield part, block
+            yield part, file.mapped(part, self.shape[1], self.dtype)
 
     def _keeping(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """Write each block before it is used; the file of a pass that is given up is gone."""
@@ -111,6 +109,20 @@ class _File:
         left = memoryview(block.numpy().data).cast("B")
         while left:
             left = left[self._file.write(left) :]
+
+    def mapped(self, part: slice, d: int, dtype: torch.dtype) -> Float[Tensor, "b d"]:
+        """Return rows where the system keeps the file: no copy, until one writes to them."""
+        row = d * dtype.itemsize
+        start = part.start * row
+        first = start - start % mmap.ALLOCATIONGRANULARITY
+        memory = mmap.mmap(
+            self._file.fileno(), part.stop * row - first, access=mmap.ACCESS_COPY, offset=first
+        )
+        if hasattr(mmap, "MADV_WILLNEED"):
+            memory.madvise(mmap.MADV_WILLNEED)
+        count = (part.stop - part.start) * d
+        numbers = torch.frombuffer(memory, dtype=dtype, count=count, offset=start - first)
+        return numbers.view(-1, d)
 
     def read(self, out: Tensor, first: int) -> None:
         """Fill a tensor with the rows from a number on."""
