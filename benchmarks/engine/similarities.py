@@ -32,7 +32,7 @@ from ..lib.timing import clock, interleaved
 
 M = 1_000
 PAIRS_TIMES_FEATURES = 4e8
-"""What one product of the slow contenders may cost; others have more rows."""
+"""Pairs times features of one product of the slow contenders; others have more rows."""
 
 FEATURES = (16, 128, 1024)
 SETS = ("cep_pce_30k", "qm9_gap_31k")

@@ -1,4 +1,4 @@
-"""What each part of ASkotch is worth: momentum, preconditioner, blocks, rank (C.5 to C.8)."""
+"""The worth of each part of ASkotch: momentum, preconditioner, blocks, rank (C.5 to C.8)."""
 
 from __future__ import annotations
 

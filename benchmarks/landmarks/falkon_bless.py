@@ -96,7 +96,7 @@ class Setup:
         return replace(self.problem, penalty=penalty, landmark_weight=weight)
 
     def run(self, penalty: float, choice: Any, wanted: Sequence[int], auc: bool) -> dict[int, Row]:
-        """Return what the test rows say after the iterations wanted; the last if CG broke down."""
+        """Return errors on the test rows after the iterations wanted; the last if CG broke down."""
         rows: dict[int, Row] = {}
         last: Row = {}
 

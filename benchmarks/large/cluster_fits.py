@@ -140,7 +140,7 @@ def same(estimator: Any, expected: Any) -> Row:
 
 
 def passes(folder: str, way: str) -> Row:
-    """Return what a pass takes."""
+    """Return seconds, tasks and bytes of a pass."""
     if way == "one process":
         X, y, found = rows_of(folder), targets(folder), []
         for iterations in (FEW, MORE):
@@ -172,7 +172,7 @@ def passes(folder: str, way: str) -> Row:
 
 
 def cells(folder: str, way: str) -> Row:
-    """Return what a fit by cells takes."""
+    """Return seconds, bytes and score of a fit by cells."""
     from gramian import KernelRidge
     from gramian.data.dask import DaskRows
 

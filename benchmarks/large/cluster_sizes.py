@@ -17,7 +17,7 @@ from ..lib.results import Row
 
 @dataclass(frozen=True)
 class Rates:
-    """What one core, a scheduler and a link do in a second.
+    """Work of one core, a scheduler and a link in a second.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ def reckoned(
     parts: int | None = None,
     kept: bool = False,
 ) -> Row:
-    """Return what a fit of n rows with m landmarks takes on workers of so many cores each."""
+    """Return seconds and bytes of a fit of n rows and m landmarks on workers of so many cores."""
     parts = TASKS_PER_WORKER * workers if parts is None else parts
     reading = 0.0 if kept else n * FEATURES / (rates.numbers * cores) / parts
     each = n * m / (rates.pairs * cores) / parts + reading

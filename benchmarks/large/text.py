@@ -105,11 +105,11 @@ def _hashed(words: np.ndarray) -> scipy.sparse.csr_array:
 
 Maker = Callable[[float], Any]
 Contender = tuple[Maker, tuple[float, ...], Maker]
-"""What makes a model, given its setting; which settings are tried, and with what."""
+"""A maker of a model of a setting; the settings that are tried; the maker they are tried by."""
 
 
 def falkon(m: int, kernel: str = "linear") -> Maker:
-    """Return what makes a classifier of m landmarks, given its penalty."""
+    """Return a maker of a classifier of m landmarks, given its penalty."""
     from gramian import KernelRidgeClassifier
 
     def make(penalty: float) -> Any:

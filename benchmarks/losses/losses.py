@@ -23,11 +23,11 @@ FIGURES = {
     "above the least": "above", "CPU seconds": "cpu_s", "steps / passes": "steps",
     "held-out loss / error": "held",
 }  # fmt: skip
-"""What is set side by side."""
+"""Figures that are set side by side, and their columns."""
 
 
 KEY = ("set", "loss", "rows", "m", "penalty")
-"""What a problem is known by."""
+"""Columns that tell problems apart."""
 
 
 def side_by_side(rows: list[Row], column: str) -> list[Row]:

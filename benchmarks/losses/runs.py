@@ -36,7 +36,7 @@ THEIRS, MOST = 1e-8, 2000
 
 @dataclass
 class Run:
-    """What a method found: a function, in how many steps, passes over n m pairs and seconds."""
+    """The result of a method: a function, its steps, passes over n m pairs and seconds."""
 
     found: Found
     steps: int
@@ -46,7 +46,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be minimised: a loss of targets, with a penalty."""
+    """A problem to be minimised: a loss of targets, with a penalty."""
 
     case: Case
     loss: Loss

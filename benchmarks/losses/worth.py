@@ -24,7 +24,7 @@ LANDMARKS, FEW = 500, 200
 """Of fits that are compared, and of those with many levels."""
 
 FAR = 10.0
-"""What a twentieth of the targets is multiplied by, where some are wrong."""
+"""Factor of the twentieth of the targets that are wrong, where some are."""
 
 
 def crossing(folder: str, quick: bool, known: set[str]) -> Iterator[Row]:

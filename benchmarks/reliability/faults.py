@@ -62,7 +62,7 @@ after 40 fits in one process."""
 
 
 def child(work: Callable[[], Any], kill_after: float | None = None) -> Any:
-    """Return what `work` returns in a forked child, an exception as its text; None if killed."""
+    """Run `work` in a forked child; return its result, an exception as its text, None if killed."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -276,7 +276,7 @@ def two_processes(name: str, folder: Path) -> Row:
 
 
 def works() -> dict[str, Callable[[], Any]]:
-    """Return what is repeated: a fit with each solver, selector and estimator."""
+    """Return the fits that are repeated: one with each solver, selector and estimator."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, D))
     y = np.sin(X[:, 0])

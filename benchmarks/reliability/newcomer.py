@@ -1,4 +1,4 @@
-"""What somebody new meets: a fresh clone and an empty home, `make demo`, then `make test`."""
+"""The first steps of a newcomer: a fresh clone and an empty home, `make demo`, then `make test`."""
 
 from __future__ import annotations
 

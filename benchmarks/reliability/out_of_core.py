@@ -64,7 +64,7 @@ print(json.dumps({
 
 @dataclass(frozen=True)
 class Ended:
-    """What a process said, how long it took and how much memory it had at most."""
+    """Output, seconds and largest memory of a process that has ended."""
 
     code: int
     output: str

@@ -67,7 +67,7 @@ AWKWARD: dict[str, tuple[bytes, dict[str, list[Any]]]] = {
     "duplicate names": (b"a,a\n1,2\n", {}),
     "no text": (b"PK\x03\x04\x00\x00", {}),
 }  # fmt: skip
-"""What is written, and what is meant; nothing: it should be refused."""
+"""Bytes that are written, and the columns that are meant; none: it should be refused."""
 
 
 def generate(path: Path, megabytes: int, late: bool) -> None:

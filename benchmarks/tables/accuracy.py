@@ -49,7 +49,7 @@ float32.
 
 
 def jobs(options: argparse.Namespace) -> Iterator[Job]:
-    """Return what is asked for, contender after contender, small sets first."""
+    """Return the fits that are asked for, contender after contender, small sets first."""
     runs = [(name, CAP) for name in GROUP] + [(name, None) for name in LARGEST]
     for contender in CONTENDERS:
         for name, cap in runs:

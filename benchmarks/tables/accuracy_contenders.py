@@ -24,7 +24,7 @@ XRFM_ROWS = 5000
 
 
 class Contender(Protocol):
-    """What fits raw features; the libraries it needs are imported when it is made."""
+    """A model of raw features; the libraries it needs are imported when it is made."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Any: ...
 

@@ -1,4 +1,4 @@
-"""What `accuracy` says: errors beside each other, shares of wins, ratios, ranks."""
+"""The tables of `accuracy`: errors beside each other, shares of wins, ratios, ranks."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def ranked(ranks: Ranks) -> list[Row]:
 
 
 def as_asked(grid: Grid) -> list[Row]:
-    """Return what was asked for beside what was reached, and the seconds over those of xRFM."""
+    """Return errors asked for beside errors reached, and the seconds over those of xRFM."""
     rows: list[Row] = []
     for name, (error, seconds) in ASKED.items():
         if name not in grid.sets:

@@ -153,7 +153,7 @@ class Counts(TableEncoder):
 
 
 class InSample(TableEncoder):
-    """What is wrong: training rows see their own target."""
+    """A control that is wrong: training rows see their own target."""
 
     def fit_transform(self, X, y=None, **params):
         return self.fit(X, y).transform(X)

@@ -1,4 +1,4 @@
-"""What may go beyond one tree of cells: two trees, residuals of a global model, ridges by cell."""
+"""Ways beyond one tree of cells: two trees, residuals of a global model, ridges by cell."""
 
 from __future__ import annotations
 

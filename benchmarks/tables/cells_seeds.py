@@ -28,7 +28,7 @@ mean; "worst": largest error over the smallest."""
 
 
 def spread(fits: list[Row]) -> list[Row]:
-    """Return what the fits of each set have in common."""
+    """Return mean, spread and failures over the seeds, a row for each set."""
     found: list[Row] = []
     for name in SETS:
         mine = [row for row in fits if row["set"] == name]

@@ -36,7 +36,7 @@ START_PENALTY = 1e-4
 
 @dataclass(frozen=True)
 class Size:
-    """What may be spent.
+    """The budget of a run.
 
     Attributes
     ----------

@@ -49,7 +49,7 @@ def drawn(data: tuple[np.ndarray, np.ndarray], seed: int) -> tuple[np.ndarray, .
 
 
 def chosen(data: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
-    """Return what `KernelRidge` chooses for a table."""
+    """Return the settings that `KernelRidge` chooses for a table."""
     from gramian import KernelRidge
 
     X, y, _, _ = drawn(data, SEEDS)

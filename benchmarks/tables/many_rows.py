@@ -65,7 +65,7 @@ in its CPU seconds, which other work beside it makes longer. Features are raw fl
 
 
 def jobs(options: argparse.Namespace) -> Iterator[Job]:
-    """Return what is asked for, contender after contender."""
+    """Return the fits that are asked for, contender after contender."""
     kept = Path(options.work or KEPT)
     for contender in MANY_ROWS:
         rare = contender in map(name_of, ON_REQUEST)
@@ -87,7 +87,7 @@ def file_of(kept: Path, name: str, contender: str) -> Path:
 
 
 def wanted(fits: list[Row]) -> list[Row]:
-    """Return what was asked for beside the best search that took no longer."""
+    """Return each error that was asked for beside that of the best search that took no longer."""
     rows: list[Row] = []
     for name, error, seconds in WANTED:
         mine = [r for r in fits if r["set"] == name and r["contender"] in OURS and "error" in r]

@@ -75,7 +75,7 @@ class StoppedXgboost:
 
 
 class Ours:
-    """What ours have in common: the model, and what is told about its fit."""
+    """Base of our contenders: the model, and facts about its fit."""
 
     model: Any
 
@@ -172,7 +172,7 @@ def by_step(history: list[dict[str, Any]]) -> str:
 
 
 def in_words(chosen: dict[str, Any]) -> str:
-    """Return what a search has chosen on a line."""
+    """Return the choices of a search as one line of text."""
     inputs = {"quantile": "quantiles", False: "one scale"}.get(
         chosen["standardize"], "standardized"
     )

@@ -1,4 +1,4 @@
-"""What a learned metric looks like: importances, the matrix and the error by round, of two sets."""
+"""Pictures of a learned metric: importances, the matrix and the error by round, of two sets."""
 
 from __future__ import annotations
 

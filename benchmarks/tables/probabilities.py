@@ -58,7 +58,7 @@ searches included.
 
 
 def jobs(options: argparse.Namespace) -> Iterator[Job]:
-    """Return what is asked for, contender after contender, small sets first."""
+    """Return the fits that are asked for, contender after contender, small sets first."""
     for contender in CONTENDERS:
         for name, classes in SETS.items():
             row = {"set": name, "contender": contender}

@@ -1,4 +1,4 @@
-"""What only `probabilities` compares beside the contenders of `accuracy`."""
+"""Contenders of `probabilities` alone, beside those of `accuracy`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def support_vectors(labels: bool, seed: int) -> Contender:
 
 
 def with_loss(**settings: Any) -> Callable[[bool, int], Contender]:
-    """Return what makes our classifier with settings, as another loss."""
+    """Return a maker of our classifier with some settings, such as another loss."""
     return lambda labels, seed: package("gramian").KernelRidgeClassifier(
         random_state=seed, **settings
     )
