@@ -19,7 +19,7 @@ from gramian.data import sample_path
 from gramian.operators import KernelOperator
 
 table = pq.read_table(sample_path("california_housing")).to_pandas().sample(1500, random_state=0)
-X = table.drop(columns=["target", "split"]).to_numpy()
+X = table.drop(columns=["target", "split"]).to_numpy(float)  # in float32, small ones are rounding
 X = (X - X.mean(axis=0)) / X.std(axis=0)
 rng = np.random.default_rng(0)
 pairs = rng.integers(len(X), size=(2, 5000))
@@ -44,7 +44,7 @@ for i, (name, eigenvalues) in enumerate(spectra.items()):
     kernel = kernels.make(name, lengthscale=median)
     some = [1e-5, 1e-4, 1e-3, 1e-2]
     found = [effective_dimension(kernel, X, penalty, random_state=0) for penalty in some]
-    right.plot(some, found, "x", color=f"C{i}", markersize=8)
+    right.plot(some, found, "x", color=f"C{i}", markersize=8, label="BLESS" if i == 3 else None)
 left.set(xlabel="number", ylabel="eigenvalue of K / n", ylim=(1e-14, 2), title="spectrum")
 right.axhline(len(X), color="0.6", linestyle=":", label="rows")
 right.set(xlabel="penalty", title="effective dimension")

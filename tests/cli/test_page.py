@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gramian as library
+from gramian.cli.page.studies import landmark_numbers
 from gramian.data import as_rows
 
 pytest.importorskip("matplotlib")
@@ -156,6 +157,26 @@ def test_page_is_one_file_that_asks_nobody(files, fitted, report):
     assert len(pictures) == 9
     assert all(ET.fromstring(one).tag == "svg" for one in pictures)
     Closed().feed(text)
+
+
+def test_text_between_backticks_is_code(files, fitted, report):
+    train, test, folder = files
+    page = folder / "page.html"
+    report("report", fitted(), test, "--train", train, "--out", page)
+    text = re.sub(r"<svg.*?</svg>", "", page.read_text("utf-8"), flags=re.S)
+    assert "`" not in text
+    assert "<code>gramian fit --conformal split</code>" in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (1, [1]), (2, [1]), (8, [1, 2, 4]), (60, [7, 14, 28]), (199, [24, 48, 96]),
+        (200, [25, 50, 100]), (10_000, [25, 50, 100, 200, 400, 800, 1600]),
+    ],
+)  # fmt: skip
+def test_learning_curves_of_few_rows_have_three_points(rows, expected):
+    assert landmark_numbers(rows) == expected
 
 
 class Closed(html.parser.HTMLParser):

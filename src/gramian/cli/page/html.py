@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -20,6 +21,7 @@ svg { width: 100%; height: auto; font-family: system-ui, sans-serif; }
 table { border-collapse: collapse; margin: .4rem 0; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #eef1f3;
   vertical-align: top; font-weight: normal; overflow-wrap: anywhere; }
+tbody th { overflow-wrap: normal; } code { font-size: .92em; }
 thead th { color: #5b6b76; } td.number { text-align: right; }
 p { margin: .3rem 0; max-width: 46rem; } .note { color: #5b6b76; }
 """
@@ -76,12 +78,17 @@ def page(title: str, lead: str, sections: Iterable[Section], foot: str) -> str:
 
 def _section(one: Section) -> str:
     lines = [f"<section>\n<h2>{escape(one.title)}</h2>"]
-    lines += [f"<p>{escape(text)}</p>" for text in one.text]
+    lines += [f"<p>{_prose(text)}</p>" for text in one.text]
     beside = [_table(head, rows) for head, rows in one.tables]
     beside += [f"<figure>{svg}</figure>" for svg in one.pictures]
     if beside:
         lines.append('<div class="beside">' + "\n".join(beside) + "</div>")
     return "\n".join([*lines, "</section>"])
+
+
+def _prose(text: str) -> str:
+    """Return a paragraph in which what stands between backticks is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -24,6 +24,9 @@ OURS, OTHERS = "#1f6f8b", "#9aa5ad"
 FEW_POINTS = 3000
 """Rows that are drawn as points; of more, so many at equal distances."""
 
+LEAST_OF_GROUP = 20
+"""Rows that a median is taken of, where there are as many."""
+
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "gramian",  # the same picture has the same bytes
@@ -81,33 +84,32 @@ def parity(ax: Axes, answers: Answers) -> None:
     y, predicted = answers.y[some], answers.predicted[some]
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
     ax.plot(ends, ends, color=OTHERS, linewidth=1)
-    ax.scatter(y, predicted, s=5, color=OURS, alpha=0.35, linewidths=0, rasterized=True)
+    ax.scatter(y, predicted, **_dots(len(some)))
     ax.set(xlabel="truth", ylabel="prediction")
     ax.locator_params(axis="x", nbins=5)
 
 
 def residuals(ax: Axes, answers: Answers) -> None:
-    """Draw what is left of the truth over the predictions, with the median of each tenth."""
+    """Draw what is left of the truth over the predictions, with medians of ten parts at most."""
     left = answers.y - answers.predicted
     some = _few(len(left))
     ax.axhline(0, color=OTHERS, linewidth=1)
-    ax.scatter(
-        answers.predicted[some], left[some], s=5, color=OURS, alpha=0.35, linewidths=0,
-        rasterized=True,
-    )  # fmt: skip
-    tenths = np.array_split(np.argsort(answers.predicted, kind="stable"), 10)
-    middle = [(np.median(answers.predicted[t]), np.median(left[t])) for t in tenths if len(t)]
+    ax.scatter(answers.predicted[some], left[some], **_dots(len(some)))
+    groups = min(10, len(left) // LEAST_OF_GROUP)
+    parts = np.array_split(np.argsort(answers.predicted, kind="stable"), max(groups, 1))
+    middle = [(np.median(answers.predicted[part]), np.median(left[part])) for part in parts]
     ax.plot(*np.transpose(middle), color="#c8553d", marker="o", markersize=3, label="median")
     ax.set(xlabel="prediction", ylabel="truth - prediction")
     ax.locator_params(axis="x", nbins=5)
-    ax.legend()
+    _legend_above(ax)
 
 
 def histogram(ax: Axes, answers: Answers) -> None:
     """Draw how often errors have which size."""
     left = answers.y - answers.predicted
     low, high = np.quantile(left, [0.01, 0.99])
-    ax.hist(left.clip(low, high), bins=50, color=OURS)
+    bins = int(np.clip(2 * len(left) ** 0.5, 10, 50))
+    ax.hist(left.clip(low, high), bins=bins, color=OURS)
     ax.set(xlabel="truth - prediction; the ends hold what is beyond", ylabel="rows")
     ax.locator_params(axis="x", nbins=5)
 
@@ -149,8 +151,8 @@ def intervals(ax: Axes, y: np.ndarray, ends: np.ndarray) -> None:
     ax.vlines(at, low, high, color=OTHERS, linewidth=1.5)
     ax.scatter(at[inside], truth[inside], s=9, color=OURS, zorder=3, label="truth, inside")
     ax.scatter(at[~inside], truth[~inside], s=16, color="#c8553d", zorder=3, label="outside")
-    ax.set(xlabel="100 rows, by the middle of their interval", xticks=[])
-    ax.legend()
+    ax.set(xlabel=f"{len(order)} rows, by the middle of their interval", xticks=[])
+    _legend_above(ax)
 
 
 def importances(ax: Axes, shares: Mapping[str, float]) -> None:
@@ -167,7 +169,7 @@ def learning_curve(ax: Axes, curve: LearningCurve, what: str, others: Mapping[st
     ax.set(xscale="log", xlabel="landmarks m", ylabel=what)
     ax.set_xticks(curve.landmarks, [str(m) for m in curve.landmarks])
     ax.minorticks_off()
-    ax.legend()
+    _legend_above(ax)
 
 
 def effective_dimension(ax: Axes, spectrum: Spectrum, penalty: float | None) -> None:
@@ -178,7 +180,7 @@ def effective_dimension(ax: Axes, spectrum: Spectrum, penalty: float | None) -> 
         at = spectrum.effective_dimension(penalty)
         ax.plot([penalty], [at], "o", color="#c8553d", label=f"the model: {at:,.0f}")
     ax.set(xlabel="penalty", ylabel="effective dimension")
-    ax.legend()
+    _legend_above(ax)
 
 
 def spectrum_of(ax: Axes, spectrum: Spectrum, penalty: float | None) -> None:
@@ -186,8 +188,19 @@ def spectrum_of(ax: Axes, spectrum: Spectrum, penalty: float | None) -> None:
     ax.loglog(1 + np.arange(len(spectrum.eigenvalues)), spectrum.eigenvalues, color=OURS)
     if penalty is not None:
         ax.axhline(penalty, color="#c8553d", linestyle="--", linewidth=1, label="penalty")
-        ax.legend()
+        _legend_above(ax)
     ax.set(xlabel="number", ylabel="eigenvalue of K / rows", ylim=(1e-16, 2))
+
+
+def _legend_above(ax: Axes) -> None:
+    """Put the legend above the picture, where it covers nothing."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
+
+
+def _dots(n: int) -> dict[str, Any]:
+    """Return the style of n points: the more, the smaller and paler."""
+    size, alpha = (5, 0.35) if n > 500 else (14, 0.7)
+    return {"s": size, "alpha": alpha, "color": OURS, "linewidths": 0, "rasterized": True}
 
 
 def _few(n: int) -> np.ndarray:

@@ -105,10 +105,13 @@ def learning_curve(
 
 
 def landmark_numbers(n: int) -> list[int]:
-    """Return 25, 50, 100, ... up to half of n rows and `MOST_LANDMARKS`; at least one number."""
+    """Return 25, 50, 100, ... up to half of n rows and `MOST_LANDMARKS`.
+
+    Of fewer than 200 rows they begin below 25, so that there are three numbers; one of few rows.
+    """
     most = max(1, min(n // 2, MOST_LANDMARKS))
-    sizes = [LEAST_LANDMARKS * 2**k for k in range(20)]
-    return [m for m in sizes if m <= most] or [most]
+    least = max(1, min(LEAST_LANDMARKS, most // 4))
+    return [least * 2**k for k in range(most.bit_length()) if least * 2**k <= most]
 
 
 @dataclass(frozen=True, eq=False)
