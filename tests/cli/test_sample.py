@@ -17,7 +17,7 @@ def test_parts_are_the_whole(report, tmp_path):
         table = pq.read_table(out)
         assert said["rows"] == table.num_rows
         assert said["columns"] == ", ".join(table.column_names)
-        assert "split" not in table.column_names
+        assert table.column_names == [*(f"x{j}" for j in range(8)), "target"]
         rows[part] = table.num_rows
     assert rows["all"] == 768 == rows["train"] + rows["test"]
     split = pq.read_table(sample_path("energy"))
