@@ -21,7 +21,8 @@ svg { width: 100%; height: auto; font-family: system-ui, sans-serif; }
 table { border-collapse: collapse; margin: .4rem 0; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #eef1f3;
   vertical-align: top; font-weight: normal; overflow-wrap: anywhere; }
-tbody th { overflow-wrap: normal; } code { font-size: .92em; }
+@media (min-width: 40em) { tbody th { white-space: nowrap; } }
+code { font-size: .92em; }
 thead th { color: #5b6b76; } td.number { text-align: right; }
 p { margin: .3rem 0; max-width: 46rem; } .note { color: #5b6b76; }
 """

@@ -194,7 +194,9 @@ def _dimension(found: Found) -> Section:
 def _certificate(found: Found) -> Section:
     certificate, reason = found.certificate, found.model.info.get("stop_reason")
     text = []
-    if reason is not None:
+    if reason == "searched":
+        text.append("The model is the choice of a search.")
+    elif reason is not None:
         text.append(f"The fit ended as: {str(reason).replace('_', ' ')}.")
     if certificate.residual is None or found.learned_from is None:
         text.append(f"Residual: {certificate.reason}.")
