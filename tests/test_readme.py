@@ -57,12 +57,6 @@ def test_shell_example(tmp_path):
     assert (tmp_path / "predictions.parquet").stat().st_size > 0
 
 
-def test_report_example(tmp_path):
-    (code,) = blocks("docs/report.md", "sh")
-    run(["bash", "-euo", "pipefail", "-c", code], tmp_path)
-    assert "</html>" in (tmp_path / "houses.html").read_text("utf-8")
-
-
 def test_ways_to_combine_kernels_and_trees(tmp_path):
     said = run([sys.executable, "-c", "".join(blocks("docs/stacking.md", "python"))], tmp_path)
     scores = [float(score) for score in re.findall(r"R2: ([\d.]+)", said)]

@@ -7,17 +7,21 @@ import importlib
 import math
 import re
 import shlex
+import shutil
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from typer.main import get_command
 
 import gramian
+from gramian.cli import main
 from gramian.cli.app import app
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +36,11 @@ NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
 WITH_CODE = [name for name, text in PAGES.items() if "\n```python\n" in text]
 ELSEWHERE = {"stacking"}  # in test_readme.py
 CLUSTER = {"clusters"}  # below, with a cluster
+WITH_COMMANDS = [name for name, text in PAGES.items() if "\n```sh\n" in text]
+BUDGET = re.compile(r'--budget "\d+ s"')
+"""Seconds of a search, which are evaluations in tests."""
+INSTALLING = {"pip", "env/bin/pip", "python3"}
+"""Commands of pages that no test runs: they would change the environment, or ask the network."""
 
 
 def printed_alike(said: str, expected: str) -> bool:
@@ -64,6 +73,43 @@ def test_code_of_a_page_runs_and_prints_what_it_says(name, tmp_path, monkeypatch
     run(name, PAGES[name], capsys)
 
 
+def lines_of(text: str) -> list[list[str]]:
+    """Return the commands of gramian in the shell blocks of a page, split as a shell does."""
+    shown = "".join(block for kind, block in BLOCK.findall(text) if kind == "sh")
+    split = [shlex.split(line, comments=True) for line in shown.splitlines()]
+    assert {line[0] for line in split if line} <= {"gramian", *INSTALLING}
+    return [line[1:] for line in split if line and line[0] == "gramian"]
+
+
+def tables_in(folder: Path) -> None:
+    """Write the tables and the model of classes that commands of pages take for given."""
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, 90))
+    labels = np.where(x + 0.3 * rng.normal(size=90) > 0, "high", "low")
+    for name, y in (("table", x * z), ("test", labels), ("new", labels)):
+        pyarrow.csv.write_csv(pa.table({"x": x, "z": z, "y": y}), folder / f"{name}.csv")
+    fit = ["fit", "test.csv", "--target", "y", "--kernel", "gaussian", "--out", "m.model"]
+    assert main(fit) == main(["sample", "energy", "train.parquet"]) == 0
+
+
+@pytest.mark.slow  # some fits each
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("name", sorted({*WITH_COMMANDS} - CLUSTER))
+def test_commands_of_a_page_run(name, tmp_path, monkeypatch, capsys):
+    """As they stand, on smaller data and with smaller budgets; README.md's: see test_readme.py."""
+    monkeypatch.chdir(tmp_path)
+    tables_in(tmp_path)
+    text = PAGES[name].replace("california_housing", "energy").replace("--engine triton", "")
+    text = BUDGET.sub("--budget 300000", text).replace(
+        "gramian tune", "gramian tune --budget 300000"
+    )
+    text = text.replace("--target price", "--target target")
+    for command in lines_of(text):
+        assert main(command) == 0, (command, capsys.readouterr().err)
+        made = [word for option, word in pairwise(command) if option in ("--out", "--reliability")]
+        assert all(Path(one).stat().st_size > 0 for one in made)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame")  # Dask's, about itself
@@ -81,8 +127,15 @@ def test_code_for_a_cluster_runs_on_one_of_this_process(tmp_path, monkeypatch, c
     with distributed.LocalCluster(**settings) as cluster:
         text = PAGES["clusters"].replace("tls://scheduler:8786", cluster.scheduler_address)
         text = text.replace("/lake/taxi/", str(lake)).replace("20_000", "20")
+        text = text.replace("/lake/", f"{tmp_path}/").replace("20000", "20").replace("2000", "20")
         run("clusters", text, capsys)["client"].close()
-    assert (tmp_path / "fares.model").exists()
+        assert (tmp_path / "fares.model").exists()
+        shutil.copytree(lake, tmp_path / "new")
+        for command in lines_of(text)[
+            :2
+        ]:  # `local:4` starts processes: tests/dask/test_dask_cli.py
+            assert main(command) == 0, capsys.readouterr().err
+        assert pq.read_table(tmp_path / "predicted").num_rows == 200
 
 
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
@@ -167,6 +220,49 @@ def test_reference_has_every_public_module():
     assert {page.stem for page in REFERENCE} == modules | extra
     index = (ROOT / "docs" / "api" / "index.md").read_text("utf-8")
     assert all(f"\n{page.stem}\n" in index for page in REFERENCE)
+
+
+SHOWN = [  # whose classes have one each; helpers and states are shown by those
+    *("kernels", "landmarks", "solvers", "losses", "callbacks", "metric", "cells"),
+    *("estimators", "plots"),
+]
+NOT_SHOWN = {  # abstract, states, results, or what a model holds of its cells
+    *(
+        "Radial",
+        "Kernel",
+        "Selector",
+        "PathSelector",
+        "Landmarks",
+        "Level",
+        "Solver",
+        "Loss",
+        "Link",
+    ),
+    *("Result", "Interrupted", "ProblemSize", "Metric", "LearnedMetric", "Round", "Partition"),
+    *("Cells", "TreeCells", "CenterCells", "MeanCells", "Share", "estimators.Plan"),
+}
+
+
+def classes_on(page: Path) -> list[str]:
+    """Return the classes that a page of the reference lists, but for those not shown."""
+    text = page.read_text("utf-8")
+    (name,) = re.findall(r"^\.\. currentmodule:: (\S+)$", text, re.M)
+    module = importlib.import_module(name)
+    listed = set(re.findall(r"^   (\w+)$", text, re.M)) - NOT_SHOWN
+    things = {entry: getattr(module, entry) for entry in listed}
+    return [n for n, thing in things.items() if isinstance(thing, type) and n[-5:] != "State"]
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_classes_of_the_reference_have_an_example(page):
+    path = ROOT / "docs" / "api" / f"{page}.rst"
+    (name,) = re.findall(r"^\.\. currentmodule:: (\S+)$", path.read_text("utf-8"), re.M)
+    module, classes = importlib.import_module(name), classes_on(path)
+    assert len(classes) >= 2
+    docs = {one: vars(getattr(module, one))["__doc__"] or "" for one in classes}
+    assert [one for one, doc in docs.items() if ">>> " not in doc] == []
+    when = {one for one, doc in docs.items() if re.search(r"\bTake it\b|\bTake `", doc)}
+    assert page in ("estimators", "plots") or {*classes} - when <= {"Matern12"}
 
 
 def strings_of(path: Path) -> list[str]:

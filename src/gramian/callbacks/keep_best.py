@@ -25,6 +25,8 @@ class KeepBest:
     States are compared by ``valid_rmse``; for class codes by ``valid_error``, and by the former
     where that is the same. The first of equal ones is kept.
 
+    Take it with `gramian.solvers.solve`; estimators have ``early_stopping=True``.
+
     Parameters
     ----------
     patience : int, default=5
@@ -39,6 +41,19 @@ class KeepBest:
     ----------
     best : State or None
         Iteration, coefficients and metrics; None before the first look.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.callbacks import KeepBest, Validate
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> keep = KeepBest(patience=3)
+    >>> watch = [Validate(X[300:], y[300:]), keep]
+    >>> est = KernelRidge("gaussian", lengthscale=3.0, penalty=1e-6, landmarks=100, random_state=0)
+    >>> est = est.set_params(callbacks=watch).fit(X[:300], y[:300])
+    >>> keep.best.iteration < est.n_iter_
+    True
     """
 
     def __init__(

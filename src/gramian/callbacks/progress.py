@@ -22,9 +22,28 @@ TENTHS = 10
 class LogProgress:
     """Write stages and the metrics of every few iterations to the logger "gramian", level INFO.
 
+    Take it where a program has a log already.
+
     Parameters
     ----------
     every : int, default=1
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.callbacks import LogProgress
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> import logging
+    >>> log, said = logging.getLogger("gramian"), []
+    >>> log.setLevel("INFO")
+    >>> log.addFilter(lambda record: said.append(record.getMessage()))  # yours has a handler
+    >>> est = KernelRidge("gaussian", lengthscale=3.0, penalty=0.01, landmarks=100, random_state=0)
+    >>> est = est.set_params(callbacks=[LogProgress(every=5)]).fit(X, y)
+    >>> said[-1].split(":")[0]
+    'iteration 10'
+    >>> log.setLevel("NOTSET"), log.filters.clear()
+    (None, None)
     """
 
     def __init__(self, every: int = 1) -> None:
@@ -48,11 +67,24 @@ class LogProgress:
 class ProgressBar:
     """A bar on the terminal, drawn with rich inside a ``with`` statement and silent outside.
 
+    Take it in a terminal, or a notebook.
+
     Parameters
     ----------
     total : int, optional
         Iterations expected; without it the bar only pulses.
     description : str, default="solving"
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.callbacks import ProgressBar
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> with ProgressBar(total=100) as bar:  # drawn on the standard error
+    ...     est = KernelRidge(landmarks=100, callbacks=[bar], random_state=0).fit(X, y)
+    >>> est.stop_reason_
+    'converged'
     """
 
     def __init__(self, total: int | None = None, description: str = "solving") -> None:

@@ -36,11 +36,24 @@ class SearchLines(Ticking):
     step, the number of trials and the last of them, and the error after each step with the share
     by which the step lowered it. A thread says it, which ends with the context.
 
+    Take it for searches of minutes, in logs.
+
     Parameters
     ----------
     say : callable
         Writes a line, such as ``logging.getLogger("gramian").info`` or `print`.
     every_seconds : float, default=30
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidgeCV
+    >>> from gramian.callbacks import SearchLines
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> with SearchLines(print, every_seconds=30) as lines:
+    ...     est = KernelRidgeCV(budget=2_000_000, callbacks=[lines], random_state=0).fit(X, y)
+    >>> "trial" in lines.line()  # what it would have said
+    True
     """
 
     def __init__(
@@ -71,10 +84,23 @@ class SearchBar:
 
     One of the ``callbacks`` of `KernelRidgeCV`; silent outside of the statement.
 
+    Take it for searches in a terminal, or a notebook.
+
     Parameters
     ----------
     seconds : float, default=inf
         That the search may take; without it the bar only pulses.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidgeCV
+    >>> from gramian.callbacks import SearchBar
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> with SearchBar() as bar:  # drawn on the standard error
+    ...     est = KernelRidgeCV(budget=2_000_000, callbacks=[bar], random_state=0).fit(X, y)
+    >>> print(f"R2 {est.score(X, y):.1f}")
+    R2 0.6
     """
 
     def __init__(self, seconds: float = math.inf) -> None:

@@ -22,6 +22,8 @@ from ..solvers.metrics import VALID_ERROR, VALID_RMSE
 class Validate:
     """Add ``valid_rmse``, and ``valid_error`` for class codes, to the metrics of a state.
 
+    Take it to see the error on rows of your own choice after each iteration.
+
     Parameters
     ----------
     X : RowSource, or anything `as_rows` takes
@@ -41,6 +43,17 @@ class Validate:
     Notes
     -----
     Cost: one prediction each time; neither its time nor its kernel evaluations are counted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.callbacks import Validate
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> watch = Validate(X[300:], y[300:])
+    >>> est = KernelRidge(landmarks=100, callbacks=[watch], random_state=0).fit(X[:300], y[:300])
+    >>> bool(est.history_[-1]["valid_rmse"] < 60)
+    True
     """
 
     X: Any

@@ -112,6 +112,8 @@ TINY = 1e-300
 class KMeansCells(Partition):
     """Cells about the means of clusters, by Lloyd's algorithm on the sample.
 
+    Take it where rows come in groups that a tree would cut.
+
     Parameters
     ----------
     rows : int, default=10_000
@@ -123,6 +125,20 @@ class KMeansCells(Partition):
     -----
     Cost: s c d operations for each of 10 iterations, c the number of cells. Cells are of different
     sizes, and so are the seconds that they take.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.cells import KMeansCells
+    >>> houses = pd.read_parquet(sample_path("california_housing")).drop(columns="split")
+    >>> houses = houses.sample(1200, random_state=0)
+    >>> train, test = houses[:1000], houses[1000:]
+    >>> kernel = dict(kernel="laplacian", lengthscale="2 median", penalty=1e-4, random_state=0)
+    >>> est = KernelRidge(**kernel, cells=KMeansCells(300)).fit(train, "target")
+    >>> print(f"{len(est.history_)} cells, R2 {est.score(test):.2f}")
+    4 cells, R2 0.81
     """
 
     rows: int = 10_000

@@ -35,6 +35,8 @@ class MedianSplits(Partition):
     So many cells as are needed are divided between both sides: a number of cells that is no power
     of two has splits that are a little off the median.
 
+    Take it, as ``cells=5000`` does, for hundred thousands of rows and more.
+
     Parameters
     ----------
     rows : int, default=10_000
@@ -50,6 +52,20 @@ class MedianSplits(Partition):
 
     A direction along which rows do not differ is replaced by the feature of largest spread; rows
     that do not differ at all are one cell.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.cells import MedianSplits
+    >>> houses = pd.read_parquet(sample_path("california_housing")).drop(columns="split")
+    >>> houses = houses.sample(1200, random_state=0)
+    >>> train, test = houses[:1000], houses[1000:]
+    >>> kernel = dict(kernel="laplacian", lengthscale="2 median", penalty=1e-4, random_state=0)
+    >>> est = KernelRidge(**kernel, cells=MedianSplits(300)).fit(train, "target")
+    >>> print(f"{len(est.history_)} cells, R2 {est.score(test):.2f}")
+    4 cells, R2 0.80
     """
 
     rows: int = 10_000

@@ -23,11 +23,25 @@ class ChiSquared(LengthscaleKernel):
     Features must be at least 0, and are not standardised; where both are 0 nothing is added. Rows
     must be dense: an entry costs d fractions.
 
+    Take it for histograms: shares of colors, counts of words or of pixels.
+
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or "median", default=1.0
         In the units of the features; scikit-learn's gamma is :math:`1 / \ell`. ``"median"`` is that
         of the chi-squared distances.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from gramian import KernelRidgeClassifier
+    >>> from gramian.kernels import ChiSquared
+    >>> X, y = load_digits(return_X_y=True)
+    >>> est = KernelRidgeClassifier(
+    ...     ChiSquared("median"), penalty=1e-4, landmarks=200, random_state=0
+    ... )
+    >>> print(f"{est.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]):.2f} are right")
+    0.95 are right
     """
 
     @property

@@ -18,12 +18,25 @@ from .combined import OfOne
 class Columns(OfOne):
     """The kernel k of some features; `Kernel.on` makes it.
 
+    Take it to give groups of features kernels of their own: places one, the rest another.
+
     Parameters
     ----------
     kernel : Kernel
         If it has a lengthscale per feature: one per feature that it sees.
     columns : sequence of int
         Numbers of the features, from 0, in the order in which the kernel takes them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.kernels import Gaussian, Linear
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> k = Gaussian("median").on([2, 3]) + Linear().on([0, 1, *range(4, 10)])  # body and blood
+    >>> est = KernelRidge(k, penalty=0.02).fit(X[:300], y[:300])
+    >>> print(f"R2 {est.score(X[300:], y[300:]):.2f}")
+    R2 0.51
     """
 
     columns: Sequence[int]

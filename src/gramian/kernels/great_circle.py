@@ -70,6 +70,9 @@ class Haversine(Mapped):
     is shorter by 0.1 % at 1,000 km. `Kernel.on` chooses the two features of wider rows. They are
     not standardised.
 
+    Take it for places on the Earth, beyond a few hundred kilometres, near the poles, or across the
+    date line. An entry costs three multiplications and an arc sine.
+
     Parameters
     ----------
     lengthscale : float or "median", default=1.0
@@ -85,6 +88,20 @@ class Haversine(Mapped):
     .. [1] T. Gneiting, *Strictly and non-strictly positive definite functions on spheres*,
        Bernoulli 2013, table 1: the Matern kernel of the great-circle distance is one up to
        smoothness 1/2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.kernels import Haversine
+    >>> houses = pd.read_parquet(sample_path("california_housing")).drop(columns="split")
+    >>> houses = houses.sample(1200, random_state=0)
+    >>> train, test = houses[:1000], houses[1000:]
+    >>> where = ["latitude", "longitude"]
+    >>> est = KernelRidge(Haversine(100.0), random_state=0).fit(train[where], train["target"])
+    >>> print(f"R2 {est.score(test[where], test['target']):.2f}")
+    R2 0.66
     """
 
     profile: Profile = "matern12"

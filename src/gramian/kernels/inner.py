@@ -74,11 +74,24 @@ class InnerProduct(LengthscaleKernel):
 class Linear(InnerProduct):
     r"""Linear kernel :math:`x^\top z / \ell^2`.
 
+    Take it for wide sparse rows, such as words, where a linear model is enough, or as a term of a
+    sum. No entry is computed: products go through the features.
+
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or str, default=1.0
         ``"median"`` means 1 here: the kernel has no distance to compare with, and 1 gives
         scikit-learn's linear kernel.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.kernels import Linear
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> est = KernelRidge(Linear(), penalty=0.01).fit(X[:300], y[:300])
+    >>> print(f"R2 {est.score(X[300:], y[300:]):.2f}")
+    R2 0.50
     """
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
@@ -104,6 +117,9 @@ class Linear(InnerProduct):
 class Polynomial(InnerProduct):
     r"""Polynomial kernel :math:`(x^\top z / \ell^2 + c)^p`.
 
+    Take it where products of up to p features matter, as those of pixels do. An entry costs d
+    multiplications.
+
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or str, default=1.0
@@ -112,6 +128,16 @@ class Polynomial(InnerProduct):
         The p, at least 1.
     coef0 : float, default=1.0
         The c, at least 0: a negative one would not be positive definite.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from gramian import KernelRidgeClassifier
+    >>> from gramian.kernels import Polynomial
+    >>> X, y = load_digits(return_X_y=True)
+    >>> est = KernelRidgeClassifier(Polynomial("median", degree=3), penalty=1e-4)
+    >>> print(f"{est.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]):.2f} are right")
+    0.96 are right
     """
 
     degree: int = 3

@@ -22,9 +22,25 @@ class L1Laplacian(LengthscaleKernel):
     The l1 distance is no function of an inner product: rows must be dense, and an entry costs d
     absolute differences.
 
+    Take it for tables whose columns act one by one, with steps of their own, as trees see them.
+
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or "median", default=1.0
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.kernels import L1Laplacian, Laplacian
+    >>> energy = pd.read_parquet(sample_path("energy"))
+    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
+    >>> for k in (L1Laplacian("2 median"), Laplacian("2 median")):
+    ...     est = KernelRidge(k, penalty=1e-6).fit(train, "target")
+    ...     print(f"R2 {est.score(test):.3f}")
+    R2 0.999
+    R2 0.990
     """
 
     norm: ClassVar[float] = 1.0

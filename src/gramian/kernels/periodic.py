@@ -24,12 +24,26 @@ class Periodic(Mapped):
     That is the Gaussian kernel of the points of circles of radius 1 that features go around, once
     in a period. Features are not standardised. `Kernel.on` chooses those with a period.
 
+    Take it for hours, days of the year, angles: where the end of a feature is its beginning. An
+    entry costs 2 d multiplications.
+
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or "median", default=1.0
         In radii of the circles; scikit-learn's length_scale.
     period : float or sequence of d floats, default=1.0
         In the units of the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidge
+    >>> from gramian.kernels import Periodic
+    >>> hours = np.random.default_rng(0).uniform(0, 240, (300, 1))  # of ten days
+    >>> load = 5 + np.sin(2 * np.pi * hours[:, 0] / 24)
+    >>> est = KernelRidge(Periodic(1.0, period=24.0), penalty=1e-6).fit(hours, load)
+    >>> est.predict([[6.0], [6.0 + 24 * 365]]).round(2)  # the same hour, a year later
+    array([6., 6.])
     """
 
     period: Any = 1.0

@@ -200,7 +200,23 @@ def matmul(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
 @kernels.register("gaussian")
 @dataclass(frozen=True)
 class Gaussian(Radial):
-    r"""Gaussian kernel :math:`\exp(-r^2 / 2)`; scikit-learn's gamma is :math:`1 / (2 \ell^2)`."""
+    r"""Gaussian kernel :math:`\exp(-r^2 / 2)`; scikit-learn's gamma is :math:`1 / (2 \ell^2)`.
+
+    Take it where the target is smooth in the features, as a simulation is. Noise and kinks want a
+    rougher one. An entry costs d multiplications, within a matrix product.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.kernels import Gaussian
+    >>> energy = pd.read_parquet(sample_path("energy"))
+    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
+    >>> est = KernelRidge(Gaussian("2 median"), penalty=1e-7).fit(train, "target")
+    >>> print(f"R2 {est.score(test):.3f}")
+    R2 0.991
+    """
 
     @property
     def scale(self) -> float:
@@ -216,7 +232,27 @@ class Gaussian(Radial):
 @kernels.register("laplacian")
 @dataclass(frozen=True)
 class Laplacian(Radial):
-    r"""Laplacian kernel :math:`\exp(-r)` of the Euclidean distance; the same as Matern 1/2."""
+    r"""Laplacian kernel :math:`\exp(-r)` of the Euclidean distance; the same as Matern 1/2.
+
+    Take it where the target is rough: prices on a map, functions with kinks and steps. An entry
+    costs d multiplications, within a matrix product.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.kernels import Gaussian, Laplacian
+    >>> houses = pd.read_parquet(sample_path("california_housing")).drop(columns="split")
+    >>> houses = houses.sample(1200, random_state=0)
+    >>> train, test = houses[:1000], houses[1000:]
+    >>> where = ["latitude", "longitude"]
+    >>> for k in (Laplacian("median"), Gaussian("0.1 median")):
+    ...     est = KernelRidge(k, random_state=0).fit(train[where], train["target"])
+    ...     print(f"R2 {est.score(test[where], test['target']):.2f}")
+    R2 0.66
+    R2 0.48
+    """
 
     sharp: ClassVar[bool] = True
 
@@ -236,13 +272,40 @@ class Laplacian(Radial):
 @kernels.register("matern12")
 @dataclass(frozen=True)
 class Matern12(Laplacian):
-    r"""Matern-1/2 kernel :math:`\exp(-r)`."""
+    r"""Matern-1/2 kernel :math:`\exp(-r)`.
+
+    It is `Laplacian` by the name that Gaussian processes have for it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.kernels import Laplacian, Matern12
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> one, two = (KernelRidge(k(2.0), penalty=0.01).fit(X, y) for k in (Matern12, Laplacian))
+    >>> bool((one.predict(X) == two.predict(X)).all())
+    True
+    """
 
 
 @kernels.register("matern32")
 @dataclass(frozen=True)
 class Matern32(Radial):
-    r"""Matern-3/2 kernel :math:`(1 + \sqrt3 r) \exp(-\sqrt3 r)`."""
+    r"""Matern-3/2 kernel :math:`(1 + \sqrt3 r) \exp(-\sqrt3 r)`.
+
+    Take it where little is known of the target: functions with one derivative, between rough and
+    smooth. An entry costs d multiplications, within a matrix product.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.kernels import Matern32
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> est = KernelRidge(Matern32("2 median"), random_state=0).fit(X[:300], y[:300])
+    >>> print(f"penalty {est.penalty_:.0e}, R2 {est.score(X[300:], y[300:]):.2f}")
+    penalty 3e-03, R2 0.53
+    """
 
     @property
     def scale(self) -> float:
@@ -265,7 +328,23 @@ class Matern32(Radial):
 @kernels.register("matern52")
 @dataclass(frozen=True)
 class Matern52(Radial):
-    r"""Matern-5/2 kernel :math:`(1 + \sqrt5 r + \tfrac53 r^2) \exp(-\sqrt5 r)`."""
+    r"""Matern-5/2 kernel :math:`(1 + \sqrt5 r + \tfrac53 r^2) \exp(-\sqrt5 r)`.
+
+    Take it for functions with two derivatives: nearly as smooth as `Gaussian`, and K is better
+    conditioned. An entry costs d multiplications, within a matrix product.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.kernels import Matern52
+    >>> energy = pd.read_parquet(sample_path("energy"))
+    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
+    >>> est = KernelRidge(Matern52("2 median"), penalty=1e-7).fit(train, "target")
+    >>> print(f"R2 {est.score(test):.3f}")
+    R2 0.998
+    """
 
     @property
     def scale(self) -> float:
@@ -291,11 +370,26 @@ class Matern52(Radial):
 class RationalQuadratic(Radial):
     r"""Rational quadratic kernel :math:`(1 + r^2 / (2 a))^{-a}`, a mixture of Gaussians.
 
+    Take it where the target has long and short waves at once: a small `alpha` mixes more
+    lengthscales. An entry costs d multiplications, within a matrix product.
+
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or "median", default=1.0
     alpha : float, default=1.0
         The :math:`a`; the Gaussian kernel is the limit of large values.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.kernels import RationalQuadratic
+    >>> energy = pd.read_parquet(sample_path("energy"))
+    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
+    >>> est = KernelRidge(RationalQuadratic(2.0, alpha=0.5), penalty=1e-7).fit(train, "target")
+    >>> print(f"R2 {est.score(test):.3f}")
+    R2 0.994
     """
 
     alpha: float = 1.0

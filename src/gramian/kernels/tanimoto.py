@@ -33,6 +33,9 @@ class Tanimoto(LengthscaleKernel):
     vectors, also called Jaccard's. Two rows of zeros have 1, so that each row has 1 with itself;
     RDKit says 1 in older releases, and 0 in later ones and of counts.
 
+    Take it for sets: fingerprints of molecules, or other features that are there or not. An entry
+    costs d multiplications, or d differences with ``"minmax"``.
+
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or str, default=1.0
@@ -42,6 +45,17 @@ class Tanimoto(LengthscaleKernel):
         :math:`x^\top z / (\|x\|^2 + \|z\|^2 - x^\top z)`, of dense or sparse rows. ``"minmax"``:
         :math:`\sum \min(x, z) / \sum \max(x, z)`, RDKit's similarity of count vectors; d
         differences per entry, of dense rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from gramian import KernelRidgeClassifier
+    >>> from gramian.kernels import Tanimoto
+    >>> X, y = load_digits(return_X_y=True)
+    >>> bits = (X > 8).astype(float)
+    >>> est = KernelRidgeClassifier(Tanimoto(), penalty=1e-4).fit(bits[:1000], y[:1000])
+    >>> print(f"{est.score(bits[1000:], y[1000:]):.2f} are right")
+    0.92 are right
     """
 
     counts: Counts = "product"

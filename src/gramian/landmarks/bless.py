@@ -155,6 +155,8 @@ class Bless(PathSelector):
     :math:`M_h = q_2 d_h` of them in proportion to their scores, where :math:`d_h` is the estimate
     of the effective dimension that the scores give.
 
+    Take `BlessR` first; this one to repeat the paper.
+
     Parameters
     ----------
     m : int, optional
@@ -191,6 +193,17 @@ class Bless(PathSelector):
     ----------
     .. [1] Rudi, Calandriello, Carratino, Rosasco, *On fast leverage score sampling and optimal
        learning*, NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.landmarks import Bless
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> est = KernelRidge("gaussian", lengthscale=3.0, landmarks=Bless(m=60), random_state=0)
+    >>> est = est.fit(X, y)  # the penalty, too, is chosen along its path
+    >>> len(est.landmark_index_), est.penalty_ in [row["penalty"] for row in est.path_]
+    (60, True)
     """
 
     candidates: int | float = 5.0

@@ -25,6 +25,8 @@ class BlessR(PathSelector):
     :math:`p_j / \beta_h`, where :math:`p_j = \min(1, q_2 \tilde\ell_j)` is its total probability
     and its entry in :math:`A_h`.
 
+    Take it where rows are many, far above 5 / penalty: its cost does not grow with them.
+
     Parameters
     ----------
     m : int, optional
@@ -53,6 +55,22 @@ class BlessR(PathSelector):
     ----------
     .. [1] Rudi, Calandriello, Carratino, Rosasco, *On fast leverage score sampling and optimal
        learning*, NeurIPS 2018.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import nystrom_error
+    >>> from gramian.data import sample_path
+    >>> from gramian.landmarks import BlessR, Uniform
+    >>> places = pd.read_parquet(
+    ...     sample_path("california_housing"), columns=["latitude", "longitude"]
+    ... )
+    >>> places = places.sample(1000, random_state=0)
+    >>> for chosen in (Uniform(60), BlessR(m=60)):
+    ...     error = nystrom_error("gaussian", places, chosen, lengthscale=1.0, random_state=0)
+    ...     print(f"norm of K - K^: {error:.1f}")
+    norm of K - K^: 8.7
+    norm of K - K^: 5.4
     """
 
     def candidates_per_row(self) -> float:

@@ -35,6 +35,8 @@ class RecursiveRLS(LeverageSelector):
     the dictionary's spectrum beyond :math:`k = m / (4 \log m)` values divided by k, and keeps about
     m rows; the last draws m.
 
+    Take it, as the default does, where small groups of rows matter: never much worse than uniform.
+
     Parameters
     ----------
     m : int, optional
@@ -66,6 +68,22 @@ class RecursiveRLS(LeverageSelector):
     ----------
     .. [1] Musco & Musco, *Recursive sampling for the Nystrom method*, NeurIPS 2017; the version
        with a fixed budget is that of section 5 and the authors' code.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import nystrom_error
+    >>> from gramian.data import sample_path
+    >>> from gramian.landmarks import RecursiveRLS, Uniform
+    >>> places = pd.read_parquet(
+    ...     sample_path("california_housing"), columns=["latitude", "longitude"]
+    ... )
+    >>> places = places.sample(1000, random_state=0)
+    >>> for chosen in (Uniform(60), RecursiveRLS(m=60)):
+    ...     error = nystrom_error("gaussian", places, chosen, lengthscale=1.0, random_state=0)
+    ...     print(f"norm of K - K^: {error:.1f}")
+    norm of K - K^: 8.7
+    norm of K - K^: 2.2
     """
 
     oversampling: int | float | None = 3.0  # type: ignore[assignment]

@@ -22,6 +22,8 @@ from .leverage import Dictionary, Scorer, spectrum
 class TwoPass(LeverageSelector):
     r"""Two-pass sampling [1]_: score all n rows by a uniform dictionary, then sample.
 
+    Take it to compare, or where the penalty is large.
+
     Parameters
     ----------
     m : int, optional
@@ -43,6 +45,21 @@ class TwoPass(LeverageSelector):
     ----------
     .. [1] El Alaoui & Mahoney, *Fast randomized kernel ridge regression with statistical
        guarantees*, NeurIPS 2015.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import nystrom_error
+    >>> from gramian.data import sample_path
+    >>> from gramian.landmarks import TwoPass
+    >>> places = pd.read_parquet(
+    ...     sample_path("california_housing"), columns=["latitude", "longitude"]
+    ... )
+    >>> places = places.sample(1000, random_state=0)
+    >>> chosen = TwoPass(m=60, first=100)
+    >>> error = nystrom_error("gaussian", places, chosen, lengthscale=1.0, random_state=0)
+    >>> print(f"norm of K - K^: {error:.1f}")
+    norm of K - K^: 10.4
     """
 
     first: int | None = None

@@ -26,6 +26,8 @@ class Uniform(SizeOrPenalty):
     distinct rows, all of those are chosen: a repeated row and an observation weight then give
     the same landmarks.
 
+    Take it where rows are all alike, and for files that are read from front to back.
+
     Parameters
     ----------
     m : int, optional
@@ -39,6 +41,16 @@ class Uniform(SizeOrPenalty):
     -----
     Cost: reading m rows, one pass for a sequential source, and another if rows repeat; no kernel
     evaluations. Memory: the m rows, mapped from a file if they exceed the budget of K.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.landmarks import Uniform
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> est = KernelRidge(landmarks=Uniform(100), random_state=0).fit(X, y)  # as landmarks=100
+    >>> est.landmark_index_.shape
+    (100,)
     """
 
     takes_remote: ClassVar[bool] = True

@@ -19,6 +19,9 @@ ROUNDS = 100
 class Expectile(Loss):
     r"""Half the square, times :math:`\tau` below the target and :math:`1 - \tau` above it.
 
+    Take it as a quantile that also weighs how far beyond it values lie. A fit costs two to five
+    times one by squared errors.
+
     Parameters
     ----------
     level : float, default=0.5
@@ -27,6 +30,19 @@ class Expectile(Loss):
     References
     ----------
     .. [1] Newey & Powell, *Asymmetric least squares estimation and testing*, 1987.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.losses import Expectile
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> low, high = (
+    ...     KernelRidge(loss=Expectile(level), penalty=0.01, random_state=0).fit(X, y).predict(X)
+    ...     for level in (0.1, 0.9)
+    ... )
+    >>> print(f"{(low < y).mean():.1f} are above low, {(y < high).mean():.1f} are below high")
+    0.7 are above low, 0.8 are below high
     """
 
     level: int | float = 0.5

@@ -18,6 +18,23 @@ class Gamma(Loss):
     r"""Half the deviance of the Gamma law: :math:`f + y e^{-f}`, up to what depends on y only.
 
     Targets are positive; predictions are means, :math:`e^f`.
+
+    Take it for positive amounts over orders of magnitude, whose errors are percentages. A fit costs
+    two to five times one by squared errors.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.losses import Gamma
+    >>> houses = pd.read_parquet(sample_path("california_housing")).drop(columns="split")
+    >>> houses = houses.sample(1200, random_state=0)
+    >>> train, test = houses[:1000], houses[1000:]
+    >>> est = KernelRidge(loss="gamma", landmarks=200, penalty=1e-3, random_state=0)
+    >>> off = est.fit(train, "target").predict(test) / test["target"]
+    >>> print(f"half are within {100 * (off - 1).abs().median():.0f} %")
+    half are within 17 %
     """
 
     @property

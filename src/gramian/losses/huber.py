@@ -20,6 +20,9 @@ ROUNDS = 200
 class Huber(Loss):
     r"""Half the square of errors up to :math:`\delta`, linear beyond: outliers pull with that only.
 
+    Take it for the typical value where some targets are far off, or wrong. A fit costs two to five
+    times one by squared errors.
+
     Parameters
     ----------
     delta : float or None, default=None
@@ -30,6 +33,20 @@ class Huber(Loss):
     References
     ----------
     .. [1] Huber, *Robust estimation of a location parameter*, 1964.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.losses import Huber
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> wrong = y.copy()
+    >>> wrong[:300:20] = 1_000  # one in twenty
+    >>> for loss in (Huber(50.0), "squared"):
+    ...     est = KernelRidge(loss=loss, penalty=0.01, random_state=0).fit(X[:300], wrong[:300])
+    ...     print(f"R2 {est.score(X[300:], y[300:]):.2f}")
+    R2 0.52
+    R2 0.15
     """
 
     delta: int | float | None = None

@@ -21,6 +21,23 @@ class Poisson(Loss):
     r"""Half the deviance of the Poisson law: :math:`e^f - y f`, up to what depends on y only.
 
     Targets are counts or rates, at least 0; predictions are means, :math:`e^f`.
+
+    Take it for counts, above all for small ones: a prediction is never below zero. A fit costs two
+    to five times one by squared errors.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.losses import Poisson
+    >>> houses = pd.read_parquet(sample_path("california_housing")).drop(columns="split")
+    >>> houses = houses.sample(1200, random_state=0)
+    >>> train, test = houses[:1000], houses[1000:]
+    >>> est = KernelRidge(loss="poisson", landmarks=200, penalty=1e-5, random_state=0)
+    >>> est = est.fit(train, "households")
+    >>> print(f"R2 {est.score(test):.2f}, least prediction {est.predict(test).min():.0f}")
+    R2 0.96, least prediction 43
     """
 
     @property

@@ -23,6 +23,9 @@ class Quantile(Loss):
     Its minimiser has a share :math:`\tau` of the targets below it. Of several levels there is an
     output each, and predictions are sorted, so that they do not cross.
 
+    Take it for what is not exceeded in a share of all cases, and for the median. It is the slowest
+    of the losses.
+
     Parameters
     ----------
     levels : float or sequence of float, default=0.5
@@ -36,6 +39,20 @@ class Quantile(Loss):
     References
     ----------
     .. [1] Koenker & Bassett, *Regression quantiles*, 1978.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.losses import Quantile
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> loss = Quantile((0.1, 0.5, 0.9))
+    >>> est = KernelRidge("matern32", lengthscale=5.0, loss=loss, penalty=0.01).fit(
+    ...     X[:300], y[:300]
+    ... )
+    >>> low, median, high = est.predict(X[300:]).T
+    >>> print(f"{((low <= y[300:]) & (y[300:] <= high)).mean():.1f} are between")
+    0.8 are between
     """
 
     levels: int | float | Sequence[float] = 0.5

@@ -18,6 +18,20 @@ class Softmax(Loss):
 
     The second derivative of a row is diag(p) - p p', p the probabilities. A constant added to all
     outputs changes nothing; the penalty makes their sum zero.
+
+    Take it for the probabilities of three or more classes. A step costs twice that of as many
+    single losses.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import KernelRidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> est = KernelRidgeClassifier(loss="logistic", penalty=1e-3, random_state=0).fit(X, y)
+    >>> est.predict_proba(X[[0, 70, 140]]).round(2)
+    array([[0.99, 0.01, 0.  ],
+           [0.02, 0.68, 0.3 ],
+           [0.  , 0.01, 0.99]])
     """
 
     of_classes: ClassVar[bool] = True

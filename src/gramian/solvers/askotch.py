@@ -38,6 +38,8 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     eigenvalue of :math:`P^{-1} H` (algorithm 3 of [1]_). How blocks are chosen, and what z and w
     become: `FreshBlocks`, `FixedBlocks`.
 
+    Take it for all rows as centers where they are too many for `PCG`, or for a rough answer early.
+
     Parameters
     ----------
     block : int or "auto", default="auto"
@@ -94,6 +96,21 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     ----------
     .. [1] Rathore, Frangella, Yang, Derezinski, Udell, *Have ASkotch: A neat solution for
        large-scale kernel ridge regression*, 2024, arXiv:2407.10070, algorithms 1 to 4.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.solvers import ASkotch
+    >>> energy = pd.read_parquet(sample_path("energy"))
+    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
+    >>> est = KernelRidge(
+    ...     "matern52", lengthscale=3.0, penalty=1e-4, solver=ASkotch(block=200), tol=1e-4
+    ... )
+    >>> est = est.fit(train, "target")
+    >>> est.stop_reason_, round(float(est.score(test)), 2)
+    ('converged', 0.99)
     """
 
     block: Any = "auto"  # int or "auto", checked below
@@ -209,6 +226,22 @@ class Skotch(ASkotch):
     """Skotch: `ASkotch` without momentum (algorithm 4 of its paper), one vector of n numbers less.
 
     Parameters, cost and source are those of `ASkotch`.
+
+    Take it to see what momentum is worth; `ASkotch` else.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.solvers import ASkotch, Skotch
+    >>> energy = pd.read_parquet(sample_path("energy"))
+    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
+    >>> est = KernelRidge("matern52", lengthscale=3.0, penalty=1e-4, tol=1e-4, random_state=0)
+    >>> for solver in (Skotch(block=200), ASkotch(block=200)):
+    ...     print(est.set_params(solver=solver).fit(train, "target").stop_reason_)
+    converged
+    converged
     """
 
     accelerated: bool = False

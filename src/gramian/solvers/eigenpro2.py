@@ -41,6 +41,8 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     W^{-1}) \Omega^{1/2}`, where :math:`\Omega = n W / N`. With penalty 0 it interpolates, as in
     the paper, and the number of epochs is what regularises.
 
+    Take it with ``penalty=0``, where the number of epochs is what regularises.
+
     Parameters
     ----------
     subsample : int or "auto", default="auto"
@@ -80,6 +82,21 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     .. [1] Ma & Belkin, *Kernel machines that adapt to GPUs for effective large batch training*,
        MLSys 2019.
     .. [2] Abedsoltan, Belkin, Pandit, *Toward large kernel models*, ICML 2023, arXiv:2302.02605.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.solvers import EigenPro2
+    >>> energy = pd.read_parquet(sample_path("energy"))
+    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
+    >>> est = KernelRidge(
+    ...     "laplacian", lengthscale=3.0, penalty=0.0, solver=EigenPro2(), random_state=0
+    ... )
+    >>> est = est.set_params(early_stopping=True).fit(train, "target")
+    >>> est.best_iteration_ > 0, round(float(est.score(test)), 2)
+    (True, 0.99)
     """
 
     store_bytes: int = 0

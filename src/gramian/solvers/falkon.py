@@ -73,6 +73,8 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     gradient solves :math:`B^\top H B \beta = B^\top K_{nm}^\top W y / N` for :math:`B = T^{-1}
     A^{-1}`, where :math:`H = K_{nm}^\top W K_{nm} / N + \lambda K_{mm}`.
 
+    Take it, as ``solver="auto"`` does, wherever there are landmarks and m² numbers fit into memory.
+
     Parameters
     ----------
     preconditioner_penalty : float, "auto" or None, default="auto"
@@ -132,6 +134,18 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     References
     ----------
     .. [1] Rudi, Carratino, Rosasco, *FALKON: An optimal large scale kernel method*, NeurIPS 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.solvers import Falkon
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> est = KernelRidge("matern32", lengthscale=5.0, penalty=1e-3, landmarks=100, random_state=0)
+    >>> est = est.set_params(solver=Falkon(), tol=1e-8).fit(X, y)
+    >>> exact = est.predict(X) - est.set_params(solver="direct").fit(X, y).predict(X)
+    >>> bool(abs(exact).max() < 1e-3), est.stop_reason_
+    (True, 'converged')
     """
 
     preconditioner_penalty: float | Literal["auto"] | None = "auto"

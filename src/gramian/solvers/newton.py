@@ -61,6 +61,8 @@ class Newton(Solver[LossProblem, NewtonState]):
        :math:`\mu = \lambda`;
     2. c = ANM(lambda, c) until the gradient is small.
 
+    Take it for every loss but the square; ``loss=`` of an estimator does.
+
     Parameters
     ----------
     decrease : float, default=0.1
@@ -105,6 +107,17 @@ class Newton(Solver[LossProblem, NewtonState]):
     .. [1] Marteau-Ferey, Bach, Rudi, *Globally convergent Newton methods for ill-conditioned
        generalized self-concordant losses*, NeurIPS 2019, sections 4 and 5.
     .. [2] Nocedal & Wright, *Numerical optimization*, 2006, section 3.1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.solvers import Newton
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> est = KernelRidge("matern32", lengthscale=5.0, loss="huber", penalty=0.01, solver=Newton())
+    >>> est = est.fit(X, y)
+    >>> est.stop_reason_, est.n_iter_ < 20
+    ('converged', True)
     """
 
     decrease: float = 0.1

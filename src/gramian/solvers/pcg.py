@@ -54,6 +54,8 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
     they do so from the start if the penalty is below what float32 can tell
     (`FullProblem.needs_float64`). ``metrics["wide"]`` is 1 then.
 
+    Take it for all rows as centers where n² numbers do not fit, up to some 100,000 rows.
+
     Parameters
     ----------
     preconditioner : str, default="rpcholesky"
@@ -109,6 +111,19 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
        ridge regression*, 2023, arXiv:2304.12465.
     .. [2] Frangella, Tropp, Udell, *Randomized Nystrom preconditioning*, SIAM J. Matrix Anal.
        Appl. 44, 2023.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.solvers import PCG
+    >>> energy = pd.read_parquet(sample_path("energy"))
+    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
+    >>> est = KernelRidge("matern52", lengthscale=3.0, penalty=1e-5, solver=PCG(rank=100))
+    >>> est = est.fit(train, "target")
+    >>> est.stop_reason_, round(float(est.score(test)), 3)
+    ('converged', 0.997)
     """
 
     preconditioner: str = "rpcholesky"

@@ -46,6 +46,8 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
 
     all divided by n. The table :math:`\Psi` holds one number for each row and target.
 
+    Take it for the model of `Falkon` where its m² numbers do not fit.
+
     Parameters
     ----------
     batch : int or "auto", default="auto"
@@ -100,6 +102,19 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     ----------
     .. [1] Rathore, Frangella, Yang, Derezinski, Udell, *Have ASkotch: A neat solution for
        large-scale kernel ridge regression*, 2024, arXiv:2407.10070, algorithm 5 and section B.5.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gramian import KernelRidge
+    >>> from gramian.data import sample_path
+    >>> from gramian.solvers import SketchySAGA
+    >>> energy = pd.read_parquet(sample_path("energy"))
+    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
+    >>> est = KernelRidge("laplacian", lengthscale=3.0, penalty=1e-5, landmarks=200, random_state=0)
+    >>> est = est.set_params(solver=SketchySAGA(), tol=1e-3).fit(train, "target")
+    >>> est.stop_reason_, round(float(est.score(test)), 2)
+    ('converged', 0.97)
     """
 
     batch: Any = "auto"  # int or "auto", checked below, as the next
