@@ -66,6 +66,13 @@ def client() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
+def other() -> Iterator[Any]:
+    """Give a client of workers that tests may kill: others take their place."""
+    with cluster(2) as made, distributed.Client(made, set_as_default=False) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder of files of different lengths."""
     path = tmp_path_factory.mktemp("lake")
@@ -131,15 +138,14 @@ def test_bits_do_not_depend_on_workers(client, folder):
     assert torch.equal(found, expected)
 
 
-def test_bits_do_not_depend_on_a_worker_that_is_killed(client, folder):
+def test_bits_do_not_depend_on_a_worker_that_is_killed(client, other, folder):
     expected = KernelRidge("gaussian", **SETTINGS).fit(
         DaskRows.open(folder, NAMES, client=client, keep=True), Y
     )
-    with cluster(2) as made, distributed.Client(made, set_as_default=False) as other:
-        rows = DaskRows.open(folder, NAMES, client=other, keep=True)
-        pid = next(iter(other.run(os.getpid).values()))
-        threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
-        found = KernelRidge("gaussian", **SETTINGS).fit(rows, Y)
+    rows = DaskRows.open(folder, NAMES, client=other, keep=True)
+    pid = next(iter(other.run(os.getpid).values()))
+    threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
+    found = KernelRidge("gaussian", **SETTINGS).fit(rows, Y)
     assert torch.equal(found.model_.coef, expected.model_.coef)
 
 
@@ -280,7 +286,7 @@ def test_collections_stay_where_they_are(client, monkeypatch):
     assert both.dual_coef_.shape == (150, 2)
 
 
-def test_cells_are_tasks(client, folder, tmp_path):
+def test_cells_are_tasks(client, other, folder):
     given = {
         "kernel": "gaussian", "lengthscale": 2.0, "penalty": 1e-4, "cells": 800, "random_state": 0,
     }  # fmt: skip
@@ -293,11 +299,10 @@ def test_cells_are_tasks(client, folder, tmp_path):
     kept = DaskRows.open(folder, NAMES, client=client, keep=True)
     again = KernelRidge(**given).fit(kept, kept.column("y"))
     assert torch.equal(again.model_.coef, est.model_.coef)
-    with cluster(2) as made, distributed.Client(made, set_as_default=False) as other:
-        rows = DaskRows.open(folder, NAMES, client=other)
-        pid = next(iter(other.run(os.getpid).values()))
-        threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
-        lost = KernelRidge(**given).fit(rows, rows.column("y"))
+    rows = DaskRows.open(folder, NAMES, client=other)
+    pid = next(iter(other.run(os.getpid).values()))
+    threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
+    lost = KernelRidge(**given).fit(rows, rows.column("y"))
     assert torch.equal(lost.model_.coef, est.model_.coef)
 
 

@@ -114,7 +114,7 @@ class TestCoverage:
         found = {0.5: [], 0.9: []}
         draws = 8 if method == "cv+" else 20  # that fits many models
         for seed in range(draws):
-            est = fitted(method, *noisy(300, 100 + seed), landmarks=20, solver="direct")
+            est = fitted(method, *noisy(300, 100 + seed))
             for level, shares in found.items():
                 shares.append(share_inside(est.predict_interval(NEW, level)))
         scores = 300 if method == "cv+" else 30

@@ -307,12 +307,13 @@ class TestData:
     @pytest.mark.slow
     def test_weights_are_those_of_the_error(self):
         weight = RNG.uniform(0.5, 2.0, N)
-        est = auto(cv=3, tol=1e-10).fit(X, Y, sample_weight=weight)
+        short: Any = {"cv": 3, "tol": 1e-10, "landmarks": Bless(penalty=1e-2)}
+        est = auto(**short).fit(X, Y, sample_weight=weight)
         same = KernelRidge(
             penalty=est.penalty_, landmarks=X[est.landmark_index_], lengthscale=1.0, tol=1e-10
         ).fit(X, Y, sample_weight=weight)
         np.testing.assert_allclose(est.predict(X), same.predict(X), rtol=1e-6, atol=1e-7)
-        scaled = auto(cv=3, tol=1e-10).fit(X, Y, sample_weight=8 * weight)
+        scaled = auto(**short).fit(X, Y, sample_weight=8 * weight)
         np.testing.assert_allclose(column(scaled, "error"), column(est, "error"), rtol=1e-6)
 
     def test_rows_of_weight_zero_are_not_there(self):
@@ -359,9 +360,10 @@ class TestData:
         x = np.round(X, 1)
         path = tmp_path / "x.parquet"
         pq.write_table(pa.table(dict(zip("ab", x.T, strict=True))), path, row_group_size=70)
-        truth = auto(cv=2, standardize=False).fit(x, Y)
+        short: Any = {"cv": 2, "standardize": False, "landmarks": Bless(penalty=1e-2)}
+        truth = auto(**short).fit(x, Y)
         for rows in (path, scipy.sparse.csr_array(x), torch.from_numpy(x)):
-            est = auto(cv=2, standardize=False).fit(rows, Y)
+            est = auto(**short).fit(rows, Y)
             np.testing.assert_allclose(est.predict(rows), truth.predict(x), rtol=1e-3, atol=1e-3)
             assert est.penalty_ == pytest.approx(truth.penalty_)
 

@@ -221,6 +221,7 @@ def test_the_estimate_of_the_convexity_is_the_mean_over_the_blocks_so_far():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
 def test_acceleration_saves_iterations_at_a_small_penalty():
     def iterations(accelerated: bool) -> int:
         solver = ASkotch(40, rank=20, accelerated=accelerated, block_solver="nystrom")

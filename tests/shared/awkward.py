@@ -152,7 +152,7 @@ def wide(frame: pd.DataFrame, columns: int = 4_000) -> pd.DataFrame:
 
 
 def wider(frame: pd.DataFrame) -> pd.DataFrame:
-    return wide(frame, 100_000)
+    return wide(frame, 30_000)
 
 
 def moments(frame: pd.DataFrame) -> pd.DataFrame:
@@ -199,7 +199,7 @@ def twice(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis(["income", *frame.columns[1:-2], "income", "target"], axis=1)
 
 
-VERY_WIDE = "100,000 columns"
+VERY_WIDE = "30,000 columns"
 """A name of `TABLES`: slow to read, so that fits take the next one."""
 
 LEVELS = with_column("place", lambda frame: [f"level {i % 1000}" for i in range(len(frame))])
