@@ -99,7 +99,8 @@ def test_commands_of_a_page_run(name, tmp_path, monkeypatch, capsys):
     """As they stand, on smaller data and with smaller budgets; README.md's: see test_readme.py."""
     monkeypatch.chdir(tmp_path)
     tables_in(tmp_path)
-    text = PAGES[name].replace("california_housing", "energy").replace("--engine triton", "")
+    text = PAGES[name].replace("california_housing", "energy")
+    text = text.replace("--engine triton", "--budget 300000")
     text = BUDGET.sub("--budget 300000", text).replace(
         "gramian tune", "gramian tune --budget 300000"
     )

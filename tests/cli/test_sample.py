@@ -28,9 +28,8 @@ def test_parts_are_the_whole(report, tmp_path):
 def test_a_sample_can_be_fitted(report, gramian, tmp_path):
     report("sample", "energy", tmp_path / "energy.csv", "--part", "train")
     report("convert", tmp_path / "energy.csv", tmp_path / "energy.parquet")
-    done = gramian(
-        "fit", tmp_path / "energy.parquet", "--target", "target", "--out", tmp_path / "m.model"
-    )
+    search = ("--target", "target", "--budget", 300_000)
+    done = gramian("fit", tmp_path / "energy.parquet", *search, "--out", tmp_path / "m.model")
     assert done.code == 0, done.err
 
 
