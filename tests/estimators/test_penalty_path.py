@@ -309,9 +309,8 @@ class TestData:
         weight = RNG.uniform(0.5, 2.0, N)
         short: Any = {"cv": 3, "tol": 1e-10, "landmarks": Bless(penalty=1e-2)}
         est = auto(**short).fit(X, Y, sample_weight=weight)
-        same = KernelRidge(
-            penalty=est.penalty_, landmarks=X[est.landmark_index_], lengthscale=1.0, tol=1e-10
-        ).fit(X, Y, sample_weight=weight)
+        given: Any = {"penalty": est.penalty_, "landmarks": X[est.landmark_index_], "tol": 1e-10}
+        same = KernelRidge("gaussian", lengthscale=1.0, **given).fit(X, Y, sample_weight=weight)
         np.testing.assert_allclose(est.predict(X), same.predict(X), rtol=1e-6, atol=1e-7)
         scaled = auto(**short).fit(X, Y, sample_weight=8 * weight)
         np.testing.assert_allclose(column(scaled, "error"), column(est, "error"), rtol=1e-6)

@@ -107,7 +107,7 @@ class TestFalkon:
     @pytest.mark.parametrize("cv", [None, 3])
     def test_a_path_of_penalties(self, X, cv):
         path = {**PLAIN, "penalty": "auto", "landmarks": Bless(m=M), "max_iter": 20}
-        X = X if cv is None else X[:1000]  # each fold is a path
+        X = X if cv is None or X.dtype == torch.float32 else X[:1000]  # each fold is a path
         rows, y = Remote.of(X), targets(X)
         est = KernelRidge(**path, cv=cv).fit(rows, y)
         here = KernelRidge(**path, cv=cv).fit(X.numpy(), y)
