@@ -61,4 +61,4 @@ def test_ways_to_combine_kernels_and_trees(tmp_path):
     said = run([sys.executable, "-c", "".join(blocks("docs/stacking.md", "python"))], tmp_path)
     scores = [float(score) for score in re.findall(r"R2: ([\d.]+)", said)]
     assert len(scores) == 3
-    assert min(scores) > 0.78  # trees alone reach 0.795, a linear model 0.67
+    assert min(scores) > 0.765  # trees alone reach 0.772, a linear model 0.67
