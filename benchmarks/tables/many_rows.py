@@ -49,6 +49,7 @@ in its CPU seconds, which other work beside it makes longer. Features are raw fl
 - gramian cv: `KernelRidgeCV(budget=...)` or `KernelRidgeClassifierCV(budget=...)`: beyond 20,000
   rows by cells. No setting depends on the set. "rows of a cell": of the largest one; "warnings":
   what it logs, such as a cell that was fitted again with a larger shift.
+  Those of other sets than beijing_pm25 were measured before cells tried flatter metrics.
 - gramian falkon, pcg, askotch: one model of all rows, `KernelRidge(solver=...)` with so many
   uniform landmarks, or all rows as centers; to a relative residual of {TOLERANCE:g}, {SECONDS} CPU
   seconds or {ITERATIONS:,} iterations. Kernel, inputs, metric, lengthscale and penalty are those of
