@@ -14,6 +14,7 @@ GROUPS = {
         "native": "the compiled tiles against torch tiles and scikit-learn (about 6 minutes)",
         "gradients": "gradients of a predictor, beside normal and torch (about 2 minutes)",
         "similarities": "kernels of fingerprints, places, strings; molecules (about 12 minutes)",
+        "fingerprints": "Tanimoto beside RDKit, all molecules as centers (about 10 minutes)",
         "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
         "waits": "imports, small and dense fits, landmarks, EigenPro 3 (about 10 minutes)",
         "streaming": "a Parquet file beside rows in memory; 10^8 rows (about 40 minutes)",
@@ -25,7 +26,7 @@ GROUPS = {
         "falkon_bless": "FALKON with leverage scores: condition, iterations (about an hour)",
         "downstream": "kernel PCA, k-means, k-means centers on fashion-MNIST (about an hour)",
         "baselines": "FALKON, divide-and-conquer, random features; AUC (about 10 minutes)",
-        "many_outputs": "FALKON with up to 2,000 outputs: seconds, memory (about 10 minutes)",
+        "many_outputs": "FALKON with up to 4,000 outputs: seconds, memory (about 10 minutes)",
         "iterations": "FALKON beside gradient descent, SGD and NYTRO (about 10 minutes)",
     },
     "regression": {

@@ -18,7 +18,13 @@ from ..lib.sets import Split, data_set
 from ..lib.tables import Tables
 
 FITS = "Fits"
-RUNS = ((10, 2000, "1GB"), (100, 2000, "1GB"), (1000, 2000, "1GB"), (2000, 2000, "2GB"))
+RUNS = (
+    (10, 2000, "1GB"),
+    (100, 2000, "1GB"),
+    (1000, 2000, "1GB"),
+    (2000, 2000, "2GB"),
+    (4000, 2000, "4GB"),
+)
 """Classes, landmarks, memory limit."""
 
 DIRECTIONS, LENGTHSCALE, PENALTY, ITERATIONS = 30, 5.0, 1e-6, 10

@@ -226,7 +226,5 @@ def main(options: argparse.Namespace) -> None:
             key = {"set": name, "seconds": size.seconds, "metric": metric}
             if path is None or not asked(key, options.only) or tables.has(RUNS, **key):
                 continue
-            if metric == "gradients, complexity" and size.seconds > 10:
-                continue
             tables.add(RUNS, measured(path, metric, size))
             tables.replace(ERRORS, list(summary(tables[RUNS])))

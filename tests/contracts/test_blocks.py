@@ -228,7 +228,9 @@ def test_what_is_no_kernel_of_these_features_is_refused(rng):
     with pytest.raises(ValueError, match="2 lengthscales or periods but the rows have 3"):
         Periodic(1.0, (2.0, 3.0))(x, x)
     sparse = SparseRows(scipy.sparse.eye(3, format="csr")).take(torch.arange(3))
-    for kernel in (Periodic(), ChiSquared(), Gaussian().on([0])):
+    dense = sparse.to_dense()
+    torch.testing.assert_close(Periodic().on([2])(sparse, x), Periodic().on([2])(dense, x))
+    for kernel in (Periodic(), ChiSquared(), Gaussian().on(range(600))):
         assert not kernel.sparse_ok
         with pytest.raises(ValueError, match=r"needs dense rows.*toarray"):
             kernel(sparse, x)

@@ -18,7 +18,7 @@ import torch
 from plain import PLAIN
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian import KernelRidge, KernelRidgeClassifier
+from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.data import ArrayRows
 from gramian.fitting import calibration
 from gramian.landmarks import RPCholesky
@@ -131,6 +131,26 @@ class TestFields:
     def test_of_many_features(self):
         wide = scipy.sparse.random_array((20, 50_000), density=1e-4, format="csr", rng=0)
         assert KernelRidge(landmarks=5, **PLAIN).plan(wide).seconds > 0
+        some = kernels.Gaussian(1.0).on([3, 40_000]) + kernels.Linear((2.0,) * 50_000)
+        plain = {"penalty": 1e-3, "landmarks": 5}
+        assert KernelRidge(some, lengthscale="median", **plain).plan(wide).seconds > 0
+
+    @pytest.mark.parametrize(("kernel", "more"), [("linear", 1.0), ("gaussian", 4.0)])
+    def test_landmarks_cost_nothing_where_no_entry_is_computed(self, kernel, more, monkeypatch):
+        monkeypatch.setattr("gramian.fitting.calibration._seconds", lambda *work, **budget: 1.0)
+        monkeypatch.setattr(Falkon, "operations", lambda *given: 0.0)
+        monkeypatch.setattr(Falkon, "bytes_read", lambda *given: 0.0)
+        x, settings = np.zeros((1_000_000, 3), np.float32), {"lengthscale": 1.0, "penalty": 1e-3}
+        plans = [KernelRidge(kernel, landmarks=m, **settings).plan(x) for m in (1000, 4000)]
+        assert plans[1].kernel_evaluations > 3.9 * plans[0].kernel_evaluations
+        assert plans[1].seconds / plans[0].seconds == pytest.approx(more, rel=0.6)
+
+    def test_what_is_kept_of_wide_rows_is_planned(self):
+        wide = scipy.sparse.random_array((20_000, 50_000), density=1e-3, format="csr", rng=0)
+        settings = {"landmarks": 50, "lengthscale": 1.0, "penalty": 1e-3}
+        linear, other = (KernelRidge(k, **settings).plan(wide) for k in ("linear", "gaussian"))
+        kept = 12 * wide.nnz
+        assert kept < linear.memory_bytes - other.memory_bytes < 1.2 * kept
 
     def test_nothing_is_fitted(self):
         est = KernelRidge(**PLAIN)

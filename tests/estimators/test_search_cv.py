@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 import torch
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, mean_absolute_error, r2_score
@@ -90,10 +89,6 @@ class TestParameters:
     def test_scores_of_the_other_task_are_refused(self):
         with pytest.raises(ValueError, match="scoring must be one of accuracy"):
             classifier(scoring="r2").fit(X, LABELS)
-
-    def test_sparse_rows_are_refused(self):
-        with pytest.raises((ValueError, TypeError), match=r"[Ss]parse"):
-            ridge().fit(scipy.sparse.csr_matrix(X), Y)
 
     def test_a_search_that_exceeds_the_memory_is_refused(self):
         with pytest.raises(ValueError, match=f"{N} rows of 3 features takes about .* 10 MB; raise"):

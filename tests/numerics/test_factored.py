@@ -7,11 +7,12 @@ import pytest
 import scipy.sparse
 import torch
 
-from gramian import _sparse, kernels
+from gramian import KernelRidge, kernels
 from gramian.data import as_rows
 from gramian.engines import TorchEngine
 from gramian.kernels import Cosine, Gaussian, Linear
 from gramian.operators import KernelOperator
+from gramian.operators.factors import Factors
 
 N, M, D = 90, 40, 33
 BILINEAR = [Linear(1.7), Linear(), Cosine(), Linear(tuple(np.linspace(0.5, 2.0, D)))]
@@ -54,10 +55,11 @@ def test_products_by_factors(kernel, threads, layout, dtype, rng, tol, monkeypat
     K = kernel(X.double(), Z.double())
     request.getfixturevalue("no_entries")
     if layout.endswith("compiled"):
-        monkeypatch.setattr(_sparse, "_compiled", lambda: None)
+        monkeypatch.setattr("gramian._sparse.products.compiled", lambda: None)
     if layout.startswith("sparse"):
-        monkeypatch.setattr(_sparse, "WIDE", 20 if layout != "sparse left" else 1000)
-        monkeypatch.setattr("gramian.data.sparse.WIDE", _sparse.WIDE)
+        wide = 20 if layout != "sparse left" else 1000
+        for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+            monkeypatch.setattr(f"{module}.WIDE", wide)
     rows, cols = (
         as_rows(u.to(dtype) if layout == "dense" else scipy.sparse.csr_array(u.to(dtype).numpy()))
         for u in (X, Z)
@@ -93,3 +95,48 @@ def test_passes_over_wide_rows_have_many_in_a_block():
 
     rows = as_rows(scipy.sparse.random_array((2000, 10**7), density=5e-6, rng=0, format="csr"))
     assert comfortable_size(rows) > 1000
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("kernel", BILINEAR, ids=str)
+def test_kept_factors_are_those_of_the_pass(kernel, threads, dtype, rng, monkeypatch):
+    for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+        monkeypatch.setattr(f"{module}.WIDE", 20)
+    monkeypatch.setattr("gramian.operators.factors.READ_ROWS", 7)
+    monkeypatch.setattr("gramian.operators.kernel_operator.default_threads", lambda: threads)
+    X, Z = (torch.randn(k, D, generator=rng).to(dtype) for k in (N, M))
+    X[torch.rand(N, D, generator=rng) < 0.7], Z[torch.rand(M, D, generator=rng) < 0.9] = 0.0, 0.0
+    X[3], Z[5] = 0.0, 0.0
+    plain = KernelOperator(kernel, *(scipy.sparse.csr_array(u.numpy()) for u in (X, Z)), "torch")
+    kept = plain.factored(1 << 20)
+    assert kept.factors is not None
+    assert plain.factors is None
+    assert plain.factored(900).factors is None  # they take more
+    assert kept.T.factors is None
+    v, y, w = (torch.rand(k, 2, generator=rng).double() for k in (M, N, N))
+    w = w[:, 0]
+    calls = [{"v": v}, {"v": None, "targets": y}, {"v": v, "weights": w, "targets": y}]
+    for call in calls:
+        torch.testing.assert_close(kept.normal(**call), plain.normal(**call), rtol=1e-9, atol=1e-9)
+    before = plain.meter.evaluations
+    kept.normal(v)
+    assert plain.meter.evaluations - before == N * M
+    assert KernelOperator(kernel, X, Z, "torch").factored(1 << 20).factors is None
+    assert KernelOperator(Gaussian(), plain.rows, plain.cols).factored(1 << 20).factors is None
+
+
+@pytest.mark.parametrize("spare", [1 << 20, 100], ids=["kept", "no room"])
+def test_a_fit_keeps_factors(spare, monkeypatch, rng):
+    X = torch.randn(N, D, generator=rng).numpy()
+    X[np.abs(X) < 1] = 0.0
+    y, asked, normal = X.sum(axis=1), [], Factors.normal
+    settings = {"lengthscale": 1.0, "landmarks": 20, "penalty": 1e-3, "standardize": False}
+    expected = KernelRidge("linear", solver="direct", random_state=0, **settings).fit(X, y)
+    for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+        monkeypatch.setattr(f"{module}.WIDE", 20)
+    monkeypatch.setattr(Factors, "normal", lambda *given: asked.append(0) or normal(*given))
+    monkeypatch.setattr("gramian.fitting.resolve.spare_bytes", lambda *given: spare)
+    rows = scipy.sparse.csr_array(X)
+    found = KernelRidge("linear", solver="falkon", random_state=0, **settings).fit(rows, y)
+    np.testing.assert_allclose(found.predict(rows), expected.predict(X), atol=1e-3)
+    assert (len(asked) > found.n_iter_) == (spare > 100)

@@ -34,7 +34,7 @@ KERNELS = {
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of 60 features are wide."""
-    monkeypatch.setattr(_sparse, "WIDE", 20)
+    monkeypatch.setattr("gramian._sparse.rows.WIDE", 20)
     monkeypatch.setattr("gramian.data.sparse.WIDE", 20)
 
 
@@ -86,18 +86,13 @@ def test_columns_that_rows_do_not_share_are_left_out():
     assert torch.equal(_sparse.product(a, _sparse.transposed(b)), expected)
 
 
-def test_embedded_rows_have_the_same_inner_products():
-    Z = _sparse.embedded(_sparse.of_scipy(X))
-    assert Z.shape[1] <= N
-    np.testing.assert_allclose(Z @ Z.T, (X @ X.T).toarray(), atol=1e-12)
-    assert torch.equal(Z[7], Z[9])
-
-
 def test_the_median_is_that_of_dense_rows():
     kernel = kernels.Gaussian("median")
     found = kernel.resolve(_sparse.of_scipy(X))
     expected = kernel.resolve(torch.from_numpy(DENSE))
     assert found.lengthscale == pytest.approx(expected.lengthscale, rel=1e-9)
+    same = kernel.resolve(_sparse.of_scipy(scipy.sparse.csr_array(np.ones((3, 40)))))
+    assert same.lengthscale == 1.0
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "linear", "auto"])
@@ -163,6 +158,37 @@ def test_classes_and_features():
     F = NystromTransformer(**some).fit(X).transform(X)
     G = NystromTransformer(**some).fit(DENSE).transform(DENSE)
     np.testing.assert_allclose(F @ F.T, G @ G.T, atol=1e-6)
+
+
+PARTS = 0.5 * kernels.Gaussian(1.5).on(range(40)) * kernels.make("chi_squared").on([3, 50])
+
+
+@pytest.mark.parametrize("penalty", [1e-3, "auto"])
+def test_kernels_of_some_columns(penalty):
+    rows, dense = abs(X), abs(DENSE)
+    settings = {"penalty": penalty, "standardize": False, "random_state": 0, "engine": "torch"}
+    found = KernelRidge(PARTS + kernels.Linear(), landmarks=60, **settings).fit(rows, Y)
+    expected = KernelRidge(PARTS + kernels.Linear(), landmarks=60, **settings).fit(dense, Y)
+    assert found.model_.centers.sparse
+    assert found.penalty_ == pytest.approx(expected.penalty_, rel=1e-6)
+    np.testing.assert_allclose(found.predict(rows), expected.predict(dense), atol=1e-3)
+
+
+def test_many_columns_of_sparse_rows_are_refused():
+    with pytest.raises(ValueError, match="sparse: use at most 512 columns"):
+        KernelRidge(kernels.Gaussian(1.0).on(range(600)), landmarks=9).fit(
+            scipy.sparse.csr_array((20, 700)), Y[:20]
+        )
+
+
+@pytest.mark.parametrize("lengthscale", [np.linspace(1, 2, D), "auto"])
+def test_a_penalty_is_chosen_by_the_features_of_rows(lengthscale):
+    kernel = "tanimoto" if isinstance(lengthscale, str) else kernels.Gaussian(lengthscale)
+    rows, dense = abs(X), abs(DENSE)
+    found = KernelRidge(kernel, landmarks=60, standardize=False, random_state=0).fit(rows, Y)
+    expected = KernelRidge(kernel, landmarks=60, standardize=False, random_state=0).fit(dense, Y)
+    assert found.penalty_ == pytest.approx(expected.penalty_, rel=1e-6)
+    np.testing.assert_allclose(found.predict(rows), expected.predict(dense), atol=2e-3)
 
 
 @pytest.mark.parametrize("name", ["l1_laplacian", "chi_squared", "periodic", "haversine"])

@@ -50,9 +50,10 @@ from .arrow import TableRows
 from .augment import Augmentation, crop_flip, mixup, noise
 from .base import Elsewhere, RowSource, Spread, comfortable_size, first_row
 from .batches import EPOCH_STRIDE, Batches, Shuffle
-from .check import check_copies, check_finite, check_magnitude
+from .check import check_finite
 from .complement import Complement, complement
 from .convert import convert
+from .copies import check_copies
 from .decoded import DecodedRows, decoded_bytes, decoded_once
 from .encoding import (
     EncodedRows,
@@ -63,6 +64,7 @@ from .encoding import (
 )
 from .folding import BlockFn, Folding, Numbering, Rowwise, Shifted, Sum, Value, sent
 from .linear_map import LinearMap
+from .magnitude import check_magnitude
 from .mapped import gathered, scratch, stored
 from .named import (
     check_kept,
@@ -92,7 +94,7 @@ from .remote_columns import (
 )
 from .rows import as_rows, is_collection
 from .samples import sample_path
-from .sparse import SparseRows
+from .sparse import PER_ENTRY, SparseRows
 from .standardizer import Standardizer
 from .tables import MemoryTable, Table, as_table, is_table
 from .targets import read_targets, target_column
@@ -101,6 +103,7 @@ from .transform import Cast, Standardized, recast
 
 __all__ = [
     "EPOCH_STRIDE",
+    "PER_ENTRY",
     "AnyWeights",
     "ArrayRows",
     "Augmentation",

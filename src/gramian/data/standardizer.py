@@ -14,7 +14,8 @@ from torch import Tensor
 
 from .._sparse import is_sparse
 from .base import RowSource, comfortable_size, slices
-from .check import FiniteCheck, beside
+from .check import FiniteCheck
+from .copies import beside
 from .folding import Folding, sent
 from .remote_columns import RowWeights, Targets, columns_there
 from .transform import Standardized

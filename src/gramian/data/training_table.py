@@ -91,12 +91,13 @@ def _features(
     columns: Sequence[str] | None,
     leave_out: Sequence[str],
 ) -> tuple[str, ...]:
+    leave_out = table.spread(leave_out)
     check_columns(table.where, table.names, [*target, *leave_out])
     if columns is None:
         chosen = tuple(n for n in table.names if n not in target and n not in leave_out)
     else:
-        check_columns(table.where, table.names, columns)
-        chosen = tuple(columns)
+        chosen = table.spread(columns)
+        check_columns(table.where, table.names, chosen)
     both = [name for name in chosen if name in target]
     if both:
         raise ValueError(f"column {listed(both)} cannot be a feature and the target at once")

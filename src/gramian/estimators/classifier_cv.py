@@ -78,7 +78,7 @@ class KernelRidgeClassifierCV(Classifying, KernelRidgeSearch):
         ------
         ValueError
             If there is one class only, the input or a parameter cannot be used, there are fewer
-            than five rows, or rows are sparse.
+            than five rows, or rows are sparse and a parameter asks for a map of them.
         """
         settings, seed = self._search_settings(classes=True), self._seed()
         refuse_remote(X)

@@ -146,7 +146,7 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
         ------
         ValueError
             If the input or a parameter cannot be used, there are fewer than five rows, or rows are
-            sparse.
+            sparse and a parameter asks for a map of them.
         """
         settings, seed = self._search_settings(classes=False), self._seed()
         refuse_remote(X)

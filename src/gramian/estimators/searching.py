@@ -90,13 +90,29 @@ class KernelRidgeSearch(Conforming):
         _, rows, t = tables.sized(
             self._fit_settings(), X, y, columns, as_count(targets, "targets"), classes
         )
+        self._check_sparse(rows)
         return plan_search(self._search_settings(classes=classes), rows, t)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that rows are dense: quantiles and metrics would fill what is zero."""
+        """Say that sparse rows are accepted, but where quantiles or a metric need others."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = not self._maps
         return tags
+
+    @property
+    def _maps(self) -> bool:
+        """Whether parameters ask for a map of the features, which would fill zeros."""
+        given = isinstance(self.metric, str) and self.metric == AUTO
+        quantiles = isinstance(self.standardize, str) and self.standardize == "quantile"
+        return quantiles or not (given or self.metric is None)
+
+    def _check_sparse(self, rows: RowSource) -> None:
+        """Raise ValueError if rows are sparse and parameters ask for a map of them."""
+        if rows.sparse and self._maps:
+            raise ValueError(
+                "standardize='quantile' and a learned metric map features, which would fill the "
+                "zeros of sparse rows: leave both at 'auto', or give dense rows (X.toarray())"
+            )
 
     def _search_settings(self, *, classes: bool) -> SearchSettings:
         """Return the parameters of a search, checked."""
@@ -133,6 +149,7 @@ class KernelRidgeSearch(Conforming):
         """Search, and set the attributes that regressor and classifier have in common."""
         divided = self._divided(whole)
         data, held = divided.train, divided.others
+        self._check_sparse(data.rows)
         limit = self._limit()
         if limit is not None:
             check_memory(data.rows, data.targets.shape[1], limit)

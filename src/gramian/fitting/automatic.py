@@ -68,7 +68,7 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     Raises
     ------
     ValueError
-        If there are fewer than five rows, or rows are sparse.
+        If there are fewer than five rows, or no kernel for sparse ones.
 
     Notes
     -----
@@ -77,6 +77,7 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     clock = Clock(settings.budget)
     data = data.without_zero_weights()
     check_data(data)
+    settings = settings.of(data.rows)
     scaled = ScaledData.of(data, settings.standardize)
     material, index = material_of(scaled, settings, rng)
     machine = settings.space.machine

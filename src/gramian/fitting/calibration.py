@@ -71,7 +71,9 @@ def pair_seconds(
     x, z, v = _points(size, engine, dtype)
     # a number that is read waits for the device
     work = _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]), **budget)
-    return work / (len(x) * len(z))
+    by_factors = kernel.bilinear and size.t < min(len(x), len(z))
+    # which take as long for each row, however many landmarks there are
+    return work / (len(x) * (size.m if by_factors else len(z)))
 
 
 def _points(size: FitSize, engine: Engine, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

@@ -134,7 +134,10 @@ def _fit(
     )
     K = begin.placed.K
     landmarks = kept_in_file(begin.landmarks, settings.centers_file)
-    problem = problem_of(K, begin.placed.data, landmarks, begin.penalty, settings.penalties)
+    problem = problem_of(
+        K, begin.placed.data, landmarks, begin.penalty, settings.penalties,
+        spare_bytes=0 if solver.closed_form else resolve.spare_bytes(solver, size, settings.limit),
+    )  # fmt: skip
     state = _saved(settings.callbacks, problem, solver) or _of_shape(begin.state, problem)
     watch = Watch.of(settings)
     announce(settings.callbacks, stages.PREPARING)

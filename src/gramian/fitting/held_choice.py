@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import _linalg as la
-from .._sparse import dense, embedded, is_wide
+from .._sparse import cast, dense, slice_rows
 from ..data import RowSource, brought_here, subset
 from ..engines import Engine
 from ..kernels import Kernel
@@ -112,8 +112,7 @@ class HeldOutChoice:
         """Return the comparison by some of the rows; by all if there is no index."""
         n = len(data.rows)
         rows: RowSource = data.rows if index is None else subset(data.rows, index)
-        X = rows.take(torch.arange(len(rows)))
-        X = embedded(X) if is_wide(X) else dense(X)
+        X = dense(rows.take(torch.arange(len(rows))))
         some = data if index is None else data.part(index, rows)
         Y = brought_here(some.targets).cpu()
         weights = None if some.weights is None else brought_here(some.weights).cpu()
@@ -121,7 +120,8 @@ class HeldOutChoice:
             order = torch.randperm(len(X), generator=rng)
             held, learn = divided(Y[order], data.coded)
             splits = [Split(order[learn], order[held])]
-        material = Material(X.float(), narrowed(Y, rng).float(), weights, data.coded, splits, rng)
+        X = cast(X, torch.float32)
+        material = Material(X, narrowed(Y, rng).float(), weights, data.coded, splits, rng)
         total = float(n) if data.weights is None else float(data.weights.sum(dtype=torch.float64))
         every = Y.float() if material.Y.shape[1] < Y.shape[1] else None
         return cls(material, landmarks, engine, penalties, n, total, ends, every=every)
@@ -231,7 +231,7 @@ class HeldOutChoice:
 
     def _diagonal(self, kernel: Kernel) -> float:
         """Return the mean of the diagonal of the kernel matrix: 1 for kernels of a distance."""
-        X = self.material.inputs(self.inputs)[:1000]
+        X = slice_rows(self.material.inputs(self.inputs), 0, 1000)
         return float(kernel.resolve(X).diag(X).double().mean()) or 1.0
 
 

@@ -77,13 +77,21 @@ def problem_of(
     found: Landmarks | None,
     penalty: float,
     penalties: tuple[float, ...] | None = None,
+    *,
+    spare_bytes: int = 0,
 ) -> FullProblem | NystromProblem:
-    """Return the problem with these landmarks as centers, with all rows if there are none."""
+    """Return the problem with these landmarks as centers, with all rows if there are none.
+
+    Factors of the kernel matrix with landmarks are in memory if they take no more than
+    `spare_bytes`.
+    """
     problem: FullProblem | NystromProblem
     if found is None:
         problem = FullProblem(K, data.targets, penalty, data.weights)
     else:
         problem = nystrom_problem(K, data, found, penalty)
+        if spare_bytes:
+            problem = replace(problem, K=problem.K.factored(spare_bytes))
     return problem if penalties is None else replace(problem, penalties=penalties)
 
 

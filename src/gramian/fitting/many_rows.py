@@ -146,7 +146,7 @@ def with_landmarks(
         mapped = material.quantiles.apply(mapped)
     map_ = material.composed(stem.recipe.inputs, stem.maps[0])
     mapped = mapped if map_ is None else map_.apply(mapped)
-    m = _landmarks(search, len(rows))
+    m = _landmarks(search, len(rows) - len(held))
     if m is None:
         return None
     kernel = stem.fits[0].kernel

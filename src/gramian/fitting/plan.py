@@ -14,7 +14,8 @@ from .._checks import readable_bytes
 from .._workers import default_threads
 from ..data import Elsewhere, RowSource, Spread, decoded_bytes, subset
 from ..engines import Engine
-from ..kernels import Kernel
+from ..kernels import Gaussian, Kernel, Linear
+from ..operators import factor_bytes
 from ..solvers import Solver
 from . import resolve, selection
 from .calibration import calibrated_seconds, pair_seconds
@@ -170,11 +171,15 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     iterations = 1 if solver.closed_form else count
     rng = torch.Generator().manual_seed(0)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    if rows.entries is not None:  # dense rows of as many numbers stand in, without their columns
+        kernel = Linear() if kernel.bilinear else Gaussian()
     kernel = kernel.resolve(torch.rand(50, rows.width, generator=rng))
     engine = resolve.engine_for(settings, rows)
     solver = resolve.storing(solver, size, settings.limit, engine, workers)
     where = Placement.of(engine, solver, size, settings.limit)
     host, there = where.bytes_with_blocks(engine, solver, size)
+    if not (size.full or solver.closed_form):
+        host += min(factor_bytes(kernel, rows), resolve.spare_bytes(solver, size, settings.limit))
     pairs, here = evaluations(solver, size, iterations), not rows.remote
     found = Plan(
         solver=solvers.name_of(solver),

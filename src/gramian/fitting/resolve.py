@@ -241,9 +241,14 @@ def storing(
     """
     if not engine.on_host or not size.targets_here:
         return found
+    return found.storing(size, spare_bytes(found, size, limit, workers))
+
+
+def spare_bytes(found: Solver[Any, Any], size: FitSize, limit: int | None, workers: int = 1) -> int:
+    """Return half of what a solver and blocks of rows leave, for what is kept to save seconds."""
     memory = machine_memory() // 2 if limit is None else limit
     free = memory // workers - dense_bytes(found, size) - BLOCK_BYTES
-    return found.storing(size, max(0, free // 2))
+    return max(0, free // 2)
 
 
 def fits_per_level(settings: FitSettings, n: int) -> float:

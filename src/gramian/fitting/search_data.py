@@ -66,11 +66,6 @@ class ScaledData:
 
 def check_data(data: TrainingData) -> None:
     """Refuse rows that a search cannot work with."""
-    if data.rows.sparse:
-        raise ValueError(
-            "a search maps features, which sparse rows do not allow; give dense rows "
-            "(X.toarray()), or KernelRidge with a kernel of its own"
-        )
     if len(data.rows) < 5:
         raise ValueError(
             f"too few rows of positive weight, n_samples = {len(data.rows)}: a search needs 5 at "

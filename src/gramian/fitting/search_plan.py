@@ -11,9 +11,10 @@ import torch
 
 from .. import _linalg as la
 from .._checks import readable_bytes
-from ..data import RowSource
+from ..data import RowSource, as_rows
 from ..engines import Engine, choose_engine
 from ..kernels import Kernel
+from ..operators import KernelOperator
 from ..search import Effort, Recipe
 from ..search.cell_sizes import USUAL_ROWS, inflated
 from ..search.full_fit import SHIFTS
@@ -132,7 +133,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     many iterations each takes depends on the data. Takes about a second, to measure the speed of
     this machine.
     """
-    n, d = rows.shape
+    n, d, settings = len(rows), rows.width, settings.of(rows)
     s = min(n, MOST_ROWS)
     held = rows_by_cells(rows, targets, settings.memory_limit)
     held = held if s < min(n, held) else 0
@@ -140,7 +141,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     work = _search_work(settings, s, fitted, d, targets)
     last = _last_work(s, n, held, targets)
     kernel = Recipe(settings.space.kernels[0]).make_kernel()
-    engine = choose_engine(settings.engine, dtype=rows.dtype, kernel=kernel)
+    engine = choose_engine(settings.engine, dtype=rows.dtype, kernel=kernel, sparse=rows.sparse)
     expected = _seconds(work + last, kernel, engine, rows, targets)
     pairs = work.few + work.wide + last.few + last.wide
     budget = settings.budget
@@ -196,7 +197,7 @@ def _last_work(s: int, n: int, held: int, t: int) -> _Work:
 
 
 def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> int:
-    """Return how many of n rows memory holds, to be divided into cells.
+    """Return how many of n rows memory holds, to be divided into cells; sparse ones are not.
 
     Parameters
     ----------
@@ -207,6 +208,8 @@ def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> in
         Bytes for the whole search.
     """
     n, d = rows.shape
+    if rows.sparse:
+        return min(n, MOST_ROWS)
     each = d * rows.dtype.itemsize
     most = HELD_BYTES // each
     if limit is not None:
@@ -222,7 +225,7 @@ def _copies(n: int) -> float:
 
 def _memory(rows: RowSource, t: int, held: int) -> int:
     """Return rows in three forms, a preconditioner, and the vectors of all penalties."""
-    (n, d), itemsize = rows.shape, rows.dtype.itemsize
+    n, d, itemsize = len(rows), rows.width, rows.dtype.itemsize
     s = min(n, MOST_ROWS)
     if held:  # more than the sample, in cells
         copies, centers = 3 * s + _copies(n) * held, USUAL_ROWS
@@ -248,20 +251,38 @@ def check_memory(rows: RowSource, targets: int, limit: int) -> None:
 
 def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> float:
     """Return the seconds of work from the speed of small products and factorisations."""
+    k = CALIBRATION_ORDER
+    A = torch.eye(k, dtype=torch.float64) + 1 / k
+    speeds = _of_sparse if rows.sparse else _of_dense
+    plain, symmetric = speeds(kernel, engine, rows, t)
+    flop = _timed(lambda: la.cholesky_(la.by_columns(A.clone()))) / (k**3 / 3)
+    beside = work.fits * FIT_SECONDS
+    return beside + work.few * plain + work.wide * symmetric + work.flops * flop
+
+
+def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
+    """Return the seconds of an entry in products with few columns, and with those of all shifts."""
     rng = torch.Generator().manual_seed(0)
     x = torch.randn(CALIBRATION_ROWS, rows.shape[1], dtype=rows.dtype, generator=rng)
     kernel = kernel.resolve(x[:500])
     x = engine.place(x)
     n, few, wide = len(x), x.new_ones(len(x), t), x.new_ones(len(x), len(SHIFTS) * t)
-    k = CALIBRATION_ORDER
-    A = torch.eye(k, dtype=torch.float64) + 1 / k
     # a number that is read waits for a device
     plain = _timed(lambda: float(engine.matvec(kernel, x, x, few)[0, 0])) / n**2
     symmetric = _timed(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
-    symmetric /= engine.symmetric_evaluations(n)
-    flop = _timed(lambda: la.cholesky_(la.by_columns(A.clone()))) / (k**3 / 3)
-    beside = work.fits * FIT_SECONDS
-    return beside + work.few * plain + work.wide * symmetric + work.flops * flop
+    return plain, symmetric / engine.symmetric_evaluations(n)
+
+
+def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
+    """Return the same of some of the rows themselves, whose entries a fit stores."""
+    n = min(CALIBRATION_ROWS, len(rows))
+    x = as_rows(rows.take(torch.arange(n)))
+    K = KernelOperator(kernel.resolve(x.take(torch.arange(min(n, 500)))), x, x, engine)
+    few = torch.ones(n, t, dtype=rows.dtype)
+    entries, wide = K.dense(), torch.ones(n, len(SHIFTS) * t, dtype=rows.dtype)
+    plain = _timed(lambda: float((K @ few)[0, 0])) / n**2
+    product = _timed(lambda: float((entries @ wide)[0, 0])) / n**2
+    return plain, 2 * (product + plain / PRODUCTS)
 
 
 def _timed(run: Callable[[], object]) -> float:

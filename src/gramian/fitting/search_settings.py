@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
+from ..data import RowSource
 from ..engines import Engine
 from ..search import Budget, Space, Watcher
 
@@ -43,3 +44,7 @@ class SearchSettings:
     score: LossOf | None = None
     memory_limit: int | None = None
     watchers: Sequence[Watcher] = ()
+
+    def of(self, rows: RowSource) -> SearchSettings:
+        """Return the settings of a search on these rows: of sparse ones nothing is mapped."""
+        return replace(self, space=self.space.of_sparse()) if rows.sparse else self

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import embedded, is_sparse, scale_columns
+from .._sparse import distances, is_sparse, scale_columns
 from .base import Kernel
 
 Lengthscale = float | tuple[float, ...] | str
@@ -48,8 +48,8 @@ class LengthscaleKernel(Kernel):
         factor = self.medians
         if factor is None:
             return self
-        sample = embedded(sample) if is_sparse(sample) else sample
-        return replace(self, lengthscale=factor * self.median(sample.double()))
+        sample = sample if is_sparse(sample) else sample.double()
+        return replace(self, lengthscale=factor * self.median(sample))
 
     @property
     def medians(self) -> float | None:
@@ -62,12 +62,19 @@ class LengthscaleKernel(Kernel):
         Rows that are equal count once, so that a repeated row is the same as a weighted one. If
         all rows are equal: 1.
         """
+        if is_sparse(sample):
+            return self._median_of_sparse(sample)
         distinct = torch.unique(sample, dim=0)
         if len(distinct) < 2:
             return 1.0
         # squares of large or small numbers leave the range of float64; a power of two is exact
         power = min(max(int(distinct.abs().max().frexp().exponent), -1000), 1000)
         return float(self.distances(distinct * 2.0**-power).median()) * 2.0**power
+
+    def _median_of_sparse(self, sample: Float[Tensor, "s d"]) -> float:
+        self.check_layout(sample)
+        found = distances(sample)
+        return float(found.median()) if len(found) else 1.0
 
     def distances(self, sample: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
         """Return the distances of all pairs of rows, of which the lengthscale may be the median."""

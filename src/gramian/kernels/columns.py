@@ -9,8 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._sparse import take_columns
 from .base import Kernel, Prepared, Side, kernels
 from .combined import OfOne
+
+FEW = 512
+"""Columns of sparse rows up to which they become dense, for kernels of dense rows too."""
 
 
 @kernels.register("columns")
@@ -19,6 +23,7 @@ class Columns(OfOne):
     """The kernel k of some features; `Kernel.on` makes it.
 
     Take it to give groups of features kernels of their own: places one, the rest another.
+    Rows may be sparse: up to 512 columns of them become dense, for any kernel k.
 
     Parameters
     ----------
@@ -55,6 +60,14 @@ class Columns(OfOne):
             )
         object.__setattr__(self, "columns", columns)
 
+    @property
+    def sparse_ok(self) -> bool:
+        return len(self.columns) <= FEW
+
+    @property
+    def instead(self) -> str:
+        return f"at most {FEW} columns"
+
     def as_given(self, d: int) -> frozenset[int]:
         return frozenset(self.columns[k] for k in self.kernel.as_given(len(self.columns)))
 
@@ -69,7 +82,7 @@ class Columns(OfOne):
                 f"the kernel looks at feature {max(self.columns)}, counted from 0, but the rows "
                 f"have {points.shape[1]} features"
             )
-        return points[:, list(self.columns)]
+        return take_columns(points, self.columns)
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
         return replace(self, kernel=self.kernel.resolve(self.chosen(sample)))
@@ -79,8 +92,9 @@ class Columns(OfOne):
 
         Of that many gradients are made.
         """
-        features = points.new_full((len(points), 1), float(points.shape[1]))
-        return *self.kernel.prepare(self.chosen(points), side), features
+        chosen = self.chosen(points)
+        features = chosen.new_full((len(points), 1), float(points.shape[1]))
+        return *self.kernel.prepare(chosen, side), features
 
     def tile(
         self,

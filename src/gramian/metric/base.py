@@ -14,6 +14,8 @@ from .._registry import Registry
 from ..data import LinearMap, RowSource
 from ..kernels import Kernel
 from ..operators import Engine
+from ..paths.sample import Sample
+from .sampling import drawn_sample
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,45 @@ class Metric(ABC):
         ValueError
             If nothing can be learned from such rows, or with such a kernel.
         """
+
+
+class SampledMetric(Metric):
+    """A metric that is learned from random rows, and chosen by others.
+
+    Attributes
+    ----------
+    rows : int
+        Rows to learn from, at most. A fifth of all that are taken, at most 2,000, are held out.
+    """
+
+    rows: int
+
+    def learn(
+        self,
+        kernel: Kernel,
+        rows: RowSource,
+        targets: Float[Tensor, "n t"],
+        weights: Float[Tensor, " n"] | None = None,
+        *,
+        rng: torch.Generator,
+        engine: str | Engine = "auto",
+        coded: bool = False,
+        memory_bytes: int = 1 << 30,
+    ) -> LearnedMetric:
+        most = self.rows + self.rows // 4
+        sample = drawn_sample(rows, targets, weights, most, rng=rng, coded=coded)
+        return self.learn_sample(kernel, sample, rng=rng, engine=engine)
+
+    @abstractmethod
+    def learn_sample(
+        self,
+        kernel: Kernel,
+        sample: Sample,
+        *,
+        rng: torch.Generator,
+        engine: str | Engine = "auto",
+    ) -> LearnedMetric:
+        """Learn a map of the features; see `learn`, which draws the sample."""
 
 
 metrics: Registry[Metric] = Registry("metric", {"rfm": "learned", "xrfm": "learned"})

@@ -27,14 +27,14 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._checks import as_count, as_positive
-from ..data import LinearMap, RowSource
+from ..data import LinearMap
 from ..engines import Engine
 from ..kernels import Kernel
 from ..paths.sample import MEDIAN_ROWS, Sample
 from ._entries import differentiable
-from .base import LearnedMetric, Metric, Round, metrics
+from .base import LearnedMetric, Round, SampledMetric, metrics
 from .objectives import NystromFit, Parameters, Rows
-from .sampling import HELD_SHARE, drawn_sample
+from .sampling import HELD_SHARE
 
 OBJECTIVES = ("held_out", "complexity")
 
@@ -74,7 +74,7 @@ class Look:
 
 @metrics.register("gradients")
 @dataclass(frozen=True)
-class LengthscaleDescent(Metric):
+class LengthscaleDescent(SampledMetric):
     r"""One lengthscale for each feature, by gradients of the error of a Nystrom fit.
 
     Lengthscales, penalty and positions of few landmarks follow the gradient of the held-out error,
@@ -149,20 +149,14 @@ class LengthscaleDescent(Metric):
         as_positive(self.rate, "rate")
         as_positive(self.penalty, "penalty")
 
-    def learn(
+    def learn_sample(
         self,
         kernel: Kernel,
-        rows: RowSource,
-        targets: Float[Tensor, "n t"],
-        weights: Float[Tensor, " n"] | None = None,
+        sample: Sample,
         *,
         rng: torch.Generator,
         engine: str | Engine = "auto",
-        coded: bool = False,
-        memory_bytes: int = 1 << 30,
     ) -> LearnedMetric:
-        most = self.rows + self.rows // 4
-        sample = drawn_sample(rows, targets, weights, most, rng=rng, coded=coded)
         looks = list(self.descend(sample, kernel, rng=rng))
         best = min(looks, key=lambda look: look.error)
         matrix = best.scales.square()

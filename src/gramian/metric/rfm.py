@@ -36,15 +36,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import as_count
-from ..data import LinearMap, RowSource
+from ..data import LinearMap
 from ..engines import Engine
 from ..kernels import Kernel
 from ..kernels.base import kernels
 from ..operators import CostMeter, KernelOperator
 from ..paths.sample import Sample, SampleFit, fit_sample
-from .base import LearnedMetric, Metric, Round, metrics
+from .base import LearnedMetric, Round, SampledMetric, metrics
 from .outer_products import map_of, outer_products
-from .sampling import drawn_sample
 
 TOO_BAD = 1.1
 """The first round may be worse by so much: the second one often makes up for it."""
@@ -90,7 +89,7 @@ class _Products:
 
 @metrics.register("learned")
 @dataclass(frozen=True)
-class RecursiveFeatureMachine(Metric):
+class RecursiveFeatureMachine(SampledMetric):
     r"""The recursive feature machine: M is the mean outer product of gradients of the predictor.
 
     Take it, as ``metric="learned"``, where some features, or mixtures of them, matter more than
@@ -159,20 +158,14 @@ class RecursiveFeatureMachine(Metric):
         if self.kernel is not None:
             kernels.make(self.kernel, lengthscale="median")  # refuses a name that there is not
 
-    def learn(
+    def learn_sample(
         self,
         kernel: Kernel,
-        rows: RowSource,
-        targets: Float[Tensor, "n t"],
-        weights: Float[Tensor, " n"] | None = None,
+        sample: Sample,
         *,
         rng: torch.Generator,
         engine: str | Engine = "auto",
-        coded: bool = False,
-        memory_bytes: int = 1 << 30,
     ) -> LearnedMetric:
-        most = self.rows + self.rows // 4
-        sample = drawn_sample(rows, targets, weights, most, rng=rng, coded=coded)
         if self.kernel is not None:
             kernel = kernels.make(self.kernel, lengthscale="median")
         found = list(self.learn_from(sample, kernel, engine=engine))

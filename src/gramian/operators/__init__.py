@@ -26,6 +26,7 @@ from ..engines import (
 from .budget import STRIP_BYTES, STRIP_COPIES, strip_rows
 from .dense_block import DenseBlock, materialize
 from .diagonal import diagonal, largest_diagonal
+from .factors import factor_bytes
 from .kept import triangle_entries
 from .kernel_operator import KernelOperator
 from .streaming import CostMeter
@@ -45,6 +46,7 @@ __all__ = [
     "compiled_tiles",
     "copied",
     "diagonal",
+    "factor_bytes",
     "largest_diagonal",
     "materialize",
     "strip_rows",

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._sparse import dense, is_sparse
+from .._workers import default_threads
 from ..data import (
     BlockFn,
     RowNumbers,
@@ -28,6 +29,7 @@ from ..engines import Engine, choose_engine, covering_within
 from ..kernels import Kernel
 from .block_functions import Changed, Diagonal, Entries
 from .budget import strip_rows
+from .factors import Factors, have_factors
 from .kept import Kept, KeptMatrix, KeptTriangle, triangle_entries
 from .mirrored import evaluations, mirrored
 from .streaming import CostMeter, Streaming
@@ -90,6 +92,7 @@ class KernelOperator(Streaming):
     device: torch.device
     inherited: Engine = field(compare=False, repr=False)
     kept: Kept | None = field(compare=False, repr=False)
+    factors: Factors | None = field(init=False, compare=False, repr=False)
 
     # written out because the arguments may be more than the fields hold
     def __init__(
@@ -112,7 +115,7 @@ class KernelOperator(Streaming):
         chosen, memory_bytes = self._engine_for(engine, memory_bytes, derived=derived)
         _set(self, engine=chosen, inherited=chosen, memory_bytes=memory_bytes)
         _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
-        _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes)
+        _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes, factors=None)
         _set(self, kept=None if kept is None else kept.of(kernel, self.rows, self.cols))
         if self.rows.shape[1] != self.cols.shape[1]:
             raise ValueError(
@@ -324,6 +327,24 @@ class KernelOperator(Streaming):
     def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
         return self.on_device(gathered(self.rows, index, self.host_bytes))
+
+    def factored(self, most_bytes: int) -> KernelOperator:
+        """Return this operator with its factors in memory, if it has any and they fit.
+
+        `normal` multiplies by them, for bilinear kernels of wide sparse rows: they have the columns
+        alone in which the points have entries, and no pass over the rows looks for these any more.
+        Operators that are derived from this one do without. Cost: a pass over the rows.
+        """
+        if not (self.device.type == "cpu" and self.engine.on_host and self.cols.sparse):
+            return self
+        z = self._hold(self.cols, 1)
+        if not have_factors(self.kernel, self.rows, z):
+            return self
+        found = replace(self)
+        threads = default_threads()
+        factors = Factors.of(self.kernel, self.rows, z, most_bytes=most_bytes, threads=threads)
+        _set(found, factors=factors)
+        return found
 
     def fitting_device(self, size: int) -> KernelOperator:
         """Return this operator, on the host if its device may have no room for so many bytes."""

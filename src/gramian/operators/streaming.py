@@ -17,6 +17,7 @@ from ..engines import Engine
 from ..kernels import Kernel
 from .block_functions import Entries, Gradients, Normal, Product
 from .budget import Budget
+from .factors import Factors
 from .kept import Kept
 from .mirrored import FEATURES
 
@@ -58,6 +59,7 @@ class Streaming:
     meter: CostMeter
     device: torch.device
     kept: Kept | None
+    factors: Factors | None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -99,6 +101,10 @@ class Streaming:
             found = self.kept.normal(v, weights, targets)
             return found.to(like.device, torch.float64 if v is None else v.dtype)
         self._count()
+        factors = self.factors
+        if factors is not None and factors.vector_bytes(like.shape[1]) <= self.memory_bytes:
+            total = factors.normal(v, weights, targets)
+            return total.to(torch.float64 if v is None else v.dtype)
         z, placed = (
             self._hold(self.cols, like.shape[1]),
             None if v is None else self.engine.place(v),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float
 from torch import Tensor
 
+from .._sparse import slice_rows
 from ..data import LinearMap, as_rows
 from ..engines import Engine
 from ..kernels import Kernel
@@ -57,7 +58,7 @@ class Sample:
     def first(self, n: int) -> Sample:
         """Return the sample with its first n rows to learn from."""
         weights = None if self.weights is None else self.weights[:n]
-        return replace(self, X=self.X[:n], Y=self.Y[:n], weights=weights)
+        return replace(self, X=slice_rows(self.X, 0, n), Y=self.Y[:n], weights=weights)
 
     def loss(self, predicted: Float[Tensor, "v t"]) -> float:
         """Return the mean squared error on the held-out rows; infinity if it is not a number."""
@@ -137,12 +138,13 @@ def fit_sample(
     -----
     Cost: that of `nystrom_path` or `direct_path`, and v m kernel evaluations.
     """
-    kernel = kernel.resolve(sample.X[:MEDIAN_ROWS])
+    kernel = kernel.resolve(sample.first(MEDIAN_ROWS).X)
     m = min(landmarks, len(sample.X))
     K = KernelOperator(kernel, sample.X, sample.X, engine, meter=meter)
-    problem = _problem(K, sample, m)
+    centers = sample.first(m).X
+    problem = _problem(K, sample, centers)
     path = _path(problem, penalties)
-    held = replace(K, rows=as_rows(sample.held_X), cols=as_rows(sample.X[:m])).dense().double()
+    held = replace(K, rows=as_rows(sample.held_X), cols=as_rows(centers)).dense().double()
     best, losses, least = None, [], math.inf
     for penalty, coef in path:
         values = held @ coef
@@ -155,14 +157,13 @@ def fit_sample(
     if best is None:
         raise FloatingPointError(f"{kernel!r} has no penalty at which its matrix is definite")
     penalty, coef, values = best
-    centers = sample.X[:m]
     return SampleFit(least, penalty, kernel, centers, coef, tuple(losses), problem.total, values)
 
 
-def _problem(K: KernelOperator, sample: Sample, m: int) -> LinearProblem:
-    if m == len(sample.X):
+def _problem(K: KernelOperator, sample: Sample, centers: Tensor) -> LinearProblem:
+    if len(centers) == len(sample.X):
         return FullProblem(K, sample.Y, 0.0, sample.weights)
-    return NystromProblem(K.against(sample.X[:m]), sample.Y, 0.0, sample.weights)
+    return NystromProblem(K.against(centers), sample.Y, 0.0, sample.weights)
 
 
 def _path(problem: LinearProblem, penalties: Sequence[float]) -> Iterator[tuple[float, Tensor]]:

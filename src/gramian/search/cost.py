@@ -6,6 +6,9 @@ import math
 import time
 from collections.abc import Iterable
 
+import torch
+
+from .._sparse import slice_rows, take_rows
 from ..engines import Engine
 from ..operators import CostMeter, KernelOperator, triangle_entries
 from ..paths.full import RANK, STORED_FEATURES
@@ -64,11 +67,13 @@ def seconds_of_evaluation(
 
     Those of a product with so many columns, or of entries that are `stored`.
     """
-    X = material.inputs(stem.recipe.inputs)[material.splits[0].learn[: 2 * PROBE_ROWS]]
+    some = material.splits[0].learn[: 2 * PROBE_ROWS]
+    X = take_rows(material.inputs(stem.recipe.inputs), some)
     X = X if stem.maps[0] is None else stem.maps[0].forth(X)
-    rows, cols = X[:PROBE_ROWS], X[-PROBE_ROWS:]
+    rows = slice_rows(X, 0, PROBE_ROWS)
+    cols = slice_rows(X, max(0, len(X) - PROBE_ROWS), len(X))
     K = KernelOperator(stem.fits[0].kernel, rows, cols, engine, meter=CostMeter())
-    least, ones = math.inf, X.new_ones(len(cols), columns)
+    least, ones = math.inf, torch.ones(len(cols), columns, dtype=X.dtype)
     for _ in range(PROBES):
         started = time.monotonic()
         _ = K.dense() if stored else K @ ones

@@ -119,7 +119,7 @@ def full_fit(
     direct = iterated = shifts  # chosen once, by the first split of each kind
     for split, map_ in zip(material.splits, stem.maps, strict=True):
         sample = material.sample(recipe.inputs, split).mapped(map_)
-        kernel = recipe.make_kernel().resolve(sample.X[:MEDIAN_ROWS])
+        kernel = recipe.make_kernel().resolve(sample.first(MEDIAN_ROWS).X)
         kernels.append(kernel)
         K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **MEMORY)
         problem = FullProblem(K, sample.Y, 0.0, sample.weights)

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._sparse import take_rows
 from ..data import LinearMap, QuantileMap
 from ..metric.sampling import divided
 from ..paths.sample import Sample
@@ -38,6 +39,7 @@ class Material:
     Attributes
     ----------
     X : Tensor of shape (n, d)
+        Dense or sparse; maps are for dense rows.
     Y : Tensor of shape (n, t)
     weights : Tensor of shape (n,), or None
     coded : bool
@@ -77,7 +79,8 @@ class Material:
         """Return some rows, mapped as all of them are, with splits of their own."""
         w = self.weights
         weights = None if w is None else w[index]
-        found = replace(self, X=self.X[index], Y=self.Y[index], weights=weights, splits=splits)
+        X = take_rows(self.X, index)
+        found = replace(self, X=X, Y=self.Y[index], weights=weights, splits=splits)
         return found.mapped_as(self)
 
     def mapped_as(self, other: Material) -> Material:
@@ -141,7 +144,8 @@ class Material:
         )  # fmt: skip
 
     def _rows(self, inputs: str, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
-        return (self._made_normal(index) if inputs == "quantile" else self.inputs(inputs))[index]
+        X = self._made_normal(index) if inputs == "quantile" else self.inputs(inputs)
+        return take_rows(X, index)
 
     def _made_normal(self, index: Int[Tensor, " k"]) -> Float[Tensor, "n d"]:
         """Return rows of which those with some numbers are mapped: they may be all that is asked.

@@ -52,8 +52,10 @@ def path_of_one(
 
 
 def _by_rule(problem: FullProblem, rng: torch.Generator) -> bool:
-    """Return whether rows have few features, or the kernel is narrow."""
+    """Return whether rows have few features, or the kernel is narrow; cells need dense rows."""
     n, d = problem.K.rows.shape
+    if problem.K.rows.sparse:
+        return False
     if d <= FEW_FEATURES:
         return True
     blocks = blocks_of_rows(problem.K, CELL_ROWS_PER_ROOT * math.isqrt(n), rng=rng)

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._sparse import slice_rows, take_rows
 from ..data import LinearMap
 from ..engines import Engine
 from ..kernels import Kernel
@@ -106,8 +107,8 @@ def refit(
     all_rows = coef is not None
     if coef is None:  # coefficients of the first split go with its map and its lengthscale
         map_, kernel, coef = fit.stem.maps[0], fit.kernels[0], fit.coefs[0]
-        X, penalty = _mapped(material, fit, map_), fit.penalty
-        X = X[material.splits[0].learn]
+        learn, penalty = material.splits[0].learn, fit.penalty
+        X = take_rows(_mapped(material, fit, map_), learn)
     inputs = fit.recipe.inputs
     return Member(
         fit.recipe, weight, kernel, inputs == "quantile", material.composed(inputs, map_), X, coef,
@@ -132,9 +133,8 @@ def sampled_member(material: Material, stem: Stem) -> Member:
 
 def constant(member: Member) -> Member:
     """Return the function that is zero: the mean of the targets, as nothing else was found."""
-    return replace(
-        member, weight=1.0, centers=member.centers[:1], coef=torch.zeros_like(member.coef[:1])
-    )
+    centers = slice_rows(member.centers, 0, 1)
+    return replace(member, weight=1.0, centers=centers, coef=torch.zeros_like(member.coef[:1]))
 
 
 def importances(material: Material, stem: Stem) -> Float[Tensor, " d"] | None:
@@ -192,4 +192,4 @@ def _kernel(material: Material, fit: FullFit, X: Float[Tensor, "n k"]) -> Kernel
     if len(fit.kernels) == 1:
         return fit.kernels[0]
     some = torch.randperm(len(X), generator=material.rng)[:MEDIAN_ROWS]
-    return fit.recipe.make_kernel().resolve(X[some])
+    return fit.recipe.make_kernel().resolve(take_rows(X, some))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ..kernels.base import kernels
 from ..metric import RecursiveFeatureMachine
 from .recipe import L1, MULTIPLES, RADIAL
 
@@ -40,6 +41,23 @@ class Space:
     averages: bool = True
     fits: int = 16
     precise: bool = True
+
+    def of_sparse(self) -> Space:
+        """Return what may be tried with sparse rows: no maps, which would fill their zeros.
+
+        Raises
+        ------
+        ValueError
+            If no kernel is left.
+        """
+        left = tuple(name for name in self.kernels if kernels.make(name).sparse_ok)
+        if not left:
+            names = ", ".join(self.kernels)
+            raise ValueError(
+                f"kernel={names} needs dense rows, these are sparse: give kernel='auto', or "
+                "X.toarray() if it fits in memory"
+            )
+        return replace(self, kernels=left, inputs=("standard",), machine=None)
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the kernels that share metrics: of the Euclidean distance, and of the l1."""

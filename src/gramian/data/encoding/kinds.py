@@ -79,9 +79,25 @@ def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
         types = [f"{name} ({schema.field(name).type})" for name in bad]
         raise TypeError(
             f"{where} has columns of which no numbers can be made: {listed(types)}; expected "
-            "numbers, booleans, text, categories, dates or times; " + REMEDY.format(name=bad[0])
+            "numbers, booleans, text, categories, dates or times; "
+            + REMEDY.format(name=bad[0])
+            + about_lists(schema, bad)
         )
     return [kind for kind in kinds if kind is not None]
+
+
+def about_lists(schema: pa.Schema, names: Sequence[str]) -> str:
+    """Return advice about columns of lists of numbers, if there is one; else nothing."""
+    for name in names:
+        type_ = schema.field(name).type
+        lists = pa.types.is_list(type_) or pa.types.is_large_list(type_)
+        if (lists or pa.types.is_fixed_size_list(type_)) and _rarer(type_.value_type) is None:
+            return (
+                f"; lists of numbers are rows by themselves, in Python: "
+                f"gramian.data.ParquetLists(path, {name!r}), or with indices=... and features=... "
+                "sparse ones"
+            )
+    return ""
 
 
 def fits(trained: Kind, now: Kind | None) -> bool:

@@ -79,6 +79,10 @@ class Table(ABC):
         """Names of the columns, in order."""
         return tuple(self.schema.names)
 
+    def spread(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns that names stand for: of one of lists, those of its numbers."""
+        return tuple(names)
+
     def rows(self, columns: Sequence[str]) -> RowSource:
         """Return columns of numbers as rows."""
         from ..number_rows import NumberRows

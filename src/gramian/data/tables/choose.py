@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from .base import Table
 from .frames import from_pandas, is_lazy, is_pandas, is_stream
+from .lists import ListColumns, lengths_of
 from .memory import MemoryTable
 
 
@@ -43,7 +44,8 @@ def as_table(x: Any, where: str | None = None, *, texts: Collection[str] = ()) -
     Returns
     -------
     Table
-        Files are streamed where their format allows it; frames are held as they are.
+        Files are streamed where their format allows it; frames are held as they are. A column
+        ``x`` of lists of numbers, all of one length, is the columns ``x[0]``, ``x[1]`` and so on.
 
     Raises
     ------
@@ -59,8 +61,12 @@ def as_table(x: Any, where: str | None = None, *, texts: Collection[str] = ()) -
     """
     if isinstance(x, Table):
         return x
-    if isinstance(x, str | Path):
-        return _file_table(x, where, texts)
+    found = _file_table(x, where, texts) if isinstance(x, str | Path) else _frame_table(x, where)
+    lengths = {} if found.remote else lengths_of(found)
+    return ListColumns(found, lengths) if lengths else found
+
+
+def _frame_table(x: Any, where: str | None) -> Table:
     where = "the table" if where is None else where
     if is_pandas(x):
         return MemoryTable(from_pandas(x, where), where)

@@ -1,0 +1,48 @@
+"""Compressed sparse rows of torch: what it lacks of them, and products."""
+
+from .kept import Kept
+from .products import Columns, normal, product, times, transposed, transposed_times
+from .rows import (
+    WIDE,
+    append_columns,
+    are_equal,
+    as_scipy,
+    cast,
+    dense,
+    distances,
+    is_sparse,
+    is_wide,
+    of_scipy,
+    scale_columns,
+    scale_rows,
+    slice_rows,
+    squared_norms,
+    take_columns,
+    take_rows,
+)
+
+__all__ = [
+    "WIDE",
+    "Columns",
+    "Kept",
+    "append_columns",
+    "are_equal",
+    "as_scipy",
+    "cast",
+    "dense",
+    "distances",
+    "is_sparse",
+    "is_wide",
+    "normal",
+    "of_scipy",
+    "product",
+    "scale_columns",
+    "scale_rows",
+    "slice_rows",
+    "squared_norms",
+    "take_columns",
+    "take_rows",
+    "times",
+    "transposed",
+    "transposed_times",
+]

@@ -1,0 +1,165 @@
+"""Products of compressed sparse rows, by compiled code where it was built, else by SciPy."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from .rows import as_scipy, csr, of_scipy, stored
+
+logger = logging.getLogger("gramian")
+
+MODULE = "gramian.engines._native"
+
+
+class Columns:
+    """The columns that occur in sparse rows, by numbers: others have no part in inner products.
+
+    By compiled code where it was built, by torch elsewhere.
+
+    Parameters
+    ----------
+    x : Tensor of shape (m, d)
+
+    Attributes
+    ----------
+    rows : Tensor of shape (m, u)
+        These rows, of which columns without entries are left out; what is left is in no order that
+        says anything.
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        columns, native = x.col_indices().contiguous(), compiled()
+        if native is None:
+            self._known, there = torch.unique(columns, return_inverse=True)
+            count = len(self._known)
+        else:
+            there = torch.empty_like(columns)
+            self._compiled = native.Columns(columns, there)
+            count = self._compiled.count
+        self.rows = csr(x.crow_indices(), there, x.values(), (x.shape[0], count))
+
+    def of(self, x: Tensor) -> Tensor:
+        """Return what sparse rows (b, d) have in these columns, (b, u)."""
+        shape = (x.shape[0], self.rows.shape[1])
+        if compiled() is None:
+            return csr(*self._found(x), shape)
+        given = tuple(part.contiguous() for part in stored(x))
+        crow, col, values = (torch.empty_like(part) for part in given)
+        kept = self._compiled.narrow(*given, crow, col, values)
+        return csr(crow, col[:kept], values[:kept], shape)
+
+    def normal(
+        self,
+        x: Tensor,
+        w: Float[Tensor, "u t"] | None,
+        weights: Float[Tensor, " b"] | None,
+        targets: Float[Tensor, "b t"] | None,
+    ) -> Float[Tensor, "u t"]:
+        """Return X' W (X w - y) in float64 of sparse rows (b, d) in these columns, X of (b, u)."""
+        w, weights, targets = (
+            None if part is None else part.double().contiguous() for part in (w, weights, targets)
+        )
+        if compiled() is None:
+            return normal(self.of(x), w, weights, targets)
+        t = next(part.shape[1] for part in (w, targets) if part is not None)
+        out = torch.zeros(self.rows.shape[1], t, dtype=torch.float64)
+        given = tuple(part.contiguous() for part in stored(x))
+        self._compiled.normal(*given, w, weights, targets, out)
+        return out
+
+    def _found(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        known, col = self._known, x.col_indices()
+        number = torch.searchsorted(known, col).clamp(max=max(len(known) - 1, 0))
+        kept = known[number] == col if len(known) else torch.zeros_like(col, dtype=torch.bool)
+        counts = torch.zeros(len(kept) + 1, dtype=torch.int64)
+        counts[1:] = kept.cumsum(dim=0)
+        return counts[x.crow_indices()], number[kept], x.values()[kept]
+
+
+def transposed(x: Tensor) -> Tensor:
+    """Return sparse rows (m, u) by columns: (u, m), made ready to be the right side of products."""
+    found = of_scipy(as_scipy(x).T.tocsr())
+    if compiled() is not None:
+        _right_side(found)
+    return found
+
+
+def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
+    """Return the dense product of sparse rows (b, u) with a sparse matrix (u, m).
+
+    By compiled code where it was built, by SciPy elsewhere.
+
+    Parameters
+    ----------
+    left, right : Tensor of shape (b, u) and (u, m)
+        Of one dtype.
+    out : Tensor of shape (b, m), optional
+        Where to write it.
+    """
+    if out is None:
+        out = torch.empty(left.shape[0], right.shape[1], dtype=left.dtype)
+    if compiled() is None:
+        return out.copy_(torch.from_numpy((as_scipy(left) @ as_scipy(right)).toarray()))
+    direct = out.dtype == left.dtype and out.is_contiguous()
+    found = out if direct else torch.empty(out.shape, dtype=left.dtype)
+    _right_side(right).product(*stored(left), found)
+    return out if direct else out.copy_(found)
+
+
+_RIGHT_SIDES = WeakTensorKeyDictionary()
+"""What compiled code has made of the right sides of products, for as long as these are there."""
+
+
+def _right_side(x: Tensor) -> Any:
+    found = _RIGHT_SIDES.get(x)
+    if found is None:
+        found = compiled().SparseRight("best", *stored(x), x.shape[1])
+        _RIGHT_SIDES[x] = found
+    return found
+
+
+def times(x: Tensor, v: Float[Tensor, "u t"]) -> Float[Tensor, "b t"]:
+    """Return sparse rows (b, u) times v, in the dtype of v or of x, whichever has more digits."""
+    return torch.from_numpy(as_scipy(x) @ v.numpy())
+
+
+def normal(
+    x: Tensor, w: Tensor | None, weights: Tensor | None, targets: Tensor | None
+) -> Float[Tensor, "u t"]:
+    """Return x' W (x w - y) of sparse rows (b, u) and float64; the rest as `Columns.normal`."""
+    terms = [] if w is None else [times(x, w)]
+    terms += [] if targets is None else [targets.neg()]
+    residual = torch.stack(terms).sum(dim=0)
+    return transposed_times(x, residual if weights is None else residual * weights[:, None])
+
+
+def transposed_times(x: Tensor, v: Float[Tensor, "b t"]) -> Float[Tensor, "u t"]:
+    """Return x' v of sparse rows (b, u), as `times` does."""
+    return torch.from_numpy(as_scipy(x).T @ v.numpy())
+
+
+@functools.cache
+def compiled() -> Any:
+    """Return the module of compiled code; None where it was not built.
+
+    Nor is one taken that was built from older sources, as a log message says.
+    """
+    if find_spec(MODULE) is None:
+        return None
+    module = import_module(MODULE)
+    if not hasattr(module, "Columns"):
+        logger.warning(
+            "%s was built from older sources: products of sparse rows are computed by SciPy until "
+            "it is built again (pip install .)", MODULE
+        )  # fmt: skip
+        return None
+    return module

@@ -1,0 +1,129 @@
+"""Checks of rows for columns that equal the target, which a model would learn to copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import RowSource, comfortable_size
+from .remote_columns import RemoteColumns
+
+
+class CopyCheck:
+    """Finds columns that equal a target in every row, while blocks go by.
+
+    Parameters
+    ----------
+    names : tuple of str, optional
+        Feature names for the message.
+    """
+
+    def __init__(self, names: tuple[str, ...] | None = None) -> None:
+        self._names = names
+        self._pairs: Tensor | None = None  # of a column and a target that were equal so far
+
+    def add(self, block: Float[Tensor, "b d"], targets: Float[Tensor, "b t"]) -> bool:
+        """Look at one block.
+
+        Parameters
+        ----------
+        block : Tensor of shape (b, d)
+            Dense.
+        targets : Tensor of shape (b, t)
+            See `comparable`.
+
+        Returns
+        -------
+        bool
+            False if no column can be a target any more: further blocks need not be looked at.
+        """
+        y = targets
+        if self._pairs is None:  # nearly always the first row tells them apart
+            self._pairs = (block[0].cpu().to(y.dtype)[:, None] == y[0]).nonzero()
+        same = [bool((block[:, j].cpu().to(y.dtype) == y[:, k]).all()) for j, k in self._pairs]
+        self._pairs = self._pairs[torch.tensor(same, dtype=torch.bool)]
+        return len(self._pairs) > 0
+
+    def merge(self, other: CopyCheck) -> None:
+        """Keep the pairs that were equal in the rows of another check as well."""
+        if self._pairs is None or other._pairs is None:
+            self._pairs = other._pairs if self._pairs is None else self._pairs
+        else:
+            same = (self._pairs[:, None] == other._pairs).all(dim=2).any(dim=1)
+            self._pairs = self._pairs[same]
+
+    def finish(self, what: str = "X") -> None:
+        """Raise a ValueError that names the first such column, if there is one."""
+        if self._pairs is None or len(self._pairs) == 0:
+            return
+        name = named(int(self._pairs[0, 0]), self._names)
+        raise ValueError(
+            f"{what} contains the target: {name} equals it in every row, so that a model would "
+            "learn to copy it; leave that column out (columns=[...] of gramian.data.as_rows, on "
+            "the command line --drop); an array without names is taken as it is"
+        )
+
+
+def comparable(targets: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
+    """Return the targets that a column of rows of a type can equal, of shape (n,) or (n, t).
+
+    Those that are numbers and not all the same; they are compared in the narrower one of both
+    types.
+    """
+    narrow = dtype == torch.float32 or targets.dtype == np.float32
+    columns = targets.reshape(len(targets), -1)
+    if columns.dtype.kind not in "biuf":
+        columns = columns[:, :0]
+    varies = (columns != columns[:1]).any(axis=0)
+    kind = np.float32 if narrow else np.float64
+    return torch.from_numpy(np.ascontiguousarray(columns[:, varies], dtype=kind))
+
+
+def beside(rows: RowSource, targets: np.ndarray | RemoteColumns | None) -> list[Any]:
+    """Return what goes along with rows that are checked: their targets, if they can be copied."""
+    if targets is None or rows.sparse:
+        return []
+    if isinstance(targets, RemoteColumns):
+        return comparable_there(targets, rows.dtype)
+    return [comparable(targets, rows.dtype)]
+
+
+def comparable_there(targets: RemoteColumns, dtype: torch.dtype) -> list[RemoteColumns]:
+    """Return `comparable` of numbers that stay where they are; nothing of texts."""
+    varies = (targets.facts.most > targets.facts.least).nonzero()[:, 0]
+    if targets.labels is not None or len(varies) == 0:
+        return []
+    narrow = torch.float32 in (dtype, targets.dtype)
+    some = targets.reshaped(flat=False)[:, varies]
+    return [some.to(torch.float32 if narrow else torch.float64)]
+
+
+def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -> None:
+    """Refuse columns that equal a target; reads no further than to the row that tells.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+        Dense and finite.
+    targets : ndarray of shape (n,) or (n, t)
+    names : tuple of str of length d
+
+    Raises
+    ------
+    ValueError
+        Names the column.
+    """
+    check, y = CopyCheck(names), comparable(targets, rows.dtype)
+    for part, block in rows.blocks(comfortable_size(rows)):
+        if not check.add(block, y[part]):
+            return
+    check.finish()
+
+
+def named(column: int, names: tuple[str, ...] | None) -> str:
+    """Return what a message calls a column: its name, or else its number."""
+    return f"column {column}" if names is None else f"column '{names[column]}'"

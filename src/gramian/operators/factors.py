@@ -1,0 +1,106 @@
+"""Factors: a kernel matrix of wide sparse rows as a product of two matrices of few columns."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .._sparse import Columns, Kept, cast, is_wide
+from .._workers import Stop, run
+from ..data import PER_ENTRY, RowSource, RowWeights, Targets
+from ..kernels import Kernel
+
+READ_ROWS = 1 << 16
+"""Rows that are looked through at once, and multiplied at once later."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """L and R of K = L R', of the columns alone that R has entries in.
+
+    Attributes
+    ----------
+    left : tuple of Kept of shape (b, u)
+        Blocks of L.
+    right : Kept of shape (m, u)
+    threads : int
+    """
+
+    left: tuple[Kept, ...]
+    right: Kept
+    threads: int
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, rows: RowSource, z: Tensor, *, most_bytes: int, threads: int
+    ) -> Factors | None:
+        """Return the factors of a bilinear kernel; None as soon as they take too many bytes.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        rows : RowSource of shape (n, d)
+        z : Tensor of shape (m, d)
+            Wide sparse points.
+        most_bytes : int
+        threads : int
+            Of products.
+
+        Notes
+        -----
+        Cost: a pass over the rows. Memory: `most_bytes` and a block of rows.
+        """
+        known, blocks = Columns(kernel.prepare(z, "right")[0]), []
+        for _, block in rows.blocks(READ_ROWS):
+            found = known.of(kernel.prepare(cast(block, z.dtype), "left")[0])
+            blocks.append(Kept(found))
+            most_bytes -= blocks[-1].nbytes
+            if most_bytes < 0:
+                return None
+        return cls(tuple(blocks), Kept(known.rows), threads)
+
+    def normal(
+        self, v: Tensor | None, weights: RowWeights | None, targets: Targets | None
+    ) -> Float[Tensor, "m t"]:
+        """Return K' W (K v - y) in float64, as R (L' W (L (R' v) - y))."""
+        t = next(part.shape[1] for part in (v, targets) if part is not None)
+        w = None if v is None else self.right.transposed_times(v.double())
+        starts = list(itertools.accumulate((L.shape[0] for L in self.left), initial=0))
+        threads, stop = min(self.threads, len(self.left)), Stop()
+
+        def part(worker: int) -> Tensor:
+            total = torch.zeros(self.right.shape[1], t, dtype=torch.float64)
+            for number in range(worker, len(self.left), threads):
+                stop.check()
+                L, rows = self.left[number], slice(starts[number], starts[number + 1])
+                terms = [] if w is None else [L.times(w)]
+                terms += [] if targets is None else [targets[rows].double().neg()]
+                u = torch.stack(terms).sum(dim=0)
+                total += L.transposed_times(
+                    u if weights is None else u * weights[rows].double()[:, None]
+                )
+            return total
+
+        found = run(threads, part, range(threads), stop)
+        return self.right.times(torch.stack(list(found)).sum(dim=0))
+
+    def vector_bytes(self, t: int) -> int:
+        """Return what t columns of a product take on the way."""
+        return 8 * t * self.right.shape[1] * (2 * self.threads + 3)
+
+
+def factor_bytes(kernel: Kernel, rows: RowSource) -> int:
+    """Return the most that factors take, of rows and any landmarks; 0 without factors."""
+    if not (kernel.bilinear and rows.sparse and rows.entries is not None) or rows.remote:
+        return 0
+    return len(rows) * (4 + Kept.ENTRY_BYTES * rows.entries // PER_ENTRY)
+
+
+def have_factors(kernel: Kernel, rows: RowSource, z: Tensor) -> bool:
+    """Return whether `Factors` are for such a matrix: a bilinear kernel of wide sparse rows."""
+    here = not rows.remote and z.device.type == "cpu"
+    return kernel.bilinear and here and rows.sparse and is_wide(z)
