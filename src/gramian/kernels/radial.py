@@ -205,6 +205,8 @@ class Gaussian(Radial):
     Take it where the target is smooth in the features, as a simulation is. Noise and kinks want a
     rougher one. An entry costs d multiplications, within a matrix product.
 
+    The lengthscale is the one parameter: see `Radial`.
+
     Examples
     --------
     >>> import pandas as pd
@@ -236,6 +238,8 @@ class Laplacian(Radial):
 
     Take it where the target is rough: prices on a map, functions with kinks and steps. An entry
     costs d multiplications, within a matrix product.
+
+    The lengthscale is the one parameter: see `Radial`.
 
     Examples
     --------
@@ -276,6 +280,8 @@ class Matern12(Laplacian):
 
     It is `Laplacian` by the name that Gaussian processes have for it.
 
+    The lengthscale is the one parameter: see `Radial`.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -295,6 +301,8 @@ class Matern32(Radial):
 
     Take it where little is known of the target: functions with one derivative, between rough and
     smooth. An entry costs d multiplications, within a matrix product.
+
+    The lengthscale is the one parameter: see `Radial`.
 
     Examples
     --------
@@ -332,6 +340,8 @@ class Matern52(Radial):
 
     Take it for functions with two derivatives: nearly as smooth as `Gaussian`, and K is better
     conditioned. An entry costs d multiplications, within a matrix product.
+
+    The lengthscale is the one parameter: see `Radial`.
 
     Examples
     --------
