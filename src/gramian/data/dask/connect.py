@@ -13,6 +13,20 @@ import dask
 WAIT = 10.0
 """Seconds in which a scheduler has to answer."""
 
+ONE_MACHINE = {
+    # a worker that is lost on a busy machine is waited for: there is no other
+    "distributed.deploy.lost-worker-timeout": "600s",
+    # of each second of an idle worker 25 ms are Dask's looking at itself, and 3 with these
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.worker.memory.monitor-interval": "500ms",
+    # else rows that are kept wander, and what all workers need is forgotten by all but one
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.active-memory-manager.start": False,
+}
+"""Settings of Dask for processes on this machine; a cluster elsewhere has its own."""
+
 
 @contextmanager
 def connection(address: str | int, *, wait: float | None = None) -> Iterator[distributed.Client]:
@@ -32,9 +46,8 @@ def connection(address: str | int, *, wait: float | None = None) -> Iterator[dis
         If no scheduler answers.
     """
     if isinstance(address, int):
-        # a worker that is lost on a busy machine is waited for: there is no other
         with (
-            dask.config.set({"distributed.deploy.lost-worker-timeout": "600s"}),
+            dask.config.set(ONE_MACHINE),
             distributed.LocalCluster(
                 n_workers=address,
                 threads_per_worker=1,

@@ -17,7 +17,7 @@ from torch import Tensor
 from ..folding import Rowwise
 from .part import Changes, beside_of, changed
 from .sending import unpacked
-from .workers import RETRIES
+from .workers import repeated
 
 if TYPE_CHECKING:
     from .rows import DaskRows
@@ -45,23 +45,24 @@ def by_group(
     workers, parts = rows.workers, rows.parts
     bundles = min(count, max(1, PIECES // len(parts)), BUNDLES_PER_SLOT * max(1, workers.slots()))
     bounds = [count * b // bundles for b in range(bundles + 1)]
-    client, several = workers.client, {"pure": False, "retries": RETRIES}
-    halves = rows.tasks(split, members, rowwise, size, bounds)
-    together = []
-    for b in range(bundles):
-        pieces = [client.submit(operator.getitem, half, b, **several) for half in halves]
-        together.append(client.submit(bundle, pieces, **several))
-    del halves, pieces
+    halves = rows.tasks(split, workers.value(members, len(parts)), rowwise, size, bounds)
+    pieces = workers.map(
+        operator.getitem,
+        [half for _ in range(bundles) for half in halves],
+        [b for b in range(bundles) for _ in halves],
+    )
+    each = len(halves)
+    together = workers.map(bundle, [pieces[b * each : (b + 1) * each] for b in range(bundles)])
+    del halves, pieces  # the workers may forget what nobody waits for
     value = workers.value(solve, len(parts))
-    tasks: list[Any] = [
-        client.submit(solved, *value, together[b], group, **several)
-        for b in range(bundles)
-        for group in range(bounds[b], bounds[b + 1])
-    ]
+    homes = [b for b in range(bundles) for _ in range(bounds[b], bounds[b + 1])]
+    tasks: list[Any] = workers.map(
+        solved, *repeated(value, count), [together[b] for b in homes], list(range(count))
+    )
     del together
     for group in range(count):
         (found,) = workers.results([tasks[group]])
-        tasks[group] = None  # the workers may forget it
+        tasks[group] = None
         yield found
 
 

@@ -28,12 +28,13 @@ from .part import (
     head_of,
     kept,
     mapped,
+    merged,
     parquet,
     taken,
     timed,
     written,
 )
-from .workers import Workers, connected
+from .workers import Sent, Workers, connected, repeated
 
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ class DaskRows(RowSource):
 
     Notes
     -----
-    A pass sends a tensor of 16 kB or more once, to the scheduler, from where each worker has it
+    A pass sends a tensor of 4 kB or more once, to the scheduler, from where each worker has it
     once; what is smaller goes with each task. Nothing lies with workers that cannot be made again.
     """
 
@@ -166,19 +167,21 @@ class DaskRows(RowSource):
         check_size(size)
         for part, start in zip(self.parts, self.starts, strict=False):
             for here in slices(part.rows, size):
-                task = self.workers.submit(part, taken, torch.arange(here.start, here.stop))
-                yield slice(start + here.start, start + here.stop), self.workers.results([task])[0]
+                task = self.workers.start(taken, [part], [torch.arange(here.start, here.stop)])
+                yield slice(start + here.start, start + here.stop), self.workers.results(task)[0]
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows in one round trip; see `RowSource.take`."""
         check_index(index, self.shape[0])
         index = index.to("cpu", torch.int64)
         home = torch.searchsorted(torch.tensor(self.starts), index, right=True) - 1
-        places = [(home == number).nonzero()[:, 0] for number in home.unique().tolist()]
-        tasks = []
-        for number, place in zip(home.unique().tolist(), places, strict=True):
-            inside = index[place] - self.starts[number]
-            tasks.append(self.workers.submit(self.parts[number], taken, inside))
+        numbers = home.unique().tolist()
+        places = [(home == number).nonzero()[:, 0] for number in numbers]
+        inside = [
+            index[place] - self.starts[number]
+            for number, place in zip(numbers, places, strict=True)
+        ]
+        tasks = self.workers.start(taken, [self.parts[number] for number in numbers], inside)
         out = torch.empty(len(index), self.shape[1], dtype=self.dtype)
         for place, found in zip(places, self.workers.results(tasks), strict=True):
             out[place] = found
@@ -186,16 +189,18 @@ class DaskRows(RowSource):
 
     def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
         """See `RowSource.map`: what it gives comes here."""
-        found: Tensor = torch.cat(self.workers.results(self.tasks(mapped, fn, rowwise, size)))
-        return found
+        value = self.workers.value(fn, len(self.parts))
+        found = self.workers.results(self.tasks(mapped, value, rowwise, size))
+        return torch.cat(found)
 
     def fold(self, fn: Folding[T], *rowwise: Rowwise, size: int) -> T:
         """See `RowSource.fold`."""
-        level = self.tasks(folded, fn, rowwise, size)
         value = self.workers.value(fn, len(self.parts))
+        level = self.tasks(folded, value, rowwise, size)
         while len(level) > 1:
             groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
-            level = [g[0] if len(g) == 1 else self.workers.merge(value, g) for g in groups]
+            last = groups.pop() if len(groups[-1]) == 1 else []
+            level = self.workers.map(merged, *repeated(value, len(groups)), groups) + last
         found: T = self.workers.results(level)[0]
         return found
 
@@ -232,8 +237,7 @@ class DaskRows(RowSource):
     def seconds_to_read(self) -> float:
         """See `RowSource.seconds_to_read`: of some parts, as many as are read at once."""
         count = min(len(self.parts), max(1, self.workers.slots()), MOST_TIMED)
-        tasks = [self.workers.submit(part, timed) for part in self.parts[:count]]
-        each: list[float] = self.workers.results(tasks)
+        each: list[float] = self.workers.results(self.workers.start(timed, self.parts[:count]))
         return sum(each) / count * len(self)
 
     def spread(self) -> Spread:
@@ -261,12 +265,10 @@ class DaskRows(RowSource):
         Each file is all there or not: a task that is repeated writes the same.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        value = self.workers.value(columns, len(self.parts))
-        tasks = [
-            self.workers.submit(part, written, *value, str(folder / f"part-{number:05}.parquet"))
-            for number, part in enumerate(self.parts)
-        ]
-        self.workers.results(tasks)
+        count = len(self.parts)
+        value = repeated(self.workers.value(columns, count), count)
+        paths = [str(folder / f"part-{number:05}.parquet") for number in range(count)]
+        self.workers.results(self.workers.start(written, self.parts, *value, paths))
 
     def by_group(
         self,
@@ -282,19 +284,22 @@ class DaskRows(RowSource):
     def tasks(
         self,
         verb: Callable[..., Any],
-        fn: Any,
+        value: Sent,
         rowwise: Sequence[Rowwise],
         size: int,
         *more: Any,
     ) -> list[Any]:
-        """Start a task on each part: ``verb(source, changes, *fn, beside, start, size, *more)``."""
-        count = len(self.parts)
-        value, tasks = self.workers.value(fn, count), []
+        """Start a task on each part: ``verb(source, changes, *value, beside, start, size, *more)``.
+
+        `value` is what `Workers.value` gave.
+        """
         self._check_alike(rowwise)
-        for place, (part, start) in enumerate(zip(self.parts, self.starts, strict=False)):
-            beside = [self._beside(numbers, place, count) for numbers in rowwise]
-            tasks.append(self.workers.submit(part, verb, *value, beside, start, size, *more))
-        return tasks
+        count = len(self.parts)
+        beside = [[self._beside(numbers, at, count) for numbers in rowwise] for at in range(count)]
+        same = repeated((size, *more), count)
+        return self.workers.start(
+            verb, self.parts, *repeated(value, count), beside, self.starts[:-1], *same
+        )
 
     def _beside(self, numbers: Rowwise, place: int, count: int) -> Any:
         """Return the numbers of a part as they are sent: those that lie there are read there."""

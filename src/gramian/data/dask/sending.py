@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-LARGE = 1 << 14
+LARGE = 1 << 12
 """Bytes from which a tensor is a task of its own, sent once however many tasks need it."""
 
 

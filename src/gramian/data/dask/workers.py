@@ -13,10 +13,13 @@ import distributed
 from distributed.comm import CommClosedError
 from torch import Tensor
 
-from .part import Part, merged, seen
+from .part import Part, seen
 from .sending import is_large, packed, received
 
 T = TypeVar("T")
+
+Sent = tuple[bytes, dict[str, Any]]
+"""A pickled value, and the large tensors in it by their keys."""
 
 SHARED = 8
 """Large tensors that stay with the workers, beside those that belong to parts."""
@@ -50,19 +53,35 @@ class Workers:
         self.client, self.patience = client, patience
         self.sent = OrderedDict[str, Any]()
         self._parts = OrderedDict[str, Part]()
-        self._homes: dict[str, list[str]] = {}
+        self._homes: dict[str, str] = {}
 
-    def submit(self, part: Part, verb: Callable[..., Any], *arguments: Any) -> Any:
-        """Start a task on a part: where it is kept, if it is, as rows would wander otherwise."""
-        home = self._homes.get(getattr(part.source, "key", ""), [])
-        pinned = {"workers": home, "allow_other_workers": True} if home else {}
-        task = self.client.submit(
-            verb, part.source, part.changes, *arguments, pure=False, retries=RETRIES, **pinned
-        )
-        self._parts[task.key] = part
+    def start(
+        self, verb: Callable[..., Any], parts: Sequence[Part], *along: Sequence[Any]
+    ) -> list[Any]:
+        """Start a task on each part, ``verb(source, changes, *one of each along)``.
+
+        Where it is kept, if it is, as rows would wander otherwise; all with the same home, or none,
+        are one message to the scheduler, which takes as long as one for a single task.
+        """
+        homes = [self._homes.get(getattr(part.source, "key", "")) for part in parts]
+        found: list[Any] = [None] * len(parts)
+        for home in dict.fromkeys(homes):
+            places = [place for place, one in enumerate(homes) if one == home]
+            sources = [parts[place].source for place in places]
+            changes = [parts[place].changes for place in places]
+            others = [[some[place] for place in places] for some in along]
+            pinned = {"workers": [home], "allow_other_workers": True} if home else {}
+            tasks = self.map(verb, sources, changes, *others, **pinned)
+            for place, task in zip(places, tasks, strict=True):
+                found[place], self._parts[task.key] = task, parts[place]
         while len(self._parts) > NAMED:
             self._parts.popitem(last=False)
-        return task
+        return found
+
+    def map(self, verb: Callable[..., Any], *along: Sequence[Any], **where: Any) -> list[Any]:
+        """Start a task for each element, in one message to the scheduler."""
+        found: list[Any] = self.client.map(verb, *along, pure=False, retries=RETRIES, **where)
+        return found
 
     def slots(self) -> int:
         """Return how many tasks run at once, now."""
@@ -73,13 +92,9 @@ class Workers:
         kept = [p.source for p in parts if isinstance(p.source, distributed.Future)]
         if kept:
             found = self.client.who_has(kept)
-            self._homes = {str(key): list(workers)[:1] for key, workers in found.items()}
+            self._homes = {str(key): next(iter(some)) for key, some in found.items() if some}
 
-    def merge(self, value: tuple[bytes, dict[str, Any]], futures: Sequence[Any]) -> Any:
-        """Start a task that merges results of neighbouring parts."""
-        return self.client.submit(merged, *value, list(futures), pure=False, retries=RETRIES)
-
-    def value(self, fn: Any, parts: int) -> tuple[bytes, dict[str, Any]]:
+    def value(self, fn: Any, parts: int) -> Sent:
         """Return a value as it is sent: pickled, and the large tensors in it by their keys."""
         used: dict[str, Any] = {}
 
@@ -210,6 +225,11 @@ class Workers:
                 self.sent.popitem(last=False)
         self.sent.move_to_end(key)
         return key, self.sent[key]
+
+
+def repeated(values: Sequence[Any], count: int) -> list[list[Any]]:
+    """Return each value as often as there are tasks that all have it."""
+    return [[value] * count for value in values]
 
 
 def connected(client: distributed.Client | None = None) -> distributed.Client:
