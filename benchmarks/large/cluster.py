@@ -15,11 +15,14 @@ from .cluster_fits import (
     FEATURES,
     FEW,
     FILES,
+    HEAVY_LANDMARKS,
+    HEAVY_MORE,
     KILLS,
     LANDMARKS,
     LINE_FILES,
     LINES,
     MORE,
+    PARTED,
     PATIENCE,
     ROWS,
     SMALL,
@@ -52,10 +55,13 @@ Workers are processes of one thread on this machine (two cores), which it shares
 - {BITS}: {SMALL:,} rows in {SMALL_FILES} files, M = {SMALL_LANDMARKS}; whether coefficients are, to
   the last bit, those of two workers that read. killed: one of two workers gets SIGKILL at a random
   moment of the fit, {KILLS} times with as many seeds. Predictions of 10,000 rows beside a fit in
-  one process: the largest difference, relative to the deviation of the target.
-- {PASSES}: rows in {FILES} files, M = {LANDMARKS}; by the difference between {MORE} and
-  {FEW} iterations. worker and client CPU: milliseconds of a pass, the scheduler being in the
-  client's process; MB: on all sockets of the machine. one process: the same without Dask.
+  one process: the largest difference, relative to the deviation of the target; and of fits in one
+  process among themselves, by rows of a block.
+- {PASSES}: by the difference between {MORE} ({HEAVY_MORE} with {HEAVY_LANDMARKS:,} landmarks) and
+  {FEW} iterations. worker CPU: milliseconds of a pass, of which inside are those within tasks;
+  client CPU: with the scheduler, which is in its process, and with its own share of FALKON; MB: on
+  all sockets of the machine; parts moved: between workers, of rows that are kept. one process: the
+  same without Dask. A further task: what the same rows in {PARTED} files take more, by task.
 - {CELLS}: {SMALL:,} rows, of at most 2,000 a cell; seconds by the clock, CPU seconds of the workers
   (or of the process) and of the client, and R2.
 - {COMES}: the rows, and the numbers of targets, that the client asked for in a fit with M =
@@ -84,7 +90,7 @@ def main(options: argparse.Namespace) -> None:
         ):  # fmt: skip
             if wanted(tables, title, options) and not (title == MANY and options.quick):
                 add(tables, Path(work), options)
-    tables.replace(CHECKED, checked(tables[PASSES], FILES, LANDMARKS))
+    tables.replace(CHECKED, checked(tables[PASSES]))
     tables.replace(SIZED, [reckoned(*size) for size in SIZES])
 
 
@@ -93,12 +99,35 @@ def add_bits(tables: Tables, work: Path, options: argparse.Namespace) -> None:
 
 
 def add_passes(tables: Tables, work: Path, options: argparse.Namespace) -> None:
-    for n in (ROWS, 2 * ROWS):
-        folder = work / f"rows{n}"
-        generated(folder, n, FILES)
-        for way in WAYS if n == ROWS else WAYS[-1:]:
-            row = in_fresh_process(passes, str(folder), way)
-            tables.add(PASSES, {"rows": n, "by": way} | row)
+    for n, files, landmarks, more, way in (
+        *((ROWS, FILES, LANDMARKS, MORE, way) for way in WAYS),
+        (2 * ROWS, FILES, LANDMARKS, MORE, WAYS[-1]),
+        (ROWS, PARTED, LANDMARKS, MORE, WAYS[-2]),
+        *((2 * ROWS, FILES, HEAVY_LANDMARKS, HEAVY_MORE, way) for way in WAYS if "1" not in way),
+    ):
+        key: Row = {"rows": n, "files": files, "landmarks": landmarks, "by": way}
+        if tables.has(PASSES, **key):
+            continue
+        folder = work / f"rows{n}-{files}"
+        if not folder.exists():
+            generated(folder, n, files)
+        row = in_fresh_process(passes, str(folder), way, landmarks, more)
+        tables.add(PASSES, key | row | further(tables[PASSES], key, row))
+
+
+def further(measured: list[Row], key: Row, row: Row) -> Row:
+    """Return what a further task takes, where the same rows were in fewer files before."""
+    same = [m for m in measured if all(m[k] == key[k] for k in ("rows", "landmarks", "by"))]
+    if not same:
+        return {}
+    tasks = row["tasks"] - same[0]["tasks"]
+    return {
+        f"{what} of a further task": (row[of] - same[0][of]) / tasks * scale
+        for what, of, scale in (
+            ("client ms", "client CPU ms", 1), ("worker ms", "worker CPU ms", 1),
+            ("kB", "MB sent", 1000),
+        )
+    }  # fmt: skip
 
 
 def add_cells(tables: Tables, work: Path, options: argparse.Namespace) -> None:
@@ -127,7 +156,7 @@ def add_many(tables: Tables, work: Path, options: argparse.Namespace) -> None:
 
 def wanted(tables: Tables, title: str, options: argparse.Namespace) -> bool:
     """Return whether a table is asked for and not there; the last may have a part missing."""
-    full = {MANY: 2}.get(title, 1)
+    full = {MANY: 2, PASSES: 9}.get(title, 1)
     return asked({"table": title}, [o for o in options.only if o.startswith("table=")]) and (
         len(tables[title]) < full
     )

@@ -28,6 +28,15 @@ ROWS, FILES, LANDMARKS = 2_000_000, 20, 1000
 FEW, MORE = 2, 12
 """Iterations of two fits, whose difference is that of so many passes."""
 
+PARTED = 200
+"""Files of the same rows, for what a further task takes."""
+
+HEAVY_LANDMARKS, HEAVY_MORE = 4_000, 6
+"""Of passes whose tasks take about a third of a second; and iterations of the longer fit."""
+
+BLOCKS = (1_000, 8_192, 50_000, 131_072)
+"""Rows of a block, by which fits in one process differ among themselves."""
+
 KILLS = 20
 LINES, LINE_FILES = 100_000_000, 100
 PATIENCE = 5.0
@@ -113,11 +122,35 @@ def bits(folder: str) -> Iterator[Row]:
     X, y = rows_of(folder), targets(folder)
     new = X[:10_000]
     for dtype in ("float32", "float64"):
-        here = estimator(SMALL_LANDMARKS, 10).fit(X.astype(dtype), y).predict(new)
+        here = [predictions(X.astype(dtype), y, new, size) for size in (None, *BLOCKS)]
         there = expected if dtype == "float32" else wide(folder)
-        off = np.abs(here - there.predict(torch.from_numpy(new))[:, 0].numpy())
-        row: Row = {"workers": 2, "rows are": f"{dtype}, beside one process"}
-        yield row | {"predictions differ": float(off.max() / y.std())}
+        theirs = there.predict(torch.from_numpy(new))[:, 0].numpy()
+        spread = max(largest(one - here[0], y) for one in here[1:])
+        row: Row = {"rows are": f"{dtype}, one process, blocks of {BLOCKS[0]:,} to {BLOCKS[-1]:,}"}
+        yield row | {"predictions differ": spread}
+        row = {"workers": 2, "rows are": f"{dtype}, beside one process"}
+        yield row | {"predictions differ": largest(theirs - here[0], y)}
+
+
+def predictions(X: np.ndarray, y: np.ndarray, new: np.ndarray, size: int | None) -> np.ndarray:
+    """Return predictions of a fit in this process, of blocks of at most so many rows."""
+    from gramian.operators.budget import Budget
+
+    streamed = Budget.streamed
+
+    def limited(self: Any, m: int, *, result: int = 0) -> int:
+        return min(size or X.shape[0], streamed(self, m, result=result))
+
+    Budget.streamed = limited  # type: ignore[method-assign]
+    try:
+        found: np.ndarray = estimator(SMALL_LANDMARKS, 10).fit(X, y).predict(new)
+    finally:
+        Budget.streamed = streamed  # type: ignore[method-assign]
+    return found
+
+
+def largest(difference: np.ndarray, y: np.ndarray) -> float:
+    return float(np.abs(difference).max() / y.std())
 
 
 def wide(folder: str) -> Any:
@@ -139,17 +172,18 @@ def same(estimator: Any, expected: Any) -> Row:
     return {"same bits": torch.equal(estimator.model_.coef, expected.coef)}
 
 
-def passes(folder: str, way: str) -> Row:
-    """Return seconds, tasks and bytes of a pass."""
+def passes(folder: str, way: str, landmarks: int = LANDMARKS, more: int = MORE) -> Row:
+    """Return seconds, CPU, tasks and bytes of a pass."""
     if way == "one process":
         X, y, found = rows_of(folder), targets(folder), []
-        for iterations in (FEW, MORE):
+        estimator(landmarks, 1).fit(X, y)
+        for iterations in (FEW, more):
             with clock() as seconds:
-                estimator(LANDMARKS, iterations).fit(X, y)
+                estimator(landmarks, iterations).fit(X, y)
             found.append(seconds)
         return {
-            "seconds": (found[1].wall - found[0].wall) / (MORE - FEW),
-            "worker CPU ms": 1e3 * (found[1].cpu - found[0].cpu) / (MORE - FEW),
+            "seconds": (found[1].wall - found[0].wall) / (more - FEW),
+            "worker CPU ms": 1e3 * (found[1].cpu - found[0].cpu) / (more - FEW),
         }
     from gramian.data.dask import DaskRows
 
@@ -157,18 +191,47 @@ def passes(folder: str, way: str) -> Row:
     with client_of(workers) as client:
         rows = DaskRows.open(folder, NAMES, client=client, keep=kept)
         y = rows.column("y")
-        estimator(LANDMARKS, 1).fit(rows, y)
+        estimator(landmarks, 1).fit(rows, y)
+        client.run(metered)
         marks = []
-        for iterations in (FEW, MORE):
+        for iterations in (FEW, more):
             before = mark(client)
-            estimator(LANDMARKS, iterations).fit(rows, y)
+            estimator(landmarks, iterations).fit(rows, y)
             marks.append([b - a for a, b in zip(before, mark(client), strict=True)])
-        wall, cpu, worker, sent = ((b - a) / (MORE - FEW) for a, b in zip(*marks, strict=True))
+        each = ((b - a) / (more - FEW) for a, b in zip(*marks, strict=True))
+        wall, cpu, worker, sent, inside, moved = each
         tasks = rows.spread().tasks
     return {
-        "seconds": wall, "worker CPU ms": 1e3 * worker, "client CPU ms": 1e3 * cpu,
-        "tasks": tasks, "client ms of a task": 1e3 * cpu / tasks, "MB sent": sent / 1e6,
+        "seconds": wall, "worker CPU ms": 1e3 * worker, "inside ms": 1e3 * inside,
+        "client CPU ms": 1e3 * cpu, "tasks": tasks, "MB sent": sent / 1e6, "parts moved": moved,
     }  # fmt: skip
+
+
+def metered() -> None:
+    """Count the CPU seconds within tasks of a pass, in this worker."""
+    from gramian.data.dask import part
+
+    folded = part.folded
+
+    def counted(*arguments: Any) -> Any:
+        start = time.process_time()
+        found = folded(*arguments)
+        part.inside += time.process_time() - start  # type: ignore[attr-defined]
+        return found
+
+    part.folded, part.inside = counted, 0.0  # type: ignore[attr-defined]
+
+
+def met(dask_worker: Any) -> tuple[float, float, float]:
+    """Return the CPU seconds of a worker, those within tasks, and parts that came to it."""
+    from gramian.data.dask import part
+
+    came = sum(
+        key.startswith(("kept", "numbers"))
+        for one in dask_worker.transfer_incoming_log
+        for key in one["keys"]
+    )
+    return time.process_time(), getattr(part, "inside", 0.0), float(came)
 
 
 def cells(folder: str, way: str) -> Row:
@@ -189,7 +252,7 @@ def cells(folder: str, way: str) -> Row:
             rows = DaskRows.open(folder, NAMES, client=client)
             with clock() as seconds:
                 est.fit(rows, rows.column("y"))
-            _, here, there, sent = (b - a for a, b in zip(before, mark(client), strict=True))
+            _, here, there, sent, *_ = (b - a for a, b in zip(before, mark(client), strict=True))
         cpu = {"CPU s": there, "client CPU s": here, "MB sent": sent / 1e6}
     found: Row = {"cells": est.model_.cells.cells.count, "seconds": seconds.wall}
     return found | cpu | {"R2": float(est.score(X, y))}
@@ -248,11 +311,11 @@ def all_lost(folder: str) -> Row:
     raise AssertionError("the fit ended before the workers did")
 
 
-def mark(client: Any) -> tuple[float, float, float, float]:
-    """Return the clock, CPU seconds here and of workers, and bytes on the sockets."""
-    there = sum(client.run(time.process_time).values())
+def mark(client: Any) -> tuple[float, float, float, float, float, float]:
+    """Return clock, CPU seconds here and of workers, bytes sent, CPU within tasks, parts moved."""
+    there, inside, moved = (sum(one) for one in zip(*client.run(met).values(), strict=True))
     sent = psutil.net_io_counters(pernic=True)["lo"].bytes_sent
-    return time.perf_counter(), time.process_time(), there, float(sent)
+    return time.perf_counter(), time.process_time(), there, float(sent), inside, moved
 
 
 def small(work: Path) -> str:

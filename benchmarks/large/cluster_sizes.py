@@ -128,18 +128,19 @@ def dominating(n: int, cores: int, rates: Rates) -> int:
     return round(math.sqrt(ITERATIONS * 1.5 * n * rates.flops / (rates.pairs * cores)))
 
 
-def checked(measured: list[Row], files: int, m: int) -> list[Row]:
+def checked(measured: list[Row]) -> list[Row]:
     """Return the reckoned seconds of passes that were measured on this machine, beside these."""
     found = []
     for row in measured:
         by = str(row["by"])
         if "worker" not in by:
             continue
-        n, workers = int(row["rows"]), int(by.split()[0])
+        n, files, m = (int(row[name]) for name in ("rows", "files", "landmarks"))
+        workers = int(by.split()[0])
         one = reckoned(n, workers, m, cores=1, parts=files, kept="kept" in by)
         found.append(
             {
-                "rows": n, "by": by, "landmarks": m, "measured s": row["seconds"],
+                "rows": n, "files": files, "by": by, "landmarks": m, "measured s": row["seconds"],
                 "reckoned s": one["s of an iteration"], "measured tasks": row["tasks"],
                 "reckoned tasks": one["tasks"],
             }

@@ -23,6 +23,9 @@ PRODUCTS_PER_STEP = 4
 READ_BYTES = 1 << 24
 """Bytes of a matrix with which the speed of reading is measured."""
 
+CALIBRATION_ROWS = 1 << 11
+"""Rows of a small product."""
+
 CALIBRATION_NUMBERS = 1 << 22
 """Numbers in the rows with which the speed of this machine is measured."""
 
@@ -65,10 +68,15 @@ def calibrated_seconds(
 
 
 def pair_seconds(
-    size: FitSize, kernel: Kernel, engine: Engine, dtype: torch.dtype, **budget: float
+    size: FitSize,
+    kernel: Kernel,
+    engine: Engine,
+    dtype: torch.dtype,
+    rows: int = CALIBRATION_ROWS,
+    **budget: float,
 ) -> float:
     """Return the seconds of a kernel evaluation, measured for as long as ``budget`` says."""
-    x, z, v = _points(size, engine, dtype)
+    x, z, v = _points(size, engine, dtype, rows)
     # a number that is read waits for the device
     work = _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]), **budget)
     by_factors = kernel.bilinear and size.t < min(len(x), len(z))
@@ -76,11 +84,13 @@ def pair_seconds(
     return work / (len(x) * (size.m if by_factors else len(z)))
 
 
-def _points(size: FitSize, engine: Engine, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+def _points(
+    size: FitSize, engine: Engine, dtype: torch.dtype, count: int = CALIBRATION_ROWS
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return rows, landmarks and coefficients of a small product."""
     rng = torch.Generator().manual_seed(0)
     scale = 1 if engine.on_host else DEVICE_SCALE
-    rows = max(min(2048 * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)
+    rows = max(min(count * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)
     # between 0 and 1: some kernels know no negative features, or no such latitudes
     x = engine.place(torch.rand(rows, size.d, dtype=dtype, generator=rng))
     z = x[: min(size.m, 2000)]

@@ -41,14 +41,18 @@ landmarks, grows with the inverse of its square root; and about six beyond, with
 LIBRARY_BYTES = 650 << 20
 """Of a worker process that has only just imported this one, measured."""
 
-TASK_SECONDS = 0.004
+TASK_SECONDS = 0.002
 """That client and scheduler take for a task, measured on a busy machine."""
 
-LOOKS = 4
-"""Passes that look at rows before the fit, for what is not finite, for means and deviations."""
+LOOKS = 5
+"""Readings of all rows before the fit: for what is not finite, for means and deviations, for some
+rows anywhere, for landmarks; and some of targets, which take as long together."""
 
 CALIBRATED_THERE = 1.0
 """Seconds in which the speed of workers is measured."""
+
+ROWS_THERE = 1 << 16
+"""Rows of the products by which it is measured: small ones, on a busy machine, mostly wait."""
 
 TASK_BYTES = 2048
 """Of a task beside its vectors."""
@@ -216,7 +220,7 @@ def _seconds_there(
 ) -> float:
     """Return the seconds of products, reading and tasks, as fast as workers are, all at once."""
     each = rows.mean_there(
-        partial(pair_seconds, size, kernel, engine, rows.dtype, budget=CALIBRATED_THERE)
+        partial(pair_seconds, size, kernel, engine, rows.dtype, ROWS_THERE, budget=CALIBRATED_THERE)
     )
     pairs = one.kernel_evaluations + size.selection_evaluations
     passes = one.iterations + 1
