@@ -42,7 +42,8 @@ def test_fit_predict_and_evaluate(folder, tmp_path, capsys):
         n_workers=1, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
     ) as made:
         given = ("--dask", made.scheduler_address)
-        assert run("fit", folder, *MODEL, *given, "--out", model) == 0, capsys.readouterr().err
+        more = ("--dask-keep", "--dask-patience", "1min", "--out", model)
+        assert run("fit", folder, *MODEL, *given, *more) == 0, capsys.readouterr().err
         assert run("predict", model, folder, "--out", out, *given) == 0, capsys.readouterr().err
         capsys.readouterr()
         assert run("evaluate", model, folder, *given, "--json") == 0
@@ -113,6 +114,11 @@ def test_what_is_no_cluster(given, said, folder, tmp_path, capsys, monkeypatch):
 
 def test_what_does_not_go_with_a_cluster(folder, tmp_path, capsys):
     file = folder / "0.parquet"
+    assert run("fit", file, *MODEL, "--dask-keep", "--out", tmp_path / "m") == 2
+    assert "--dask-patience and --dask-keep go with --dask" in capsys.readouterr().err
+    given = ("--dask", "local:1", "--dask-patience", "soon")
+    assert run("plan", folder, *MODEL, *given) == 2
+    assert "--dask-patience is a positive number of seconds, or as 10min" in capsys.readouterr().err
     assert run("fit", file, *MODEL, "--dask", "local:1", "--out", tmp_path / "m") == 2
     assert "--dask reads a folder of .parquet files" in capsys.readouterr().err
 

@@ -6,9 +6,11 @@ import contextvars
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ dask = pytest.importorskip("dask")
 from distributed.comm import CommClosedError  # noqa: E402
 
 from gramian.data.dask import DaskRows, remote_columns  # noqa: E402
+from gramian.data.dask.connect import connection  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,  # processes of their own
@@ -161,6 +164,86 @@ def test_the_client_need_not_be_the_default(client, folder, monkeypatch):
 
     # that the fixture's is the current one is a matter of the context
     assert torch.equal(contextvars.Context().run(found), torch.from_numpy(X[:3]))
+
+
+A_CLIENT = """
+import sys, warnings
+import distributed
+from gramian import KernelRidge
+from gramian.data.dask import DaskRows
+
+warnings.simplefilter("ignore")
+with distributed.Client(sys.argv[1]) as client:
+    rows = DaskRows.open(sys.argv[2], ["x0", "x1"], client=client, keep=True)
+    print("there", flush=True)
+    while True:
+        KernelRidge(landmarks=100, max_iter=3, tol=0.0).fit(rows, rows.column("y"))
+"""
+
+
+def test_a_client_that_is_killed_leaves_nothing(folder):
+    with cluster(2) as made:
+        command = [sys.executable, "-c", A_CLIENT, made.scheduler_address, str(folder)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "there\n"
+            wait_until(lambda: any(t.prefix.name == "folded" for t in tasks_of(made)))
+            assert held_by(made) > 0
+            other.kill()
+        wait_until(lambda: not tasks_of(made) and held_by(made) == 0)
+
+
+def tasks_of(made: Any) -> list[Any]:
+    return list(made.scheduler.tasks.values())
+
+
+def held_by(made: Any) -> int:
+    """Return the results that workers have, asked by a client of its own."""
+    with distributed.Client(made, set_as_default=False) as client:
+        return sum(client.run(lambda dask_worker: len(dask_worker.data)).values())
+
+
+def wait_until(found: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_rows_that_are_kept_stay_where_they_are(folder):
+    """On this machine; work stealing and the memory manager would move them."""
+    with connection(2, patience="7s", keep=True) as client:
+        rows = DaskRows.open(folder, NAMES)
+        assert rows.workers.patience == 7
+        y = rows.column("y")
+        kept = [part.source for part in (*rows.parts, *y.rows.parts)]
+        distributed.wait(kept)
+        before = client.who_has(kept)
+        assert len(before) == 2 * PARTS
+        KernelRidge("gaussian", **SETTINGS).fit(rows, y)
+        came = client.run(lambda dask_worker: [
+            key for one in dask_worker.transfer_incoming_log for key in one["keys"]
+        ])  # fmt: skip
+        assert client.who_has(kept) == before
+    everything = [str(key) for keys in came.values() for key in keys]
+    assert everything  # vectors, and results to merge
+    assert not [key for key in everything if key.startswith(("kept", "numbers"))]
+    assert dask.config.get("gramian.keep", None) is None
+
+
+def test_a_pass_is_a_few_messages(client, folder, monkeypatch):
+    rows = DaskRows.open(folder, NAMES, client=client)
+    graphs, send = [], client._send_to_scheduler
+
+    def counted(message: dict[str, Any]) -> None:
+        if message["op"] == "update-graph":
+            graphs.append(message)
+        send(message)
+
+    monkeypatch.setattr(client, "_send_to_scheduler", counted)
+    total = rows.sum(torch.sum, size=500)
+    assert float(total) == pytest.approx(float(X.sum()), abs=0.1)
+    assert len(graphs) == 2  # the parts, and one merge of all
 
 
 def test_without_workers_a_pass_ends(folder):

@@ -115,7 +115,7 @@ def fit(
     if options.of_a_model:
         from .fit import fit as run
 
-        with on_cluster(options.dask, data):
+        with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
             found = run(data, options, out, checkpoint, history, checkpoint_every, std, conformal)
         show(found, as_json)
     else:
@@ -149,7 +149,7 @@ def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     """Say what a fit, or a search, would need: rows, memory, kernel evaluations, seconds."""
     from .plan import plan as run
 
-    with on_cluster(options.dask, data):
+    with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
         found = run(data, options)
     show(found, as_json)
 

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from . import parsing
+
 LOCAL = "local:"
 
 
 @contextmanager
-def on_cluster(given: str | None, data: Path) -> Iterator[None]:
+def on_cluster(
+    given: str | None, data: Path, patience: str | None = None, keep: bool = False
+) -> Iterator[None]:
     """Connect to a cluster, or start one of processes here; nothing without ``--dask``.
 
     Parameters
@@ -19,6 +23,10 @@ def on_cluster(given: str | None, data: Path) -> Iterator[None]:
         The value of ``--dask``.
     data : Path
         What is read: a folder, whose files are the parts.
+    patience : str, optional
+        The value of ``--dask-patience``.
+    keep : bool, default=False
+        Whether ``--dask-keep`` is given.
 
     Raises
     ------
@@ -28,6 +36,8 @@ def on_cluster(given: str | None, data: Path) -> Iterator[None]:
         If no scheduler answers.
     """
     if given is None:
+        if patience is not None or keep:
+            raise ValueError("--dask-patience and --dask-keep go with --dask")
         yield
         return
     address = _address(given)
@@ -39,7 +49,8 @@ def on_cluster(given: str | None, data: Path) -> Iterator[None]:
         from ..data.dask.connect import connection
     except ImportError:
         raise ValueError("--dask needs Dask: pip install 'gramian[dask]'") from None
-    with connection(address):
+    seconds = None if patience is None else parsing.seconds(patience, "--dask-patience")
+    with connection(address, patience=seconds, keep=keep or None):
         yield
 
 

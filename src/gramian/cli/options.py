@@ -172,6 +172,14 @@ class FitOptions:
             "cluster, as tls://scheduler:8786, or local:4 for so many processes here.",
         ),
     ] = None
+    dask_patience: Annotated[
+        str | None,
+        _option(FIT, "Time without any worker of --dask after which to give up; 5min by default."),
+    ] = None
+    dask_keep: Annotated[
+        bool,
+        _option(FIT, "Let the workers of --dask keep the rows in memory, not read them each pass."),
+    ] = False
     memory_limit: Memory = None
     engine: Where = "auto"
     seed: Seed = 0

@@ -72,12 +72,12 @@ def penalty(text: str) -> float | Literal["auto"]:
     return value
 
 
-def seconds(text: str) -> float:
-    """Read ``--time-limit``: seconds, or a number with s, min, h or d."""
+def seconds(text: str, option: str = "--time-limit") -> float:
+    """Read ``--time-limit`` and others: seconds, or a number with s, min, h or d."""
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|h|d)?\s*", text)
     value = 0.0 if found is None else float(found[1]) * SECONDS[found[2] or "s"]
     if not value > 0:
-        raise ValueError(f"--time-limit is a positive number of seconds, or as 10min, not {text}")
+        raise ValueError(f"{option} is a positive number of seconds, or as 10min, not {text}")
     return value
 
 

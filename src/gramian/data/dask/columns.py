@@ -13,7 +13,7 @@ import numpy as np
 from ..remote_columns import RemoteColumns
 from .part import Part, about, numbers, stitched
 from .rows import DaskRows, check_one_chunk
-from .workers import Workers, connected
+from .workers import Workers, connected, repeated
 
 
 def columns_of(
@@ -41,15 +41,14 @@ def columns_of(
     texts = [one.texts for _, one in pairs if one.texts is not None]
     labels = np.unique(np.concatenate(texts)) if texts else None
     kept = homes is None or any(isinstance(p.source, distributed.Future) for p in homes)
-    parts = [
-        Part(
-            client.submit(numbers, source, labels, pure=False)
-            if kept
-            else partial(numbers, source, labels),
-            one.rows,
-        )
-        for source, one in pairs
-    ]
+    sources = [source for source, _ in pairs]
+    if kept:
+        same = homes if homes is not None and len(homes) == len(pairs) else ()
+        many = repeated([labels], len(pairs))
+        found = workers.beside_parts(same or [Part(s, 0) for s in sources], numbers, sources, *many)
+    else:
+        found = [partial(numbers, source, labels) for source in sources]
+    parts = [Part(source, one.rows) for source, (_, one) in zip(found, pairs, strict=True)]
     like = numbers(
         np.zeros((1, first.columns), first.kind) if labels is None else labels[:1], labels
     )
@@ -73,7 +72,9 @@ def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
     if getattr(collection, "ndim", 1) == 2:
         check_one_chunk(collection)
     pieces = client.compute(np.ravel(collection.to_delayed()).tolist())
-    found = columns_of(rows.workers if there else Workers(client), pieces)
+    found = columns_of(
+        rows.workers if there else Workers(client), pieces, homes=rows.parts if there else None
+    )
     return aligned(found, rows) if there else found
 
 
@@ -82,11 +83,12 @@ def aligned(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
     own = columns.rows
     if not isinstance(own, DaskRows) or own.starts == rows.starts or len(own) != len(rows):
         return columns
-    client, parts = rows.workers.client, []
+    sources, cuts = [], []
     for start, stop in pairwise(rows.starts):
         places = [i for i, (a, b) in enumerate(pairwise(own.starts)) if a < stop and b > start]
-        cuts = [(max(start - own.starts[i], 0), stop - own.starts[i]) for i in places]
-        sources = [own.parts[i].source for i in places]
-        parts.append(Part(client.submit(stitched, sources, cuts, pure=False), stop - start))
+        cuts.append([(max(start - own.starts[i], 0), stop - own.starts[i]) for i in places])
+        sources.append([own.parts[i].source for i in places])
+    tasks = rows.workers.beside_parts(rows.parts, stitched, sources, cuts)
+    parts = [Part(task, part.rows) for task, part in zip(tasks, rows.parts, strict=True)]
     found = DaskRows(rows.workers, parts, own)
     return RemoteColumns(found, flat=columns.flat, labels=columns.labels, kind=columns.kind)

@@ -29,7 +29,13 @@ ONE_MACHINE = {
 
 
 @contextmanager
-def connection(address: str | int, *, wait: float | None = None) -> Iterator[distributed.Client]:
+def connection(
+    address: str | int,
+    *,
+    wait: float | None = None,
+    patience: str | float | None = None,
+    keep: bool | None = None,
+) -> Iterator[distributed.Client]:
     """Connect while a context lasts: rows of folders then are on that cluster.
 
     Parameters
@@ -39,12 +45,26 @@ def connection(address: str | int, *, wait: float | None = None) -> Iterator[dis
         on this machine, which listen to it alone and end with the context.
     wait : float, optional
         Seconds in which a scheduler has to answer; `WAIT`, which is 10, by default.
+    patience : str or float, optional
+        Time without any worker after which a pass ends with an error, as ``"5min"``.
+    keep : bool, optional
+        Whether workers keep rows of folders in memory.
 
     Raises
     ------
     ConnectionError
         If no scheduler answers.
     """
+    asked = {"gramian.patience": patience, "gramian.keep": keep}
+    with (
+        dask.config.set({name: value for name, value in asked.items() if value is not None}),
+        _client_of(address, WAIT if wait is None else wait) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def _client_of(address: str | int, wait: float) -> Iterator[distributed.Client]:
     if isinstance(address, int):
         with (
             dask.config.set(ONE_MACHINE),
@@ -60,7 +80,6 @@ def connection(address: str | int, *, wait: float | None = None) -> Iterator[dis
         ):
             yield client
         return
-    wait = WAIT if wait is None else wait
     try:
         client = distributed.Client(address, timeout=wait)
     except (OSError, TimeoutError, ValueError) as error:

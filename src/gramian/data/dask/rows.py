@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+import dask
+
 from ..base import Elsewhere, RowSource, Spread, check_index, check_size, slices
 from ..folding import BlockFn, Folding, Rowwise
 from ..parquet_files import parquet_paths
@@ -81,7 +83,7 @@ class DaskRows(RowSource):
         columns: Sequence[str] | None = None,
         *,
         client: distributed.Client | None = None,
-        keep: bool = False,
+        keep: bool | None = None,
     ) -> DaskRows:
         """Return the rows of a Parquet file or folder, which workers read.
 
@@ -92,8 +94,9 @@ class DaskRows(RowSource):
         columns : sequence of str, optional
         client : distributed.Client, optional
             The one that was made last, by default.
-        keep : bool, default=False
-            Whether workers keep the rows in memory; else they are read in each pass.
+        keep : bool, optional
+            Whether workers keep the rows in memory; else they are read in each pass. By default
+            what Dask's configuration says of ``gramian.keep``, or False.
 
         Raises
         ------
@@ -101,6 +104,7 @@ class DaskRows(RowSource):
             If there is no client; if a worker has another gramian, or cannot see the path.
         """
         client = connected(client)
+        keep = bool(dask.config.get("gramian.keep", False)) if keep is None else keep
         names = None if columns is None else tuple(columns)
         openers = [partial(parquet, str(file), names) for file in parquet_paths(Path(path))]
         workers = Workers(client)

@@ -10,8 +10,11 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 
 import distributed
+from dask.utils import parse_timedelta
 from distributed.comm import CommClosedError
 from torch import Tensor
+
+import dask
 
 from .part import Part, seen
 from .sending import is_large, packed, received
@@ -24,8 +27,8 @@ Sent = tuple[bytes, dict[str, Any]]
 SHARED = 8
 """Large tensors that stay with the workers, beside those that belong to parts."""
 
-PATIENCE = 300.0
-"""Seconds without any worker after which a pass ends; Dask alone would wait for ever."""
+PATIENCE = "5 minutes"
+"""Time without any worker after which a pass ends; Dask alone would wait for ever."""
 
 NAMED = 1 << 16
 """Tasks of which is known which part they are for."""
@@ -45,12 +48,14 @@ class Workers:
     Parameters
     ----------
     client : distributed.Client
-    patience : float, default=300
-        Seconds without any worker after which a pass ends with an error.
+    patience : float, optional
+        Seconds without any worker after which a pass ends with an error; by default what Dask's
+        configuration says of ``gramian.patience``, or five minutes.
     """
 
-    def __init__(self, client: distributed.Client, patience: float = PATIENCE) -> None:
-        self.client, self.patience = client, patience
+    def __init__(self, client: distributed.Client, patience: float | None = None) -> None:
+        said = dask.config.get("gramian.patience", PATIENCE) if patience is None else patience
+        self.client, self.patience = client, float(parse_timedelta(said))
         self.sent = OrderedDict[str, Any]()
         self._parts = OrderedDict[str, Part]()
         self._homes: dict[str, str] = {}
@@ -58,24 +63,33 @@ class Workers:
     def start(
         self, verb: Callable[..., Any], parts: Sequence[Part], *along: Sequence[Any]
     ) -> list[Any]:
-        """Start a task on each part, ``verb(source, changes, *one of each along)``.
+        """Start a task on each part, where that is: ``verb(source, changes, *one of each along)``.
 
-        Where it is kept, if it is, as rows would wander otherwise; all with the same home, or none,
-        are one message to the scheduler, which takes as long as one for a single task.
+        See `beside_parts`.
+        """
+        sources, changes = [part.source for part in parts], [part.changes for part in parts]
+        found = self.beside_parts(parts, verb, sources, changes, *along)
+        self._parts.update((task.key, part) for task, part in zip(found, parts, strict=True))
+        while len(self._parts) > NAMED:
+            self._parts.popitem(last=False)
+        return found
+
+    def beside_parts(
+        self, parts: Sequence[Part], verb: Callable[..., Any], *along: Sequence[Any]
+    ) -> list[Any]:
+        """Start a task for each part where that is kept, if it is: rows would wander otherwise.
+
+        Those with the same home, or none, are one message to the scheduler, which takes about as
+        long as one for a single task.
         """
         homes = [self._homes.get(getattr(part.source, "key", "")) for part in parts]
         found: list[Any] = [None] * len(parts)
         for home in dict.fromkeys(homes):
             places = [place for place, one in enumerate(homes) if one == home]
-            sources = [parts[place].source for place in places]
-            changes = [parts[place].changes for place in places]
-            others = [[some[place] for place in places] for some in along]
             pinned = {"workers": [home], "allow_other_workers": True} if home else {}
-            tasks = self.map(verb, sources, changes, *others, **pinned)
-            for place, task in zip(places, tasks, strict=True):
-                found[place], self._parts[task.key] = task, parts[place]
-        while len(self._parts) > NAMED:
-            self._parts.popitem(last=False)
+            some = [[one[place] for place in places] for one in along]
+            for place, task in zip(places, self.map(verb, *some, **pinned), strict=True):
+                found[place] = task
         return found
 
     def map(self, verb: Callable[..., Any], *along: Sequence[Any], **where: Any) -> list[Any]:
@@ -92,7 +106,7 @@ class Workers:
         kept = [p.source for p in parts if isinstance(p.source, distributed.Future)]
         if kept:
             found = self.client.who_has(kept)
-            self._homes = {str(key): next(iter(some)) for key, some in found.items() if some}
+            self._homes |= {str(key): next(iter(some)) for key, some in found.items() if some}
 
     def value(self, fn: Any, parts: int) -> Sent:
         """Return a value as it is sent: pickled, and the large tensors in it by their keys."""
