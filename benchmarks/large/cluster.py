@@ -34,6 +34,7 @@ from .cluster_fits import (
     all_lost,
     cells,
     generated,
+    of_collection,
     passes,
     small,
     what_comes,
@@ -41,9 +42,10 @@ from .cluster_fits import (
 from .cluster_sizes import SIZES, checked, reckoned
 
 BITS, PASSES, CELLS, COMES = "Bits", "Passes", "Cells", "What comes to the client"
+MEMORY = "Memory here, of a dask collection"
 LOST, MANY = "All workers lost", "Through the command line"
 CHECKED, SIZED = "Reckoned, beside measured passes", "Reckoned"
-TITLES = (BITS, PASSES, CELLS, COMES, LOST, MANY, CHECKED, SIZED)
+TITLES = (BITS, PASSES, CELLS, COMES, MEMORY, LOST, MANY, CHECKED, SIZED)
 
 LAKE = "lake1e8"
 """Folder of temporary files: written once, and left for a next time."""
@@ -66,6 +68,8 @@ Workers are processes of one thread on this machine (two cores), which it shares
   (or of the process) and of the client, and R2.
 - {COMES}: the rows, and the numbers of targets, that the client asked for in a fit with M =
   {SMALL_LANDMARKS} to {SMALL:,} standardised rows, in predictions and in a score; none of all rows.
+- {MEMORY}: a fit of dask arrays that workers make; resident memory of the client and of the workers
+  that keep the rows, libraries included.
 - {LOST}: the cluster ends both workers and starts none; seconds until the error, of a patience of
   {PATIENCE:g} s.
 - {MANY}: {LINES:,} rows in {LINE_FILES} files, fitted by
@@ -86,7 +90,7 @@ def main(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="gramian-", dir=options.work) as work:
         for title, add in (
             (BITS, add_bits), (PASSES, add_passes), (CELLS, add_cells), (COMES, add_comes),
-            (LOST, add_lost), (MANY, add_many),
+            (MEMORY, add_memory), (LOST, add_lost), (MANY, add_many),
         ):  # fmt: skip
             if wanted(tables, title, options) and not (title == MANY and options.quick):
                 add(tables, Path(work), options)
@@ -137,6 +141,10 @@ def add_cells(tables: Tables, work: Path, options: argparse.Namespace) -> None:
 
 def add_comes(tables: Tables, work: Path, options: argparse.Namespace) -> None:
     tables.add(COMES, in_fresh_process(what_comes, small(work)))
+
+
+def add_memory(tables: Tables, work: Path, options: argparse.Namespace) -> None:
+    tables.add(MEMORY, in_fresh_process(of_collection))
 
 
 def add_lost(tables: Tables, work: Path, options: argparse.Namespace) -> None:

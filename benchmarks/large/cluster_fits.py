@@ -37,6 +37,9 @@ HEAVY_LANDMARKS, HEAVY_MORE = 4_000, 6
 BLOCKS = (1_000, 8_192, 50_000, 131_072)
 """Rows of a block, by which fits in one process differ among themselves."""
 
+GATHERED = 20_000_000
+"""Rows of a dask collection, of which none comes to the client."""
+
 KILLS = 20
 LINES, LINE_FILES = 100_000_000, 100
 PATIENCE = 5.0
@@ -283,6 +286,36 @@ def what_comes(folder: str) -> Row:
     return {"rows of": SMALL, "in the fit": fitted_rows, "with all": asked_for["rows"]} | {
         "targets": asked_for["targets"]
     }
+
+
+def of_collection() -> Row:
+    """Return the memory here of a fit of dask arrays, which workers make."""
+    import dask.array as da
+
+    with client_of(2) as client:
+        X = da.random.default_rng(0).standard_normal((GATHERED, FEATURES), chunks=(GROUP * 4, -1))
+        X = X.astype(np.float32)
+        y = da.sin(X[:, 0]) + X[:, 1]
+        estimator(SMALL_LANDMARKS, 1).fit(X[:GROUP], y[:GROUP])  # what is imported then
+        ended, peaks = threading.Event(), [psutil.Process().memory_info().rss]
+
+        def look() -> None:
+            while not ended.wait(0.05):
+                peaks.append(psutil.Process().memory_info().rss)
+
+        threading.Thread(target=look).start()
+        estimator(SMALL_LANDMARKS, 10).fit(X, y)
+        ended.set()
+        there = sum(client.run(resident).values())
+    return {
+        "rows": GATHERED, "MB of the rows": GATHERED * FEATURES * 4 / 1e6,
+        "MB here before": peaks[0] / 1e6, "most in the fit": max(peaks) / 1e6,
+        "MB of both workers": there / 1e6,
+    }  # fmt: skip
+
+
+def resident() -> int:
+    return int(psutil.Process().memory_info().rss)
 
 
 def all_lost(folder: str) -> Row:

@@ -104,20 +104,14 @@ def _divided(
     rng: torch.Generator,
 ) -> CellRows:
     """Return the rows of all cells; see `rows_by_cell`."""
-    n, d = rows.shape
-    cells = partition.grow(rows.take(sample_of(partition, n, rng)), n, rng=rng)
-    seed = int(torch.randint(2**31 - 1, (), generator=rng))
+    d = rows.shape[1]
+    cells, seed = grown(partition, rows, rng)
     counts = torch.zeros(cells.count, dtype=torch.int64)
     each = 3 * d * rows.dtype.itemsize + BYTES_PER_ROW
     routed = _Routed(cells, rows, seed, max(1, block_bytes // each))
     for _, _, members in routed:
         counts += torch.tensor([len(index) for index in members])
-    kept = {
-        int(cell): some_of(int(counts[cell]), partition.rows, rng)
-        for cell in (counts > partition.most).nonzero()[:, 0]
-    }
-    for cell, some in kept.items():
-        counts[cell] = len(some)
+    kept = taken_of_large(counts, partition, rng)
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), filled(counts).cumsum(dim=0)])
     m = int(starts[-1])
     X = scratch((m, d), rows.dtype, memory_bytes)
@@ -187,6 +181,26 @@ def _gathered(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "
         if count >= size or part.stop == len(rows):
             yield start, torch.cat(waiting) if len(waiting) > 1 else waiting[0]
             start, count, waiting = part.stop, 0, []
+
+
+def grown(partition: Partition, rows: RowSource, rng: torch.Generator) -> tuple[Cells, int]:
+    """Return cells grown from a sample of the rows, and a seed by which rows are routed."""
+    n = len(rows)
+    cells = partition.grow(rows.take(sample_of(partition, n, rng)), n, rng=rng)
+    return cells, int(torch.randint(2**31 - 1, (), generator=rng))
+
+
+def taken_of_large(
+    counts: Int[Tensor, " k"], partition: Partition, rng: torch.Generator
+) -> dict[int, Int[Tensor, " _"]]:
+    """Return which rows are taken of cells that could not be divided, and count only these."""
+    kept = {
+        int(cell): some_of(int(counts[cell]), partition.rows, rng)
+        for cell in (counts > partition.most).nonzero()[:, 0]
+    }
+    for cell, some in kept.items():
+        counts[cell] = len(some)
+    return kept
 
 
 def sample_of(partition: Partition, n: int, rng: torch.Generator) -> Int[Tensor, " k"]:

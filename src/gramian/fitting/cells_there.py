@@ -17,7 +17,7 @@ from ..callbacks.journal import Journal
 from ..cells import Cells, Partition
 from ..data import Folding, RowNumbers, RowSource, Value, as_rows, comfortable_size, scratch
 from .cell_fits import CellProblems
-from .cell_rows import CellRows, beside, filled, sample_of, some_of
+from .cell_rows import CellRows, beside, filled, grown, taken_of_large
 from .cell_solver import CellSolver, CellTask, SolvedCell
 from .data import TrainingData
 
@@ -111,21 +111,14 @@ def cell_rows_there(
     -----
     Cost: the sample comes here, and a pass over the rows where they are.
     """
-    n, d = rows.shape
-    cells = partition.grow(rows.take(sample_of(partition, n, rng)), n, rng=rng)
-    seed = int(torch.randint(2**31 - 1, (), generator=rng))
+    cells, seed = grown(partition, rows, rng)
     counts = rows.fold(_Counts(Members(cells, seed)), size=_size(rows))
-    kept = {
-        int(cell): some_of(int(counts[cell]), partition.rows, rng)
-        for cell in (counts > partition.most).nonzero()[:, 0]
-    }
-    for cell, some in kept.items():
-        counts[cell] = len(some)
+    kept = taken_of_large(counts, partition, rng)
     empty = (counts == 0).nonzero()[:, 0].tolist()
     copied = {cell: beside(counts, cell) for cell in empty}
     kept |= {cell: kept[other] for cell, other in copied.items() if other in kept}
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), filled(counts).cumsum(dim=0)])
-    X = scratch((int(starts[-1]), d), rows.dtype, memory_bytes)
+    X = scratch((int(starts[-1]), rows.shape[1]), rows.dtype, memory_bytes)
     members = Members(cells, seed, copied)
     return CellRowsThere(cells, starts, X, torch.empty(0, dtype=torch.int64), members, kept)
 
