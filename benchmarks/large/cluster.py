@@ -70,15 +70,16 @@ Workers are processes of one thread on this machine (two cores), which it shares
   {SMALL_LANDMARKS} to {SMALL:,} standardised rows, in predictions and in a score; none of all rows.
 - {MEMORY}: a fit of dask arrays that workers make; resident memory of the client and of the workers
   that keep the rows, libraries included.
-- {LOST}: the cluster ends both workers and starts none; seconds until the error, of a patience of
-  {PATIENCE:g} s.
+- {LOST}: the cluster ends both workers and starts none; seconds from then to the error, of a
+  patience of {PATIENCE:g} s.
 - {MANY}: {LINES:,} rows in {LINE_FILES} files, fitted by
 
       gramian fit DIR {" ".join(COMMAND)}
 
   the seconds and the memory of `gramian plan` beside those by the clock; peaks of resident memory,
   libraries included, of the command and of the largest worker.
-- {CHECKED}: the simulation of the next table for the clusters of {PASSES!r}.
+- {CHECKED}: the simulation of the next table for the clusters of {PASSES!r}, by the clock; other
+  work on the machine makes that longer, and the CPU seconds of a worker less so.
 - {SIZED}: seconds of an iteration and of the dense part, from the rates in its notes: see
   `benchmarks/large/cluster_sizes.py`."""
 

@@ -333,6 +333,8 @@ def all_lost(folder: str) -> Row:
 
         def end() -> None:
             client.cluster.scale(0)  # nobody starts another
+            while client.cluster.scheduler.workers:
+                time.sleep(0.05)
             killed.append(time.perf_counter())
 
         threading.Timer(3.0, end).start()
