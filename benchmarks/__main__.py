@@ -15,6 +15,9 @@ GROUPS = {
         "gradients": "gradients of a predictor, beside normal and torch (about 2 minutes)",
         "similarities": "kernels of fingerprints, places, strings; molecules (about 12 minutes)",
         "fingerprints": "Tanimoto beside RDKit, all molecules as centers (about 10 minutes)",
+        "tiles": "shares of the floor, before and after, Tanimoto's kernel (about 5 minutes)",
+        "slopes": "seconds of solvers, selectors by rows, centers, features (about 5 minutes)",
+        "peers": "whole fits beside falkon, scikit-learn, EigenPro 3's code (about 15 minutes)",
         "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
         "waits": "imports, small and dense fits, landmarks, EigenPro 3 (about 10 minutes)",
         "streaming": "a Parquet file beside rows in memory; 10^8 rows (about 40 minutes)",
@@ -119,8 +122,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE",
         help="of `accuracy`, `many_rows`, `search`, `stacking`, `probabilities`, `cells_pcg`, "
-        "`losses`: measure only this, e.g. set=pol contender=xrfm, or part=classes of `losses`; "
-        "may be repeated, and values of one key are alternatives",
+        "`losses`, `peers`: measure only this, e.g. set=pol contender=xrfm, or part=classes of "
+        "`losses`; may be repeated, and values of one key are alternatives",
     )  # fmt: skip
     parser.add_argument(
         "--seed", type=int, default=0, help="of `accuracy`, `many_rows`, `probabilities` (0)"

@@ -1,0 +1,202 @@
+"""Compiled tiles against the floor of their arithmetic, before and after a change of them.
+
+`GRAMIAN_BEFORE` names an extension module that was built from an earlier commit; it takes turns
+with the one that is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from operator import matmul
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gramian import kernels
+from gramian.engines._compiled import MODULE
+from gramian.kernels import Kernel
+from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
+
+from ..lib.process import in_fresh_process
+from ..lib.results import Row, markdown, shown, write
+from ..lib.timing import clock
+
+M, FEATURES = 5_000, (1, 4, 18, 90, 784)
+SLOTS_PER_CELL = 2e8
+"""Vectors of multiplications and additions of one product: a twentieth of a second."""
+
+RATES = {"AuthenticAMD": 3.66e9, "GenuineIntel": 7.1e9}
+"""Fused multiplications and additions of 64 bytes a second and core, measured on the processors at
+hand: a Zen 4 at 3.67 GHz, which begins one a cycle, and a Xeon, which begins two."""
+
+NOTES = f"""\
+10^9 entries a second of one thread (CPU time) of products with n x {M:,} entries through
+`KernelOperator`, float32, rows normal, lengthscale sqrt(d), or d for the l1 distance; the best of
+the rounds, which `before` and `after` take in turns, on a machine that others use.
+
+`floor`: entries that the units for fused multiplications and additions allow, which begin
+3.66 * 10^9 vectors of 16 numbers a second on the Zen 4 at hand. 16 entries take d of them for the
+distance, 5 for the polynomial of the exponential, and t for each product with t columns (`normal`
+has two): d + 5 + t, or d + 5 + 2 t. Everything else has other units there: additions, minima and
+maxima (of the l1 distance, too), the scaling by a power of two, loads, and stores. `share` is
+`after` over `floor`.
+
+Tanimoto and chi-squared rows are counts, a twentieth of them above zero, or shares of histograms;
+1,000 columns; `torch` are tiles of torch, on dense rows, which `native` replaces, and `sparse` on
+the same rows in CSR form."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One product."""
+
+    kernel: str
+    product: str
+    t: int
+    d: int
+
+    @property
+    def made(self) -> Kernel:
+        scale = float(self.d) if self.kernel == "l1_laplacian" else self.d**0.5
+        return kernels.make(self.kernel, lengthscale=scale)
+
+    @property
+    def slots(self) -> int:
+        """Vectors of fused multiplications and additions for 16 entries."""
+        return self.d + 5 + self.t * (1 + (self.product == "normal"))
+
+    def works(self) -> tuple[Callable[[], Any], float]:
+        n = max(int(SLOTS_PER_CELL * 16 / self.slots / M), 96)
+        rng = torch.Generator().manual_seed(0)
+        x, z, v, y = (
+            torch.randn(*shape, generator=rng)
+            for shape in ((n, self.d), (M, self.d), (M, self.t), (n, self.t))
+        )
+        K = KernelOperator(self.made, x, z, NativeEngine(1))
+        if self.product == "normal":
+            return lambda: K.normal(v, targets=y), n * M
+        return lambda: K @ v, n * M
+
+
+CELLS = [
+    Cell("gaussian", product, t, d)
+    for product in ("matvec", "normal")
+    for t in (1, 10)
+    for d in FEATURES
+] + [Cell("l1_laplacian", product, 1, d) for product in ("matvec", "normal") for d in FEATURES]
+
+SHARED: dict[str, tuple[Kernel, str]] = {
+    "tanimoto, bits": (kernels.Tanimoto(), "bits"),
+    "tanimoto, counts": (kernels.Tanimoto(), "counts"),
+    "tanimoto, minmax": (kernels.Tanimoto(counts="minmax"), "counts"),
+    "chi_squared": (kernels.ChiSquared(), "shares"),
+}
+
+
+def rates_of(module: str | None, cells: list[Cell], rounds: int) -> list[float]:
+    """Return 10^9 entries a second of each cell, in a process that has loaded this module."""
+    torch.set_num_threads(1)
+    if module is not None:
+        spec = importlib.util.spec_from_file_location(MODULE, module)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{module} is no extension module")
+        sys.modules[MODULE] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[MODULE])
+    found = []
+    for cell in cells:
+        work, entries = cell.works()
+        found.append(entries / best(work, rounds) / 1e9)
+    return found
+
+
+def best(work: Callable[[], Any], rounds: int) -> float:
+    """Return the least CPU seconds of some rounds, after one that is not counted."""
+    work()
+    least = float("inf")
+    for _ in range(rounds):
+        with clock() as seconds:
+            work()
+        least = min(least, seconds.cpu)
+    return least
+
+
+def floor_table(cells: list[Cell], turns: int, rounds: int) -> list[Row]:
+    before = os.environ.get("GRAMIAN_BEFORE")
+    modules = {"before": before, "after": None} if before else {"after": None}
+    most = {name: [0.0] * len(cells) for name in modules}
+    for _ in range(turns):
+        for name, module in modules.items():
+            found = in_fresh_process(rates_of, module, cells, rounds)
+            most[name] = [max(pair) for pair in zip(most[name], found, strict=True)]
+    rate = next(rate for vendor, rate in RATES.items() if vendor in _processor())
+    rows = []
+    for i, cell in enumerate(cells):
+        row: Row = {"kernel": cell.kernel, "product": cell.product, "t": cell.t, "d": cell.d}
+        row |= {name: found[i] for name, found in most.items()}
+        row["floor"] = rate * 16 / cell.slots / 1e9
+        row |= {f"share {name}": found[i] / row["floor"] for name, found in most.items()}
+        if before:
+            row["after / before"] = row["after"] / row["before"]
+        rows.append(shown(row))
+    return rows
+
+
+def _processor() -> str:
+    path = Path("/proc/cpuinfo")
+    return path.read_text() if path.is_file() else ""
+
+
+def shared_table(rounds: int, scale: int) -> list[Row]:
+    rows = []
+    for name, (kernel, kind) in SHARED.items():
+        for d in (16, 128, 1024):
+            for dtype in (torch.float32, torch.float64):
+                x, z = (
+                    draw(n, d, kind).to(dtype) for n in (max(1_000_000 // d // scale, 96), 1_000)
+                )
+                v = torch.randn(len(z), 1, generator=torch.Generator().manual_seed(0)).to(dtype)
+                sides: dict[str, Engine] = {}
+                sides |= {"torch": TorchEngine(threads=1), "native": NativeEngine(1)}
+                row: Row = {"kernel": name, "d": d, "dtype": str(dtype).removeprefix("torch.")}
+                for engine, made in sides.items():
+                    K = KernelOperator(kernel, x, z, made)
+                    row[engine] = len(x) * len(z) / best(partial(matmul, K, v), rounds) / 1e9
+                if kernel.sparse_ok:
+                    K = KernelOperator(kernel, x.to_sparse_csr(), z, sides["torch"])
+                    row["sparse"] = len(x) * len(z) / best(partial(matmul, K, v), rounds) / 1e9
+                row["native / torch"] = row["native"] / row["torch"]
+                rows.append(shown(row))
+    return rows
+
+
+def draw(n: int, d: int, kind: str) -> torch.Tensor:
+    rng = torch.Generator().manual_seed(n)
+    if kind == "shares":
+        shares = torch.rand(n, d, generator=rng)
+        return shares / shares.sum(dim=1, keepdim=True)
+    counts = torch.randint(1, 2 if kind == "bits" else 4, (n, d), generator=rng).float()
+    return counts * (torch.rand(n, d, generator=rng) < 0.05)
+
+
+def main(options: argparse.Namespace) -> None:
+    if not compiled_tiles():
+        print("skipped: the compiled tiles are not installed (see `gramian info`)")
+        return
+    torch.set_num_threads(1)
+    cells = [cell for cell in CELLS if cell.d in (4, 18)] if options.quick else CELLS
+    turns, rounds = (1, 2) if options.quick else (2, 4)
+    tables = {
+        "Shares of the floor": floor_table(cells, turns, rounds),
+        "Kernels of what rows share": shared_table(rounds, 8 if options.quick else 1),
+    }
+    if options.quick:
+        print(*(markdown(table) for table in tables.values()), sep="\n\n")
+    else:
+        write("tiles", tables, NOTES)
