@@ -110,7 +110,7 @@ def solve_refined(
         before = r.norm(dim=0)
         left = before > size * x.norm(dim=0)
         if not bool(left.any()):
-            return x
+            return x + factor.solve(r)
         step = factor.solve(r)
         r = b - A @ (x + step)
         if bool((r.norm(dim=0) > LEAST_GAIN * before)[left].any()):

@@ -17,7 +17,10 @@ from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .state import State
 
 REFINED_ROWS = 4000
-"""Rows from which a factor in float32, with refinement, is faster than one in float64."""
+"""Rows from which a factor in float32, with refinement, is faster than one in float64.
+
+By 1.1 times at 4,000 rows, 1.3 at 6,000 (one core of an EPYC, penalty 1e-6).
+"""
 
 
 @solvers.register("direct")
