@@ -29,7 +29,7 @@ GROUPS = {
         "falkon_bless": "FALKON with leverage scores: condition, iterations (about an hour)",
         "downstream": "kernel PCA, k-means, k-means centers on fashion-MNIST (about an hour)",
         "baselines": "FALKON, divide-and-conquer, random features; AUC (about 10 minutes)",
-        "many_outputs": "FALKON with up to 4,000 outputs: seconds, memory (about 10 minutes)",
+        "many_outputs": "FALKON with up to 4,000 outputs: seconds, memory (about 25 minutes)",
         "iterations": "FALKON beside gradient descent, SGD and NYTRO (about 10 minutes)",
     },
     "regression": {
@@ -49,7 +49,7 @@ GROUPS = {
         "probabilities": "log loss, Brier, calibration, AUC on seven sets (about two hours)",
         "intervals": "coverage and width on eight sets over twenty seeds (about half an hour)",
         "deviations": "standard deviations: calibration, growth, seconds (about 5 minutes)",
-        "hopt": "lengthscales by gradients, and the learned metric, on six sets (about 20 minutes)",
+        "hopt": "lengthscales by gradients, and the learned metric, on six sets (about 25 minutes)",
         "pictures": "a learned metric of the shipped sets: importances, M, rounds (a minute)",
         "categories": "encoded categories, one-hot and boosting on three sets (about 20 minutes)",
     },
