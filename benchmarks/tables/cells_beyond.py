@@ -48,7 +48,14 @@ and ridge of a set are the same in all rows, those that the search had chosen fo
 - cells {SMALL:,} by the direct solver: with the ridge of all ("one ridge"), with the best of
   {len(GRID)} multiples of it by one row in {HELD_BACK} of each cell ("own ridge"), and with that
   which is best for these rows of all cells ("one chosen ridge"). Cells that chose are then fitted
-  to all of their rows."""
+  to all of their rows.
+
+What follows: nothing of it is taken over. Two trees have 0 to 1 % less error than one, in twice the
+seconds; wider bands, or on nycflights larger cells, gain as much or more in fewer. A global
+model before the cells gains 0.2 % on nycflights, none on bathy_celt. Its 3.7 % on airs_co2 may be
+a matter of the ridge, which is that of four times as many rows: cells of 1,250 gain 1.4 % by a
+ridge that is chosen, and a ridge for each cell is no better than one for all. Searches choose one.
+Other processes shared the machine; contenders that are missing were not measured."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +226,8 @@ def measured(path: str, name: str, wanted: list[str]) -> list[Row]:
     for contender in wanted:
         with clock() as took:
             found = MAKERS[contender](data)
-        row = {"set": name, "contender": contender, "RMSE": errors(found, data.y_test)[0]}
+        error = f"{errors(found, data.y_test)[0]:.4g}"
+        row = {"set": name, "contender": contender, "RMSE": error}
         rows.append(row | {"cpu_s": took.cpu})
     return rows
 
