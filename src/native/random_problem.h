@@ -145,8 +145,9 @@ struct Case {
     if (kernel == "matern52") return (1 + r + s / 3) * std::exp(-r);
     if (kernel == "rational_quadratic") return std::pow(1 + s, -first);
     if (kernel == "l1_laplacian") return std::exp(-absolute);
-    if (kernel == "tanimoto_product") return norms > 0 ? product / (norms - product) : 1;
-    if (kernel == "tanimoto_minmax") return most > 0 ? least / most : 1;
+    const double nothing = single ? 1e-36 : 1e-300;  // what the norms of rows that underflow are
+    if (kernel == "tanimoto_product") return norms > nothing ? product / (norms - product) : 1;
+    if (kernel == "tanimoto_minmax") return most > nothing ? least / most : 1;
     if (kernel == "chi2") return std::exp(-fractions);
     *size = terms;
     if (kernel == "linear") return product;
