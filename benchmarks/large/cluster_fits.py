@@ -37,7 +37,7 @@ HEAVY_LANDMARKS, HEAVY_MORE = 4_000, 6
 BLOCKS = (1_000, 8_192, 50_000, 131_072)
 """Rows of a block, by which fits in one process differ among themselves."""
 
-GATHERED = 20_000_000
+GATHERED = 5_000_000
 """Rows of a dask collection, of which none comes to the client."""
 
 KILLS = 20
