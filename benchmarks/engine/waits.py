@@ -19,7 +19,7 @@ BEFORE = "GRAMIAN_BEFORE"
 """Variable that names the folder `src` of an earlier commit, built, to stand beside."""
 
 IMPORTS, FITS, LANDMARKS, EPOCHS = "Imports", "Fits", "Landmarks", "EigenPro 3"
-STARTS = 5
+STARTS = 10
 
 NOTES = f"""\
 CPU seconds of one process with one thread, each case in a process of its own. `before`: the sources
