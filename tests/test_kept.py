@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from gramian import KernelRidge
 from gramian.data import Complement, as_rows
 from gramian.kernels import Gaussian, L1Laplacian
 from gramian.operators import KernelOperator, kept, triangle_entries
@@ -163,3 +164,13 @@ def test_where_it_pays_and_there_is_memory(make):
     assert narrow.peak_bytes(size) == solver.peak_bytes(size) + need
     assert narrow.evaluations(size, 20) < solver.evaluations(size, 20)
     assert narrow.bytes_read(size) > solver.bytes_read(size)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_kernels_with_thin_factors_keep_no_entries(kernel):
+    X = rows(3000, 64).numpy()
+    given: dict = {"landmarks": 200, "penalty": 1e-3, "random_state": 0}
+    est = KernelRidge(kernel, lengthscale=8.0, **given).fit(X, X[:, 0])
+    evaluations = est.history_[-1]["kernel_evaluations"]
+    assert (est.plan(X).kept_bytes > 0) == (kernel == "gaussian")
+    assert kernel == "linear" or evaluations < 2 * 3000 * 200  # a pass, and among landmarks

@@ -117,7 +117,7 @@ class CellSolver:
         _, size = resolve.solver_and_size(self.settings, rows, targets)
         found, limit = resolve.solver_for(self.settings, self.asked, size), self.settings.limit
         share = self.workers if limit is None else 1  # a limit is that of one cell already
-        return resolve.storing(found, size, limit, self.engine, share), size
+        return resolve.storing(found, size, limit, self.engine, self.kernel, share), size
 
     def _result(self, task: CellTask, shift: float) -> Result:
         data, own = task.data, replace(self.settings, penalty=shift / task.data.total)

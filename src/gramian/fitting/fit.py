@@ -121,7 +121,7 @@ def _fit(
     kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
     solver = resolve.solver_for(settings, asked, size)
     engine = resolve.engine_for(settings, data.rows, kernel)
-    solver = resolve.storing(solver, size, settings.limit, engine)
+    solver = resolve.storing(solver, size, settings.limit, engine, kernel)
     announce(settings.callbacks, stages.CHOOSING)
     # nobody else may hold the data as first placed: they may have to leave the device
     begin = start(

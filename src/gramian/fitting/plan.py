@@ -179,7 +179,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
         kernel = Linear() if kernel.bilinear else Gaussian()
     kernel = kernel.resolve(torch.rand(50, rows.width, generator=rng))
     engine = resolve.engine_for(settings, rows)
-    solver = resolve.storing(solver, size, settings.limit, engine, workers)
+    solver = resolve.storing(solver, size, settings.limit, engine, kernel, workers)
     where = Placement.of(engine, solver, size, settings.limit)
     host, there = where.bytes_with_blocks(engine, solver, size)
     if not (size.full or solver.closed_form):

@@ -232,14 +232,21 @@ def solver_for(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Solver
 
 
 def storing(
-    found: Solver[Any, Any], size: FitSize, limit: int | None, engine: Engine, workers: int = 1
+    found: Solver[Any, Any],
+    size: FitSize,
+    limit: int | None,
+    engine: Engine,
+    kernel: Kernel,
+    workers: int = 1,
 ) -> Solver[Any, Any]:
     """Return a solver that keeps kernel entries, if that pays and there is memory.
 
     Half of what the rest leaves of a limit, a quarter of the machine's without one; of several
-    workers each has its part.
+    workers each has its part. Kernels whose matrix has two thin factors need no entries.
     """
     if not engine.on_host or not size.targets_here:
+        return found
+    if kernel.bilinear and not found.closed_form:
         return found
     return found.storing(size, spare_bytes(found, size, limit, workers))
 
