@@ -86,7 +86,8 @@ class NativeEngine(Engine):
     entries here and gradients by torch. For other kernels, sums and products of kernels, and sparse
     rows `covers` is False, and this engine is refused.
 
-    With AVX-512 an entry of the Gaussian and of the l1 Laplacian may exceed 1 by its rounding.
+    With AVX-512 an entry of the Gaussian, l1 Laplacian or chi-squared kernel may exceed 1 by its
+    rounding.
 
     Parameters
     ----------
