@@ -198,8 +198,8 @@ def test_an_identifier_is_no_feature(refused, save):
 
 
 def test_a_feature_that_is_no_number(refused, save):
-    said = refused(data=save(city=[[1.0, 2.0]] * 61))
-    assert "city (list" in said
+    said = refused(data=save(city=[[1.0, 2.0]] * 60 + [[1.0]]))
+    assert "'city' has lists of 1 numbers, the first row one of 2" in said
     assert "--drop city" in said
 
 

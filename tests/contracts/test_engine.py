@@ -409,7 +409,7 @@ def test_an_interruption_ends_the_work_of_the_threads(threaded, verb, rng, monke
     (x,) = draw(rng, (6_000_000, 1), dtype=torch.float32)
     with Presser() as presser:
 
-        def run(threads, function, items, stop):
+        def run(threads, function, items, stop, **given):
             def watched(item):
                 presser.press()
                 try:
@@ -420,7 +420,7 @@ def test_an_interruption_ends_the_work_of_the_threads(threaded, verb, rng, monke
                 ends.append("finished")
                 return result
 
-            return _workers.run(threads, watched, items, stop)
+            return _workers.run(threads, watched, items, stop, **given)
 
         for module in (native_engine, _tiled, _gradients):
             monkeypatch.setattr(module, "run", run)

@@ -30,7 +30,7 @@ def remedy(name: str) -> str:
 @pytest.mark.parametrize(
     "values",
     [
-        pa.array([[1], [2]]),
+        pa.array([["a"], ["b"]]),
         pa.array([{"a": 1}, {"a": 2}]),
         pa.array([b"x", b"y"]),
         pa.array([b"x", b"y"], pa.binary(1)),

@@ -120,7 +120,7 @@ def test_targets_of_a_directory(tmp_path: Path) -> None:
         (["a", None, "b"], "'t' is missing"),
         (["a", "", "b"], "'t' is missing"),
         ([1.0, np.nan, np.inf], r"in 2 rows, the first\s+of them row 1"),
-        ([[1.0], [2.0], [3.0]], "neither numbers nor text, but list"),
+        ([["a"], ["b"], ["c"]], "neither numbers nor text, but list"),
         ([None, None, None], "'t' is missing"),
     ],
 )

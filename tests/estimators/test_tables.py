@@ -97,7 +97,7 @@ class TestRefusals:
         [
             ({"copy": FRAME["price"]}, "column 'copy' equals the target in every row"),
             ({"id": [f"H{i}" for i in range(N)]}, "column 'id' has a different text in every row"),
-            ({"more": [[1.0]] * N}, "more"),
+            ({"more": [[1.0] * (1 + k % 2) for k in range(N)]}, "more"),
         ],
     )
     def test_columns_that_cannot_be_learned_from(self, change: Any, words: str) -> None:

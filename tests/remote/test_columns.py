@@ -220,7 +220,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("weights", "match"),
         [
-            (-np.ones(N), "Negative values in data passed to `sample_weight`: the least is -1"),
+            (-np.ones(N), "negative values in sample_weight: the least is -1"),
             (np.zeros(N), "all sample weights are zero"),
             (np.full(N, np.inf), "NaN or infinity"),
             (np.ones((N, 2)), "sample_weight must be 3000 numbers"),

@@ -266,11 +266,9 @@ def _weights_there(given: RemoteColumns, n: int) -> RowWeights:
     if len(given) != n or given.rows.shape[1] != 1 or given.labels is not None:
         raise ValueError(f"sample_weight must be {n} numbers, not {given!r}")
     if not given.facts.finite:
-        raise ValueError("Input sample_weight contains NaN or infinity.")
-    if (least := float(given.facts.least)) < 0:  # in the words of scikit-learn
-        raise ValueError(
-            f"Negative values in data passed to `sample_weight`: the least is {least:g}"
-        )
+        raise ValueError("sample_weight contains NaN or infinity")
+    if (least := float(given.facts.least)) < 0:
+        raise ValueError(f"negative values in sample_weight: the least is {least:g}")
     if not float(given.facts.most) > 0:
         raise ValueError("all sample weights are zero: no row is left to fit")
     return given.reshaped(flat=True).double().stand_in()

@@ -80,7 +80,7 @@ def _training_r2(problem: Problem, coef: Float[Tensor, "m t"], index: Tensor) ->
     weight = y.new_ones(len(y), 1)
     if problem.weights is not None:
         weight = problem.weights[there].double()[:, None]
-    off = _residuals(problem, coef.double(), index)
+    off = _residuals(problem, coef.double(), index, y)
     mean = (weight * y).sum(dim=0) / weight.sum()
     spread = float((weight * (y - mean).square()).sum())
     lost = float((weight * off.square()).sum())
@@ -88,14 +88,15 @@ def _training_r2(problem: Problem, coef: Float[Tensor, "m t"], index: Tensor) ->
 
 
 def _residuals(
-    problem: Problem, coef: Float[Tensor, "m t"], index: Int[Tensor, " k"]
+    problem: Problem,
+    coef: Float[Tensor, "m t"],
+    index: Int[Tensor, " k"],
+    y: Float[Tensor, "k t"],
 ) -> Float[Tensor, "k t"]:
     """Return y - f of some rows; where all are centers and the system is solved, ridge times coef.
 
     Up to the residual of the system, which is far below what weak fits leave.
     """
-    there = index.to(problem.targets.device)
     if isinstance(problem, FullProblem):
-        return (problem.ridge * coef.to(problem.targets.device))[there]
-    y = problem.targets[there].double()
+        return (problem.ridge * coef.to(y.device))[index.to(y.device)]
     return y - (problem.K.at(index) @ coef).to(y)

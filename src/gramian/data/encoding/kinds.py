@@ -91,7 +91,9 @@ def about_lists(schema: pa.Schema, names: Sequence[str]) -> str:
     for name in names:
         type_ = schema.field(name).type
         lists = pa.types.is_list(type_) or pa.types.is_large_list(type_)
-        if (lists or pa.types.is_fixed_size_list(type_)) and _rarer(type_.value_type) is None:
+        if not lists and not pa.types.is_fixed_size_list(type_):
+            continue
+        if pa.types.is_integer(type_.value_type) or pa.types.is_floating(type_.value_type):
             return (
                 f"; lists of numbers are rows by themselves, in Python: "
                 f"gramian.data.ParquetLists(path, {name!r}), or with indices=... and features=... "
