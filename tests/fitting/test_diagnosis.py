@@ -166,6 +166,6 @@ def test_residuals_of_a_solved_full_problem_need_no_kernel(weighted, penalties, 
     problem = FullProblem(K, y, 1e-2, w, penalties=penalties)
     coef, index = solve(problem, Direct()).state.coef, torch.arange(3, 40, 5)
     before = K.meter.evaluations
-    found = diagnosis._residuals(problem, coef, index)
+    found = diagnosis._residuals(problem, coef, index, y[index])
     assert K.meter.evaluations == before
     torch.testing.assert_close(found, (y - K @ coef)[index])
