@@ -167,7 +167,7 @@ CONTENDERS: dict[str, tuple[Fit, str | None]] = {
 """Each with the package that it needs."""
 
 BASELINE = {"EigenPro 3": "gramian, eigenpro3"}
-"""What seconds are compared with, where it is not gramian's FALKON."""
+"""Contenders that are compared with another solver of gramian than FALKON, by its name."""
 
 
 def measure(name: str, task: Task) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What everybody waits for: imports, small fits, dense solutions, landmarks, epochs."""
+"""Everyday waits: imports, small fits, dense solutions, landmarks, epochs."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def add_passes(tables: Tables, work: Path, options: argparse.Namespace) -> None:
 
 
 def further(measured: list[Row], key: Row, row: Row) -> Row:
-    """Return what a further task takes, where the same rows were in fewer files before."""
+    """Return the costs of a further task, beside a pass over the same rows in fewer files."""
     same = [m for m in measured if all(m[k] == key[k] for k in ("rows", "landmarks", "by"))]
     if not same:
         return {}

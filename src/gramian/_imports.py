@@ -69,7 +69,7 @@ def deferred(*names: str) -> Iterator[None]:
 
 
 def _stand_in(name: str) -> WhenUsed | None:
-    """Return what stands for a module, with its spec: importlib asks for that."""
+    """Return the stand-in of a module, with its spec, which importlib asks for."""
     spec = find_spec(name)
     if spec is None:
         return None

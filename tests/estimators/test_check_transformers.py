@@ -31,7 +31,7 @@ more_than_rows = pytest.mark.filterwarnings("ignore:15 landmarks were asked for"
 
 
 def expected(estimator: object) -> dict[str, str]:
-    """Return what scikit-learn expects to fail of its own `KMeans`, too, with the reason."""
+    """Return the checks that fail for `KMeans` of scikit-learn, too, with the reason."""
     if not isinstance(estimator, KernelKMeans):
         return {}
     reason = "random landmarks and first centers of weighted rows are others than of repeated ones"

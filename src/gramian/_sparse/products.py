@@ -48,7 +48,7 @@ class Columns:
         self.rows = csr(x.crow_indices(), there, x.values(), (x.shape[0], count))
 
     def of(self, x: Tensor) -> Tensor:
-        """Return what sparse rows (b, d) have in these columns, (b, u)."""
+        """Return the entries of sparse rows (b, d) in these columns, (b, u)."""
         shape = (x.shape[0], self.rows.shape[1])
         if compiled() is None:
             return csr(*self._found(x), shape)
@@ -116,7 +116,7 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 _RIGHT_SIDES = WeakTensorKeyDictionary()
-"""What compiled code has made of the right sides of products, for as long as these are there."""
+"""Compiled right sides of products, kept for as long as their tensors are there."""
 
 
 def _right_side(x: Tensor) -> Any:

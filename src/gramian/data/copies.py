@@ -84,7 +84,7 @@ def comparable(targets: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
 
 
 def beside(rows: RowSource, targets: np.ndarray | RemoteColumns | None) -> list[Any]:
-    """Return what goes along with rows that are checked: their targets, if they can be copied."""
+    """Return the targets of rows that are checked, if they can be copied."""
     if targets is None or rows.sparse:
         return []
     if isinstance(targets, RemoteColumns):
@@ -125,5 +125,5 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
 
 
 def named(column: int, names: tuple[str, ...] | None) -> str:
-    """Return what a message calls a column: its name, or else its number."""
+    """Return the name of a column for a message, or else its number."""
     return f"column {column}" if names is None else f"column '{names[column]}'"

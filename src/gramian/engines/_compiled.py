@@ -77,7 +77,7 @@ def has_compiled_slopes(kernel: Kernel) -> bool:
 
 
 def tile_name(kernel: Kernel) -> str:
-    """Return what the tiles of a kernel are called: as the kernel is, where it is but one."""
+    """Return the name of the tiles of a kernel: that of the kernel, unless it has several."""
     if isinstance(kernel, Tanimoto):
         return f"tanimoto_{kernel.counts}"
     return "chi2" if isinstance(kernel, ChiSquared) else kernels.name_of(kernel)

@@ -89,7 +89,7 @@ class Factors:
         return self.right.times(torch.stack(list(found)).sum(dim=0))
 
     def vector_bytes(self, t: int) -> int:
-        """Return what t columns of a product take on the way."""
+        """Return the bytes of intermediate vectors in a product with t columns."""
         return 8 * t * self.right.shape[1] * (2 * self.threads + 3)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -102,27 +102,35 @@ def _sees_more(search: Findings, fit: FullFit) -> bool:
 
 
 def _rounds(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
-    """Learn metrics from fits with all rows as centers, as long as the error falls."""
+    """Learn metrics from fits with all rows as centers."""
     machine = search.space.machine
-    while machine is not None and _goes_on(search):
-        stem = next_round(
+    if machine is None:
+        return
+
+    def following(fit: FullFit) -> Stem | None:
+        return next_round(
             search.material, fit, machine, engine=search.engine, meter=search.clock.meter
         )
-        if stem is None:
-            return
-        multiple, before = fit.recipe.multiple, search.loss(fit)
-        fit = _fit(search, stem, multiple, shifts=around(fit.shift))
-        yield search.fitted(fit)
-        if not search.loss(fit) < ROUND_GAIN * before:
-            return
-        walk.restart(stem, multiple, search.loss(fit))
+
+    yield from _metrics(search, walk, fit, following)
 
 
 def _flatter(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
-    """Take half the power of a metric, as long as the error falls: see `flatter`."""
+    """Take half the power of a metric that is not far off, see `flatter`."""
     least = min(search.loss(each) for each in search.fits)
-    while search.loss(fit) <= FAR_OFF * least and _goes_on(search):
-        stem = flatter(fit)
+
+    def following(fit: FullFit) -> Stem | None:
+        return flatter(fit) if search.loss(fit) <= FAR_OFF * least else None
+
+    yield from _metrics(search, walk, fit, following)
+
+
+def _metrics(
+    search: Findings, walk: Walk, fit: FullFit, following: Callable[[FullFit], Stem | None]
+) -> Iterator[Trial]:
+    """Try one metric after the other, as long as there is one and the error falls."""
+    while _goes_on(search):
+        stem = following(fit)
         if stem is None:
             return
         multiple, before = fit.recipe.multiple, search.loss(fit)

@@ -43,7 +43,7 @@ class Space:
     precise: bool = True
 
     def of_sparse(self) -> Space:
-        """Return what may be tried with sparse rows: no maps, which would fill their zeros.
+        """Return the space for sparse rows: no maps, which would fill their zeros.
 
         Raises
         ------
