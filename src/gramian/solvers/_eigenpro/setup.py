@@ -138,11 +138,8 @@ class Setup:
 
     def chunks(self, part: EpochPart) -> Iterator[Chunk]:
         """Yield the batches of part of an epoch, some at once: dense ones of few rows."""
-        last, waiting, steps = (
-            part.numbers(len(self.batches))[-1],
-            list[tuple[Minibatch, bool]](),
-            0,
-        )
+        last, steps = part.numbers(len(self.batches))[-1], 0
+        waiting: list[tuple[Minibatch, bool]] = []
         most = self._chunk_rows
         for batch in self.minibatches(part):
             number, _, x, _ = batch
