@@ -63,8 +63,9 @@ Nothing else ran on it.
 - {PASSES}: by the difference between {MORE} ({HEAVY_MORE} with {HEAVY_LANDMARKS:,} landmarks) and
   {FEW} iterations. worker CPU: milliseconds of a pass, of which inside are those within tasks;
   client CPU: with the scheduler, which is in its process, and with its own share of FALKON; MB: on
-  all sockets of the machine; parts moved: between workers, of rows that are kept. one process: the
-  same without Dask. A further task: what the same rows in {PARTED} files take more, by task.
+  all sockets of the machine; parts moved: between workers, of rows that are kept; products: the
+  precision that FALKON finds to be needed. one process: the same without Dask. A further task: what
+  the same rows in {PARTED} files take more, by task.
 - {CELLS}: {SMALL:,} rows, of at most 2,000 a cell; seconds by the clock, CPU seconds of the workers
   (or of the process) and of the client, and R2.
 - {COMES}: the rows, and the numbers of targets, that the client asked for in a fit with M =

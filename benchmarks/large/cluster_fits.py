@@ -182,9 +182,10 @@ def passes(folder: str, way: str, landmarks: int = LANDMARKS, more: int = MORE) 
         estimator(landmarks, 1).fit(X, y)
         for iterations in (FEW, more):
             with clock() as seconds:
-                estimator(landmarks, iterations).fit(X, y)
+                est = estimator(landmarks, iterations).fit(X, y)
             found.append(seconds)
         return {
+            "products": products(est),
             "seconds": (found[1].wall - found[0].wall) / (more - FEW),
             "worker CPU ms": 1e3 * (found[1].cpu - found[0].cpu) / (more - FEW),
         }
@@ -199,15 +200,21 @@ def passes(folder: str, way: str, landmarks: int = LANDMARKS, more: int = MORE) 
         marks = []
         for iterations in (FEW, more):
             before = mark(client)
-            estimator(landmarks, iterations).fit(rows, y)
+            est = estimator(landmarks, iterations).fit(rows, y)
             marks.append([b - a for a, b in zip(before, mark(client), strict=True)])
         each = ((b - a) / (more - FEW) for a, b in zip(*marks, strict=True))
         wall, cpu, worker, sent, inside, moved = each
         tasks = rows.spread().tasks
     return {
+        "products": products(est),
         "seconds": wall, "worker CPU ms": 1e3 * worker, "inside ms": 1e3 * inside,
         "client CPU ms": 1e3 * cpu, "tasks": tasks, "MB sent": sent / 1e6, "parts moved": moved,
     }  # fmt: skip
+
+
+def products(fitted: Any) -> str:
+    """Return the precision of the last products of a fit."""
+    return "float64" if fitted.history_[-1]["wide"] else "float32"
 
 
 def metered() -> None:

@@ -21,8 +21,9 @@ class Rates:
 
     Attributes
     ----------
-    pairs : float
-        Kernel evaluations with their products of a core: `normal`, ten features, float32.
+    pairs, wide_pairs : float
+        Kernel evaluations with their products of a core: `normal`, ten features, float32 and
+        float64.
     numbers : float
         Numbers of a Parquet file that a core decodes.
     task : float
@@ -37,9 +38,10 @@ class Rates:
         Standard deviation of the seconds of a task, relative to their mean.
     """
 
-    pairs: float = 1.6e9
-    numbers: float = 7.6e7
-    task: float = 1e-3
+    pairs: float = 1.8e9
+    wide_pairs: float = 1.0e9
+    numbers: float = 8.4e7
+    task: float = 6e-4
     flops: float = 1e12
     stream: float = 1e11
     link: float = 1e9
@@ -47,10 +49,10 @@ class Rates:
 
 
 RATES = Rates()
-"""Of a core, a scheduler and its client on a busy machine: from the table of passes, CPU seconds.
+"""Of a core, a scheduler and its client: from the table of passes, CPU seconds.
 
 Pairs of one worker that keeps its rows; numbers from what two workers that read take more; seconds
-of a task from what a further one takes, 0.74 ms. Factorisation, reading of memory and network are
+of a task from what a further one takes. Factorisation, reading of memory and network are
 assumed.
 """
 
@@ -76,11 +78,16 @@ def reckoned(
     cores: int = CORES,
     parts: int | None = None,
     kept: bool = False,
+    wide: bool = False,
 ) -> Row:
-    """Return seconds and bytes of a fit of n rows and m landmarks on workers of so many cores."""
+    """Return seconds and bytes of a fit of n rows and m landmarks on workers of so many cores.
+
+    With products in float32, or `wide`.
+    """
     parts = TASKS_PER_WORKER * workers if parts is None else parts
     reading = 0.0 if kept else n * FEATURES / (rates.numbers * cores) / parts
-    each = n * m / (rates.pairs * cores) / parts + reading
+    pairs = rates.wide_pairs if wide else rates.pairs
+    each = n * m / (pairs * cores) / parts + reading
     rng = np.random.default_rng(0)
     seconds = each * np.maximum(1 + rates.spread * rng.standard_normal(parts), 0.3)
     merges = merging(parts)
@@ -137,10 +144,12 @@ def checked(measured: list[Row]) -> list[Row]:
             continue
         n, files, m = (int(row[name]) for name in ("rows", "files", "landmarks"))
         workers = int(by.split()[0])
-        one = reckoned(n, workers, m, cores=1, parts=files, kept="kept" in by)
+        wide = row["products"] == "float64"
+        one = reckoned(n, workers, m, cores=1, parts=files, kept="kept" in by, wide=wide)
         found.append(
             {
-                "rows": n, "files": files, "by": by, "landmarks": m, "measured s": row["seconds"],
+                "rows": n, "files": files, "by": by, "landmarks": m,
+                "products": row["products"], "measured s": row["seconds"],
                 "CPU s of a worker": row["worker CPU ms"] / 1e3 / workers,
                 "reckoned s": one["s of an iteration"], "measured tasks": row["tasks"],
                 "reckoned tasks": one["tasks"],
