@@ -32,6 +32,7 @@ NOISE = 0.7
 
 ROWS, QUICK_ROWS = (100_000, 1_500_000), (3000,)
 TEST_ROWS, TUNED_ROWS, CHUNK = 20_000, 20_000, 50_000
+WHOLE, MOST_WHOLE = "linear, all rows", 100_000
 LANDMARKS, QUICK_LANDMARKS = (1000, 5000), (50,)
 PENALTIES, COSTS, ALPHAS = (1e-5, 1e-6, 1e-7), (0.1, 1.0, 10.0), (1e-4, 1e-5, 1e-6)
 MULTIPLIERS = (2_654_435_761, 40_503, 2_246_822_519)
@@ -52,6 +53,7 @@ are chosen with {FILM_ROWS - FILM_TUNED:,} of the training rows held out, penalt
 
 - gramian: `KernelRidgeClassifier(kernel, lengthscale=1, landmarks=m, solver="falkon")`. For rows of
   norm 1 "linear" and "cosine" are one kernel, which the second computes for rows of any norm.
+- {WHOLE}: the same with `landmarks=None, solver="pcg"`, up to {MOST_WHOLE:,} rows.
 - Penalty, C and alpha: the best of {PENALTIES}, {COSTS} and {ALPHAS} with {TUNED_ROWS:,} reviews
   and as many others, at the first number of landmarks; not in the seconds.
 - "MB": largest resident memory of the process less that before the fit, which holds the rows
@@ -104,6 +106,20 @@ def _hashed(words: np.ndarray) -> scipy.sparse.csr_array:
 
 
 Maker = Callable[[float], Any]
+
+
+def whole(kernel: str = "linear") -> Maker:
+    """Return a maker of a classifier with all rows as centers, given its penalty."""
+    from gramian import KernelRidgeClassifier
+
+    def make(penalty: float) -> Any:
+        return KernelRidgeClassifier(
+            kernel, lengthscale=1.0, landmarks=None, penalty=penalty, solver="pcg", random_state=0
+        )
+
+    return make
+
+
 Contender = tuple[Maker, tuple[float, ...], Maker]
 """A maker of a model of a setting; the settings that are tried; the maker they are tried by."""
 
@@ -137,6 +153,7 @@ def contenders(
         f"{kernel}, {m:,} landmarks": (falkon(m, kernel), penalties, falkon(most, kernel))
         for kernel, m in pairs
     }
+    ours |= {WHOLE: (whole(first), penalties, whole(first))}
     return ours | {name: (make, tried, make) for name, (make, tried) in PEERS.items()}
 
 
@@ -185,7 +202,7 @@ def _fitted(name: str, model: Any, value: float, data: Reviews, other: Reviews) 
     with clock() as predicted:
         error = _error(model, other)
     row: Row = {"rows": len(data.y), "contender": name, "setting": value, "error": error}
-    row |= {"iterations": getattr(model, "n_iter_", None)} if "landmarks" in name else {}
+    row |= {} if name in PEERS else {"iterations": model.n_iter_}
     row |= {"cpu_s": took.cpu, "predict_s": predicted.cpu, "MB": (peak - before) / 1e6}
     return row | {"data MB": (data.X.data.nbytes + data.X.indices.nbytes) / 1e6}
 
@@ -208,7 +225,8 @@ def main(options: argparse.Namespace) -> None:
     few = 500 if options.quick else None
     for n, name in itertools.product(QUICK_ROWS if options.quick else ROWS, of_reviews(landmarks)):
         key: Row = {"rows": n, "contender": name}
-        if asked(key, options.only) and not tables.has(TITLE, **key):
+        few_enough = name != WHOLE or n <= MOST_WHOLE
+        if few_enough and asked(key, options.only) and not tables.has(TITLE, **key):
             sizes = (few or TUNED_ROWS, few or TEST_ROWS)
             tables.add(TITLE, in_fresh_process(measured, name, n, landmarks, *sizes))
     if options.quick or not (Path(options.data) / "imdb_counts.npz").is_file():

@@ -118,11 +118,54 @@ def test_kept_factors_are_those_of_the_pass(kernel, threads, dtype, rng, monkeyp
     calls = [{"v": v}, {"v": None, "targets": y}, {"v": v, "weights": w, "targets": y}]
     for call in calls:
         torch.testing.assert_close(kept.normal(**call), plain.normal(**call), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(kept @ v, plain @ v, rtol=1e-9, atol=1e-9)
     before = plain.meter.evaluations
     kept.normal(v)
     assert plain.meter.evaluations - before == N * M
     assert KernelOperator(kernel, X, Z, "torch").factored(1 << 20).factors is None
     assert KernelOperator(Gaussian(), plain.rows, plain.cols).factored(1 << 20).factors is None
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("kernel", BILINEAR, ids=str)
+def test_products_of_rows_with_themselves(kernel, threads, dtype, rng, monkeypatch, request):
+    for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+        monkeypatch.setattr(f"{module}.WIDE", 20)
+    monkeypatch.setattr("gramian.operators.factors.READ_ROWS", 7)
+    monkeypatch.setattr("gramian.operators.kernel_operator.default_threads", lambda: threads)
+    X = torch.randn(N, D, generator=rng).to(dtype)
+    X[torch.rand(N, D, generator=rng) < 0.7], X[3], X[5] = 0.0, 0.0, X[4]
+    rows = as_rows(scipy.sparse.csr_array(X.numpy()))
+    plain = KernelOperator(kernel, rows, rows, "torch")
+    exact, v = kernel(X.double(), X.double()), torch.rand(N, 2, generator=rng).double()
+    kept = plain.factored(1 << 20)
+    assert kept.factors.left is kept.factors.right  # once in memory
+    expected = plain @ v
+    request.getfixturevalue("no_entries")
+    torch.testing.assert_close(kept @ v, expected, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        (kept @ v[:, 0].float()).double(), expected[:, 0], rtol=1e-6, atol=1e-5
+    )
+    torch.testing.assert_close(kept.double() @ v, exact @ v, rtol=1e-12, atol=1e-12)
+    with pytest.raises(AssertionError, match="an entry was computed"):
+        kept[torch.arange(5), torch.arange(5)].dense()  # what is derived has entries
+
+
+@pytest.mark.parametrize("spare", [1 << 20, 100], ids=["kept", "no room"])
+def test_a_fit_with_all_rows_keeps_factors(spare, monkeypatch, rng):
+    X = torch.randn(N, D, generator=rng).numpy()
+    X[np.abs(X) < 1] = 0.0
+    y, asked, product = X.sum(axis=1) + 100, [], Factors.product
+    settings = {"lengthscale": 1.0, "landmarks": None, "penalty": 1e-3, "standardize": False}
+    expected = KernelRidge("linear", solver="direct", random_state=0, **settings).fit(X, y)
+    for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+        monkeypatch.setattr(f"{module}.WIDE", 20)
+    monkeypatch.setattr(Factors, "product", lambda *given: asked.append(0) or product(*given))
+    monkeypatch.setattr("gramian.fitting.resolve.spare_bytes", lambda *given: spare)
+    rows = scipy.sparse.csr_array(X)
+    found = KernelRidge("linear", solver="pcg", random_state=0, **settings).fit(rows, y)
+    np.testing.assert_allclose(found.predict(rows), expected.predict(X), atol=1e-3)
+    assert (len(asked) >= found.n_iter_) == (spare > 100)
 
 
 @pytest.mark.parametrize("spare", [1 << 20, 100], ids=["kept", "no room"])

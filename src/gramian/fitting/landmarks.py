@@ -82,7 +82,7 @@ def problem_of(
 ) -> FullProblem | NystromProblem:
     """Return the problem with these landmarks as centers, with all rows if there are none.
 
-    Factors of the kernel matrix with landmarks are in memory if they take no more than
+    Factors of the kernel matrix, if it has any, are in memory if they take no more than
     `spare_bytes`.
     """
     problem: FullProblem | NystromProblem
@@ -90,8 +90,8 @@ def problem_of(
         problem = FullProblem(K, data.targets, penalty, data.weights)
     else:
         problem = nystrom_problem(K, data, found, penalty)
-        if spare_bytes:
-            problem = replace(problem, K=problem.K.factored(spare_bytes))
+    if spare_bytes:
+        problem = replace(problem, K=problem.K.factored(spare_bytes))
     return problem if penalties is None else replace(problem, penalties=penalties)
 
 

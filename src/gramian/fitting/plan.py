@@ -182,7 +182,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     solver = resolve.storing(solver, size, settings.limit, engine, kernel, workers)
     where = Placement.of(engine, solver, size, settings.limit)
     host, there = where.bytes_with_blocks(engine, solver, size)
-    if not (size.full or solver.closed_form):
+    if not solver.closed_form:
         host += min(factor_bytes(kernel, rows), resolve.spare_bytes(solver, size, settings.limit))
     pairs, here = evaluations(solver, size, iterations), not rows.remote
     found = Plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -24,19 +25,25 @@ class Factors:
 
     Attributes
     ----------
-    left : tuple of Kept of shape (b, u)
-        Blocks of L.
-    right : Kept of shape (m, u)
+    left, right : tuple of Kept of shape (b, u)
+        Blocks of rows of L and of R; the same ones where K is of rows with themselves.
     threads : int
     """
 
     left: tuple[Kept, ...]
-    right: Kept
+    right: tuple[Kept, ...]
     threads: int
 
     @classmethod
     def of(
-        cls, kernel: Kernel, rows: RowSource, z: Tensor, *, most_bytes: int, threads: int
+        cls,
+        kernel: Kernel,
+        rows: RowSource,
+        z: Tensor,
+        *,
+        same: bool,
+        most_bytes: int,
+        threads: int,
     ) -> Factors | None:
         """Return the factors of a bilinear kernel; None as soon as they take too many bytes.
 
@@ -46,6 +53,8 @@ class Factors:
         rows : RowSource of shape (n, d)
         z : Tensor of shape (m, d)
             Wide sparse points.
+        same : bool
+            Whether these are the rows.
         most_bytes : int
         threads : int
             Of products.
@@ -61,36 +70,67 @@ class Factors:
             most_bytes -= blocks[-1].nbytes
             if most_bytes < 0:
                 return None
-        return cls(tuple(blocks), Kept(known.rows), threads)
+        left = tuple(blocks)
+        return cls(left, left if same else (Kept(known.rows),), threads)
 
     def normal(
         self, v: Tensor | None, weights: RowWeights | None, targets: Targets | None
     ) -> Float[Tensor, "m t"]:
         """Return K' W (K v - y) in float64, as R (L' W (L (R' v) - y))."""
         t = next(part.shape[1] for part in (v, targets) if part is not None)
-        w = None if v is None else self.right.transposed_times(v.double())
-        starts = list(itertools.accumulate((L.shape[0] for L in self.left), initial=0))
-        threads, stop = min(self.threads, len(self.left)), Stop()
+        w = None if v is None else self._summed(self.right, v.double())
+
+        def add(total: Tensor, L: Kept, rows: slice) -> None:
+            terms = [] if w is None else [L.times(w)]
+            terms += [] if targets is None else [targets[rows].double().neg()]
+            u = torch.stack(terms).sum(dim=0)
+            total += L.transposed_times(
+                u if weights is None else u * weights[rows].double()[:, None]
+            )
+
+        return self._times(self.right, self._over(self.left, add, t))
+
+    def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+        """Return K v in float64, as L (R' v)."""
+        return self._times(self.left, self._summed(self.right, v.double()))
+
+    def _summed(self, blocks: tuple[Kept, ...], v: Tensor) -> Tensor:
+        """Return the product of a transposed factor."""
+
+        def add(total: Tensor, block: Kept, rows: slice) -> None:
+            total += block.transposed_times(v[rows])
+
+        return self._over(blocks, add, v.shape[1])
+
+    def _times(self, blocks: tuple[Kept, ...], w: Tensor) -> Tensor:
+        """Return the product of a factor."""
+        found = run(min(self.threads, len(blocks)), lambda block: block.times(w), blocks)
+        return torch.cat(list(found))
+
+    def _over(
+        self, blocks: tuple[Kept, ...], add: Callable[[Tensor, Kept, slice], None], t: int
+    ) -> Float[Tensor, "u t"]:
+        """Return a sum to which each block adds, given the numbers of its rows."""
+        starts = list(itertools.accumulate((block.shape[0] for block in blocks), initial=0))
+        threads, stop = min(self.threads, len(blocks)), Stop()
 
         def part(worker: int) -> Tensor:
-            total = torch.zeros(self.right.shape[1], t, dtype=torch.float64)
-            for number in range(worker, len(self.left), threads):
+            total = torch.zeros(blocks[0].shape[1], t, dtype=torch.float64)
+            for number in range(worker, len(blocks), threads):
                 stop.check()
-                L, rows = self.left[number], slice(starts[number], starts[number + 1])
-                terms = [] if w is None else [L.times(w)]
-                terms += [] if targets is None else [targets[rows].double().neg()]
-                u = torch.stack(terms).sum(dim=0)
-                total += L.transposed_times(
-                    u if weights is None else u * weights[rows].double()[:, None]
-                )
+                add(total, blocks[number], slice(starts[number], starts[number + 1]))
             return total
 
-        found = run(threads, part, range(threads), stop)
-        return self.right.times(torch.stack(list(found)).sum(dim=0))
+        return torch.stack(list(run(threads, part, range(threads), stop))).sum(dim=0)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of L, which are those that `of` counts."""
+        return sum(block.nbytes for block in self.left)
 
     def vector_bytes(self, t: int) -> int:
         """Return the bytes of intermediate vectors in a product with t columns."""
-        return 8 * t * self.right.shape[1] * (2 * self.threads + 3)
+        return 8 * t * self.right[0].shape[1] * (2 * self.threads + 3)
 
 
 def factor_bytes(kernel: Kernel, rows: RowSource) -> int:

@@ -133,8 +133,9 @@ class KernelOperator(Streaming):
         if self.dtype == torch.float64:
             return self
         rows = recast(self.rows, torch.float64)
-        same = self.rows is self.cols
-        return replace(self, rows=rows, cols=rows if same else recast(self.cols, torch.float64))
+        cols = rows if self._same else recast(self.cols, torch.float64)
+        found = replace(self, rows=rows, cols=cols)
+        return found if self.factors is None else found.factored(self.factors.nbytes)
 
     def keeping(self, memory_bytes: int, *, whole: bool = True) -> KernelOperator:
         """Return this operator with its entries evaluated and kept, if so many bytes hold them.
@@ -331,18 +332,24 @@ class KernelOperator(Streaming):
     def factored(self, most_bytes: int) -> KernelOperator:
         """Return this operator with its factors in memory, if it has any and they fit.
 
-        `normal` multiplies by them, for bilinear kernels of wide sparse rows: they have the columns
-        alone in which the points have entries, and no pass over the rows looks for these any more.
-        Operators that are derived from this one do without. Cost: a pass over the rows.
+        Products and `normal` multiply by them, for bilinear kernels of wide sparse rows: they have
+        the columns alone in which the points have entries, and no pass over the rows looks for
+        these any more. With all rows as columns a product costs two multiplications for each entry
+        of the rows, not n² kernel evaluations. Operators that are derived from this one do without,
+        but for `double`. Cost: a pass over the rows.
         """
         if not (self.device.type == "cpu" and self.engine.on_host and self.cols.sparse):
+            return self
+        if not self._budget(1).holds(self.shape[1]):
             return self
         z = self._hold(self.cols, 1)
         if not have_factors(self.kernel, self.rows, z):
             return self
         found = replace(self)
-        threads = default_threads()
-        factors = Factors.of(self.kernel, self.rows, z, most_bytes=most_bytes, threads=threads)
+        factors = Factors.of(
+            self.kernel, self.rows, z,
+            same=self._same, most_bytes=most_bytes, threads=default_threads(),
+        )  # fmt: skip
         _set(found, factors=factors)
         return found
 

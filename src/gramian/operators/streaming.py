@@ -79,6 +79,10 @@ class Streaming:
     def _product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         if self.kept is not None:
             return self.kept.product(v).to(v)
+        factors = self._factors_for(v.shape[1])
+        if factors is not None:
+            self._count()
+            return factors.product(v).to(v)
         if self._fits_twice(v.shape[1]):
             self.meter.evaluations += self.engine.symmetric_evaluations(self.shape[0])
             x = self._hold(self.rows, v.shape[1])
@@ -101,8 +105,8 @@ class Streaming:
             found = self.kept.normal(v, weights, targets)
             return found.to(like.device, torch.float64 if v is None else v.dtype)
         self._count()
-        factors = self.factors
-        if factors is not None and factors.vector_bytes(like.shape[1]) <= self.memory_bytes:
+        factors = self._factors_for(like.shape[1])
+        if factors is not None:
             total = factors.normal(v, weights, targets)
             return total.to(torch.float64 if v is None else v.dtype)
         z, placed = (
@@ -122,6 +126,11 @@ class Streaming:
         size = self._budget(like.shape[1]).streamed(self.shape[1])
         total = self._pass(self.rows, lambda rows, most: rows.fold(fn, *rowwise, size=most), size)
         return total.to(like.device, torch.float64 if v is None else v.dtype)
+
+    def _factors_for(self, t: int) -> Factors | None:
+        """Return the factors, if there are any and vectors of their columns fit."""
+        found = self.factors
+        return None if found is None or found.vector_bytes(t) > self.memory_bytes else found
 
     def _against_columns(self, z: Tensor, first: int) -> Float[Tensor, "n k"]:
         """Return the columns whose rows are z, the first of which has the number `first`."""
