@@ -10,13 +10,14 @@ from sklearn import metrics as sk
 
 from gramian import KernelModel
 from gramian.cli import metrics
+from gramian.cli.answers import answers_of
 from gramian.cli.confusion import confusion
 
 RNG = np.random.default_rng(0)
 
 
 def answers(y, values, classes=None):
-    return metrics.answers_of(np.asarray(y), np.asarray(values, dtype=float), classes)
+    return answers_of(np.asarray(y), np.asarray(values, dtype=float), classes)
 
 
 def test_metrics_of_a_regression():
@@ -61,7 +62,7 @@ def test_classes_that_the_training_had_not_are_wrong_and_said():
     assert "1 rows have a class that the training had not, such as 'new'" in str(
         metrics.remarks(given)
     )
-    assert confusion(given).to_dict() == {
+    assert confusion(given.tally).to_dict() == {
         "labels": ["a", "b", "new"],
         "matrix": [[1, 0, 0], [1, 1, 0], [0, 1, 0]],
     }
@@ -81,12 +82,12 @@ def test_many_classes_show_their_largest_confusions():
     said[y == 4] = 17  # ten rows
     said[:2] = 29
     given = answers(y, np.eye(30)[said], tuple(range(30)))
-    assert confusion(given).to_dict()["largest"] == [
+    assert confusion(given.tally).to_dict()["largest"] == [
         {"true": 4, "predicted": 17, "rows": 10},
         {"true": 0, "predicted": 29, "rows": 1},
         {"true": 1, "predicted": 29, "rows": 1},
     ]
-    assert str(confusion(given)).splitlines()[1].split() == ["4", "17", "10"]
+    assert str(confusion(given.tally)).splitlines()[1].split() == ["4", "17", "10"]
 
 
 # --- the command ---------------------------------------------------------------------------------

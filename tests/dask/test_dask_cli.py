@@ -69,6 +69,28 @@ def test_fit_predict_and_evaluate(folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_classes_and_their_sets_are_evaluated(tmp_path, capsys):
+    data, model = tmp_path / "lake", tmp_path / "m.st"
+    data.mkdir()
+    labels = np.array(["cat", "dog", "owl"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 1)]
+    for number, part in enumerate(np.split(np.arange(600), [100, 350])):
+        columns = {"a": X[part, 0], "b": X[part, 1], "y": labels[part]}
+        pq.write_table(pa.table(columns), data / f"{number}.parquet")
+    assert run("fit", data, *MODEL, "--conformal", "split", "--out", model) == 0
+    found = []
+    for where in ((), ("--dask", "local:1")):
+        capsys.readouterr()
+        assert run("evaluate", model, data, *where, "--json") == 0, capsys.readouterr().err
+        found.append(json.loads(capsys.readouterr().out))
+    here, there = found
+    assert list(there) == list(here)
+    assert there["confusion"] == here["confusion"]
+    assert there["sets_of_0.9"] == here["sets_of_0.9"]
+    for name in ("accuracy", "auc", "log_loss", "brier", "calibration_error", "auc_of_majority"):
+        assert there[name] == pytest.approx(here[name], rel=1e-6)
+
+
+@pytest.mark.slow
 def test_processes_on_this_machine_end_with_the_command(folder, tmp_path, capsys):
     done = run("plan", folder, *MODEL, "--dask", "local:1")
     assert done == 0, capsys.readouterr().err

@@ -1,51 +1,73 @@
-"""Probabilities beside what came true: log loss, Brier score, calibration error."""
+"""Probabilities beside what came true: log loss, Brier score, calibration error, of their sums.
+
+They are of the rows of classes that the training had, and NaN without any.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn import metrics as sk
+import torch
 
+from ..model.class_sums import ChanceSums
 from ..plots.reliability import Reliability
 
 
-def log_loss(y: np.ndarray, chances: np.ndarray, classes: tuple[Any, ...]) -> float:
-    """Return the mean of -log p of the right class; NaN without a row of a known class."""
-    y, chances = known(y, chances, classes)
-    return float(sk.log_loss(y, chances, labels=list(classes))) if len(y) else math.nan
+def sums_of(y: np.ndarray, chances: np.ndarray, classes: Sequence[Any]) -> ChanceSums:
+    """Return the sums of rows that are here.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels.
+    chances : ndarray of shape (n, k)
+        Probabilities.
+    classes : sequence of k labels
+        Sorted.
+    """
+    return ChanceSums.of(torch.from_numpy(chances), torch.from_numpy(numbers_of(y, classes)))
 
 
-def brier(y: np.ndarray, chances: np.ndarray, classes: tuple[Any, ...]) -> float:
+def numbers_of(y: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
+    """Return the number of the class of each label; -1 of a label that is none."""
+    labels = np.asarray(classes)
+    place = np.searchsorted(labels, y).clip(max=len(labels) - 1)
+    return np.where(labels[place] == y, place, -1)
+
+
+def log_loss(sums: ChanceSums) -> float:
+    """Return the mean of -log p of the right class."""
+    return sums.logs / sums.rows if sums.rows else math.nan
+
+
+def brier(sums: ChanceSums) -> float:
     """Return the mean squared error of the probability of the second of two classes, else of all.
 
-    As scikit-learn defines it; NaN without a row of a known class.
+    As scikit-learn defines it.
     """
-    y, chances = known(y, chances, classes)
-    if not len(y):
+    if not sums.rows:
         return math.nan
-    squares = (chances - (y[:, None] == np.asarray(classes))) ** 2
-    return float(squares[:, 1].mean() if len(classes) == 2 else squares.sum(axis=1).mean())
+    squares = sums.squares[1] if len(sums.squares) == 2 else sums.squares.sum()
+    return float(squares) / sums.rows
 
 
-def calibration_error(y: np.ndarray, chances: np.ndarray, classes: tuple[Any, ...]) -> float:
+def calibration_error(sums: ChanceSums) -> float:
     """Return the expected calibration error of the class that is predicted, in 15 bins.
 
     The mean over the rows of the difference between the probability of the class that is predicted
-    and the share of right ones, both means over a bin of these probabilities. NaN as above.
+    and the share of right ones, both means over a bin of these probabilities.
     """
-    y, chances = known(y, chances, classes)
-    if not len(y):
+    if not sums.rows:
         return math.nan
-    right = np.asarray(classes)[chances.argmax(axis=1)] == y
-    found = Reliability.of(chances.max(axis=1), right)
+    found = reliability(sums.bins)
     return float(np.average(np.abs(found.share - found.probability), weights=found.rows))
 
 
-def known(
-    y: np.ndarray, chances: np.ndarray, classes: tuple[Any, ...]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of classes that the training had."""
-    some = np.isin(y, classes)
-    return y[some], chances[some]
+def reliability(bins: torch.Tensor) -> Reliability:
+    """Return the bins that have rows; see `ChanceSums` for theirs."""
+    some = bins[bins[:, 0] > 0]
+    rows, probability, true = some.numpy().T
+    return Reliability(probability / rows, true / rows, rows.astype(np.int64))

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import confusion_matrix
 
-from .metrics import Answers
+from .tally import Tally
 
 MOST_CLASSES = 20
 """Classes up to which the whole table is shown; of more, the largest confusions."""
@@ -67,20 +66,23 @@ class LargestConfusions:
         return "\n".join(_aligned([["true", "predicted", "rows"], *rows]))
 
 
-def confusion(answers: Answers) -> Confusion | LargestConfusions:
+def confusion(tally: Tally) -> Confusion | LargestConfusions:
     """Return the table of a classification, or its largest mistakes."""
-    labels = np.union1d(np.asarray(answers.classes), np.unique(answers.y))
+    labels, said = tally.labels, tally.said
     if len(labels) <= MOST_CLASSES:
-        counts = confusion_matrix(answers.y, answers.predicted, labels=labels)
-        return Confusion(labels.tolist(), counts.tolist())
-    true, said = (np.searchsorted(labels, part) for part in (answers.y, answers.predicted))
-    wrong = true != said
-    pairs, rows = np.unique(true[wrong] * len(labels) + said[wrong], return_counts=True)
+        square = np.zeros((len(labels), len(labels)), np.int64)
+        square[:, said] = tally.counts
+        return Confusion(labels.tolist(), square.tolist())
+    wrong = tally.counts.copy()
+    wrong[said, np.arange(len(said))] = 0
+    true, column = wrong.nonzero()
+    rows = wrong[true, column]
     largest = np.argsort(-rows, kind="stable")[:MOST_CLASSES]
+    mistakes = (true[largest], said[column[largest]], rows[largest])
     return LargestConfusions(
         [
-            (labels[pair // len(labels)].item(), labels[pair % len(labels)].item(), int(count))
-            for pair, count in zip(pairs[largest], rows[largest], strict=True)
+            (labels[i].item(), labels[j].item(), int(count))
+            for i, j, count in zip(*mistakes, strict=True)
         ]
     )
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
 
 from .._checks import as_bytes
-from ..data import RemoteColumns
+from ..data import RemoteColumns, RowSource
 from ..model import Model, load_model
+from ..model.agreement import Pinball
 from . import metrics
+from .answers import CLASSIFICATION_TASK, REGRESSION_TASK, Summed, answers_of, constant_of
 from .confusion import confusion
-from .evaluate_there import measured_there
+from .evaluate_there import answers_there, pinball_there
 from .intervals import coverage
 from .outputs import check_outputs
 from .quantiles import LEVELS, errors_of_quantiles
@@ -34,26 +41,43 @@ def evaluate(
     task = _task(loaded, model, metric, reliability)
     truth = truth_of(loaded, model, data, target)
     name, y, rows = truth.name, truth.y, truth.rows
-    memory = as_bytes(memory_limit, "--memory-limit")
+    settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit, "--memory-limit")}
     about = {"model": str(model), "data": str(data), "target": name, "rows": len(y), "task": task}
-    if isinstance(y, RemoteColumns):
-        found = measured_there(loaded, rows, y, metric, engine=engine, memory_bytes=memory)
-        return {**about, **found}
-    values = loaded.predict(rows, engine=engine, memory_bytes=memory).numpy()
     levels = loaded.info.get(LEVELS)
     if levels and metric is None:
-        return {**about, **errors_of_quantiles(y, values, levels)}
-    if loaded.classes is None and values.shape[1] > 1:
+        sums = _pinball(loaded, rows, y, tuple(levels), settings)
+        return {**about, **errors_of_quantiles(sums, len(y), levels)}
+    if loaded.classes is None and loaded.outputs > 1:
         one = "--metric" if levels else "evaluate"
-        raise ValueError(f"{model} predicts {values.shape[1]} targets; {one} takes one")
-    chances = None if loaded.classes is None else loaded.class_map
-    answers = metrics.answers_of(y, values, loaded.classes, chances)
-    if reliability is not None and answers.chances is not None:
-        draw(reliability, y, answers.chances, answers.classes)
+        raise ValueError(f"{model} predicts {loaded.outputs} targets; {one} takes one")
+    answers = _answers(loaded, rows, y, settings, metric)
+    if reliability is not None and answers.chance_sums is not None:
+        draw(reliability, answers.chance_sums, answers.classes)
     found = {**about, **measured(loaded, answers, metric)}
     if metric is not None:
         return found
-    return {**found, **coverage(loaded, rows, y, {"engine": engine, "memory_bytes": memory})}
+    return {**found, **coverage(loaded, rows, y, settings)}
+
+
+def _pinball(
+    loaded: Model, rows: RowSource, y: Any, levels: tuple[float, ...], settings: Mapping[str, Any]
+) -> np.ndarray:
+    """Return the sums of the errors of quantiles, of which sums come here if rows are elsewhere."""
+    if isinstance(y, RemoteColumns):
+        return pinball_there(loaded, rows, y, levels, settings)
+    truth = torch.from_numpy(y.astype(np.float64))
+    return Pinball(levels)(0, loaded.predict(rows, **settings), truth).numpy()
+
+
+def _answers(
+    loaded: Model, rows: RowSource, y: Any, settings: Mapping[str, Any], metric: str | None
+) -> Summed:
+    """Return predictions beside the truth, of which sums come here if rows are elsewhere."""
+    if isinstance(y, RemoteColumns):
+        return answers_there(loaded, rows, y, settings, area=metric in (None, "auc"))
+    values = loaded.predict(rows, **settings).numpy()
+    chances = None if loaded.classes is None else loaded.class_map
+    return answers_of(y, values, loaded.classes, chances)
 
 
 def _task(loaded: Model, model: Path, metric: str | None, reliability: Path | None) -> str:
@@ -61,19 +85,19 @@ def _task(loaded: Model, model: Path, metric: str | None, reliability: Path | No
     classification = loaded.classes is not None
     if reliability is not None and not classification:
         raise ValueError(f"--reliability is of probabilities, and {model} is a regression")
-    task = metrics.CLASSIFICATION_TASK if classification else metrics.REGRESSION_TASK
+    task = CLASSIFICATION_TASK if classification else REGRESSION_TASK
     if metric is not None:
         metrics.check(metric, task)
     return task
 
 
-def measured(loaded: Model, answers: metrics.Answers, metric: str | None) -> Report:
+def measured(loaded: Model, answers: Summed, metric: str | None) -> Report:
     """Return the metrics, beside those of a constant, and what there is to say about them."""
     constant = loaded.info.get("baseline")
     if constant is None:
-        constant = metrics.best_constant(answers.y, bool(answers.classes))
+        constant = constant_of(answers)
     remark = {"remark": "; ".join(metrics.remarks(answers)) or None}
     if metric is not None:
         return {**metrics.measured(answers, constant, [metric]), **remark}
-    mistakes = {"confusion": confusion(answers)} if answers.classes else {}
+    mistakes = {"confusion": confusion(answers.tally)} if answers.classes else {}
     return {**metrics.measured(answers, constant), **remark, **mistakes}

@@ -1,8 +1,8 @@
-"""Errors of a regression on rows of a cluster: sums over them, and nothing else comes here."""
+"""Answers, intervals and sets for rows of a cluster: sums over them come here, and nothing else."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,50 +10,59 @@ import torch
 
 from ..data import RemoteColumns, RowSource, comfortable_size
 from ..model import Model
-from ..model.agreement import Errors, Sums
+from ..model.agreement import Errors, Pinball
+from ..model.class_sums import Classified
 from ..model.predicted import predicted
-from .metrics import REGRESSION
-from .report import Report
+from .answers import ClassesThere, RegressionThere, mean_area
+from .tally import Tally
 
 
-def are_sums(model: Model) -> bool:
-    """Return whether all that is measured of a model is sums: of a regression without intervals."""
-    return model.classes is None and model.outputs == 1 and model.conformal is None
+def answers_there(
+    model: Model,
+    rows: RowSource,
+    y: RemoteColumns,
+    settings: Mapping[str, Any],
+    *,
+    area: bool = True,
+) -> RegressionThere | ClassesThere:
+    """Return the answers of a model for rows on a cluster, in one pass that predicts.
 
-
-def measured_there(
-    model: Model, rows: RowSource, y: RemoteColumns, metric: str | None, **settings: Any
-) -> Report:
-    """Return what `measured` returns, of two passes where the rows are.
+    Of classes, after a pass over the truth for the labels that there are.
 
     Parameters
     ----------
     model : Model
-        See `are_sums`.
+        A classifier, or of one output.
     rows : RowSource of shape (n, d)
     y : RemoteColumns of shape (n,)
-    metric : str, optional
-        All of a regression by default.
-    **settings
-        The ``engine`` and ``memory_bytes`` of predictions.
+    settings : mapping
+        Of predictions.
+    area : bool, default=True
+        Whether the areas under ROC curves are asked for; NaN if not.
     """
-    size = comfortable_size(rows)
-    constant = model.info.get("baseline")
-    constant = float(y.mean()) if constant is None else float(constant)
-    values = predicted(rows, model, settings["engine"], settings["memory_bytes"])
-    same = y.looked_up(np.zeros(1), torch.tensor([[constant]], dtype=torch.float64)).rows
-    errors, of_mean = (some.fold(Errors(), y, size=size) for some in (values, same))
-    found: dict[str, Any] = {}
-    for name in REGRESSION if metric is None else [metric]:
-        found |= {name: _of(errors, name), f"{name}_of_mean": _of(of_mean, name)}
-    alike = not bool(errors.spread > 0)
-    remark = f"all targets are {float(errors.mean):g}: r2 is undefined" if alike else None
-    return {**found, "remark": remark}
+    values, size = predicted(rows, model, **settings), comfortable_size(rows)
+    if model.classes is None:
+        return RegressionThere(y, values.fold(Errors(), y, size=size))
+    classes = np.asarray(model.classes)
+    labels = np.union1d(classes, y.classes())
+    said = np.searchsorted(labels, classes)
+    number = torch.full((len(labels),), -1)
+    number[torch.from_numpy(said)] = torch.arange(len(classes))
+    folding = Classified(len(labels), number, model.class_map, len(classes), ranks=area)
+    truth = y.looked_up(labels, torch.arange(len(labels), dtype=torch.float64)[:, None])
+    found = values.fold(folding, truth, size=size)
+    tally = Tally(labels, said, found.counts.numpy())
+    return ClassesThere(tuple(model.classes), tally, mean_area(found.ranks), found.chances)
 
 
-def _of(sums: Sums, name: str) -> float:
-    if name == "rmse":
-        return math.sqrt(float(sums.squares) / sums.weight)
-    if name == "mae":
-        return float(sums.sizes) / sums.weight
-    return sums.r2 if bool(sums.spread > 0) else math.nan
+def pinball_there(
+    model: Model,
+    rows: RowSource,
+    y: RemoteColumns,
+    levels: tuple[float, ...],
+    settings: Mapping[str, Any],
+) -> np.ndarray:
+    """Return the sums of `Pinball` of a model of quantiles for rows on a cluster, in one pass."""
+    values = predicted(rows, model, **settings)
+    found: torch.Tensor = values.fold(Pinball(levels), y, size=comfortable_size(rows))
+    return found.numpy()

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..model import Probabilities
 from . import metrics
+from .answers import answers_of
 
 
 def held_out_errors(
@@ -35,5 +36,5 @@ def held_out_errors(
     probabilities : Probabilities, optional
         Of a classifier: what makes them of its values.
     """
-    answers = metrics.answers_of(y, values, classes, probabilities)
+    answers = answers_of(y, values, classes, probabilities)
     return {"rows": len(y), **metrics.measured(answers, constant, [metric])}

@@ -11,12 +11,16 @@ import numpy as np
 import torch
 
 from .._checks import as_share
-from ..data import RowSource
+from ..data import RemoteColumns, RowSource, comfortable_size
 from ..fitting import Divided, TrainingData, Whole
 from ..fitting.again import Again
 from ..fitting.conformal import check_method, draws_of, held_back, made
 from ..model import Model, load_model
 from ..model.conformal import Conformal
+from ..model.covered import Covered, Covering, CoveringSets
+from ..model.predicted import intervals_at, sets_at
+from .answers import ALL
+from .calibration import numbers_of
 from .messages import message
 
 SET, BETWEEN = "set", "|"
@@ -78,7 +82,7 @@ def interval_columns(
     """Return a column of lower and one of upper ends, or one of sets, for each prediction."""
     conformal = conformal_of(model)
     if model.classes is not None:
-        sets = sets_of(model, conformal, rows, level, settings)
+        sets = conformal.sets_at(model, rows, level, **settings)
         texts = [
             BETWEEN.join(str(k) for k, there in zip(model.classes, row, strict=True) if there)
             for row in sets.tolist()
@@ -95,46 +99,53 @@ def conformal_of(model: Model) -> Conformal:
     return model.conformal
 
 
-def sets_of(
-    model: Model, conformal: Conformal, rows: RowSource, level: float, settings: Mapping[str, Any]
-) -> torch.Tensor:
-    """Return the classes in the set of each row."""
-    functions = [part.values or model for part in conformal.parts]
-    chances = [f.predict_proba(rows, **settings) for f in functions]
-    return conformal.sets(chances, level)
-
-
 def coverage(
-    model: Model, rows: RowSource, y: np.ndarray, settings: Mapping[str, Any]
+    model: Model, rows: RowSource, y: np.ndarray | RemoteColumns, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return how often intervals, or sets, of a level of 0.9 hold the truth, and their size.
 
-    Of intervals with one part, also by thirds of the spread that is predicted.
+    Of intervals with different widths also by thirds of these, see `Ranks.shares`. Of rows on a
+    cluster sums come here, and widths in as many bins as `Ranks` has: with no more different widths
+    thirds are those of rows that are here, and else those of the rows of two bins may be off.
     """
     conformal = model.conformal
     if conformal is None or conformal.least_level() < LEVEL:
         return {}
     if model.classes is not None:
-        sets = sets_of(model, conformal, rows, LEVEL, settings).numpy()
-        inside = np.zeros(len(y), dtype=bool)
-        for number, label in enumerate(model.classes):
-            inside |= (y == label) & sets[:, number]
-        found = {"coverage": float(inside.mean()), "classes": float(sets.sum(axis=1).mean())}
+        count, inside, classes = _of_sets(model, conformal, rows, y, settings).tolist()
+        found = {"coverage": inside / count, "classes": classes / count}
         return {f"sets_of_{LEVEL:g}": found}
     if model.outputs > 1:
         return {}
-    low, high = conformal.intervals(model, rows, LEVEL, **settings).numpy()[:, 0].T
-    inside, width = (low <= y) & (y <= high), high - low
-    found = {"coverage": float(inside.mean()), "width": float(width.mean())}
-    if width.min() < width.max():
-        names = ("narrow", "middle", "wide")
-        thirds = np.array_split(np.argsort(width, kind="stable"), 3)
-        found |= {
-            f"coverage_of_{name}": float(inside[some].mean())
-            for name, some in zip(names, thirds, strict=True)
-            if len(some)
-        }
+    sums = _of_intervals(model, conformal, rows, y, settings)
+    found = {"coverage": sums.inside / sums.rows, "width": sums.width / sums.rows}
+    if sums.narrowest < sums.widest:
+        shares = zip(("narrow", "middle", "wide"), sums.ranks.shares(3), strict=False)
+        found |= {f"coverage_of_{name}": share for name, share in shares}
     return {f"intervals_of_{LEVEL:g}": found}
+
+
+def _of_intervals(
+    model: Model, conformal: Conformal, rows: RowSource, y: Any, settings: Mapping[str, Any]
+) -> Covered:
+    if isinstance(y, RemoteColumns):
+        there = intervals_at(rows, model, conformal, LEVEL, **settings)
+        return there.fold(Covering(), y, size=comfortable_size(rows))
+    ends = conformal.intervals(model, rows, LEVEL, **settings)[:, 0]
+    return Covering(ALL)(0, ends, torch.from_numpy(y.astype(np.float64)))
+
+
+def _of_sets(
+    model: Model, conformal: Conformal, rows: RowSource, y: Any, settings: Mapping[str, Any]
+) -> torch.Tensor:
+    classes = np.asarray(model.classes)
+    if isinstance(y, RemoteColumns):
+        table = torch.arange(len(classes), dtype=torch.float64)[:, None]
+        truth = y.looked_up(classes, table, unknown=-1.0)
+        there = sets_at(rows, model, conformal, LEVEL, **settings)
+        return there.fold(CoveringSets(), truth, size=comfortable_size(rows))
+    sets = conformal.sets_at(model, rows, LEVEL, **settings).double()
+    return CoveringSets()(0, sets, torch.from_numpy(numbers_of(y, classes.tolist())))
 
 
 def intervals_in_words(conformal: Conformal | None) -> str | None:

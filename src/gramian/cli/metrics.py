@@ -1,4 +1,6 @@
-"""Metrics of predictions: a table of names, directions and functions, computed by scikit-learn.
+"""Metrics of predictions: a table of names, directions and functions of sums over the rows.
+
+They are scikit-learn's, and the tests compare them; rows may be here or on other machines.
 
 To add one, add a line to `REGRESSION` or `CLASSIFICATION`: ``gramian evaluate`` and ``gramian fit
 --metric`` find it there.
@@ -8,53 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from sklearn import metrics as sk
 
 from .._checks import did_you_mean
 from ..data import RemoteColumns
-from ..model import Probabilities
+from ..model.class_sums import ChanceSums
 from . import calibration
-
-REGRESSION_TASK, CLASSIFICATION_TASK = "regression", "classification"
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """Predictions beside the truth.
-
-    Attributes
-    ----------
-    y, predicted : ndarray of shape (n,)
-        Numbers, or labels of classes.
-    values : ndarray of shape (n,) or (n, k), or None
-        Decision values of a classifier, of the second class where there are two.
-    classes : tuple of labels
-        Those of the training; empty for a regression.
-    chances : ndarray of shape (n, k), or None
-        Probabilities of the classes.
-    """
-
-    y: np.ndarray
-    predicted: np.ndarray
-    values: np.ndarray | None = None
-    classes: tuple[Any, ...] = ()
-    chances: np.ndarray | None = None
-
-    @property
-    def task(self) -> str:
-        """The task that these are answers to: regression or classification."""
-        return CLASSIFICATION_TASK if self.classes else REGRESSION_TASK
-
-    def constant(self, value: Any) -> Answers:
-        """Return the answers of somebody who always says the same."""
-        values = None if self.values is None else np.zeros_like(self.values)
-        predicted = np.full(len(self.y), value)
-        return replace(self, predicted=predicted, values=values, chances=None)
+from .answers import CLASSIFICATION_TASK, REGRESSION_TASK, Summed
 
 
 @dataclass(frozen=True)
@@ -65,78 +30,48 @@ class Metric:
     ----------
     higher_is_better : bool
     of : callable
-        From `Answers` to a number; NaN where it is undefined.
+        From answers to a number; NaN where it is undefined.
     of_probabilities : bool
         Whether it measures these, of which a constant answer has none.
     """
 
     higher_is_better: bool
-    of: Callable[[Answers], float]
+    of: Callable[[Summed], float]
     of_probabilities: bool = False
 
 
-def _r2(answers: Answers) -> float:
-    y = answers.y
-    if not (len(y) > 1 and y.max() > y.min()):
-        return math.nan
-    return float(sk.r2_score(y, answers.predicted))
+def _rmse(answers: Summed) -> float:
+    return math.sqrt(float(answers.errors.squares) / answers.errors.weight)
 
 
-def _recalls(answers: Answers) -> float:
-    """Return the mean share of each class that was found, over the classes that are there."""
-    there = np.unique(answers.y)
-    return float(
-        sk.recall_score(
-            answers.y, answers.predicted, labels=there, average="macro", zero_division=0.0
-        )
-    )
+def _mae(answers: Summed) -> float:
+    return float(answers.errors.sizes) / answers.errors.weight
 
 
-def _macro_f1(answers: Answers) -> float:
-    return float(sk.f1_score(answers.y, answers.predicted, average="macro", zero_division=0.0))
+def _r2(answers: Summed) -> float:
+    return answers.errors.r2 if bool(answers.errors.spread > 0) else math.nan
 
 
-def _auc(answers: Answers) -> float:
-    """Return the area under the ROC curve, of one class against the rest in the mean.
-
-    Rows of classes that the training had not are left out, and so are classes without rows.
-    """
-    if answers.values is None:
-        return math.nan
-    known = np.isin(answers.y, answers.classes)
-    y, values = answers.y[known], answers.values[known]
-    each = zip(answers.classes[1:], [values], strict=True) if values.ndim == 1 else None
-    pairs = each or zip(answers.classes, values.T, strict=True)
-    areas = [
-        float(sk.roc_auc_score(one, value))
-        for label, value in pairs
-        if (one := y == label).any() and not one.all()
-    ]
-    return float(np.mean(areas)) if areas else math.nan
-
-
-def _of_chances(measure: Callable[[np.ndarray, np.ndarray, tuple[Any, ...]], float]) -> Metric:
+def _of_chances(measure: Callable[[ChanceSums], float]) -> Metric:
     """Return a metric of probabilities; NaN where there are none."""
 
-    def of(answers: Answers) -> float:
-        if answers.chances is None:
-            return math.nan
-        return measure(answers.y, answers.chances, answers.classes)
+    def of(answers: Summed) -> float:
+        return math.nan if answers.chance_sums is None else measure(answers.chance_sums)
 
     return Metric(False, of, of_probabilities=True)
 
 
 REGRESSION: Mapping[str, Metric] = {
-    "rmse": Metric(False, lambda a: float(sk.root_mean_squared_error(a.y, a.predicted))),
-    "mae": Metric(False, lambda a: float(sk.mean_absolute_error(a.y, a.predicted))),
+    "rmse": Metric(False, _rmse),
+    "mae": Metric(False, _mae),
     "r2": Metric(True, _r2),
 }
 CLASSIFICATION: Mapping[str, Metric] = {
-    "error": Metric(False, lambda a: float(sk.zero_one_loss(a.y, a.predicted))),
-    "accuracy": Metric(True, lambda a: float(sk.accuracy_score(a.y, a.predicted))),
-    "balanced_accuracy": Metric(True, _recalls),
-    "macro_f1": Metric(True, _macro_f1),
-    "auc": Metric(True, _auc),
+    "error": Metric(False, lambda a: 1 - a.tally.accuracy),
+    "accuracy": Metric(True, lambda a: a.tally.accuracy),
+    "balanced_accuracy": Metric(True, lambda a: a.tally.balanced_accuracy),
+    "macro_f1": Metric(True, lambda a: a.tally.macro_f1),
+    "auc": Metric(True, lambda a: a.area[0]),
     "log_loss": _of_chances(calibration.log_loss),
     "brier": _of_chances(calibration.brier),
     "calibration_error": _of_chances(calibration.calibration_error),
@@ -144,6 +79,9 @@ CLASSIFICATION: Mapping[str, Metric] = {
 METRICS = {REGRESSION_TASK: REGRESSION, CLASSIFICATION_TASK: CLASSIFICATION}
 CONSTANT = {REGRESSION_TASK: "mean", CLASSIFICATION_TASK: "majority"}
 """Who always says the same, by task: with whom predictions are compared."""
+
+VISIBLE = 5e-5
+"""What areas may be off by without a remark: less than the digits that are shown."""
 
 ELSEWHERE = {
     "mse": "rmse",
@@ -191,12 +129,12 @@ def check(name: str, task: str | None = None) -> None:
     raise ValueError(f"unknown --metric {name!r}; known: {', '.join(names)}{hint}")
 
 
-def measured(answers: Answers, constant: Any, names: Iterable[str] = ()) -> dict[str, float]:
+def measured(answers: Summed, constant: Any, names: Iterable[str] = ()) -> dict[str, float]:
     """Return metrics of answers, most beside that of always giving the same one.
 
     Parameters
     ----------
-    answers : Answers
+    answers : Answers, or sums of them
     constant : number or label
         The mean of the training targets, or their largest class.
     names : iterable of str, optional
@@ -207,12 +145,13 @@ def measured(answers: Answers, constant: Any, names: Iterable[str] = ()) -> dict
     dict
         Such as ``rmse``, ``rmse_of_mean``; ``error``, ``error_of_majority``. NaN where undefined.
     """
-    table, beside = METRICS[answers.task], answers.constant(constant)
+    task = CLASSIFICATION_TASK if answers.classes else REGRESSION_TASK
+    table, beside = METRICS[task], answers.constant(constant)
     found: dict[str, float] = {}
     for name in tuple(names) or table:
         found[name] = table[name].of(answers)
         if not table[name].of_probabilities:
-            found[f"{name}_of_{CONSTANT[answers.task]}"] = table[name].of(beside)
+            found[f"{name}_of_{CONSTANT[task]}"] = table[name].of(beside)
     return found
 
 
@@ -229,47 +168,23 @@ def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Any:
     return classes[counts.argmax()].item()
 
 
-def answers_of(
-    y: np.ndarray,
-    values: np.ndarray,
-    classes: Iterable[Any] | None = None,
-    probabilities: Probabilities | None = None,
-) -> Answers:
-    """Return the answers that the output of a model means.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-    values : ndarray of shape (n, t)
-        Predictions, or decision values, as `KernelModel.predict` gives them.
-    classes : iterable of labels, optional
-        Those of the model; None for a regression.
-    probabilities : Probabilities, optional
-        What makes probabilities of decision values.
-    """
-    if classes is None:
-        return Answers(y.astype(np.float64), values[:, 0])
-    labels = tuple(classes)
-    best = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
-    predicted, alone = np.asarray(labels)[best], values.shape[1] == 1
-    chances = None if probabilities is None else probabilities(torch.from_numpy(values)).numpy()
-    return Answers(y, predicted, values[:, 0] if alone else values, labels, chances)
-
-
-def remarks(answers: Answers) -> list[str]:
+def remarks(answers: Summed) -> list[str]:
     """Return remarks on metrics that do not mean what they mostly do."""
     if not answers.classes:
-        same = len(answers.y) > 0 and answers.y.max() == answers.y.min()
-        return [f"all targets are {answers.y[0]:g}: r2 is undefined"] if same else []
-    said = []
-    strange = answers.y[~np.isin(answers.y, answers.classes)]
-    if len(strange):
-        names = ", ".join(repr(label) for label in np.unique(strange)[:3].tolist())
+        same = not bool(answers.errors.spread > 0)
+        return [f"all targets are {float(answers.errors.mean):g}: r2 is undefined"] if same else []
+    said, tally, off = [], answers.tally, answers.area[1]
+    there = tally.labels[tally.rows > 0]
+    strange = np.isin(there, answers.classes, invert=True)
+    if strange.any():
+        names = ", ".join(repr(label) for label in there[strange][:3].tolist())
+        count = tally.rows[tally.rows > 0][strange].sum()
         said.append(
-            f"{len(strange):,} rows have a class that the training had not, such as {names}: they "
+            f"{count:,} rows have a class that the training had not, such as {names}: they "
             "count as wrong, and auc and probabilities leave them out"
         )
-    there = np.unique(answers.y)
     if len(there) == 1:
         said.append(f"all rows have the class {there[0].item()!r}: auc is undefined")
+    if off >= VISIBLE:
+        said.append(f"auc is off by at most {off:.1g}, as values are counted in bins")
     return said

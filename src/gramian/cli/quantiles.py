@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import mean_pinball_loss
 
 from ..fitting.parameters import LossLike
 from ..losses import Quantile
@@ -23,14 +22,14 @@ def levels_of(loss: LossLike) -> list[float] | None:
     return [float(levels)] if isinstance(levels, int | float) else list(levels)
 
 
-def errors_of_quantiles(y: np.ndarray, values: np.ndarray, levels: Sequence[float]) -> Any:
+def errors_of_quantiles(sums: np.ndarray, rows: int, levels: Sequence[float]) -> Any:
     """Return the mean pinball loss of each level, and the share of targets that are not above it.
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
-    values : ndarray of shape (n, q)
-        Predictions of each level.
+    sums : ndarray of shape (q, 2)
+        Those of `Pinball`.
+    rows : int
     levels : sequence of float, of length q
 
     Returns
@@ -38,8 +37,7 @@ def errors_of_quantiles(y: np.ndarray, values: np.ndarray, levels: Sequence[floa
     dict of str to dict
         By the level.
     """
-    found = {}
-    for level, predicted in zip(levels, values.T, strict=True):
-        loss = float(mean_pinball_loss(y, predicted, alpha=level))
-        found[f"quantile_{level:g}"] = {"pinball": loss, "below": float((y <= predicted).mean())}
-    return found
+    return {
+        f"quantile_{level:g}": {"pinball": loss / rows, "below": below / rows}
+        for level, (loss, below) in zip(levels, sums.tolist(), strict=True)
+    }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .._atomic import write_atomically
-from ..plots import ReliabilityDisplay
+from ..model.class_sums import ChanceSums
 from ..plots._drawing import check_matplotlib
+from ..plots.reliability import PREDICTED, ReliabilityDisplay
+from .calibration import reliability
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -28,15 +28,20 @@ def check_picture(path: Path | None) -> None:
         raise ValueError(str(error)) from error
 
 
-def draw(path: Path, y: np.ndarray, chances: np.ndarray, classes: tuple[Any, ...]) -> None:
+def draw(path: Path, sums: ChanceSums, classes: tuple[Any, ...]) -> None:
     """Draw the share of rows that came true by their probability, above how many rows there are.
 
     Of two classes, the probability of the second one; of several, that of the one predicted.
     """
     from matplotlib.figure import Figure
 
+    if not sums.rows:
+        raise ValueError(f"--reliability: no row has one of the classes {list(classes)}")
+    what, bins = (repr(classes[1]), sums.second) if len(classes) == 2 else (PREDICTED, sums.bins)
+    found = reliability(bins)
     figure = Figure(figsize=(4.5, 5.5), layout="constrained")
     top, below = figure.subplots(2, sharex=True, height_ratios=(3, 1))
-    ReliabilityDisplay.from_predictions(y, chances, classes=classes, ax=top, rows_ax=below)
+    display = ReliabilityDisplay(found.probability, found.share, found.rows, what)
+    display.plot(top, rows_ax=below)
     kind = path.suffix[1:].lower()
     write_atomically(path, lambda part: figure.savefig(part, format=kind, dpi=150))

@@ -22,6 +22,7 @@ from ..fitting.search_settings import SearchSettings
 from ..model import Model, load_model
 from ..search import Member, Recipe, Trial
 from . import metrics, task
+from .answers import Answers, answers_of
 from .deviations import check_std, save_with_std
 from .fit import check_files, check_metric, write_history
 from .held_out import held_out_errors
@@ -87,15 +88,15 @@ class Outcome:
             return {"rmse_of_codes": math.sqrt(trial.loss)}
         return metrics.measured(self._answers(trial), self.constant, ["error"])
 
-    def _answers(self, trial: Trial) -> metrics.Answers:
+    def _answers(self, trial: Trial) -> Answers:
         scale = self.found.targets
         values, truth = (
             (part.double() * scale.scale + scale.mean).numpy()
             for part in (trial.values, self.found.truth)
             if part is not None
         )
-        answers = metrics.answers_of(np.empty(0), truth, self.classes)
-        return metrics.answers_of(answers.predicted, values, self.classes)
+        answers = answers_of(np.empty(0), truth, self.classes)
+        return answers_of(answers.predicted, values, self.classes)
 
 
 def fit(

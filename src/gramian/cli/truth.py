@@ -11,7 +11,6 @@ import numpy as np
 from ..data import RemoteColumns, RowSource, target_column
 from ..data.columns import check_columns
 from ..model import Model
-from .evaluate_there import are_sums
 from .open_for_model import open_for_model
 from .quantiles import LEVELS
 from .task import kind_of
@@ -26,7 +25,7 @@ class Truth:
     name : str
         Of the target.
     y : ndarray of shape (n,), or RemoteColumns
-        Numbers, or labels; of rows on a cluster they stay there, where sums over them will do.
+        Numbers, or labels; of rows on a cluster they stay there.
     rows : RowSource of shape (n, d)
     """
 
@@ -53,8 +52,6 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
     check_columns(table.where, table.names, [name])
     y: Any = table.there([name]) if table.remote else target_column(table, [name])
     _check_kind(y, name, loaded)
-    if table.remote and not are_sums(loaded):
-        y = np.asarray(y)
     return Truth(name, y, open_for_model(loaded, table, name))
 
 

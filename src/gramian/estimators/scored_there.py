@@ -30,7 +30,8 @@ def score_there(estimator: Any, X: RowsLike, y: Any, sample_weight: Weights) -> 
     """
     rows = inputs.new_rows(estimator, X)
     engine = estimator._engine_of_prediction(rows)
-    values = predicted(rows, estimator.model_, engine, estimator._limit() or 1 << 30)
+    settings = {"engine": engine, "memory_bytes": estimator._limit() or 1 << 30}
+    values = predicted(rows, estimator.model_, **settings)
     y = inputs.numbers_beside(rows, y)
     weights = inputs.weight_tensor(inputs.numbers_beside(rows, sample_weight), len(rows))
     beside = [] if weights is None else [weights]

@@ -1,4 +1,4 @@
-"""How far values agree with the truth, as sums that blocks of rows add to: errors, and R2."""
+"""How far values agree with the truth, as sums over blocks of rows: errors, R2, quantiles."""
 
 from __future__ import annotations
 
@@ -96,6 +96,33 @@ class Confusion(Folding[Tensor]):
         place = true * self.count + likeliest(block)
         total = torch.zeros((self.count + 1) * self.count, dtype=torch.float64)
         return total.index_add_(0, place, w).reshape(self.count + 1, self.count)
+
+    def merge(self, a: Tensor, b: Tensor) -> Tensor:
+        """Add."""
+        return a.add_(b)
+
+
+@dataclass(frozen=True)
+class Pinball(Folding[Tensor]):
+    """The folding of the errors of quantiles: for each level its loss, and the rows not above it.
+
+    Returns a tensor of shape (q, 2). The pinball loss of a row is the larger one of level (y - f)
+    and (level - 1) (y - f).
+
+    Attributes
+    ----------
+    levels : tuple of q float
+        Of the columns of the values.
+    """
+
+    levels: tuple[float, ...]
+
+    def __call__(self, start: int, block: Tensor, *beside: Any) -> Float[Tensor, "q 2"]:
+        """Compare one block."""
+        off = beside[0].double().reshape(-1, 1) - block.double()
+        level = torch.tensor(self.levels, dtype=torch.float64)
+        loss = torch.maximum(level * off, (level - 1) * off).sum(dim=0)
+        return torch.stack([loss, (off <= 0).double().sum(dim=0)], dim=1)
 
     def merge(self, a: Tensor, b: Tensor) -> Tensor:
         """Add."""

@@ -143,6 +143,13 @@ class Conformal:
         found[torch.arange(len(found)), mean.argmax(dim=1)] = True
         return found
 
+    def sets_at(
+        self, model: Model, rows: RowSource, level: float, **settings: Any
+    ) -> Bool[Tensor, "n k"]:
+        """Return `sets` of a classifier at rows; arguments as in `intervals`."""
+        functions = [part.values or model for part in self.parts]
+        return self.sets([f.predict_proba(rows, **settings) for f in functions], level)
+
     def _quantile(self, level: float) -> Float[Tensor, " t"]:
         """Return the score that a share of new rows is not above; infinite for want of rows."""
         scores = self.parts[0].scores

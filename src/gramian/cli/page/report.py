@@ -15,7 +15,7 @@ from ..._atomic import write_atomically
 from ..._checks import as_bytes
 from ...model import KernelModel, Model, load_model
 from ...plots._drawing import check_matplotlib
-from .. import metrics
+from ..answers import Answers, answers_of, constant_of
 from ..evaluate import measured
 from ..importances import importances
 from ..info import info
@@ -56,7 +56,7 @@ class Found:
     model: Model
     truth: Truth
     learned_from: Truth | None
-    answers: metrics.Answers
+    answers: Answers
     ends: np.ndarray | None
     settings: Mapping[str, Any]
 
@@ -111,7 +111,7 @@ class Found:
         """The error of the model on the same rows."""
         test = self.samples[1]
         values = self.model.predict(test.given_rows, **self.settings).numpy()
-        found = metrics.answers_of(test.y, values, self.model.classes)
+        found = answers_of(test.y, values, self.model.classes)
         return studies.error_of(found.y, found.predicted, self.classes)
 
     @cached_property
@@ -120,7 +120,7 @@ class Found:
         y = self.samples[1].y
         constant = self.model.info.get("baseline")
         if constant is None:
-            constant = metrics.best_constant(self.answers.y, self.classes)
+            constant = constant_of(self.answers)
         return studies.error_of(y, np.full(len(y), constant), self.classes)
 
     @cached_property
@@ -228,7 +228,7 @@ def _found(
     others = None if train is None else truth_of(loaded, model, train, truth.name)
     values = loaded.predict(truth.rows, **settings).numpy()
     chances = None if loaded.classes is None else loaded.class_map
-    answers = metrics.answers_of(truth.y, values, loaded.classes, chances)
+    answers = answers_of(truth.y, values, loaded.classes, chances)
     ends = None
     if loaded.conformal is not None and loaded.classes is None:
         ends = conformal_of(loaded).intervals(loaded, truth.rows, LEVEL, **settings).numpy()[:, 0]

@@ -1,0 +1,90 @@
+"""How often intervals and sets hold the truth, and how large they are, as sums over rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..data import Folding
+from .ranks import MOST, Ranks
+
+
+@dataclass(eq=False)
+class Covered:
+    """What `Covering` folds.
+
+    Attributes
+    ----------
+    rows, inside : int
+        All of them, and those whose truth is in the interval.
+    width, narrowest, widest : float
+        The sum of the widths, and the least and the largest.
+    ranks : Ranks
+        Of the widths; rows within are marked.
+    """
+
+    rows: int
+    inside: int
+    width: float
+    narrowest: float
+    widest: float
+    ranks: Ranks
+
+
+@dataclass(frozen=True)
+class Covering(Folding[Covered]):
+    """The folding of `Covered`: of the ends of intervals, with the truth beside them.
+
+    Attributes
+    ----------
+    most : int, default=2**18
+        Bins of widths.
+    """
+
+    most: int = MOST
+
+    def __call__(self, start: int, block: Tensor, *beside: Any) -> Covered:
+        """Look at one block."""
+        y, (low, high) = beside[0].double().reshape(-1), block.double().unbind(dim=1)
+        inside, width = (low <= y) & (y <= high), high - low
+        least, most = torch.aminmax(width)
+        return Covered(
+            len(y),
+            int(inside.sum()),
+            float(width.sum()),
+            float(least),
+            float(most),
+            Ranks.of(width, inside, self.most),
+        )
+
+    def merge(self, a: Covered, b: Covered) -> Covered:
+        """Add."""
+        return Covered(
+            a.rows + b.rows,
+            a.inside + b.inside,
+            a.width + b.width,
+            min(a.narrowest, b.narrowest),
+            max(a.widest, b.widest),
+            a.ranks.merged(b.ranks, self.most),
+        )
+
+
+@dataclass(frozen=True)
+class CoveringSets(Folding[Tensor]):
+    """The folding of sets of classes, with the number of the true one beside them; -1 is in none.
+
+    Returns three numbers: rows, those whose truth is in the set, and the classes in all sets.
+    """
+
+    def __call__(self, start: int, block: Tensor, *beside: Any) -> Tensor:
+        """Look at one block."""
+        true = beside[0].reshape(-1).long()
+        there = block.gather(1, true.clamp(min=0)[:, None])[:, 0] * (true >= 0)
+        return torch.stack([block.new_tensor(len(block)), there.sum(), block.sum()]).double()
+
+    def merge(self, a: Tensor, b: Tensor) -> Tensor:
+        """Add."""
+        return a.add_(b)

@@ -1,0 +1,120 @@
+"""Ranks: how marked rows lie among all, by a value; a histogram that needs no range."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+MOST = 1 << 18
+"""Bins at most: 6 MB."""
+
+_MAGNITUDE = (1 << 63) - 1
+
+
+@dataclass(eq=False)
+class Ranks:
+    """Rows of which some are marked, in bins of their values.
+
+    Bins are equal leading bits of float64 numbers, whose order that of such bits is. Each distinct
+    value has one of its own while there are no more than `MOST`; then the last bits are dropped,
+    as few as will do. A bin is hence narrow where values are small or lie close together, whatever
+    their range is, and results for the same parts have the same bits.
+
+    Attributes
+    ----------
+    dropped : int
+        Last bits that bins do not tell apart.
+    bins : Tensor of shape (b,)
+        Their leading bits, increasing.
+    counts : Tensor of shape (b, 2)
+        Rows that are not marked, and marked ones.
+    """
+
+    dropped: int
+    bins: Int[Tensor, " b"]
+    counts: Int[Tensor, "b 2"]
+
+    @classmethod
+    def of(cls, values: Float[Tensor, " n"], marked: Bool[Tensor, " n"], most: int = MOST) -> Ranks:
+        """Return the bins of some rows; of no more than so many, at least two."""
+        bins, place = _ordered(values.double()).unique(return_inverse=True)
+        counts = torch.bincount(2 * place + marked, minlength=2 * len(bins)).reshape(-1, 2)
+        return cls(0, bins, counts)._within(most)
+
+    def merged(self, other: Ranks, most: int = MOST) -> Ranks:
+        """Return the bins of the rows of both."""
+        dropped = max(self.dropped, other.dropped)
+        a, b = (one._coarser(dropped - one.dropped) for one in (self, other))
+        bins, place = torch.cat([a.bins, b.bins]).unique(return_inverse=True)
+        counts = a.counts.new_zeros(len(bins), 2)
+        counts.index_add_(0, place, torch.cat([a.counts, b.counts]))
+        return Ranks(dropped, bins, counts)._within(most)
+
+    def area(self) -> tuple[float, float]:
+        """Return the area under the ROC curve of the marks, and by how much it may be off.
+
+        Of each pair of a marked and another row the share whose marked row has the larger value; a
+        pair in one bin counts half. It is off by no more than half the share of such pairs, and by
+        nothing while each distinct value has its bin. NaN if all rows are marked, or none.
+        """
+        others, marked = self.counts.double().unbind(dim=1)
+        pairs = float(others.sum() * marked.sum())
+        if pairs == 0:
+            return math.nan, 0.0
+        below = others.cumsum(dim=0) - others
+        area = float((marked * (below + others / 2)).sum()) / pairs
+        return area, float((marked * others).sum()) / 2 / pairs if self.dropped else 0.0
+
+    def shares(self, parts: int) -> list[float]:
+        """Return the share of marked rows in each of so many equal parts of the rows, by value.
+
+        Parts are as long as those of `numpy.array_split`; those without rows are left out. Rows of
+        a bin that a cut divides go to both sides in proportion: while each value has its bin, this
+        is only where rows that are equal have to be divided.
+        """
+        rows, marked = (part.cumsum(0) for part in (self.counts.sum(dim=1), self.counts[:, 1]))
+        n = int(rows[-1])
+        sizes = [n // parts + (i < n % parts) for i in range(parts)]
+        cuts = [sum(sizes[:i]) for i in range(parts + 1)]
+        up_to = [_between(rows, marked, cut) for cut in cuts]
+        return [
+            (high - low) / size
+            for low, high, size in zip(up_to, up_to[1:], sizes, strict=False)
+            if size
+        ]
+
+    def _within(self, most: int) -> Ranks:
+        """Drop as many bits as are needed."""
+        if len(self.bins) <= most:
+            return self
+        apart = self.bins[1:] ^ self.bins[:-1]  # bins are the same once all these bits are dropped
+        more = next(s for s in range(1, 64) if int((apart >> s != 0).sum()) < most)
+        return self._coarser(more)
+
+    def _coarser(self, more: int) -> Ranks:
+        if more == 0:
+            return self
+        bins, place = (self.bins >> more).unique_consecutive(return_inverse=True)
+        counts = self.counts.new_zeros(len(bins), 2).index_add_(0, place, self.counts)
+        return Ranks(self.dropped + more, bins, counts)
+
+
+def _ordered(values: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
+    """Return integers in the order of float64 numbers: their bits, those of negative ones turned.
+
+    Minus zero is zero.
+    """
+    bits = (values + 0.0).contiguous().view(torch.int64)
+    return bits ^ ((bits >> 63) & _MAGNITUDE)
+
+
+def _between(rows: Int[Tensor, " b"], marked: Int[Tensor, " b"], cut: int) -> float:
+    """Return the marked ones of the first `cut` rows, from cumulative counts."""
+    place = int(torch.searchsorted(rows, cut))  # the bin that the cut is in, or at the end of
+    before = (int(rows[place - 1]), int(marked[place - 1])) if place else (0, 0)
+    share = (cut - before[0]) / (int(rows[place]) - before[0])
+    return before[1] + share * (int(marked[place]) - before[1])
