@@ -15,7 +15,7 @@ from sklearn import metrics as sk
 
 from gramian import KernelModel
 from gramian.cli.answers import ALL
-from gramian.data import RemoteColumns, Table
+from gramian.data import RemoteColumns, Table, as_table
 from gramian.model import Model
 from gramian.model.class_sums import Classified
 from gramian.model.covered import Covering
@@ -197,6 +197,17 @@ def test_quantiles(there, report, fit, train, fresh, loss):
     for level, column in zip(json.loads(f"[{loss.partition(':')[2]}]"), values.T, strict=True):
         pinball = expected[f"quantile_{level}"]["pinball"]
         assert pinball == pytest.approx(sk.mean_pinball_loss(y, column, alpha=level), rel=1e-6)
+
+
+def test_rows_of_an_encoding_are_read_here(report, fit, save, monkeypatch):
+    data = labelled(save, "three")
+    model = fit(save("text.parquet", b=["x", "y"] * 30 + ["z"], y=pq.read_table(data)["y"]), *OWN)
+    fresh = save("fresh.parquet", n=20, b=["x", "z"] * 10, y=["a", "b", "c", "new"] * 5)
+    expected = report("evaluate", model, fresh)
+    here = as_table(fresh)
+    monkeypatch.setattr(Elsewhere, "batches", lambda _table, *given: here.batches(*given))
+    monkeypatch.setattr(Model, "table", lambda _model, path: Elsewhere(path))
+    same(report("evaluate", model, fresh), expected)
 
 
 def test_a_picture(there, report, fit, save, tmp_path):

@@ -86,11 +86,6 @@ from .remote_columns import (
     RowNumbers,
     RowWeights,
     Targets,
-    all_finite,
-    brought_here,
-    columns_there,
-    part_of,
-    range_of,
 )
 from .rows import as_rows, is_collection
 from .samples import sample_path
@@ -100,6 +95,7 @@ from .tables import MemoryTable, Table, as_table, is_table
 from .targets import read_targets, target_column
 from .training_table import TrainingTable
 from .transform import Cast, Standardized, recast
+from .wherever import all_finite, brought_here, columns_there, part_of, range_of
 
 __all__ = [
     "EPOCH_STRIDE",

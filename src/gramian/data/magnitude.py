@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .remote_columns import Targets, columns_there
+from .remote_columns import Targets
+from .wherever import columns_there
 
 LARGEST_TARGET = {torch.float32: 1e25, torch.float64: 1e140}
 """Targets up to this size, and down to its inverse, leave room for their squares in float64, and

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,18 +12,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .base import RowSource, comfortable_size
-from .folding import Folding
+from .column_foldings import MOST_VALUES, Count, Facts, Look, LookedUp, Positive
 from .parts import select, subset
-from .transform import Blockwise, recast
+from .transform import recast
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
 MOST_TAKEN = 1 << 20
 """Rows up to which numbers are brought here when some are selected; they fit in a few MB."""
-
-MOST_VALUES = 10_000
-"""Distinct values up to which numbers may be labels."""
 
 
 class RemoteColumns:
@@ -124,11 +120,11 @@ class RemoteColumns:
     @functools.cached_property
     def facts(self) -> Facts:
         """What there is to know of all of them: one pass, once."""
-        return self.rows.fold(_Look(), size=comfortable_size(self.rows))
+        return self.rows.fold(Look(), size=comfortable_size(self.rows))
 
     def positive(self) -> Int[Tensor, " k"]:
         """Return the numbers of the rows whose number is above zero: 8 bytes for each come here."""
-        found: Tensor = self.rows.fold(_Positive(), size=comfortable_size(self.rows))
+        found: Tensor = self.rows.fold(Positive(), size=comfortable_size(self.rows))
         return found
 
     def sum(self, dtype: Any = None) -> Tensor:
@@ -160,7 +156,7 @@ class RemoteColumns:
             See `classes`.
         """
         beside = () if weights is None else (weights,)
-        found = self.rows.fold(_Count(), *beside, size=comfortable_size(self.rows))
+        found = self.rows.fold(Count(), *beside, size=comfortable_size(self.rows))
         values, counts = found
         if not bool(values.isfinite().all()):
             raise ValueError("y contains NaN or infinity")
@@ -213,139 +209,3 @@ else:
     RowWeights = Float[Tensor, " n"] | RemoteColumns
     AnyWeights = Float[Tensor, " _"] | RemoteColumns  # of who checks by himself how many there are
     RowNumbers = Tensor | RemoteColumns
-
-
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """What is true of all numbers, by columns.
-
-    Attributes
-    ----------
-    finite : bool
-    least, most, total : Tensor of shape (t,)
-        In float64.
-    """
-
-    finite: bool
-    least: Float[Tensor, " t"]
-    most: Float[Tensor, " t"]
-    total: Float[Tensor, " t"]
-
-
-@dataclass(frozen=True)
-class _Look(Folding[Facts]):
-    """The folding of `RemoteColumns.facts`."""
-
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Facts:
-        """Look at one block."""
-        x = block.double()
-        low, high = torch.aminmax(x, dim=0)
-        return Facts(bool(x.isfinite().all()), low, high, x.sum(dim=0))
-
-    def merge(self, a: Facts, b: Facts) -> Facts:
-        """Put both together."""
-        least, most = torch.minimum(a.least, b.least), torch.maximum(a.most, b.most)
-        return Facts(a.finite and b.finite, least, most, a.total + b.total)
-
-
-@dataclass(frozen=True)
-class _Count(Folding[tuple[Tensor, Tensor]]):
-    """The folding of `RemoteColumns.counts`: more values than labels may have are cut off."""
-
-    def __call__(self, start: int, block: Tensor, *weights: Any) -> tuple[Tensor, Tensor]:
-        """Count one block."""
-        x = block[:, 0].double()
-        x = x[weights[0] > 0] if weights else x
-        values, counts = x.unique(return_counts=True)
-        return values[: MOST_VALUES + 1], counts[: MOST_VALUES + 1]
-
-    def merge(self, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """Add the counts of equal values."""
-        values, place = torch.cat([a[0], b[0]]).unique(return_inverse=True)
-        counts = torch.zeros(len(values), dtype=torch.int64)
-        counts.index_add_(0, place, torch.cat([a[1], b[1]]))
-        return values[: MOST_VALUES + 1], counts[: MOST_VALUES + 1]
-
-
-@dataclass(frozen=True)
-class _Positive(Folding[Tensor]):
-    """The folding of `RemoteColumns.positive`."""
-
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Tensor:
-        """Return the row numbers of one block."""
-        return start + (block[:, 0] > 0).nonzero()[:, 0]
-
-    def merge(self, a: Tensor, b: Tensor) -> Tensor:
-        """Put them in a row."""
-        return torch.cat([a, b])
-
-
-class LookedUp(Blockwise):
-    """The rows of a table that numbers stand for.
-
-    Parameters
-    ----------
-    rows : RowSource of shape (n, 1)
-    values : Tensor of shape (k,)
-        Increasing.
-    table : Tensor of shape (k, t)
-    unknown : float, optional
-        Stands for any other number; by default the first row of the table does.
-    """
-
-    def __init__(
-        self,
-        rows: RowSource,
-        values: Float[Tensor, " k"],
-        table: Float[Tensor, "k t"],
-        unknown: float | None = None,
-    ) -> None:
-        super().__init__(rows)
-        self.shape, self.dtype = (rows.shape[0], table.shape[1]), table.dtype
-        self.feature_names = None
-        self._values, self._table, self._unknown = values, table, unknown
-
-    def change(self, block: Float[Tensor, "b 1"]) -> Float[Tensor, "b t"]:
-        """Look up; see `Blockwise.change`."""
-        numbers = block[:, 0].double().contiguous()
-        place = torch.searchsorted(self._values, numbers).clamp(max=len(self._values) - 1)
-        known = self._values[place] == numbers
-        found = self._table[place * known]
-        return found if self._unknown is None else found.where(known[:, None], self._unknown)
-
-
-def columns_there(numbers: object) -> RemoteColumns | None:
-    """Return remote columns, where they stand in for a tensor; None for anything else."""
-    return numbers if isinstance(numbers, RemoteColumns) else None
-
-
-def part_of(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
-    """Return the numbers of some rows: of remote columns those that stay there, if many."""
-    there = columns_there(numbers)
-    return numbers[index] if there is None else there.part(index)
-
-
-def brought_here(numbers: RowNumbers) -> Tensor:
-    """Return numbers in memory, wherever they are."""
-    there = columns_there(numbers)
-    return numbers if there is None else there.here()
-
-
-def all_finite(numbers: RowNumbers) -> bool:
-    """Return whether all numbers are finite, wherever they are."""
-    there = columns_there(numbers)
-    if there is not None:
-        return there.facts.finite
-    if numbers.numel() == 0:
-        return True
-    low, high = torch.aminmax(numbers)  # which need no memory, unlike isfinite
-    return bool(low > -torch.inf and high < torch.inf)
-
-
-def range_of(numbers: RowNumbers) -> tuple[float, float]:
-    """Return the least and the largest number, wherever they are."""
-    there = columns_there(numbers)
-    if there is not None:
-        return float(there.facts.least.min()), float(there.facts.most.max())
-    low, high = torch.aminmax(numbers)
-    return float(low), float(high)

@@ -17,8 +17,9 @@ from .base import RowSource, comfortable_size, slices
 from .check import FiniteCheck
 from .copies import beside
 from .folding import Folding, sent
-from .remote_columns import RowWeights, Targets, columns_there
+from .remote_columns import RowWeights, Targets
 from .transform import Standardized
+from .wherever import columns_there
 
 # A strip stays in cache, and is what torch gives to one thread: waking the others for so little
 # costs more than the work, and thirty times more where they have to share their cores.
