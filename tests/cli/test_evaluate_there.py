@@ -259,6 +259,10 @@ class TestRanks:
     def test_one_kind_has_no_area(self):
         assert np.isnan(self.ranks(RNG.random(400), np.ones(400, bool), 99).area()[0])
 
+    def test_what_is_no_number_has_no_place(self):
+        with pytest.raises(ValueError, match="predictions hold NaN"):
+            self.ranks(np.append(RNG.random(400), np.nan), RNG.random(401) < 0.5, 99)
+
     @pytest.mark.parametrize("n", [1, 2, 7, 301])
     def test_shares_of_parts(self, n):
         values, marked = RNG.permutation(n) - 3.5, RNG.random(n) < 0.5

@@ -40,7 +40,15 @@ class Ranks:
 
     @classmethod
     def of(cls, values: Float[Tensor, " n"], marked: Bool[Tensor, " n"], most: int = MOST) -> Ranks:
-        """Return the bins of some rows; of no more than so many, at least two."""
+        """Return the bins of some rows; of no more than so many, at least two.
+
+        Raises
+        ------
+        ValueError
+            If a value is NaN, which has no place in any order.
+        """
+        if bool(values.isnan().any()):
+            raise ValueError("predictions hold NaN: they cannot be ordered")
         bins, place = _ordered(values.double()).unique(return_inverse=True)
         counts = torch.bincount(2 * place + marked, minlength=2 * len(bins)).reshape(-1, 2)
         return cls(0, bins, counts)._within(most)
