@@ -168,6 +168,7 @@ def test_what_cannot_be_imported_says_whose_it_is():
         kernels.make("bumb")
 
 
+@pytest.mark.slow
 def test_another_process_finds_them(package):
     """Without anything that this one has read before."""
     code = "from gramian import kernels; print(type(kernels.make('bump')).__name__)"

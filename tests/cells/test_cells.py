@@ -86,7 +86,7 @@ class TestAnyRows:
 
 
 class TestTree:
-    @pytest.mark.parametrize("n", [1000, 1024, 7777])
+    @pytest.mark.parametrize("n", [1000, 1024, pytest.param(7777, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("overlap", [0.0, 0.1, 0.4])
     def test_cells_have_at_most_their_rows(self, n, overlap):
         X = normal(n, 2)

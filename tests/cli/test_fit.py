@@ -245,6 +245,7 @@ def test_a_selector_chooses_as_many_as_auto(report, train, tmp_path):
     assert len(KernelModel.load(out).centers) == 61
 
 
+@pytest.mark.slow
 def test_automatic_penalty(report, train, tmp_path):
     options = ("--target", "y", "--penalty", "auto", "--landmarks", "bless:30")
     said = report("fit", train, *options, "--out", tmp_path / "y.model")

@@ -237,6 +237,7 @@ def test_a_model_is_written_without_a_checkpoint_too(
     assert torch.equal(coef(out), whole)
 
 
+@pytest.mark.slow
 def test_the_best_state_is_written_if_the_fit_may_stop_early(
     gramian, arguments, interrupted, tmp_path
 ):

@@ -47,6 +47,7 @@ def test_the_same_as_in_python(report, fit, train, fresh, tmp_path, method):
     np.testing.assert_allclose(found, python.predict_interval(new, 0.8), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_of_a_search(report, many, fresh, tmp_path):
     out = tmp_path / "m"
     budget = ("--budget", "400000", "--seed", "3")

@@ -123,6 +123,7 @@ def test_residual_of_the_training_is_small_if_solved_and_large_if_not(
     assert wrong["rel_residual"] > 0.01
 
 
+@pytest.mark.slow
 def test_residual_is_not_claimed_for_other_rows(files, fitted, report):
     train, test, folder = files
     out = folder / "p.html"
@@ -159,6 +160,7 @@ def test_page_is_one_file_that_asks_nobody(files, fitted, report):
     Closed().feed(text)
 
 
+@pytest.mark.slow
 def test_text_between_backticks_is_code(files, fitted, report):
     train, test, folder = files
     page = folder / "page.html"

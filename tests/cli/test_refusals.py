@@ -178,7 +178,14 @@ def test_a_file_that_is_not_there(refused, tmp_path):
     assert "cannot tell what" in refused(data=tmp_path / "none.xlsx")
 
 
-@pytest.mark.parametrize("more", [(), ("--no-standardize",), ("--validation", 0.3)])
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        pytest.param(("--no-standardize",), marks=pytest.mark.slow),
+        pytest.param(("--validation", 0.3), marks=pytest.mark.slow),
+    ],
+)
 def test_a_copy_of_the_target(refused, save, tmp_path, report, more):
     copied = save(copy=pq.read_table(save())["y"])
     said = refused(*more, data=copied)

@@ -157,7 +157,11 @@ def test_classes(gramian: Any, tmp_path: Path, target: str) -> None:
 
 @pytest.mark.parametrize(
     ("target", "columns"),
-    [("target", None), ("target", ["MedInc", "HouseAge", "AveRooms"]), ("region", None)],
+    [
+        ("target", None),
+        pytest.param("target", ["MedInc", "HouseAge", "AveRooms"], marks=pytest.mark.slow),
+        pytest.param("region", None, marks=pytest.mark.slow),
+    ],
     ids=["mixed", "numbers", "classes"],
 )
 def test_a_search(gramian: Any, tmp_path: Path, target: str, columns: list[str] | None) -> None:

@@ -39,6 +39,7 @@ def search(report, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_which_it_was_is_said(report, search, train, tmp_path):
     said = search(train)
     assert (said["method"], said["stop_reason"]) == ("search", "searched")
@@ -77,6 +78,7 @@ def test_each_of_them_asks_for_one_fit_be_it_with_its_default(report, train, tmp
     assert said["asked_for_by"] == [words[0]]
 
 
+@pytest.mark.slow
 def test_rows_of_validation_are_not_looked_at(search, report, save, fresh, tmp_path):
     data = save()
     said = search(data, "--validation", fresh)
@@ -136,6 +138,7 @@ def test_the_history_has_a_row_per_trial(search, train, tmp_path, kind):
     )
 
 
+@pytest.mark.slow
 def test_plan(report, gramian, train):
     said = report("plan", train, "--target", "y")
     assert (said["method"], said["searched_rows"], said["held_out"]) == ("search", 61, 61)
@@ -166,6 +169,7 @@ def slow(monkeypatch):
 
 
 @pytest.mark.usefixtures("slow")
+@pytest.mark.slow
 def test_a_piped_search_says_what_it_tries_and_gains(gramian, train, tmp_path):
     options = ("--target", "y", "--budget", FEW, "--json", "--out", tmp_path / "y.model")
     lines = gramian("fit", train, *options).err.splitlines()
@@ -281,6 +285,7 @@ def test_importances_are_the_largest_of_the_columns(tune, save):
     assert next(iter(found)) == "a"
 
 
+@pytest.mark.slow
 def test_without_a_file_nothing_is_written(tune, train, tmp_path):
     tune(train, "--budget", FEW)
     assert [path.name for path in tmp_path.iterdir()] == ["train.parquet"]
@@ -290,6 +295,7 @@ def test_without_a_file_nothing_is_written(tune, train, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["regression", "classification"])
+@pytest.mark.slow
 def test_the_command_repeats_the_winner(tune, report, save, tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
     data, fresh = save("train file.parquet", 300), save("fresh.parquet", 200, 1)

@@ -83,6 +83,7 @@ def test_a_time_limit(gramian, noisy, tmp_path):
     assert KernelModel.load(tmp_path / "y.model").info["stop_reason"] == "time_limit"
 
 
+@pytest.mark.slow
 def test_folds(report, noisy):
     given = ("plan", noisy, "--target", "y", "--landmarks", "bless_r:20", "--penalty", "auto")
     a, b = (report(*given, *more)["kernel_evaluations"] for more in ([], ["--cv", 5]))

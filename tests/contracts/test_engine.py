@@ -37,6 +37,7 @@ GPU = "cuda" if torch.cuda.is_available() else None
 KERNELS = [kernels.make(name, lengthscale=1.7) for name in kernels.names()]
 KERNELS += [Gaussian(1.3) + Linear(2.0), 2.5 * Laplacian(1.5) * L1Laplacian(3.0)]
 
+ROW_BY_ROW = "tiles of one row"
 TRITON = {"triton": TritonEngine(GPU or "cpu", tuned=False)} if triton_installed() else {}
 """Fused tiles, on a GPU if there is one, otherwise interpreted: see conftest.py."""
 
@@ -46,7 +47,7 @@ NATIVE = {f"native {name}": name for name in instructions()[:1]}
 ENGINES: dict[str, Engine] = (
     {
         "default": TorchEngine(),
-        "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
+        ROW_BY_ROW: TorchEngine(tile_bytes=1, threads=1),
         "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
     }
     | {name: NativeEngine(threads=2, instructions=isa) for name, isa in NATIVE.items()}
@@ -83,10 +84,17 @@ each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=name)
 def each_engine_with(kernels: list[Kernel], *, sparse: bool = False) -> pytest.MarkDecorator:
     """Return a mark: each engine, with the kernels and dtypes that it has tiles for.
 
-    The others would be cases of torch by another name.
+    The others would be cases of torch by another name. Single rows, which take longest, are fast
+    cases with one kernel: what they are cut into has nothing to do with its formula.
     """
     cases = [
-        pytest.param(engine, kernel, dtype, id=f"{title}-{str(dtype)[6:]}-{name(kernel)}")
+        pytest.param(
+            engine,
+            kernel,
+            dtype,
+            id=f"{title}-{str(dtype)[6:]}-{name(kernel)}",
+            marks=[pytest.mark.slow] if title == ROW_BY_ROW and name(kernel) != "gaussian" else [],
+        )
         for title, engine in ENGINES.items()
         for dtype in (torch.float32, torch.float64)
         for kernel in kernels

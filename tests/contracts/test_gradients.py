@@ -51,11 +51,12 @@ PARAMETERS = [RationalQuadratic(1.5, alpha=0.6), Polynomial(2.0, degree=1), 3.0 
 KERNELS = SIMPLE + COMPOSITE + PARAMETERS
 SHARP = [Laplacian(1.7), L1Laplacian(1.7)]
 
+ROW_BY_ROW = "tiles of one row"
 TRITON = {"triton": TritonEngine(GPU or "cpu", tuned=False)} if triton_installed() else {}
 ENGINES: dict[str, Engine] = (
     {
         "default": TorchEngine(),
-        "tiles of one row": TorchEngine(tile_bytes=1, threads=1),
+        ROW_BY_ROW: TorchEngine(tile_bytes=1, threads=1),
         "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
         "two engines": MultiDeviceEngine((TorchEngine(threads=1), TorchEngine(threads=2))),
     }
@@ -78,7 +79,12 @@ def each_engine_with(
 ) -> pytest.MarkDecorator:
     cases = [
         pytest.param(
-            engine, kernel, dtype, id=f"{title}-{str(dtype)[6:]}-{kernel.to_dict()['name']}"
+            engine,
+            kernel,
+            dtype,
+            id=f"{title}-{str(dtype)[6:]}-{kernel.to_dict()['name']}",
+            # what rows are cut into has nothing to do with the formula
+            marks=[pytest.mark.slow] if title == ROW_BY_ROW and kernel != SIMPLE[0] else [],
         )
         for title, engine in engines.items()
         for dtype in (torch.float32, torch.float64)

@@ -185,7 +185,9 @@ def test_a_folder_in_memory_is_no_disk(kind: str, expected: bool, tmp_path: Path
 
 
 @pytest.mark.parametrize("early_stopping", [False, True])
-@pytest.mark.parametrize("make", [KernelRidge, KernelRidgeClassifier])
+@pytest.mark.parametrize(
+    "make", [KernelRidge, pytest.param(KernelRidgeClassifier, marks=pytest.mark.slow)]
+)
 def test_a_fit_reads_a_file_few_times_and_to_the_same_bits(
     make: Any, early_stopping: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,7 @@ class TestParts:
             QuantileMap.from_parts(fields, QuantileMap.fit(X, rng=rng).tensors())
 
 
+@pytest.mark.slow
 def test_of_many_features_fewer_rows_are_sorted_and_none_is_lost():
     """A feature that varies in rare rows only is not taken for a constant."""
     rng = torch.Generator().manual_seed(0)

@@ -151,6 +151,7 @@ class TestCells:
             est.fit(X, Y)
         assert est.stop_reason_ == "time_limit"
 
+    @pytest.mark.slow
     def test_plan(self):
         big = np.zeros((100_000, 4), np.float32)
         plan = ridge(2000).plan(big)
@@ -232,6 +233,7 @@ class TestGoingOn:
         with pytest.raises(ValueError, match=said):
             ridge(100, callbacks=[Checkpoint(killed)], **more).fit(x, y)
 
+    @pytest.mark.slow
     def test_cells_for_want_of_time_are_solved_again(self, tmp_path):
         checkpoint = Checkpoint(tmp_path / "c")
         with pytest.warns(match="time_limit"):
@@ -266,7 +268,9 @@ def test_progress_is_told_by_cell():
     assert told.stages[-1] == "fitting cells"
 
 
-@pytest.mark.parametrize("solver", ["direct", "pcg", "askotch"])
+@pytest.mark.parametrize(
+    "solver", ["direct", "pcg", pytest.param("askotch", marks=pytest.mark.slow)]
+)
 def test_several_cells_at_once_are_the_same(solver, monkeypatch):
     found = []
     for workers in (1, 3):

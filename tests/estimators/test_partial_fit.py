@@ -99,7 +99,7 @@ def test_solvers_that_cannot_do_not_have_it():
     ("settings", "error"),
     [
         ({"solver": "eigenpro2"}, 0.05),
-        ({"solver": "eigenpro1"}, 0.05),
+        pytest.param({"solver": "eigenpro1"}, 0.05, marks=pytest.mark.slow),
         ({"solver": "eigenpro3", "landmarks": 60}, 0.05),
         ({"solver": "sketchysaga", "landmarks": 60}, 0.05),
     ],

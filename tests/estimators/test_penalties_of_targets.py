@@ -116,7 +116,7 @@ def test_each_solver_takes_them_or_says_who_does(name):
 
 
 @pytest.mark.parametrize("preconditioner", ["rpcholesky", "nystrom", "cells", "none"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_preconditioners_have_each_penalty(preconditioner, weighted):
     given, weights = problem(FullProblem), torch.linspace(0.5, 2.0, 150)
     given = replace(given, weights=weights if weighted else None, penalties=(1e-6, 1e-3, 1.0, 1e-6))

@@ -94,6 +94,7 @@ class TestTheChoice:
         )
         assert (same.penalty_, same.path_) == (est.penalty_, None)
 
+    @pytest.mark.slow
     def test_is_as_good_as_the_best_of_a_grid(self):
         fresh = np.random.default_rng(1).uniform(-2, 2, (2000, 2))
         truth = np.sin(2 * fresh[:, 0]) * fresh[:, 1]
@@ -130,6 +131,7 @@ class TestTheChoice:
         assert errors.index(min(errors)) <= len(errors) - 1 - penalty_path.PATIENCE_LEVELS
         assert est.penalty_ > 1e-3
 
+    @pytest.mark.slow
     def test_a_fast_target_is_not_given_up_at_the_first_levels(self):
         x = np.linspace(0, 1, 200)[:, None]
         est = auto(landmarks=Bless(penalty=1e-4), lengthscale=0.015, cv=3, standardize=False)
@@ -341,6 +343,7 @@ class TestData:
         assert est.predict(X).shape == (N, 3)
         assert np.abs(est.predict(X)[:, 2] - X[:, 0]).mean() < 0.1
 
+    @pytest.mark.slow
     def test_two_classes(self):
         est = auto(KernelRidgeClassifier, cv=3).fit(X, TRUTH > 0)
         assert est.score(X, TRUTH > 0) > 0.9
@@ -371,7 +374,15 @@ class TestData:
 
 
 class TestSettings:
-    @pytest.mark.parametrize("chosen", ["bless", "bless_r", Bless(m=90), BlessR(penalty=1e-5)])
+    @pytest.mark.parametrize(
+        "chosen",
+        [
+            "bless",
+            "bless_r",
+            pytest.param(Bless(m=90), marks=pytest.mark.slow),
+            pytest.param(BlessR(penalty=1e-5), marks=pytest.mark.slow),
+        ],
+    )
     def test_paths(self, chosen):
         est = auto(landmarks=chosen).fit(X, Y)
         assert len(est.landmark_index_) <= 150
@@ -428,6 +439,7 @@ class TestSettings:
             est.set_params(solver="direct").fit(X, Y)
         np.testing.assert_array_equal(est.predict(X), before)
 
+    @pytest.mark.slow
     def test_callbacks_see_the_last_fit_only(self, tmp_path):
         checkpoint = Checkpoint(tmp_path / "state")
         est = auto(callbacks=[Validate(X, Y), checkpoint]).fit(X, Y)

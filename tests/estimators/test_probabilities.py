@@ -168,6 +168,7 @@ class TestPower:
         assert power(est) == pytest.approx(expected, rel=1e-3)
         assert abs(expected - 1) > 0.02
 
+    @pytest.mark.slow
     def test_folds_of_a_path(self):
         order = np.random.default_rng(1).permutation(N)
         cv = [(np.sort(order[k:]), np.sort(order[:k])) for k in (60, 80)]

@@ -78,6 +78,7 @@ def test_bad_parameters_are_refused():
         KernelRidgeCV(budget="soon").plan(X, Y)
 
 
+@pytest.mark.slow
 def test_it_is_about_what_a_search_takes():
     est = KernelRidgeCV(random_state=0)
     plan = est.plan(X, Y)

@@ -98,6 +98,7 @@ def test_kernels_of_dense_rows_are_refused():
         KernelRidgeCV("l1_laplacian").fit(X, Y)
 
 
+@pytest.mark.slow
 def test_a_plan_of_millions_of_features():
     wide = scipy.sparse.random_array((3000, 1 << 26), density=1e-6, format="csr", rng=0)
     plan = KernelRidgeCV().plan(wide)

@@ -116,7 +116,9 @@ def out_of_fold(estimator: Any, rows: Rows) -> np.ndarray:
 
 
 class TestWeights:
-    @pytest.mark.parametrize("kernel", [KERNEL, SEARCH], ids=["fit", "search"])
+    @pytest.mark.parametrize(
+        "kernel", [KERNEL, pytest.param(SEARCH, marks=pytest.mark.slow)], ids=["fit", "search"]
+    )
     @pytest.mark.parametrize("name", ["california_housing", "energy"])
     def test_a_stack_is_about_as_good_as_its_better_member(self, kernel, name):
         rows = sample(name)
@@ -133,7 +135,9 @@ class TestWeights:
         assert houses.error(combined) < 0.98 * best
         assert combined.final_estimator_.coef_.min() > 0.2
 
-    @pytest.mark.parametrize("kernel", [KERNEL, SEARCH], ids=["fit", "search"])
+    @pytest.mark.parametrize(
+        "kernel", [KERNEL, pytest.param(SEARCH, marks=pytest.mark.slow)], ids=["fit", "search"]
+    )
     def test_the_kernel_has_the_weight_of_a_smooth_function(self, kernel):
         rows = made(smooth)
         combined = stack(kernel)
@@ -146,7 +150,9 @@ class TestWeights:
         assert rows.error(combined) < 1.05 * rows.error(clone(TREES))
         assert combined.final_estimator_.coef_[1] > 0.7
 
-    @pytest.mark.parametrize("kernel", [KERNEL, SHORT], ids=["fit", "search"])
+    @pytest.mark.parametrize(
+        "kernel", [KERNEL, pytest.param(SHORT, marks=pytest.mark.slow)], ids=["fit", "search"]
+    )
     def test_weights_are_those_of_predictions_out_of_fold(self, houses, kernel):
         columns = np.stack([out_of_fold(one, houses) for one in (kernel, TREES)], axis=1)
         by_sklearn = cross_val_predict(kernel, houses.X.to_numpy(), houses.y, cv=FOLDS)
@@ -197,7 +203,9 @@ class TestColumns:
         both = StackingRegressor([("trees", TREES)], KERNEL, cv=FOLDS, passthrough=True)
         assert rows.error(both) < 0.9 * rows.error(clone(KERNEL))
 
-    @pytest.mark.parametrize("kernel", [KERNEL, SEARCH], ids=["fit", "search"])
+    @pytest.mark.parametrize(
+        "kernel", [KERNEL, pytest.param(SEARCH, marks=pytest.mark.slow)], ids=["fit", "search"]
+    )
     def test_the_column_of_a_kernel_tells_trees_what_is_smooth(self, kernel):
         rows = made(smooth)
         both = StackingRegressor([("kernel", kernel)], TREES, cv=FOLDS, passthrough=True)
@@ -244,7 +252,10 @@ class TestFrames:
 class TestClasses:
     MEMBERS = (
         KernelRidgeClassifier(random_state=0),
-        KernelRidgeClassifierCV(**SPACE, budget=3_000_000, random_state=0),
+        pytest.param(
+            KernelRidgeClassifierCV(**SPACE, budget=3_000_000, random_state=0),
+            marks=pytest.mark.slow,
+        ),
     )
 
     @pytest.mark.parametrize("kernel", MEMBERS, ids=["fit", "search"])

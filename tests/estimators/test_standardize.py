@@ -111,6 +111,7 @@ class TestTargets:
         assert none.model_.target_shift is None
         assert target.score(X, Y) > 0.1 > -1 > none.score(X, Y)  # an offset of 400 deviations
 
+    @pytest.mark.slow
     def test_the_path_of_penalties_is_in_their_units(self) -> None:
         settings = {"landmarks": BlessR(m=30), "random_state": 0}
         est = KernelRidge("gaussian", lengthscale="median", penalty="auto", **settings).fit(X, Y)

@@ -162,6 +162,7 @@ class TestWhatIsChosen:
         est = KernelRidge(**AUTO).fit(MANY, more)
         assert np.sqrt(np.mean((est.predict(NEW)[:, 3] - NEW_TRUTH) ** 2)) < 0.15
 
+    @pytest.mark.slow
     def test_long_tails_are_made_normal(self) -> None:
         wild = np.sign(MANY) * np.exp(3 * np.abs(MANY))
         est = KernelRidge(**AUTO).fit(wild, MANY_Y)
@@ -273,6 +274,7 @@ class TestTheFit:
         est = KernelRidge(**AUTO).fit(tmp_path / "rows.npy", Y)
         np.testing.assert_allclose(est.predict(NEW), KernelRidge(**AUTO).fit(X, Y).predict(NEW))
 
+    @pytest.mark.slow
     def test_a_plan_comes_before_the_choice(self) -> None:
         assert KernelRidge(**AUTO).plan(X).solver == "direct"
         assert KernelRidge(**AUTO).plan(np.zeros((20_000, 2), np.float32)).solver == "pcg"

@@ -75,7 +75,7 @@ def fitted(given: FitSettings, on: TrainingData | None = None, **more: Any) -> F
         {},
         {"landmarks": None},
         {"landmarks": "auto", "lengthscale": "median"},
-        {"landmarks": BlessR(m=20), "penalty": "auto"},
+        pytest.param({"landmarks": BlessR(m=20), "penalty": "auto"}, marks=pytest.mark.slow),
         {"solver": "eigenpro3", "penalty": 0, "max_iter": 3},
     ],
     ids=["falkon", "full", "median", "path", "epochs"],

@@ -203,6 +203,7 @@ def probability(K: Tensor, pivots: tuple[int, ...]) -> float:
 
 
 @pytest.mark.usefixtures("unchecked")
+@pytest.mark.slow
 def test_accelerated_and_simple_are_equally_good_on_average():
     # clusters of very different sizes, where blocks without rejection are worse
     X = torch.cat([points(100) * 0.01, points(30, seed=1) + 6, points(20, seed=2) - 6])

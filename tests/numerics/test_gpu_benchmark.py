@@ -25,6 +25,7 @@ def gpu(monkeypatch) -> ModuleType:
     return gpu
 
 
+@pytest.mark.slow
 def test_rates_and_errors_of_every_contender(gpu):
     table = gpu.rate_table(DEVICE, 20, 30, 1, dims=(9,))
     assert [(row["product"], row["t"]) for row in table] == [
@@ -42,6 +43,7 @@ def test_floors_are_known_for_the_cards_we_name(gpu):
         assert flops["ieee"] < flops["3xtf32"] < flops["3xbf16"]
 
 
+@pytest.mark.slow
 def test_whole_fits_and_a_fit_in_less_memory(gpu):
     engine = TritonEngine(DEVICE, tuned=False)
     table = gpu.fit_table(engine, 1e-5, 20, steps=1)

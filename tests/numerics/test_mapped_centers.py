@@ -142,7 +142,10 @@ def test_selectors_give_mapped_points(selector):
     "solver",
     [
         EigenPro3(projection="exact", batch=20, subsample=20, rank=2),
-        EigenPro3(projection="delayed", batch=20, subsample=20, rank=2, delay=2),
+        pytest.param(
+            EigenPro3(projection="delayed", batch=20, subsample=20, rank=2, delay=2),
+            marks=pytest.mark.slow,
+        ),
         SketchySAGA(batch=20, rank=5, damping=0.1, ridge="rows"),
     ],
     ids=["exact", "delayed", "saga"],

@@ -186,6 +186,7 @@ def test_a_small_log_loss_is_minimised_to_a_small_share_of_it(penalty, rng):
     assert float(objective(P, minimised(P, 1e-4))) < (1 + 1e-6) * least
 
 
+@pytest.mark.slow
 def test_exact_quantiles_have_their_share_below(rng):
     P = problem(Quantile((0.1, 0.5, 0.9)), 1e-4, rng, n=1000)
     coef = minimised(P, 1e-5)
@@ -256,6 +257,7 @@ def test_going_on_gives_the_same_bits(rng):
     assert whole.history[-1]["objective"] == rest.history[-1]["objective"]
 
 
+@pytest.mark.slow
 def test_coefficients_near_the_minimum_are_a_start(rng):
     P = problem(Logistic(), 1e-6, rng)
     coef = minimised(replace(P, penalty=4e-6))

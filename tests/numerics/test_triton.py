@@ -259,7 +259,7 @@ def test_symmetric_products_of_few_and_many_targets(precision, t):
 
 
 @installed
-@pytest.mark.parametrize("n", [127, 129, 400])
+@pytest.mark.parametrize("n", [127, 129, pytest.param(400, marks=pytest.mark.slow)])
 def test_symmetric_products_in_strips_over_several_programs(n, monkeypatch):
     """One tile of rows at a time, several at once, and columns that several programs share."""
     from gramian.engines._fused import products

@@ -146,6 +146,7 @@ def test_what_makes_centers_dense_is_refused(settings, message):
         KernelRidge("gaussian", standardize=False, **settings).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_classes_and_features():
     y = np.where(Y > 0, "up", "down")
     settings = {"lengthscale": 1.5, "landmarks": 60, "standardize": False, "random_state": 0}

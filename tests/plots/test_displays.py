@@ -111,6 +111,7 @@ class TestConvergence:
 
 
 class TestPenaltyPath:
+    @pytest.mark.slow
     def test_path_of_landmarks(self, ax):
         X, y = made_rows()
         est = KernelRidge("gaussian", lengthscale=1.0, landmarks=BlessR(60), cv=3, random_state=0)
@@ -130,6 +131,7 @@ class TestPenaltyPath:
         assert shown.errors.tolist() == [row["error"] for row in est.path_]
         assert "wrong labels" in ax.get_ylabel()
 
+    @pytest.mark.slow
     def test_best_fit_of_a_search(self, ax):
         search = KernelRidgeCV(budget=3_000_000, random_state=0, average=False).fit(*made_rows())
         shown = PenaltyPathDisplay.from_estimator(search, ax=ax)
@@ -296,6 +298,7 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
         ReliabilityDisplay.from_predictions([0, 1], [0.1, 0.9])
 
 
+@pytest.mark.slow
 def test_importing_the_displays_does_not_import_matplotlib(tmp_path):
     import subprocess
 

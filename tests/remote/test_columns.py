@@ -92,6 +92,7 @@ class TestFits:
     def test_true_residuals(self, X):
         check(KernelRidge(**GIVEN, solver=Falkon(refine=True)), X, targets(X))
 
+    @pytest.mark.slow
     def test_one_column_is_what_it_looks_like(self, X):
         rows, y = Remote.of(X), targets(X)
         assert KernelRidge(**GIVEN).fit(rows, rows.beside(y)).predict(rows).shape == (N,)
@@ -102,6 +103,7 @@ class TestFits:
             == KernelRidge(**GIVEN).fit(X.numpy(), y[:, None]).predict(X.numpy()).shape
         )
 
+    @pytest.mark.slow
     def test_a_path_of_penalties(self, X):
         path = {**GIVEN, "penalty": "auto", "landmarks": Bless(m=M), "max_iter": 20}
         rows, y = Remote.of(X), targets(X)
@@ -115,6 +117,7 @@ class TestFits:
         est = KernelRidge(**{**GIVEN, "penalty": "auto"}).fit(rows, rows.beside(y))
         assert est.score(rows, rows.beside(y)) > 0.5
 
+    @pytest.mark.slow
     def test_early_stopping_and_intervals(self, X):
         rows, y = Remote.of(X), targets(X)
         for more in ({"early_stopping": True}, {"conformal": "split"}):
@@ -153,7 +156,14 @@ class TestFits:
 
 class TestLabels:
     @pytest.mark.parametrize("cuts", [[0], [-0.5, 0.5]])
-    @pytest.mark.parametrize("weight", [None, "balanced", {0: 2.0}])
+    @pytest.mark.parametrize(
+        "weight",
+        [
+            None,
+            pytest.param("balanced", marks=pytest.mark.slow),
+            pytest.param({0: 2.0}, marks=pytest.mark.slow),
+        ],
+    )
     def test_classes(self, X, cuts, weight):
         labels = np.digitize(targets(X), cuts)
         est = KernelRidgeClassifier(**GIVEN, class_weight=weight)

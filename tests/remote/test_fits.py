@@ -36,7 +36,11 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+# Products of rows elsewhere are tested in both precisions: test_operators.py
+@pytest.fixture(
+    params=[torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)],
+    ids=["float32", "float64"],
+)
 def X(request) -> torch.Tensor:
     rng = torch.Generator().manual_seed(0)
     X = torch.randn(N, D, generator=rng) * torch.tensor([1.0, 2.0, 3.0, 4.0]) + 7
@@ -104,7 +108,7 @@ class TestFalkon:
         assert rows.traffic.taken <= PROMISED
         assert "valid_rmse" in est.history_[-1]
 
-    @pytest.mark.parametrize("cv", [None, 3])
+    @pytest.mark.parametrize("cv", [None, pytest.param(3, marks=pytest.mark.slow)])
     def test_a_path_of_penalties(self, X, cv):
         path = {**PLAIN, "penalty": "auto", "landmarks": Bless(m=M), "max_iter": 20}
         X = X if cv is None or X.dtype == torch.float32 else X[:1000]  # each fold is a path
@@ -217,6 +221,7 @@ class TestIntervals:
         np.testing.assert_allclose(found, expected, atol=0.02)
         assert rows.traffic.taken == taken
 
+    @pytest.mark.slow
     def test_of_folds(self, X):
         rows, y = Remote.of(X), targets(X)
         est = KernelRidge(**PLAIN, conformal="cv+").fit(rows, y)

@@ -94,6 +94,7 @@ class TestAllCells:
         assert [trial.step for trial in trials][-1] == "cells"
         assert set(found.shifts) == {found.fit.shift}
 
+    @pytest.mark.slow
     def test_they_are_better_than_the_sample(self, monkeypatch):
         monkeypatch.setattr(cell_sizes, "USUAL_ROWS", 1000)
         search = by_sample(4000)
@@ -214,6 +215,7 @@ class TestSeveral:
     def both(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(by_cells, "CLOSE", 10.0)
 
+    @pytest.mark.slow
     def test_the_mean_is_that_of_both_and_no_worse(self):
         search, trials = self.searched()
         kernels = {model.fit.recipe.kernel for model in search.models}
@@ -227,6 +229,7 @@ class TestSeveral:
         assert [trial.step for trial in trials][-3:] == ["cells", "cells", "average"]
         assert trials[-1].loss == pytest.approx(search.squared())
 
+    @pytest.mark.slow
     def test_without_averages_there_is_one(self):
         search, _ = self.searched(averages=False)
         assert len(search.models) == 1

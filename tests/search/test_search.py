@@ -95,6 +95,7 @@ class TestWhatItChooses:
         found = fitted(X.sinh().sinh(), (X[:, :1] + X[:, 1:2]).sin(), space)
         assert found.members[0].recipe.inputs == "quantile"
 
+    @pytest.mark.slow
     def test_a_metric_where_few_features_matter(self):
         X = rows(300, 8)
         found = fitted(X, (2 * X[:, 3:4]).sin(), WHOLE)
@@ -301,6 +302,7 @@ class TestBudgets:
                                 .square().mean()))  # fmt: skip
         assert errors[1] < 0.2 * errors[0]
 
+    @pytest.mark.slow
     def test_costs_of_fits_are_about_those_that_were_expected(self):
         X = rows(1900, 4).float()
         found, trials = searched(X, smooth(X), SMALL, clock=Clock(Budget(evaluations=1e9)))
@@ -422,6 +424,7 @@ class TestEnds:
         torch.testing.assert_close(K @ member.coef, fit.values[: len(held)], atol=1e-6, rtol=0)
 
 
+@pytest.mark.slow
 def test_entries_are_evaluated_once_where_evaluations_are_counted():
     X = rows(1900, 4).float()
     pairs = []
