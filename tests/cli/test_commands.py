@@ -30,7 +30,6 @@ def test_plan_counts_what_the_fit_will_do(report, train, tmp_path):
     assert said["kernel_evaluations"] == 4 * 49 * 20 + 20 * 20
 
 
-@pytest.mark.slow
 def test_plan_counts_the_targets_of_several_classes(report, save):
     y = np.array(["a", "b", "c", "d"])[np.arange(61) % 4]
     options = ("--target", "y", "--landmarks", "none", "--solver", "pcg")

@@ -151,7 +151,6 @@ class TestCells:
             est.fit(X, Y)
         assert est.stop_reason_ == "time_limit"
 
-    @pytest.mark.slow
     def test_plan(self):
         big = np.zeros((100_000, 4), np.float32)
         plan = ridge(2000).plan(big)

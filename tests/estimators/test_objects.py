@@ -254,7 +254,6 @@ def test_long_predictions_say_so_first(caplog, monkeypatch):
     assert "about 640 calls" in caplog.text
 
 
-@pytest.mark.slow
 def test_a_plan_counts_the_calls():
     quick = KernelRidge("precomputed", penalty=0.1).plan(gram(TRAIN, TRAIN))
     plan = KernelRidge(slow, penalty=0.1).plan(TRAIN)

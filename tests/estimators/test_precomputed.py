@@ -144,7 +144,6 @@ def test_copies_and_files_predict_and_hold_no_matrix(tmp_path):
     np.testing.assert_allclose(loaded.predict(gram(NEW))[:, 0], expected, rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_the_plan_counts_what_a_solver_needs_beside_the_matrix():
     plan = KernelRidge("precomputed", penalty=0.1).plan(gram(X))
     assert (plan.solver, plan.kernel_evaluations, plan.landmarks) == ("direct", 120**2, None)

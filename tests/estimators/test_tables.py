@@ -304,7 +304,6 @@ class TestOtherInput:
         reader = pl.from_pandas(FRAME.drop(columns="price")).to_arrow().to_reader()
         assert regressor().fit(reader, FRAME["price"]).score(FRAME, "price") > 0.9
 
-    @pytest.mark.slow
     def test_plans_take_what_fits_take(self) -> None:
         est, X = KernelRidgeClassifier(**PLAIN), NUMBERS[["a", "b"]]
         labels = ["u", "v"] * (N // 2)

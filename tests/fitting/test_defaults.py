@@ -274,7 +274,6 @@ class TestTheFit:
         est = KernelRidge(**AUTO).fit(tmp_path / "rows.npy", Y)
         np.testing.assert_allclose(est.predict(NEW), KernelRidge(**AUTO).fit(X, Y).predict(NEW))
 
-    @pytest.mark.slow
     def test_a_plan_comes_before_the_choice(self) -> None:
         assert KernelRidge(**AUTO).plan(X).solver == "direct"
         assert KernelRidge(**AUTO).plan(np.zeros((20_000, 2), np.float32)).solver == "pcg"
