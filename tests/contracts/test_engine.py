@@ -190,7 +190,7 @@ def test_more_columns_than_a_tile_has(m, tile_bytes, dtype, rng, tol):
 
 
 @each_engine
-@pytest.mark.parametrize("m", [2047, 2049, 9001])
+@pytest.mark.parametrize("m", [2047, 2049, pytest.param(9001, marks=pytest.mark.slow)])
 def test_more_columns_than_are_summed_in_the_dtype_of_the_tiles(engine, kernel, m, dtype, rng, tol):
     many_columns(engine, kernel, m, dtype, rng, tol)
 

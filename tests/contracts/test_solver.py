@@ -216,7 +216,16 @@ def test_solve_leaves_the_state_it_is_given_alone(name, kind):
         assert [row["iteration"] for row in result.history] == [2, 3, 4, 5]
 
 
-@every_solver
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        # many epochs to its limit: 4 seconds
+        pytest.param(*case.values, id=case.id, marks=pytest.mark.slow)
+        if case.values[0] == "eigenpro3"
+        else case
+        for case in CASES
+    ],
+)
 @pytest.mark.usefixtures("unchecked")
 def test_targets_do_not_meet(name, kind, dtype):
     data = Data.draw(dtype)

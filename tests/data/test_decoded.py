@@ -184,7 +184,7 @@ def test_a_folder_in_memory_is_no_disk(kind: str, expected: bool, tmp_path: Path
     assert _is_in_memory(tmp_path, tmp_path / "none") is False
 
 
-@pytest.mark.parametrize("early_stopping", [False, True])
+@pytest.mark.parametrize("early_stopping", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "make", [KernelRidge, pytest.param(KernelRidgeClassifier, marks=pytest.mark.slow)]
 )

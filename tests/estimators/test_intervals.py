@@ -375,6 +375,7 @@ class TestSettings:
     def test_every_fit_has_them(self, method, settings):
         assert 0.8 < share_inside(fitted(method, **settings).predict_interval(NEW)) <= 1
 
+    @pytest.mark.slow
     def test_a_search_has_them(self):
         X, y = noisy(400)
         for method in (None, "split", "cv+"):
@@ -437,6 +438,7 @@ class TestKept:
         np.testing.assert_array_equal(loaded.predict(NEW), est.predict(NEW))
         KernelModel.load(tmp_path / "m")
 
+    @pytest.mark.slow
     def test_so_has_that_of_an_average_and_of_classes(self, tmp_path):
         rows, y = noisy(400)
         est = KernelRidgeCV(budget=3_000_000, conformal="cv+", random_state=0).fit(rows, y)

@@ -131,6 +131,7 @@ def test_several_targets_do_not_meet(data):
         np.testing.assert_allclose(both[:, j], alone, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_what_is_auto_is_chosen_by_the_loss(data, caplog):
     X, f = data
     y = np.random.default_rng(1).random(600) < 1 / (1 + np.exp(-3 * f))
@@ -188,6 +189,7 @@ def test_files_pickles_and_old_models(data, tmp_path):
                 np.testing.assert_array_equal(other.predict_proba(X), est.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_frames_with_names(data, tmp_path):
     X, f = data
     frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(f > 0, "u", "v"), price=f)

@@ -75,6 +75,7 @@ def test_more_rows_than_are_searched_on_have_landmarks(width, monkeypatch):
     assert (plan.searched_rows, plan.fitted_rows) == (80, N)
 
 
+@pytest.mark.slow
 def test_intervals(width):
     found = KernelRidgeCV(**SMALL, conformal="cv+").fit(X, Y)
     low, high = found.predict_interval(X, level=0.8).T

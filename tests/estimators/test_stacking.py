@@ -119,7 +119,9 @@ class TestWeights:
     @pytest.mark.parametrize(
         "kernel", [KERNEL, pytest.param(SEARCH, marks=pytest.mark.slow)], ids=["fit", "search"]
     )
-    @pytest.mark.parametrize("name", ["california_housing", "energy"])
+    @pytest.mark.parametrize(
+        "name", ["california_housing", pytest.param("energy", marks=pytest.mark.slow)]
+    )
     def test_a_stack_is_about_as_good_as_its_better_member(self, kernel, name):
         rows = sample(name)
         best = min(rows.error(clone(kernel)), rows.error(clone(TREES)))
@@ -224,6 +226,7 @@ class TestFrames:
         names = ["a", "b", "c", "d", "town"]
         assert list(combined.named_estimators_["kernel"].feature_names_in_) == names
 
+    @pytest.mark.slow
     def test_text_reaches_trees_by_an_encoder_of_theirs(self, towns):
         plain = [frame.assign(town=frame["town"].astype(str)) for frame in (towns.X, towns.X_test)]
         text = Rows(plain[0], towns.y, plain[1], towns.y_test)

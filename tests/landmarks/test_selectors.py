@@ -96,6 +96,7 @@ class TestWeights:
         assert mean_is(counts, n)
 
     @pytest.mark.parametrize("name", slow_but("bless", ["bless", "bless_r"]))
+    @pytest.mark.slow
     def test_unbiased_while_candidates_are_few(self, name):
         X = points(2000)
         K, norm = operator(X), X.square().sum(dim=1)
