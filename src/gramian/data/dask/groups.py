@@ -60,10 +60,13 @@ def by_group(
         solved, *repeated(value, count), [together[b] for b in homes], list(range(count))
     )
     del together
-    for group in range(count):
-        (found,) = workers.results([tasks[group]])
-        tasks[group] = None
-        yield found
+    try:
+        for group in range(count):
+            (found,) = workers.results([tasks[group]])
+            tasks[group] = None
+            yield found
+    finally:
+        workers.cancel(tasks)
 
 
 def split(

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import torch
+from dask.sizeof import sizeof
 from torch import Tensor
 
 from ..array import ArrayRows
@@ -28,7 +30,11 @@ from .sending import unpacked
 TIMED_ROWS = 1 << 19
 """Rows of a part by which it is measured how fast they are read."""
 
-Changes = tuple[tuple[Callable[..., Any], Tensor | None], ...]
+Changes = tuple[tuple[bytes, dict[str, Any], Any], ...]
+"""What is done to rows, as `Workers.value` sends it, and maybe numbers of rows that are left.
+
+These are a tensor, or the task that it is.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +46,8 @@ class Part:
     source : Future or callable
         Of the rows, or what opens them: pickles by plain pickle.
     rows : int
-    changes : tuple of (callable, Tensor or None)
-        As `RowSource.each` takes them.
+    changes : tuple of (bytes, dict, Tensor, Future or None)
+        As `RowSource.each` takes them, and as they are sent.
     path : str or None
         Of the file that they are of.
     """
@@ -52,9 +58,9 @@ class Part:
     path: str | None = None
 
 
-def seen(path: str) -> tuple[str, bool]:
-    """Return the version of gramian, and whether there is such a path."""
-    return version("gramian"), Path(path).exists()
+def seen(path: str | None) -> tuple[str, bool]:
+    """Return the version of gramian, and whether there is such a path, if one is asked for."""
+    return version("gramian"), path is None or Path(path).exists()
 
 
 def parquet(path: str, columns: tuple[str, ...] | None) -> RowSource:
@@ -124,8 +130,15 @@ def stitched(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]]) -> R
 def as_array(values: Any) -> np.ndarray:
     """Return an array of what a partition holds; texts as NumPy's own."""
     x = np.asarray(values)
-    if x.dtype.kind == "O" and all(isinstance(one, str) for one in x.flat):
-        return x.astype(str)
+    if x.dtype.kind == "O":
+        texts = [isinstance(one, str) for one in x.flat]
+        if all(texts):
+            return x.astype(str)
+        if any(texts):
+            raise ValueError(
+                f"the targets have {texts.count(False):,} gaps in a partition of {len(x):,} rows: "
+                "leave these rows out"
+            )
     if x.dtype.kind not in "biufU":
         raise TypeError(f"targets are numbers or texts, not of type {x.dtype}")
     return x
@@ -141,9 +154,25 @@ def beside_of(numbers: Any) -> Any:
     return found[:, 0].contiguous() if flat else found
 
 
-def head(opener: Callable[[], RowSource]) -> RowSource:
-    """Return the shape of a file."""
-    return Elsewhere(opener())
+def head(opener: partial[RowSource]) -> RowSource | None:
+    """Return the shape of a file; None if it has no row."""
+    return Elsewhere(opener()) if rows_of(opener.args[0]) else None
+
+
+def rows_of(path: str) -> int:
+    """Return the number of rows of a Parquet file, from its footer."""
+    return int(pq.read_metadata(path).num_rows)
+
+
+def bytes_of(x: Tensor | ArrayRows) -> int:
+    """Return the bytes of what workers keep: Dask would take it for nothing, and move it."""
+    if isinstance(x, Tensor):
+        return x.numel() * x.itemsize
+    return len(x) * x.width * x.dtype.itemsize
+
+
+for kind in (Tensor, ArrayRows):
+    sizeof.register(kind, bytes_of)
 
 
 def head_of(piece: Any) -> RowSource | None:
@@ -154,7 +183,8 @@ def head_of(piece: Any) -> RowSource | None:
 def changed(source: Any, changes: Changes) -> RowSource:
     """Return the rows of a part as they are to be seen."""
     rows = as_rows(source() if isinstance(source, partial) else source)
-    for change, index in changes:
+    for data, shared, index in changes:
+        change = unpacked(data, shared)
         rows = change(rows) if index is None else change(rows, index)
     return rows
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 import dask
 
+from ..._checks import listed
 from ..base import Elsewhere, RowSource, Spread, check_index, check_size, slices
 from ..folding import BlockFn, Folding, Rowwise
 from ..parquet_files import parquet_paths
@@ -101,27 +102,36 @@ class DaskRows(RowSource):
         Raises
         ------
         ValueError
-            If there is no client; if a worker has another gramian, or cannot see the path.
+            If there is no client; if a worker has another gramian, or cannot see the path; if files
+            have other columns or types than the first one, or further columns in their path.
+
+        Notes
+        -----
+        Columns go by their names, in the order of the first file. Files without rows are left out.
         """
         client = connected(client)
         keep = bool(dask.config.get("gramian.keep", False)) if keep is None else keep
-        names = None if columns is None else tuple(columns)
-        openers = [partial(parquet, str(file), names) for file in parquet_paths(Path(path))]
+        files, names = files_of(path), None if columns is None else tuple(columns)
         workers = Workers(client)
         workers.check(str(path))
-        heads = workers.results(client.map(head, openers, pure=False))
+        heads = workers.results(
+            workers.map(head, [partial(parquet, str(file), names) for file in files])
+        )
+        there = [pair for pair in zip(files, heads, strict=True) if pair[1] is not None]
+        if not there:
+            raise ValueError(f"{path} has no rows")
+        check_alike(there)
+        names = names_in_files(there) if names is None else names
+        openers = [partial(parquet, str(file), names) for file, _ in there]
+        sources = workers.map(kept, openers) if keep else openers
         parts = [
-            Part(
-                client.submit(kept, opener, pure=False) if keep else opener,
-                found.shape[0],
-                path=opener.args[0],
-            )
-            for opener, found in zip(openers, heads, strict=True)
+            Part(source, found.shape[0], path=str(file))
+            for source, (file, found) in zip(sources, there, strict=True)
         ]
         if keep:
-            workers.results([part.source for part in parts], bring=False)
+            workers.results(sources, bring=False)
             workers.find(parts)
-        return cls(workers, parts, heads[0])
+        return cls(workers, parts, there[0][1])
 
     @classmethod
     def of(cls, collection: Any, *, client: distributed.Client | None = None) -> DaskRows:
@@ -132,15 +142,15 @@ class DaskRows(RowSource):
         ValueError
             If there is no client, or the features of an array are in several chunks.
         """
-        client = connected(client)
+        workers = Workers(connected(client))
         check_one_chunk(collection)
-        pieces = client.compute(np.ravel(collection.to_delayed()).tolist())
-        heads = client.gather(client.map(head_of, pieces, pure=False))
+        workers.check()
+        pieces = workers.client.compute(np.ravel(collection.to_delayed()).tolist())
+        heads = workers.results(workers.map(head_of, pieces))
         there = [pair for pair in zip(pieces, heads, strict=True) if pair[1] is not None]
         if not there:
             raise ValueError("the dask collection has no rows")
         parts = [Part(piece, found.shape[0]) for piece, found in there]
-        workers = Workers(client)
         workers.find(parts)
         return cls(workers, parts, there[0][1])
 
@@ -179,16 +189,16 @@ class DaskRows(RowSource):
         check_index(index, self.shape[0])
         index = index.to("cpu", torch.int64)
         home = torch.searchsorted(torch.tensor(self.starts), index, right=True) - 1
-        numbers = home.unique().tolist()
-        places = [(home == number).nonzero()[:, 0] for number in numbers]
+        found, counts = home.unique(return_counts=True)
+        numbers, places = found.tolist(), home.argsort(stable=True).split(counts.tolist())
         inside = [
             index[place] - self.starts[number]
             for number, place in zip(numbers, places, strict=True)
         ]
         tasks = self.workers.start(taken, [self.parts[number] for number in numbers], inside)
         out = torch.empty(len(index), self.shape[1], dtype=self.dtype)
-        for place, found in zip(places, self.workers.results(tasks), strict=True):
-            out[place] = found
+        for place, rows in zip(places, self.workers.results(tasks), strict=True):
+            out[place] = rows
         return out
 
     def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
@@ -214,7 +224,8 @@ class DaskRows(RowSource):
         index: Int[Tensor, " k"] | None = None,
     ) -> DaskRows:
         """See `RowSource.each`: each part is changed whenever it is read."""
-        parts, like = [], None
+        parts, like, count = [], None, len(self.parts)
+        value = self.workers.value(change, count)
         for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True):
             inside = None
             if index is not None:
@@ -224,7 +235,8 @@ class DaskRows(RowSource):
             told = change(shape) if inside is None else change(shape, inside)
             if told is not None:
                 like = told
-                changes = (*part.changes, (change, inside))
+                sent = None if inside is None else self.workers.beside(inside, count)
+                changes = (*part.changes, (*value, sent))
                 parts.append(replace(part, rows=told.shape[0], changes=changes))
         if like is None:
             raise ValueError("no row is left")
@@ -331,6 +343,49 @@ class DaskRows(RowSource):
 def _told(rows: RowSource) -> str:
     parts = getattr(rows, "parts", (None,))
     return f"{len(parts):,} partitions of {len(rows):,} rows"
+
+
+def files_of(path: str | Path) -> list[Path]:
+    """Return the Parquet files of a path that all workers see."""
+    if "://" in str(path):
+        raise ValueError(
+            f"{path} is in an object store, where workers read no rows by themselves: give them as "
+            "a collection, DaskRows.of(dask.dataframe.read_parquet(path, columns=columns))"
+        )
+    return parquet_paths(Path(path))
+
+
+def check_alike(heads: Sequence[tuple[Path, RowSource]]) -> None:
+    """Raise ValueError if a file has other columns than the first, or numbers of another type."""
+    first, like = heads[0]
+    for path, found in heads:
+        own, others = found.feature_names or (), like.feature_names or ()
+        if sorted(own) != sorted(others):
+            raise ValueError(
+                f"{path} and {first} differ in columns: {listed(own)}, and {listed(others)}; "
+                "choose some that all have, columns=[...]"
+            )
+        if found.dtype != like.dtype:
+            raise ValueError(
+                f"{path} and {first} differ in types: {found.dtype} and {like.dtype}; write them "
+                "anew with one"
+            )
+
+
+def names_in_files(heads: Sequence[tuple[Path, RowSource]]) -> tuple[str, ...] | None:
+    """Return the names of the columns of the first file, which others may have in another order.
+
+    ValueError if folders are named by further columns.
+    """
+    for path, _ in heads:
+        keys = [part for part in path.parts[:-1] if "=" in part]
+        if keys:
+            raise ValueError(
+                f"{path}: {listed(keys)} is a column in the name of a folder, which workers do not "
+                "read: choose others, columns=[...]"
+            )
+    names = heads[0][1].feature_names
+    return None if names is None else tuple(names)
 
 
 def check_one_chunk(collection: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections import Counter, OrderedDict
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 import distributed
 from dask.utils import parse_timedelta
+from distributed.client import CancelledError, FuturesCancelledError
 from distributed.comm import CommClosedError
 from torch import Tensor
 
@@ -37,6 +39,8 @@ LOOK = 1.0
 """Seconds between two looks at whether there are workers."""
 
 RETRIES = 3
+
+CANCELLED = (FuturesCancelledError, CancelledError)
 
 NAMES = 3
 """Parts that an error names."""
@@ -128,8 +132,26 @@ class Workers:
     def results(self, futures: list[Any], *, bring: bool = True) -> list[Any]:
         """Return results; an error if there is no worker for too long, or a part ends them all.
 
-        Not what they are, but that they are there, without `bring`.
+        Not what they are, but that they are there, without `bring`. Whatever ends it early, Ctrl-C
+        among it, ends the tasks, too: their errors would hold the rows as long as the client.
         """
+        try:
+            return self._results(futures, bring=bring)
+        except CANCELLED:
+            raise ConnectionError(
+                "rows or numbers that workers kept are gone: the cluster was started anew, or "
+                "tasks were given up; open the rows again"
+            ) from None
+        except BaseException:
+            self.cancel(futures)
+            raise
+
+    def cancel(self, futures: list[Any]) -> None:
+        """Give up tasks that nobody waits for any more; a client that is gone has none."""
+        with contextlib.suppress(Exception):
+            self.client.cancel([one for one in futures if one is not None])
+
+    def _results(self, futures: list[Any], *, bring: bool) -> list[Any]:
         seen = time.monotonic()
         while True:
             try:
@@ -152,9 +174,7 @@ class Workers:
 
     def agreed(self, ask: Callable[[], T]) -> T:
         """Return what all workers answer; ValueError if they differ."""
-        answers = list(self.client.run(ask, on_error="ignore").values())
-        if not answers:
-            raise ConnectionError(f"{self.client} has no worker: start some")
+        answers = self._answers(ask)
         if any(answer != answers[0] for answer in answers):
             kinds = Counter(repr(answer) for answer in answers).most_common()
             told = "; ".join(f"{count:,} have {kind}" for kind, count in kinds)
@@ -164,12 +184,21 @@ class Workers:
 
     def mean(self, ask: Callable[[], float]) -> float:
         """Return the mean of what all workers answer, asked at once."""
-        answers: list[float] = list(self.client.run(ask, on_error="ignore").values())
-        if not answers:
-            raise ConnectionError(f"{self.client} has no worker: start some")
+        answers: list[float] = self._answers(ask)
         return sum(answers) / len(answers)
 
-    def check(self, path: str) -> None:
+    def _answers(self, ask: Callable[[], Any]) -> list[Any]:
+        """Return what the workers answer, those that are lost left out; the first error if none."""
+        found = list(self.client.run(ask, on_error="return").values())
+        answers = [one for one in found if not isinstance(one, Exception)]
+        errors = [one for one in found if isinstance(one, Exception)]
+        if not answers:
+            raise (
+                errors[0] if errors else ConnectionError(f"{self.client} has no worker: start some")
+            )
+        return answers
+
+    def check(self, path: str | None = None) -> None:
         """Raise ValueError if a worker has another gramian, or cannot see a path."""
         own = version("gramian")
         for address, found in self.client.run(seen, path, on_error="return").items():
@@ -214,7 +243,6 @@ class Workers:
         if self.client.scheduler_info()["workers"]:
             return now
         if now - seen > self.patience:
-            self.client.cancel(futures)
             raise ConnectionError(
                 f"no worker has been there for {self.patience:.0f} s: start workers, and "
                 "go on from the last checkpoint"
@@ -231,7 +259,7 @@ class Workers:
         data = tensor.numpy().tobytes()
         about = f"{tensor.dtype}{tuple(tensor.shape)}".encode()
         key = f"gramian-{hashlib.blake2b(data + about, digest_size=16).hexdigest()}"
-        if key not in self.sent:
+        if key not in self.sent or self.sent[key].status not in ("pending", "finished"):
             self.sent[key] = self.client.submit(
                 received, data, str(tensor.dtype), tuple(tensor.shape), key=key, pure=False
             )
@@ -248,13 +276,16 @@ def repeated(values: Sequence[Any], count: int) -> list[list[Any]]:
 
 def connected(client: distributed.Client | None = None) -> distributed.Client:
     """Return a client, the one that was made last by default; ValueError if there is none."""
-    if client is not None:
-        return client
     try:
-        found: distributed.Client = distributed.default_client()
+        found: distributed.Client = distributed.default_client() if client is None else client
     except ValueError:
         raise ValueError(
             "no Dask client: connect first, distributed.Client('tls://scheduler:8786'), or give "
             "DaskRows.open(path, client=client)"
         ) from None
+    if found.asynchronous:
+        raise ValueError(
+            f"{found} is asynchronous, and a fit waits for its passes: give a client without "
+            "asynchronous=True"
+        )
     return found

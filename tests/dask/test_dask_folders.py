@@ -1,0 +1,106 @@
+"""Folders as other programs write them: workers and this machine read the same rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from gramian.data.parquet import ParquetRows
+
+distributed = pytest.importorskip("distributed")
+
+from gramian.data.dask import DaskRows, remote_columns  # noqa: E402
+from gramian.data.dask.workers import connected  # noqa: E402
+
+pytestmark = pytest.mark.slow  # workers of its own
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as made,
+        distributed.Client(made) as found,
+    ):
+        yield found
+
+
+def write(folder: Path, number: int, names: str, rows: int = 50, kind: Any = np.float64) -> None:
+    table = {name: RNG.standard_normal(rows).astype(kind) for name in names}
+    pq.write_table(pa.table(table), folder / f"{number}.parquet")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_columns_go_by_their_names(client, tmp_path, keep):
+    write(tmp_path, 0, "aby")
+    write(tmp_path, 1, "bya")
+    rows = DaskRows.open(tmp_path, client=client, keep=keep)
+    assert rows.feature_names == ("a", "b", "y")
+    every = torch.arange(100)
+    assert torch.equal(rows.take(every), ParquetRows(tmp_path).take(every))
+
+
+def test_files_without_rows_are_left_out(client, tmp_path):
+    for number, rows in enumerate((0, 50, 0, 30)):
+        write(tmp_path, number, "aby", rows)
+    rows = DaskRows.open(tmp_path, ["a", "b"], client=client)
+    assert (rows.shape, len(rows.parts)) == ((80, 2), 2)
+    every = torch.arange(80)
+    assert torch.equal(rows.take(every), ParquetRows(tmp_path, ["a", "b"]).take(every))
+    assert rows.column("y").shape == (80,)
+
+
+def test_a_folder_without_a_row(client, tmp_path):
+    write(tmp_path, 0, "ab", 0)
+    with pytest.raises(ValueError, match="has no rows"):
+        DaskRows.open(tmp_path, client=client)
+
+
+def test_files_that_differ_are_named(client, tmp_path):
+    write(tmp_path, 0, "aby")
+    write(tmp_path, 1, "abyc")
+    with pytest.raises(ValueError, match=r"1\.parquet and .*0\.parquet differ in columns: a, b, y"):
+        DaskRows.open(tmp_path, client=client)
+    assert DaskRows.open(tmp_path, ["a", "y"], client=client).shape == (100, 2)
+    write(tmp_path, 1, "aby", kind=np.float32)
+    for columns in (None, ["a", "y"]):
+        with pytest.raises(ValueError, match=r"differ in types: torch.float32 and torch.float64"):
+            DaskRows.open(tmp_path, columns, client=client)
+
+
+def test_columns_in_names_of_folders_are_refused(client, tmp_path):
+    for year in (2024, 2025):
+        (tmp_path / f"year={year}").mkdir()
+        write(tmp_path / f"year={year}", 0, "ab")
+    with pytest.raises(ValueError, match="year=2024 is a column in the name of a folder"):
+        DaskRows.open(tmp_path, client=client)
+    assert DaskRows.open(tmp_path, ["a"], client=client).shape == (100, 1)
+
+
+def test_object_stores_are_refused(client):
+    with pytest.raises(ValueError, match=r"s3://bucket/taxi is in an object store"):
+        DaskRows.open("s3://bucket/taxi", client=client)
+
+
+def test_an_asynchronous_client_is_refused(client, monkeypatch):
+    monkeypatch.setattr(type(client), "asynchronous", True)
+    with pytest.raises(ValueError, match="is asynchronous, and a fit waits for its passes"):
+        connected(client)
+
+
+def test_texts_with_gaps_are_counted(client):
+    dd = pytest.importorskip("dask.dataframe")
+    texts = pd.DataFrame({"y": np.array(["up", None, "down", None], dtype=object)})
+    with pytest.raises(ValueError, match="the targets have 2 gaps in a partition of 4 rows"):
+        remote_columns(dd.from_pandas(texts, npartitions=1)["y"].astype(object).to_dask_array())
