@@ -88,11 +88,12 @@ def scores(chances: np.ndarray, y: np.ndarray) -> Row:
     from gramian.cli import calibration
 
     classes = tuple(range(chances.shape[1]))
+    sums = calibration.sums_of(y, chances, classes)
     each = [(y == k, chances[:, k]) for k in classes[len(classes) == 2 :]]
     areas = [roc_auc_score(true, p) for true, p in each if 0 < true.sum() < len(y)]
     return {
-        "brier": calibration.brier(y, chances, classes),
-        "calibration": calibration.calibration_error(y, chances, classes),
+        "brier": calibration.brier(sums),
+        "calibration": calibration.calibration_error(sums),
         "auc": float(np.mean(areas)) if areas else float("nan"),
     }
 
