@@ -23,6 +23,8 @@ da = pytest.importorskip("dask.array")
 from dask.sizeof import sizeof  # noqa: E402
 
 from gramian.data.dask import DaskRows  # noqa: E402
+from gramian.data.dask.groups import bundles_of  # noqa: E402
+from gramian.data.dask.workers import Workers  # noqa: E402
 
 pytestmark = pytest.mark.slow  # workers of its own
 
@@ -147,3 +149,32 @@ def test_dask_sees_what_kept_rows_weigh():
     x = torch.zeros(100, 3)
     assert sizeof(x) == 1200
     assert sizeof(ArrayRows(x)) == 1200
+
+
+def test_rows_are_kept_where_there_is_room(client, monkeypatch, tmp_path):
+    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "0.parquet")
+    assert len(DaskRows.open(tmp_path, keep=True)) == N  # 12.8 kB
+    monkeypatch.setattr("gramian.data.dask.workers.Workers.memory", lambda workers: [10_000] * 2)
+    with pytest.raises(ValueError, match=r"rows of .* are not kept by 2 workers of"):
+        DaskRows.open(tmp_path, keep=True)
+    assert len(DaskRows.open(tmp_path, keep=False)) == N
+
+
+@pytest.mark.parametrize(
+    ("parts", "slots", "held", "memory", "expected"),
+    [
+        (100, 8, 10**9, 4 * 10**9, 32),  # four for each slot
+        (10_000, 400, 10**9, 0, 2),  # few pieces, as nothing is known of memory
+        (10_000, 400, 4 * 10**11, 16 * 10**9, 100),  # of 4 GB each
+        (10, 1, 10**9, 10**6, 500),  # no more than groups
+    ],
+)
+def test_bundles_fit_in_a_worker(parts, slots, held, memory, expected):
+    assert bundles_of(500, parts, slots, held, memory) == expected
+
+
+def test_workers_say_their_memory(client):
+    limits = Workers(client).memory()
+    assert len(limits) == 2
+    assert all(limit > 10**8 for limit in limits)

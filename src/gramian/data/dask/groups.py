@@ -7,6 +7,7 @@ What is lost with a worker is split and put together again.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PIECES = 20_000
-"""Pieces of all parts, at most, if there are no more parts: a task each, of a millisecond."""
+"""Pieces of all parts, a task of a millisecond each, unless bundles have no room then."""
 
 BUNDLES_PER_SLOT = 4
 
@@ -43,7 +44,10 @@ def by_group(
 ) -> Iterator[T]:
     """Yield what becomes of each group; see `RowSource.by_group`."""
     workers, parts = rows.workers, rows.parts
-    bundles = min(count, max(1, PIECES // len(parts)), BUNDLES_PER_SLOT * max(1, workers.slots()))
+    bundles = bundles_of(
+        count, len(parts), workers.slots(), len(rows) * rows.width * rows.dtype.itemsize,
+        min(workers.memory(), default=0),
+    )  # fmt: skip
     bounds = [count * b // bundles for b in range(bundles + 1)]
     halves = rows.tasks(split, workers.value(members, len(parts)), rowwise, size, bounds)
     pieces = workers.map(
@@ -67,6 +71,26 @@ def by_group(
             yield found
     finally:
         workers.cancel(tasks)
+
+
+def bundles_of(count: int, parts: int, slots: int, held: int, memory: int) -> int:
+    """Return how many bundles there are of so many groups.
+
+    Some for each task that runs at once, if all parts have few pieces then; but so many, whatever
+    they cost, that a bundle, its pieces beside it, has no more than half of a worker's memory.
+
+    Parameters
+    ----------
+    count, parts, slots : int
+        Groups, parts, and tasks that run at once.
+    held : int
+        Bytes of all rows.
+    memory : int
+        Bytes of a worker; 0 without a limit.
+    """
+    few = min(max(1, PIECES // parts), BUNDLES_PER_SLOT * max(1, slots))
+    small = math.ceil(4 * held / memory) if memory else 1
+    return min(count, max(few, small))
 
 
 def split(

@@ -103,7 +103,8 @@ class DaskRows(RowSource):
         ------
         ValueError
             If there is no client; if a worker has another gramian, or cannot see the path; if files
-            have other columns or types than the first one, or further columns in their path.
+            have other columns or types than the first one, or further columns in their path; if
+            workers have no room to keep the rows.
 
         Notes
         -----
@@ -123,6 +124,10 @@ class DaskRows(RowSource):
         check_alike(there)
         names = names_in_files(there) if names is None else names
         openers = [partial(parquet, str(file), names) for file, _ in there]
+        if keep:
+            like = there[0][1]
+            each = like.shape[1] * like.dtype.itemsize
+            workers.check_room(each * sum(len(found) for _, found in there))
         sources = workers.map(kept, openers) if keep else openers
         parts = [
             Part(source, found.shape[0], path=str(file))

@@ -18,6 +18,7 @@ from torch import Tensor
 
 import dask
 
+from ..._checks import readable_bytes
 from .part import Part, seen
 from .sending import is_large, packed, received
 
@@ -37,6 +38,9 @@ NAMED = 1 << 16
 
 LOOK = 1.0
 """Seconds between two looks at whether there are workers."""
+
+ROOM = 0.6
+"""Share of the memory of workers that rows may take; Dask writes to disk from there on."""
 
 RETRIES = 3
 
@@ -104,6 +108,21 @@ class Workers:
     def slots(self) -> int:
         """Return how many tasks run at once, now."""
         return sum(self.client.nthreads().values())
+
+    def memory(self) -> list[int]:
+        """Return the bytes that each worker may have, of those with a limit."""
+        known = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return [int(one["memory_limit"]) for one in known if one["memory_limit"]]
+
+    def check_room(self, held: int) -> None:
+        """Raise ValueError if workers have no room to keep so many bytes."""
+        limits = self.memory()
+        if limits and held > ROOM * sum(limits):
+            raise ValueError(
+                f"rows of {readable_bytes(held)} are not kept by {len(limits):,} workers of "
+                f"{readable_bytes(sum(limits))} in all: let them be read in each pass, keep=False, "
+                "or start more"
+            )
 
     def find(self, parts: Sequence[Part]) -> None:
         """Note where parts are kept, all in one round trip; without it they are at home nowhere."""
