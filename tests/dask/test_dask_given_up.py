@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -61,6 +62,7 @@ def wait_until(found: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not found():
         assert time.monotonic() < deadline
+        gc.collect()  # errors and their frames refer to each other
         time.sleep(0.05)
 
 

@@ -355,7 +355,7 @@ def files_of(path: str | Path) -> list[Path]:
     if "://" in str(path):
         raise ValueError(
             f"{path} is in an object store, where workers read no rows by themselves: give them as "
-            "a collection, DaskRows.of(dask.dataframe.read_parquet(path, columns=columns))"
+            "a collection, DaskRows.of(dask.dataframe.read_parquet(path)[names])"
         )
     return parquet_paths(Path(path))
 
@@ -368,7 +368,7 @@ def check_alike(heads: Sequence[tuple[Path, RowSource]]) -> None:
         if sorted(own) != sorted(others):
             raise ValueError(
                 f"{path} and {first} differ in columns: {listed(own)}, and {listed(others)}; "
-                "choose some that all have, columns=[...]"
+                "choose columns that all have"
             )
         if found.dtype != like.dtype:
             raise ValueError(
@@ -387,7 +387,7 @@ def names_in_files(heads: Sequence[tuple[Path, RowSource]]) -> tuple[str, ...] |
         if keys:
             raise ValueError(
                 f"{path}: {listed(keys)} is a column in the name of a folder, which workers do not "
-                "read: choose others, columns=[...]"
+                "read: choose others"
             )
     names = heads[0][1].feature_names
     return None if names is None else tuple(names)
