@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from clusters import in_threads
 
 from gramian.data.parquet import ParquetRows
 
@@ -27,12 +28,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as made,
-        distributed.Client(made) as found,
-    ):
+    with in_threads(2) as found:
         yield found
 
 
@@ -83,9 +79,12 @@ def test_columns_in_names_of_folders_are_refused(client, tmp_path):
     for year in (2024, 2025):
         (tmp_path / f"year={year}").mkdir()
         write(tmp_path / f"year={year}", 0, "ab")
-    with pytest.raises(ValueError, match="year=2024 is a column in the name of a folder"):
+    with pytest.raises(ValueError, match="year is in the names of folders, which workers"):
         DaskRows.open(tmp_path, client=client)
     assert DaskRows.open(tmp_path, ["a"], client=client).shape == (100, 1)
+    inside = DaskRows.open(tmp_path / "year=2024", client=client)  # it is the table then
+    assert inside.feature_names == ("a", "b")
+    assert DaskRows.open(tmp_path / "year=2024" / "0.parquet", client=client).shape == (50, 2)
 
 
 def test_object_stores_are_refused(client):

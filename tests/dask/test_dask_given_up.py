@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from clusters import in_threads
 from torch import Tensor
 
 from gramian import KernelRidge
@@ -35,12 +36,7 @@ X = np.random.default_rng(0).standard_normal((N, D))
 
 @pytest.fixture
 def client() -> Iterator[Any]:
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as made,
-        distributed.Client(made) as found,
-    ):
+    with in_threads(2) as found:
         yield found
 
 

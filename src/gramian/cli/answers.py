@@ -150,7 +150,7 @@ class ClassesThere:
 
 
 Summed: TypeAlias = Answers | RegressionThere | ClassesThere
-"""What metrics are made of: sums, of rows that are here or elsewhere."""
+"""Answers as metrics take them: sums over rows that are here or elsewhere."""
 
 
 def mean_area(ranks: Sequence[Ranks]) -> tuple[float, float]:

@@ -81,7 +81,7 @@ CONSTANT = {REGRESSION_TASK: "mean", CLASSIFICATION_TASK: "majority"}
 """Who always says the same, by task: with whom predictions are compared."""
 
 VISIBLE = 5e-5
-"""What areas may be off by without a remark: less than the digits that are shown."""
+"""Error of an area up to which nothing is said: it is below the digits that are shown."""
 
 ELSEWHERE = {
     "mse": "rmse",

@@ -1,4 +1,4 @@
-"""What passes over numbers that lie with remote rows find out, and rows that labels stand for."""
+"""Foldings of numbers that lie with remote rows, and `LookedUp`: the rows that labels stand for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_VALUES = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is true of all numbers, by columns.
+    """Facts of all numbers, by columns.
 
     Attributes
     ----------

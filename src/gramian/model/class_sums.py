@@ -78,7 +78,7 @@ def _by_probability(p: Float[Tensor, " n"], came_true: Tensor) -> Float[Tensor, 
 
 @dataclass(eq=False)
 class ClassSums:
-    """What `Classified` folds.
+    """The result of `Classified`.
 
     Attributes
     ----------

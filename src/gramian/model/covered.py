@@ -14,7 +14,7 @@ from .ranks import MOST, Ranks
 
 @dataclass(eq=False)
 class Covered:
-    """What `Covering` folds.
+    """The result of `Covering`.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,28 +19,34 @@ from .conformal import Conformal
 from .kernel_model import KernelModel
 
 
-class _OfModel(Blockwise):
-    """What a model says of rows, instead of them.
+class Asked(Blockwise):
+    """The answers of a model to rows, instead of them.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
         As `Model.rows` gives them.
+    ask : callable
+        From a block of rows, as a source, to its answers. A value that pickles by plain pickle.
     width : int
-        Numbers for each row.
-    settings : mapping
-        Those of `Model.predict`.
+        Numbers in an answer.
     """
 
-    def __init__(self, rows: RowSource, width: int, settings: Mapping[str, Any]) -> None:
+    def __init__(self, rows: RowSource, ask: Callable[[RowSource], Tensor], width: int) -> None:
         super().__init__(rows)
         self.shape, self.dtype = (rows.shape[0], width), torch.float64
         self.sparse, self.entries, self.feature_names = False, None, None
-        self._settings = settings
+        self._ask = ask
+
+    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+        """Ask; see `Blockwise.change`."""
+        return self._ask(ArrayRows(block))
 
 
-class PredictedRows(_OfModel):
-    """What a model predicts for rows, instead of them.
+def predicted(rows: RowSource, model: Model, **settings: Any) -> RowSource:
+    """Return the predictions of a model, of shape (n, t), wherever rows are.
+
+    On remote rows each pass computes them anew, and nothing comes here.
 
     Parameters
     ----------
@@ -51,88 +57,40 @@ class PredictedRows(_OfModel):
     **settings
         Those of `Model.predict`.
     """
-
-    def __init__(self, rows: RowSource, model: Model, **settings: Any) -> None:
-        super().__init__(rows, model.outputs, settings)
-        self._model = model
-
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b t"]:
-        """Predict; see `Blockwise.change`."""
-        return self._model.predict(ArrayRows(block), **self._settings)
-
-
-class IntervalRows(_OfModel):
-    """The lower and the upper end of the interval of each row, instead of the rows.
-
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-    model : Model
-        Of one output.
-    conformal : Conformal
-        That of the model.
-    level : float
-    **settings
-        Those of `Model.predict`.
-    """
-
-    def __init__(
-        self, rows: RowSource, model: Model, conformal: Conformal, level: float, **settings: Any
-    ) -> None:
-        super().__init__(rows, 2, settings)
-        self._model, self._conformal, self._level = model, conformal, level
-
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b 2"]:
-        """Find the ends; see `Blockwise.change`."""
-        rows = ArrayRows(block)
-        return self._conformal.intervals(self._model, rows, self._level, **self._settings)[:, 0]
-
-
-class SetRows(_OfModel):
-    """Which of the k classes are in the set of each row, 1 or 0, instead of the rows.
-
-    Parameters
-    ----------
-    rows, model, conformal, level, **settings : as in `IntervalRows`
-        The model is a classifier.
-    """
-
-    def __init__(
-        self, rows: RowSource, model: Model, conformal: Conformal, level: float, **settings: Any
-    ) -> None:
-        super().__init__(rows, len(model.classes or ()), settings)
-        self._model, self._conformal, self._level = model, conformal, level
-
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
-        """Find the sets; see `Blockwise.change`."""
-        rows = ArrayRows(block)
-        return self._conformal.sets_at(self._model, rows, self._level, **self._settings).double()
-
-
-def predicted(rows: RowSource, model: Model, **settings: Any) -> RowSource:
-    """Return what a model predicts, wherever rows are; see `PredictedRows`.
-
-    On remote rows each pass computes it anew, and nothing comes here.
-    """
-    return rows.each(partial(PredictedRows, model=bare(model), **settings))
+    ask = partial(_values, model=bare(model), settings=settings)
+    return rows.each(partial(Asked, ask=ask, width=model.outputs))
 
 
 def intervals_at(
     rows: RowSource, model: Model, conformal: Conformal, level: float, **settings: Any
 ) -> RowSource:
-    """Return the ends of intervals, wherever rows are; see `IntervalRows`, and `predicted`."""
-    model = bare(model)
-    return rows.each(
-        partial(IntervalRows, model=model, conformal=conformal, level=level, **settings)
-    )
+    """Return the ends of the intervals of one output, of shape (n, 2); see `predicted`."""
+    ask = partial(_ends, model=bare(model), conformal=conformal, level=level, settings=settings)
+    return rows.each(partial(Asked, ask=ask, width=2))
 
 
 def sets_at(
     rows: RowSource, model: Model, conformal: Conformal, level: float, **settings: Any
 ) -> RowSource:
-    """Return which classes are in sets, wherever rows are; see `SetRows`, and `predicted`."""
-    model = bare(model)
-    return rows.each(partial(SetRows, model=model, conformal=conformal, level=level, **settings))
+    """Return which of k classes are in sets, 1 or 0, of shape (n, k); see `predicted`."""
+    ask = partial(_in_sets, model=bare(model), conformal=conformal, level=level, settings=settings)
+    return rows.each(partial(Asked, ask=ask, width=len(model.classes or ())))
+
+
+def _values(rows: RowSource, model: Model, settings: Mapping[str, Any]) -> Float[Tensor, "b t"]:
+    return model.predict(rows, **settings)
+
+
+def _ends(
+    rows: RowSource, model: Model, conformal: Conformal, level: float, settings: Mapping[str, Any]
+) -> Float[Tensor, "b 2"]:
+    return conformal.intervals(model, rows, level, **settings)[:, 0]
+
+
+def _in_sets(
+    rows: RowSource, model: Model, conformal: Conformal, level: float, settings: Mapping[str, Any]
+) -> Float[Tensor, "b k"]:
+    return conformal.sets_at(model, rows, level, **settings).double()
 
 
 def bare(model: Model) -> Model:

@@ -76,8 +76,8 @@ def by_group(
 def bundles_of(count: int, parts: int, slots: int, held: int, memory: int) -> int:
     """Return how many bundles there are of so many groups.
 
-    Some for each task that runs at once, if all parts have few pieces then; but so many, whatever
-    they cost, that a bundle, its pieces beside it, has no more than half of a worker's memory.
+    Four for each task that runs at once, as far as `PIECES` allows; more where a bundle would take
+    over a quarter of a worker's memory, which its pieces take beside it.
 
     Parameters
     ----------

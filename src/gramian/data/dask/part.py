@@ -31,9 +31,9 @@ TIMED_ROWS = 1 << 19
 """Rows of a part by which it is measured how fast they are read."""
 
 Changes = tuple[tuple[bytes, dict[str, Any], Any], ...]
-"""What is done to rows, as `Workers.value` sends it, and maybe numbers of rows that are left.
+"""Changes of rows: pickled, their large tensors by key, and the numbers of the rows that are left.
 
-These are a tensor, or the task that it is.
+See `Workers.value`. The numbers are a tensor, a task that has it, or None if all rows are left.
 """
 
 
@@ -47,7 +47,7 @@ class Part:
         Of the rows, or what opens them: pickles by plain pickle.
     rows : int
     changes : tuple of (bytes, dict, Tensor, Future or None)
-        As `RowSource.each` takes them, and as they are sent.
+        Those of `RowSource.each`, as they are sent.
     path : str or None
         Of the file that they are of.
     """

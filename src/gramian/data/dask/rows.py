@@ -17,11 +17,10 @@ from torch import Tensor
 
 import dask
 
-from ..._checks import listed
 from ..base import Elsewhere, RowSource, Spread, check_index, check_size, slices
 from ..folding import BlockFn, Folding, Rowwise
-from ..parquet_files import parquet_paths
 from ..remote_columns import RemoteColumns
+from .files import check_alike, files_of, names_in
 from .groups import by_group
 from .part import (
     Part,
@@ -122,7 +121,7 @@ class DaskRows(RowSource):
         if not there:
             raise ValueError(f"{path} has no rows")
         check_alike(there)
-        names = names_in_files(there) if names is None else names
+        names = names_in(path, there) if names is None else names
         openers = [partial(parquet, str(file), names) for file, _ in there]
         if keep:
             like = there[0][1]
@@ -348,49 +347,6 @@ class DaskRows(RowSource):
 def _told(rows: RowSource) -> str:
     parts = getattr(rows, "parts", (None,))
     return f"{len(parts):,} partitions of {len(rows):,} rows"
-
-
-def files_of(path: str | Path) -> list[Path]:
-    """Return the Parquet files of a path that all workers see."""
-    if "://" in str(path):
-        raise ValueError(
-            f"{path} is in an object store, where workers read no rows by themselves: give them as "
-            "a collection, DaskRows.of(dask.dataframe.read_parquet(path)[names])"
-        )
-    return parquet_paths(Path(path))
-
-
-def check_alike(heads: Sequence[tuple[Path, RowSource]]) -> None:
-    """Raise ValueError if a file has other columns than the first, or numbers of another type."""
-    first, like = heads[0]
-    for path, found in heads:
-        own, others = found.feature_names or (), like.feature_names or ()
-        if sorted(own) != sorted(others):
-            raise ValueError(
-                f"{path} and {first} differ in columns: {listed(own)}, and {listed(others)}; "
-                "choose columns that all have"
-            )
-        if found.dtype != like.dtype:
-            raise ValueError(
-                f"{path} and {first} differ in types: {found.dtype} and {like.dtype}; write them "
-                "anew with one"
-            )
-
-
-def names_in_files(heads: Sequence[tuple[Path, RowSource]]) -> tuple[str, ...] | None:
-    """Return the names of the columns of the first file, which others may have in another order.
-
-    ValueError if folders are named by further columns.
-    """
-    for path, _ in heads:
-        keys = [part for part in path.parts[:-1] if "=" in part]
-        if keys:
-            raise ValueError(
-                f"{path}: {listed(keys)} is a column in the name of a folder, which workers do not "
-                "read: choose others"
-            )
-    names = heads[0][1].feature_names
-    return None if names is None else tuple(names)
 
 
 def check_one_chunk(collection: Any) -> None:

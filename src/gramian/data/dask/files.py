@@ -1,0 +1,60 @@
+"""Files of a folder that workers read: which they are, and whether they are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..._checks import listed
+from ..base import RowSource
+from ..parquet_files import parquet_paths
+from ..partitions import keys_of
+
+Head = tuple[Path, RowSource]
+"""A file, and the shape, type and names of its rows."""
+
+
+def files_of(path: str | Path) -> list[Path]:
+    """Return the Parquet files of a path that all workers see."""
+    if "://" in str(path):
+        raise ValueError(
+            f"{path} is in an object store, where workers read no rows by themselves: give them as "
+            "a collection, DaskRows.of(dask.dataframe.read_parquet(path)[names])"
+        )
+    return parquet_paths(Path(path))
+
+
+def check_alike(heads: Sequence[Head]) -> None:
+    """Raise ValueError if a file has other columns than the first, or numbers of another type."""
+    first, like = heads[0]
+    for path, found in heads:
+        own, others = found.feature_names or (), like.feature_names or ()
+        if sorted(own) != sorted(others):
+            raise ValueError(
+                f"{path} and {first} differ in columns: {listed(own)}, and {listed(others)}; "
+                "choose columns that all have"
+            )
+        if found.dtype != like.dtype:
+            raise ValueError(
+                f"{path} and {first} differ in types: {found.dtype} and {like.dtype}; write them "
+                "anew with one"
+            )
+
+
+def names_in(folder: str | Path, heads: Sequence[Head]) -> tuple[str, ...] | None:
+    """Return the names of the columns of the first file, which others may have in another order.
+
+    Raises
+    ------
+    ValueError
+        If folders below this one are named by further columns, which workers do not read.
+    """
+    below = [path.relative_to(folder) for path, _ in heads if path != Path(folder)]
+    keys = keys_of(below, str(folder))[0] if below else ()
+    if keys:
+        raise ValueError(
+            f"{folder}: {listed([key.name for key in keys])} is in the names of folders, which "
+            "workers do not read: choose other columns"
+        )
+    names = heads[0][1].feature_names
+    return None if names is None else tuple(names)
