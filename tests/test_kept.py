@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ import torch
 from gramian import KernelRidge
 from gramian.data import Complement, as_rows
 from gramian.kernels import Gaussian, L1Laplacian
-from gramian.operators import KernelOperator, kept, triangle_entries
+from gramian.operators import KernelOperator, compiled_tiles, kept, triangle_entries
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import (
     PCG,
@@ -91,6 +92,66 @@ def test_some_rows_and_rows_that_are_left_out():
     stays[some] = False
     close(out @ v, plain[stays] @ v.double(), torch.float32)
     assert K.meter.evaluations == before
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (9, 15), (700, 17), (41, 4200), (530, 128)])
+@pytest.mark.parametrize("t", [1, 3])
+def test_compiled_products_and_those_of_torch(compiled, dtype, n, m, t):
+    """Odd shapes, of groups of 8 rows, of vectors, and of sums that go on in float64."""
+    if compiled and not compiled_tiles():
+        pytest.skip("the compiled tiles are not installed")
+    E, far = rows(n, m, dtype), as_rows(rows(n))
+    held = kept.KeptMatrix(Gaussian(1.0), far, as_rows(rows(m)), E, compiled=compiled)
+    v, y = rows(m, t, torch.float64, seed=1), rows(n, t, dtype, seed=2)
+    some = torch.randperm(n, generator=torch.Generator().manual_seed(3))[: n // 2 + 1]
+    for one, F in ((held, E.double()), (replace(held, some=some), E.double()[some])):
+        w, u = torch.rand(len(F), generator=torch.Generator().manual_seed(4)), y[: len(F)]
+        close(one.product(v), F @ v, dtype)
+        close(one.normal(v, w, u), F.t() @ (w.double()[:, None] * (F @ v - u.double())), dtype)
+        close(one.normal(None, None, u), -(F.t() @ u.double()), dtype)
+        turned = replace(one, turned=True)
+        close(turned.product(u.double()), F.t() @ u.double(), dtype)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("n", [1, 256, 300, 1700])
+def test_a_triangle_compiled_and_by_torch(compiled, n):
+    if compiled and not compiled_tiles():
+        pytest.skip("the compiled tiles are not installed")
+    K, v = square(n), rows(n, 3, torch.float64)
+    triangle = K.keeping(MANY, whole=False).kept
+    close(replace(triangle, compiled=compiled).product(v), K.double() @ v, torch.float32)
+
+
+@pytest.mark.skipif(not compiled_tiles(), reason="the compiled tiles are not installed")
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"start": -1}, "a range of rows"), ({"stop": 7}, "a range of rows"),
+        ({"v": None}, "v must be there"), ({"v": torch.ones(1, 4)}, "as long as their rows"),
+        ({"v": torch.ones(1, 3).double()}, "of the dtype of the entries"),
+        ({"numbers": torch.tensor([0, 6])}, "numbers must be those of rows"),
+        ({"numbers": torch.tensor([-1, 2])}, "numbers must be those of rows"),
+        ({"weights": torch.ones(6)}, "weights must be float64"),
+        ({"targets": torch.ones(5, 1).double()}, "of the right shape"),
+        ({"products": torch.ones(6, 2).double()}, "products must be float64, of the right shape"),
+        ({"sums": torch.ones(1, 4).double()}, "columns of the entries"),
+    ],
+)  # fmt: skip
+def test_compiled_products_refuse_what_does_not_fit(bad, words):
+    given = {
+        "entries": torch.ones(6, 3), "numbers": None, "start": 0, "stop": 6, "v": torch.ones(1, 3),
+        "weights": None, "targets": None, "products": torch.empty(6, 1).double(), "sums": None,
+        "t": 1, "chained": False,
+    }  # fmt: skip
+    if "numbers" in bad:
+        given |= {"stop": 2, "products": torch.empty(2, 1).double()}
+    multiply = import_module("gramian.engines._native").multiply_stored
+    multiply("best", **given)
+    with pytest.raises(ValueError, match=words):
+        multiply("best", **given | bad)
 
 
 def test_other_matrices_are_evaluated():

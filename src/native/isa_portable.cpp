@@ -2,4 +2,4 @@
 #include "isa_tiles.h"
 
 const gramian::Isa gramian::portable = {"portable", false, make, reach, kernels,
-                                     add_rows<float>, add_rows<double>};
+                                     add_rows<float>, add_rows<double>, multiply_stored};

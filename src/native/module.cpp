@@ -231,6 +231,44 @@ double reach(const std::string& isa, const Array& x, const Vectors& origin, cons
 using Indices = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 static_assert(sizeof(long) == sizeof(int64_t), "row starts and columns are read as long");
 
+// Numbers in float64 of which there are n * t; null if they are not given.
+double* doubles(const Given& given, const char* name, long n, long t) {
+  if (!given) return nullptr;
+  expect(is(given->dtype(), 64) && long(given->size()) == n * t, name,
+         "float64, of the right shape");
+  return static_cast<double*>(given->data());
+}
+
+void multiply_stored(const std::string& isa, const Array& entries,
+                     const std::optional<Indices>& numbers, long start, long stop, const Given& v,
+                     const Given& weights, const Given& targets, const Given& products,
+                     const Given& sums, long t, bool chained) {
+  const gramian::Points E = points(entries, "entries");
+  const long rows = numbers ? long(numbers->shape(0)) : E.n;
+  expect(0 <= start && start <= stop && stop <= rows, "start and stop", "a range of rows");
+  expect(t > 0 && (v || !(products || chained)), "v", "there, of one column at least");
+  if (v)
+    expect(is(v->dtype(), E.single ? 32 : 64) && long(v->size()) == t * E.d, "v",
+           "of the dtype of the entries, as long as their rows");
+  const long columns = sums ? long(sums->shape(sums->ndim() - 1)) : 0;
+  expect(columns <= E.d, "sums", "of columns of the entries");
+  const long* which = numbers ? reinterpret_cast<const long*>(numbers->data()) : nullptr;
+  for (long i = start; which && i < stop; i++)
+    expect(0 <= which[i] && which[i] < E.n, "numbers", "those of rows");
+  const gramian::Stored stored{E.data, E.single, E.d, which, start, stop};
+  const gramian::Factors with{v ? v->data() : nullptr,
+                              doubles(weights, "weights", rows, 1),
+                              doubles(targets, "targets", rows, t),
+                              chained,
+                              t,
+                              columns,
+                              doubles(products, "products", stop - start, t),
+                              doubles(sums, "sums", t, columns)};
+  nb::gil_scoped_release released;
+  FlushDenormals flush;
+  if (start < stop) instructions(isa).multiply_stored(stored, with);
+}
+
 template <class T>
 gramian::Compressed<T> compressed(const Indices& start, const Indices& column, const Array& value,
                                   long columns, const char* name) {
@@ -361,6 +399,11 @@ NB_MODULE(_native, m) {
   m.def("slopes", slope_names, "Return the names of those of them that have gradients.");
   m.def("splits", splits, "Return whether products of bfloat16 pieces are among these.");
   m.def("reach", reach, "Return the largest sum of the powers of the coordinates of a row, scaled.");
+  m.def("multiply_stored", multiply_stored, nb::arg("instructions"), nb::arg("entries"),
+        nb::arg("numbers").none(), nb::arg("start"), nb::arg("stop"), nb::arg("v").none(),
+        nb::arg("weights").none(), nb::arg("targets").none(), nb::arg("products").none(),
+        nb::arg("sums").none(), nb::arg("t"), nb::arg("chained"),
+        "Write E v of rows start to stop to `products`; add E' W (E v - y) to `sums`.");
   nb::class_<Columns>(m, "Columns", "The columns that occur in some rows; their numbers to `out`.")
       .def(nb::init<const Indices&, const Indices&>())
       .def_prop_ro("count", &Columns::count, "How many there are.")

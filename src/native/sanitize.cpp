@@ -214,9 +214,44 @@ void check_sparse(long n, long u, long m) {
   }
 }
 
+// Products with entries in memory, beside loops over them; rows are all, or some of them backwards.
+template <class S>
+void check_stored(long n, long m, long t, bool some) {
+  const auto E = numbers<S>(n * m, 1), v = numbers<S>(t * m, 2);
+  const auto y = numbers<double>(n * t, 3), w = numbers<double>(n, 4);
+  std::vector<long> which;
+  for (long i = n - 1; some && i >= 0; i -= 2) which.push_back(i);
+  const long rows = some ? long(which.size()) : n, columns = (m + 1) / 2;
+  std::vector<double> products(size_t(rows * t)), sums(size_t(t * columns));
+  std::vector<double> slow_products(products.size()), slow_sums(sums.size());
+  for (long i = 0; i < rows; i++)
+    for (long c = 0; c < t; c++) {
+      const S* row = E.data() + (some ? which[size_t(i)] : i) * m;
+      double& p = slow_products[size_t(i * t + c)];
+      for (long j = 0; j < m; j++) p += double(row[j]) * double(v[size_t(c * m + j)]);
+      const double u = w[size_t(i)] * (p - y[size_t(i * t + c)]);
+      for (long j = 0; j < columns; j++) slow_sums[size_t(c * columns + j)] += u * double(row[j]);
+    }
+  const gramian::Stored stored{E.data(), sizeof(S) == 4, m, some ? which.data() : nullptr, 0, rows};
+  const double tolerance = sizeof(S) == 4 ? 1e-5 : 1e-12;
+  for (const gramian::Isa* isa : gramian::present()) {
+    std::fill(sums.begin(), sums.end(), 0.0);
+    isa->multiply_stored(stored, {v.data(), w.data(), y.data(), true, t, columns, products.data(),
+                                  sums.data()});
+    compare(products, slow_products, tolerance, "products with stored entries");
+    compare(sums, slow_sums, tolerance, "sums of stored entries");
+  }
+}
+
 }  // namespace
 
 int main() {
+  for (bool some : {false, true})
+    for (const Shape& at : {Shape{1, 1, 0, 1}, {8, 16, 0, 1}, {9, 15, 0, 2}, {300, 33, 0, 3},
+                            {5, 4100, 0, 1}, {2, 130, 0, 5}}) {
+      check_stored<float>(at.n, at.m, at.t, some);
+      check_stored<double>(at.n, at.m, at.t, some);
+    }
   check_unit();
   check_sparse(1, 1, 1);
   check_sparse(5, 40, 17);

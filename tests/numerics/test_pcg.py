@@ -249,15 +249,16 @@ class TestStoredEntries:
         assert counts[2] == triangle_entries(300)
 
     def test_where_they_fit_and_cost_more_than_reading(self):
-        size = ProblemSize(n=1000, d=24, t=1, m=1000, itemsize=4, full=True)
+        few, more = PCG.stored_features
+        size = ProblemSize(n=1000, d=few, t=1, m=1000, itemsize=4, full=True)
         solver, need = PCG(), 4 * triangle_entries(1000)
         assert need < 0.7 * 4 * 1000**2
         assert solver.storing(size, need) == PCG(store_bytes=need)
         assert solver.storing(size, need - 1) is solver
         assert solver.storing(size, 2 * need) == PCG(store_bytes=2 * need)  # in float64 if need be
-        assert solver.storing(replace(size, d=23), need) is solver
+        assert solver.storing(replace(size, d=few - 1), need) is solver
         assert solver.storing(replace(size, t=3), need) is solver
-        assert solver.storing(replace(size, d=48, t=3), need) is not solver
+        assert solver.storing(replace(size, d=more, t=3), need) is not solver
         assert solver.storing(replace(size, dense=False), need) is solver
         stored = solver.storing(size, need)
         assert stored.peak_bytes(size) == solver.peak_bytes(size) + need

@@ -5,6 +5,20 @@ def kernels() -> list[str]: ...
 def slopes() -> list[str]: ...
 def splits(instructions: str, /) -> bool: ...
 def reach(instructions: str, x: Tensor, origin: Tensor, factor: Tensor, power: int, /) -> float: ...
+def multiply_stored(
+    instructions: str,
+    entries: Tensor,
+    numbers: Tensor | None,
+    start: int,
+    stop: int,
+    v: Tensor | None,
+    weights: Tensor | None,
+    targets: Tensor | None,
+    products: Tensor | None,
+    sums: Tensor | None,
+    t: int,
+    chained: bool,
+) -> None: ...
 
 class Columns:
     def __init__(self, columns: Tensor, out: Tensor, /) -> None: ...

@@ -49,7 +49,11 @@ class Budget:
 
     def holds_both(self, n: int) -> bool:
         """Return whether n rows can be held as rows and as columns."""
-        workspace = self.engine.workspace_bytes(n, self.d, self.t, self.itemsize)
+        return self.holds_beside(n, n)
+
+    def holds_beside(self, n: int, m: int) -> bool:
+        """Return whether n rows can be computed with at once beside m held ones."""
+        workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
         return workspace + n * self._row_bytes() <= self.memory_bytes
 
     def check(self, m: int) -> None:

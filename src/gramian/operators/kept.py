@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .. import _linalg as la
 from .._workers import default_threads, run
 from ..data import Complement, RowSource, Subset
 from ..engines import Engine
 from ..engines._ranges import sum_of
 from ..kernels import Kernel
+from .stored_rows import StoredRows, residual
 
-BLOCK_ROWS, BLOCK_COLUMNS = 256, 1024
-"""Of a block that is read from memory once, and from the cache for its second product; so many
-columns are the terms of a sum in float32."""
+BLOCK_ROWS = 256
+"""Rows of a strip of a triangle."""
 
 PARTS_PER_THREAD = 4
 """Ranges of rows for each worker."""
@@ -70,11 +69,14 @@ class KeptMatrix(Kept):
         Numbers of the rows that are meant; None for all.
     turned : bool
         Whether the transpose of these is meant.
+    compiled : bool or None
+        Whether the compiled products are used; None for where they are faster.
     """
 
     entries: Float[Tensor, "n m"]
     some: Int[Tensor, " k"] | None = None
     turned: bool = False
+    compiled: bool | None = None
 
     def of(self, kernel: Kernel, rows: RowSource, cols: RowSource) -> KeptMatrix | None:
         if kernel is not self.kernel:
@@ -90,14 +92,11 @@ class KeptMatrix(Kept):
 
     def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         if self.turned:
-            return self._sum(v.shape[1], lambda rows, E: product(E.t(), v[rows]))
-        out, v = torch.empty(self._count, v.shape[1], dtype=torch.float64), v.to(self.entries.dtype)
-
-        def part(bounds: tuple[int, int]) -> None:
-            for rows, E in self._blocks(*bounds):
-                out[rows] = product(E, v)
-
-        for _ in run(default_threads(), part, _bounds(self._count)):
+            return self._sum(None, None, -v, v.shape[1])
+        out = torch.empty(self._count, v.shape[1], dtype=torch.float64)
+        v = v.to(self.entries.dtype)
+        parts = self._parts()
+        for _ in run(default_threads(), lambda part: part.write_product(v, out), parts):
             pass
         return out
 
@@ -112,38 +111,34 @@ class KeptMatrix(Kept):
             return replace(self, turned=False).product(u)
         like = targets if v is None else v
         assert like is not None
-        narrow = None if v is None else v.to(self.entries.dtype)
+        return self._sum(v, weights, targets, like.shape[1])
 
-        def part(rows: slice, E: Tensor) -> Tensor:
-            w, y = (None if each is None else each[rows] for each in (weights, targets))
-            u = residual(None if narrow is None else product(E, narrow), w, y)
-            return product(E.t(), u)
+    def _sum(
+        self,
+        v: Float[Tensor, "m t"] | None,
+        weights: Float[Tensor, " k"] | None,
+        targets: Float[Tensor, "k t"] | None,
+        t: int,
+    ) -> Float[Tensor, "m t"]:
+        """Return E' W (E v - y) of the entries of the rows that are meant."""
+        v = None if v is None else v.to(self.entries.dtype)
+        weights, targets = (None if x is None else x.double() for x in (weights, targets))
 
-        return self._sum(like.shape[1], part)
+        def part(rows: StoredRows) -> Tensor:
+            return rows.normal(v, weights, targets, t)
+
+        return sum_of(run(default_threads(), part, self._parts()))
 
     @property
     def _count(self) -> int:
         return len(self.entries) if self.some is None else len(self.some)
 
-    def _sum(
-        self, t: int, part: Callable[[slice, Tensor], Float[Tensor, "m t"]]
-    ) -> Float[Tensor, "m t"]:
-        """Return the sum of what blocks of rows give."""
-
-        def of_range(bounds: tuple[int, int]) -> Tensor:
-            total = torch.zeros(self.entries.shape[1], t, dtype=torch.float64)
-            for rows, E in self._blocks(*bounds):
-                total += part(rows, E)
-            return total
-
-        return sum_of(run(default_threads(), of_range, _bounds(self._count)))
-
-    def _blocks(self, start: int, stop: int) -> Iterator[tuple[slice, Tensor]]:
-        """Yield some rows after the other, as many as the cache holds."""
-        size = max(1, BLOCK_ROWS * BLOCK_COLUMNS // self.entries.shape[1])
-        for first in range(start, stop, size):
-            rows = slice(first, min(first + size, stop))
-            yield rows, self.entries[rows if self.some is None else self.some[rows]]
+    def _parts(self) -> list[StoredRows]:
+        """Return ranges of the rows for the workers."""
+        n = self._count
+        count = max(1, min(PARTS_PER_THREAD * default_threads(), n))
+        bounds = [(n * i // count, n * (i + 1) // count) for i in range(count)]
+        return [StoredRows(self.entries, self.some, part, self.compiled) for part in bounds]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +152,7 @@ class KeptTriangle(Kept):
     """
 
     strips: Sequence[Tensor]
+    compiled: bool | None = None
 
     @classmethod
     def build(
@@ -181,22 +177,12 @@ class KeptTriangle(Kept):
         def part(worker: int) -> Tensor:
             out = torch.zeros(turned.shape, dtype=torch.float64)
             for number in range(worker, len(self.strips), workers):
-                self._add(out, turned, number)
+                strip, first = self.strips[number], number * BLOCK_ROWS
+                rows = StoredRows(strip, None, (0, len(strip)), self.compiled)
+                rows.add_both(turned, slice(first, first + len(strip)), out)
             return out
 
         return sum_of(run(workers, part, range(workers))).t()
-
-    def _add(self, out: Float[Tensor, "t n"], v: Float[Tensor, "t n"], number: int) -> None:
-        """Add what the entries of a strip give to their rows, and to their columns."""
-        strip, first = self.strips[number], number * BLOCK_ROWS
-        rows = slice(first, first + len(strip))
-        own = v[:, rows]
-        for start in range(0, first, BLOCK_COLUMNS):
-            cols = slice(start, min(start + BLOCK_COLUMNS, first))
-            E = strip[:, cols]
-            out[:, rows] += v[:, cols] @ E.t()
-            out[:, cols] += own @ E
-        out[:, rows] += own @ strip[:, rows].t()
 
     def normal(
         self,
@@ -226,28 +212,3 @@ def numbers_in(whole: RowSource, part: RowSource) -> Int[Tensor, " k"] | None:
         stays[part.index] = False
         index = stays.nonzero()[:, 0]
     return index if inner is None else inner[index]
-
-
-def product(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
-    """Return E v in float64."""
-    return E @ v.double() if E.dtype == torch.float64 else la.summed(E, v)
-
-
-def residual(
-    product: Float[Tensor, "n t"] | None,
-    weights: Float[Tensor, " n"] | None,
-    targets: Float[Tensor, "n t"] | None,
-) -> Float[Tensor, "n t"]:
-    """Return W (K v - y) in float64, of K v and y at least one."""
-    if product is None:
-        assert targets is not None
-        u = -targets.double()
-    else:
-        u = product if targets is None else product - targets.double()
-    return u if weights is None else weights.double()[:, None] * u
-
-
-def _bounds(n: int) -> list[tuple[int, int]]:
-    """Return ranges of rows for the workers."""
-    count = max(1, min(PARTS_PER_THREAD * default_threads(), n))
-    return [(n * i // count, n * (i + 1) // count) for i in range(count)]

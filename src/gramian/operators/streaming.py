@@ -135,15 +135,12 @@ class Streaming:
     def _against_columns(self, z: Tensor, first: int) -> Float[Tensor, "n k"]:
         """Return the columns whose rows are z, the first of which has the number `first`."""
         fn, (n, _) = Entries(self.engine, self.kernel, z, first, self.device), self.shape
-        if isinstance(self.rows, ArrayRows) and self.engine.on_host and n <= self._at_once(z):
+        near = isinstance(self.rows, ArrayRows) and self.engine.on_host
+        if near and self._budget(1).holds_beside(n, z.shape[0]):
             ((_, block),) = self.fed_rows().blocks(n)  # nothing is copied to where it belongs
             return fn(block, *self._row_numbers())
         size = self._budget(1).streamed(z.shape[0], result=z.shape[0] * z.itemsize)
         return self.fed_rows().map(fn, *self._row_numbers(), size=size)
-
-    def _at_once(self, z: Tensor) -> int:
-        """Return how many rows one block of entries may have."""
-        return self._budget(1).streamed(z.shape[0])
 
     def _stream_gradients(self, rows: RowSource, v: Tensor) -> Tensor:
         """Return gradients at rows that need not be those of this operator, all columns held."""

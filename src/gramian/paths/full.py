@@ -15,7 +15,7 @@ from ..lowrank import columns_factor
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
 
-STORED_FEATURES = 48
+STORED_FEATURES = 32
 """Features from which on entries are stored, if there is memory for them."""
 
 RANK = 1000
@@ -128,7 +128,7 @@ class FullPath:
         rank : int, default=1000
         store_bytes : int, default=0
             Memory for the lower triangle of K, kept if it fits and rows have many features.
-        stored_features : int, default=48
+        stored_features : int, default=32
             So many: computing entries anew then costs more seconds than reading them.
 
         Notes

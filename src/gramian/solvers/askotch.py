@@ -66,7 +66,7 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     store_bytes : int, default=0
         Memory for the entries of K in the dtype of products: if they fit they are evaluated once,
         and each iteration reads b rows of them. An estimator gives what its memory limit
-        leaves where rows have 64 features or more, 96 with more than two targets.
+        leaves where rows have 24 features or more, 48 with more than two targets.
 
     Notes
     -----
@@ -123,7 +123,7 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = ASkotchState
     needs_random_access: ClassVar[bool] = True
-    stored_features: ClassVar[tuple[int, int]] = (64, 96)
+    stored_features: ClassVar[tuple[int, int]] = (24, 48)
 
     def next(self, rule: BlockRule, s: ASkotchState) -> ASkotchState:
         """Go through the loop of the paper's algorithm 1 once, its lines on the right."""

@@ -61,7 +61,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     store_bytes : int, default=0
         Memory for the entries of K in the dtype of the rows: if they fit they are evaluated once,
         and each batch reads its rows of them. An estimator gives what its memory limit
-        leaves where rows have 64 features or more, 96 with more than two targets.
+        leaves where rows have 24 features or more, 48 with more than two targets.
 
     Notes
     -----
@@ -105,7 +105,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     needs_random_access: ClassVar[bool] = True
     dense_centers: ClassVar[bool] = True
     allows_zero_penalty: ClassVar[bool] = True
-    stored_features: ClassVar[tuple[int, int]] = (64, 96)
+    stored_features: ClassVar[tuple[int, int]] = (24, 48)
 
     def iterate(
         self,

@@ -1,0 +1,35 @@
+"""Compiled products with entries that are in memory."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ._compiled import MODULE
+
+
+def multiply(
+    entries: Float[Tensor, "n m"],
+    some: Int[Tensor, " k"] | None,
+    bounds: tuple[int, int],
+    *,
+    v: Float[Tensor, "t m"] | None = None,
+    weights: Float[Tensor, " k"] | None = None,
+    targets: Float[Tensor, "k t"] | None = None,
+    products: Float[Tensor, "b t"] | None = None,
+    sums: Float[Tensor, "t c"] | None = None,
+    chained: bool = False,
+) -> None:
+    """Multiply a range of some rows of a matrix E, each of which is read from memory once.
+
+    Writes E v to `products` and adds E' W (E v - y), or if not `chained` E' W (-y), for the first
+    columns of E to `sums`. The vectors `v` have the dtype of the entries, all others are float64.
+    Sums run in the dtype of the entries over 256 terms, and in float64 beyond. The instructions
+    are the best that the machine has; the compiled tiles must be installed.
+    """
+    t = next(len(each) for each in (v, sums) if each is not None)
+    import_module(MODULE).multiply_stored(
+        "best", entries, some, *bounds, v, weights, targets, products, sums, t, chained
+    )

@@ -1,0 +1,132 @@
+"""StoredRows: products with entries that are in memory, compiled or by torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .. import _linalg as la
+from ..engines import compiled_tiles
+from ..engines.stored_products import multiply
+
+BLOCK_ROWS, BLOCK_COLUMNS = 256, 1024
+"""Of a block that torch reads from memory once, and from the cache for its second product; so many
+columns are the terms of a sum in float32."""
+
+COMPILED_TARGETS = 16
+"""Targets up to which the compiled products are faster, by a tenth there and up to four times."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRows:
+    """Some rows of a matrix that is in memory, from a first one to a last.
+
+    Attributes
+    ----------
+    entries : Tensor of shape (n, m)
+    some : Tensor of shape (k,), or None
+        Numbers of the rows that are meant; None for all.
+    bounds : tuple of two int
+        Where the range of rows, among those that are meant, begins and ends.
+    compiled : bool or None
+        Whether the compiled products are used; None for where they are faster.
+    """
+
+    entries: Float[Tensor, "n m"]
+    some: Int[Tensor, " k"] | None
+    bounds: tuple[int, int]
+    compiled: bool | None = None
+
+    def write_product(self, v: Float[Tensor, "m t"], out: Float[Tensor, "k t"]) -> None:
+        """Write E v, in float64, to this range of `out`."""
+        if self._compiled(v.shape[1]):
+            some = out[slice(*self.bounds)]
+            turned = _turned(v, self.entries.dtype)
+            multiply(self.entries, self.some, self.bounds, v=turned, products=some)
+            return
+        for rows, E in self._blocks():
+            out[rows] = product(E, v)
+
+    def normal(
+        self,
+        v: Float[Tensor, "m t"] | None,
+        weights: Float[Tensor, " k"] | None,
+        targets: Float[Tensor, "k t"] | None,
+        t: int,
+    ) -> Float[Tensor, "m t"]:
+        """Return E' W (E v - y) of this range in float64; each entry is read from memory once."""
+        total = torch.zeros(t, self.entries.shape[1], dtype=torch.float64)
+        if self._compiled(t):
+            turned = None if v is None else _turned(v, self.entries.dtype)
+            w, y = (None if x is None else x.double().contiguous() for x in (weights, targets))
+            multiply(
+                self.entries, self.some, self.bounds,
+                v=turned, weights=w, targets=y, sums=total, chained=v is not None,
+            )  # fmt: skip
+            return total.t()
+        for rows, E in self._blocks():
+            w, y = (None if each is None else each[rows] for each in (weights, targets))
+            u = residual(None if v is None else product(E, v), w, y)
+            total += product(E.t(), u).t()
+        return total.t()
+
+    def add_both(self, v: Float[Tensor, "t m"], own: slice, out: Float[Tensor, "t n"]) -> None:
+        """Add what rows of a lower triangle give to the product with v, and what its transpose.
+
+        The columns of the entries end with their diagonal, at `own`.
+        """
+        E, first = self.entries, own.start
+        if self._compiled(len(v)):
+            products = torch.empty(len(E), len(v), dtype=torch.float64)
+            sums = torch.zeros(len(v), first, dtype=torch.float64) if first else None
+            left, right = v[:, : E.shape[1]].contiguous(), -v[:, own].t().double().contiguous()
+            multiply(E, None, (0, len(E)), v=left, targets=right, products=products, sums=sums)
+            out[:, own] += products.t()
+            if sums is not None:
+                out[:, :first] += sums
+            return
+        for start in range(0, first, BLOCK_COLUMNS):
+            cols = slice(start, min(start + BLOCK_COLUMNS, first))
+            out[:, own] += v[:, cols] @ E[:, cols].t()
+            out[:, cols] += v[:, own] @ E[:, cols]
+        out[:, own] += v[:, own] @ E[:, own].t()
+
+    def _compiled(self, t: int) -> bool:
+        """Return whether the compiled products are there and shall be used for so many targets."""
+        wanted = t <= COMPILED_TARGETS if self.compiled is None else self.compiled
+        return wanted and bool(compiled_tiles()) and self.entries.is_contiguous()
+
+    def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """Yield some rows after the other, as many as the cache holds."""
+        start, stop = self.bounds
+        size = max(1, BLOCK_ROWS * BLOCK_COLUMNS // self.entries.shape[1])
+        for first in range(start, stop, size):
+            rows = slice(first, min(first + size, stop))
+            yield rows, self.entries[rows if self.some is None else self.some[rows]]
+
+
+def product(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+    """Return E v in float64."""
+    return E @ v.double() if E.dtype == torch.float64 else la.summed(E, v)
+
+
+def residual(
+    product: Float[Tensor, "n t"] | None,
+    weights: Float[Tensor, " n"] | None,
+    targets: Float[Tensor, "n t"] | None,
+) -> Float[Tensor, "n t"]:
+    """Return W (K v - y) in float64, of K v and y at least one."""
+    if product is None:
+        assert targets is not None
+        u = -targets.double()
+    else:
+        u = product if targets is None else product - targets.double()
+    return u if weights is None else weights.double()[:, None] * u
+
+
+def _turned(v: Float[Tensor, "m t"], dtype: torch.dtype) -> Float[Tensor, "t m"]:
+    return v.detach().to(dtype).t().contiguous()
