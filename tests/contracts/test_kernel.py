@@ -178,9 +178,11 @@ def test_a_lengthscale_may_be_any_number(given):
 
 
 @pytest.mark.parametrize("kernel", [k for k in ELEMENTARY if k.stationary], ids=name)
-@pytest.mark.parametrize("s", [2, 3, 6, 7, 30])
-def test_median_is_that_of_the_distances(kernel, s, rng):
-    (sample,) = points(rng, (s, 4))
+@pytest.mark.parametrize(
+    ("s", "d"), [(2, 4), (3, 4), (6, 4), (7, 4), (30, 4), (121, 4), (30, 1), (60, 40)]
+)
+def test_median_is_that_of_the_distances(kernel, s, d, rng):
+    (sample,) = points(rng, (s, d))
     kernel = dataclasses.replace(kernel, lengthscale="median").resolve(sample)
     metric = "cityblock" if isinstance(kernel, L1Laplacian) else "euclidean"
     distance = np.sort(pdist(sample.numpy(), metric))
@@ -211,6 +213,14 @@ def test_median_counts_equal_rows_once(copies, rng):
     assert (np.median(pdist(repeated.numpy())) == 0) == (copies == 20)
     expected = np.median(pdist(sample.numpy()))
     assert Laplacian("median").resolve(repeated).lengthscale == pytest.approx(expected, rel=1e-12)
+
+
+def test_median_of_rows_that_agree_in_their_first_feature(rng):
+    (sample,) = points(rng, (6, 2))
+    sample[:, 0] = sample[:, 0].sign()
+    expected = np.median(pdist(sample.numpy()))
+    found = Gaussian("median").resolve(torch.cat([sample, sample[:2]])).lengthscale
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 9])

@@ -120,10 +120,8 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str 
     """Return the kernel for these rows: with as many features, and with its median computed."""
     check_features(kernel, rows, name)
     n = rows.shape[0]
-    index = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng).unique()
-    if n <= MEDIAN_SAMPLE:
-        index = torch.arange(n)
-    sample = rows.take(index)
+    drawn = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng)
+    sample = rows.take(torch.arange(n) if n <= MEDIAN_SAMPLE else drawn.unique())
     kernel.check_layout(sample)
     return kernel.resolve(dense(sample))
 

@@ -15,7 +15,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import distances, is_sparse, scale_columns
+from .._workers import one_thread_each
 from .base import Kernel
+
+CDIST_FEATURES = 32
+"""Features up to which `torch.cdist` is faster than `torch.pdist`, which looks at half as many."""
+
+BLOCK_ROWS = 50
+"""Rows whose distances among themselves are those of `torch.pdist` even so."""
 
 Lengthscale = float | tuple[float, ...] | str
 """A text is "median", or a multiple of it such as "2 median"."""
@@ -64,7 +71,7 @@ class LengthscaleKernel(Kernel):
         """
         if is_sparse(sample):
             return self._median_of_sparse(sample)
-        distinct = torch.unique(sample, dim=0)
+        distinct = _distinct(sample)
         if len(distinct) < 2:
             return 1.0
         # squares of large or small numbers leave the range of float64; a power of two is exact
@@ -78,7 +85,7 @@ class LengthscaleKernel(Kernel):
 
     def distances(self, sample: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
         """Return the distances of all pairs of rows, of which the lengthscale may be the median."""
-        return torch.pdist(sample, p=self.norm)
+        return _pairwise(sample, self.norm)
 
     def scaled(self, points: Tensor) -> Tensor:
         """Return ``points / lengthscale``; ValueError if the number of features is another.
@@ -105,6 +112,29 @@ class LengthscaleKernel(Kernel):
 
     @abstractmethod
     def diag(self, x: Tensor) -> Float[Tensor, " b"]: ...
+
+
+def _distinct(sample: Float[Tensor, "s d"]) -> Float[Tensor, "r d"]:
+    """Return the distinct rows, in any order: those that differ in their first feature are."""
+    if len(sample[:, 0].unique()) == len(sample):
+        return sample
+    return torch.unique(sample, dim=0)
+
+
+def _pairwise(sample: Float[Tensor, "s d"], p: float) -> Float[Tensor, " p"]:
+    """Return the distances of all pairs of rows, in any order.
+
+    `torch.pdist` takes 27 ns a pair in float64, whatever d is; `torch.cdist` 3 ns at d = 8. With
+    two threads, which meet after each block, 100 rows took three times the CPU seconds.
+    """
+    rows = BLOCK_ROWS if sample.shape[1] <= CDIST_FEATURES else len(sample)
+    parts = []
+    with one_thread_each():
+        for start in range(0, len(sample), rows):
+            block, others = sample[start : start + rows], sample[start + rows :]
+            across = torch.cdist(block, others, p=p, compute_mode="donot_use_mm_for_euclid_dist")
+            parts += [torch.pdist(block, p=p), across.flatten()]
+    return torch.cat(parts)
 
 
 def medians(lengthscale: object) -> float | None:
