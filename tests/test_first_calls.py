@@ -82,3 +82,17 @@ def test_axes_of_a_call_that_is_not_checked_are_its_own():
 
     vectors = [torch.zeros(k) for k in range(2 * first_calls.FIRST)]
     assert all(outer(WRONG, vectors))
+
+
+def test_functions_that_one_line_makes_share_what_checks_them_and_nothing_else():
+    def adding(k: int) -> Callable[[Tensor], Tensor]:
+        @jaxtyping.jaxtyped(typechecker=beartype)
+        def add(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+            return x + k if k < 2 else add_one(x) + k - 1
+
+        return add
+
+    add_one, add_two = adding(1), adding(2)
+    assert add_two(torch.zeros(1, 1)) == 2.0  # and one call inside the other
+    with pytest.raises(TypeCheckError, match="add"):
+        add_one(WRONG)
