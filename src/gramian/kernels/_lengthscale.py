@@ -118,7 +118,8 @@ def _distinct(sample: Float[Tensor, "s d"]) -> Float[Tensor, "r d"]:
     """Return the distinct rows, in any order: those that differ in their first feature are."""
     if len(sample[:, 0].unique()) == len(sample):
         return sample
-    return torch.unique(sample, dim=0)
+    distinct: Tensor = torch.unique(sample, dim=0)
+    return distinct
 
 
 def _pairwise(sample: Float[Tensor, "s d"], p: float) -> Float[Tensor, " p"]:
