@@ -113,3 +113,21 @@ def test_the_collector_is_as_it_was(on: bool) -> None:
         assert gc.isenabled() is on
     finally:
         (gc.enable if was_on else gc.disable)()
+
+
+def test_what_is_made_meanwhile_counts_as_old() -> None:
+    gc.unfreeze()
+    try:
+        with uncollected():
+            made: list[int] = []
+        assert any(one is made for one in gc.get_objects(generation=2))
+        assert gc.get_freeze_count() == 0
+    finally:
+        gc.freeze()  # as conftest has left it
+
+
+def test_what_others_have_frozen_stays_frozen() -> None:
+    gc.freeze()
+    with uncollected():
+        pass
+    assert gc.get_freeze_count() > 0

@@ -11,6 +11,7 @@ rows to models, are public too: `gramian.data`, `gramian.kernels`, `gramian.oper
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -108,8 +109,11 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for: torch and scikit-learn take seconds, `gramian --help` none."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with uncollected():
-        module = import_module(f"{__name__}.{_HOME.get(name, name)}")
+    home = f"{__name__}.{_HOME.get(name, name)}"
+    if home not in sys.modules:
+        with uncollected():
+            import_module(home)
+    module = import_module(home)
     return getattr(module, name) if name in _HOME else module
 
 

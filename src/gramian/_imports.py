@@ -80,11 +80,17 @@ def _stand_in(name: str) -> WhenUsed | None:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Keep the garbage collector from walking through all of torch again and again."""
+    """Keep the garbage collector from walking through all of torch again and again.
+
+    Nor does it when it is on again: what is there then counts as old, as if it had been looked at.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if gc.get_freeze_count() == 0:  # what others have frozen stays so
+            gc.freeze()
+            gc.unfreeze()
         if was_on:
             gc.enable()
