@@ -28,13 +28,6 @@ from beartype.roar import BeartypeCallHintViolation
 FIRST = 3
 """Calls of a function that are checked in each case of each test."""
 
-ARRAY_TYPES = {
-    name
-    for name, kind in vars(jaxtyping).items()
-    if isinstance(kind, type) and issubclass(kind, jaxtyping.AbstractDtype)
-}
-"""Names of jaxtyping's array types: Float, Int and others."""
-
 seen: Counter[str] = Counter()
 """Calls that were checked since it was cleared, by the module and the name of the function."""
 
@@ -68,13 +61,15 @@ def at_first(plain: Any, typechecker: Any, jaxtyped: Callable[..., Any]) -> Call
     name = f"{plain.__module__} {plain.__qualname__}"  # one text: its hash is kept
     if seen[name] >= FIRST:
         return plain  # one inside a function that is called often
-    # sizes of axes are those of one call, where somebody looks at them
-    later = jaxtyped(plain, typechecker=None) if has_array_types(plain.__code__) else plain
+    scope, asks = jaxtyped("context"), asks_for_types(plain.__code__)
 
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
         if seen[name] >= FIRST or jaxtyping.config.jaxtyping_disable:
-            return later(*args, **kwargs)
+            if not asks:
+                return plain(*args, **kwargs)
+            with scope:  # sizes of axes are those of one call
+                return plain(*args, **kwargs)
         seen[name] += 1
         if (name, plain.__code__) not in checkers:
             checkers[name, plain.__code__] = in_a_scope(plain, typechecker, jaxtyped)
@@ -89,13 +84,13 @@ def at_first(plain: Any, typechecker: Any, jaxtyped: Callable[..., Any]) -> Call
     return call
 
 
-def has_array_types(code: types.CodeType) -> bool:
-    """Return whether there are array types in what a function does, as `isinstance` may ask for.
+def asks_for_types(code: types.CodeType) -> bool:
+    """Return whether a function calls `isinstance`, which may be about array types.
 
-    Those in its annotations are texts. Calls without a scope took a tenth off the tests of solvers.
+    Calls of others without a scope took a tenth off the tests of solvers.
     """
     inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
-    return not ARRAY_TYPES.isdisjoint(code.co_names) or any(map(has_array_types, inner))
+    return "isinstance" in code.co_names or any(map(asks_for_types, inner))
 
 
 def in_a_scope(plain: Any, typechecker: Any, jaxtyped: Callable[..., Any]) -> Callable[..., Any]:
