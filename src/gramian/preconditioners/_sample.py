@@ -84,10 +84,16 @@ class Left:
 
 
 def largest_left(
-    K: KernelOperator, sample: Sample, E: Tensor, ridge: float, weights: Tensor | None
+    K: KernelOperator,
+    sample: Sample,
+    E: Tensor,
+    ridge: float,
+    weights: Tensor | None,
+    features: Tensor | None = None,
 ) -> float:
     """Return the largest diagonal entry that scaled eigenvectors E of a sample leave, of all rows.
 
+    K(X, X_s) E, with the roots of the sample's weights, is written to `features` on the way.
     Cost: n s kernel evaluations and 2 n s q operations, in one pass over the rows.
     """
     largest, s = 0.0, len(sample.index)
@@ -97,7 +103,10 @@ def largest_left(
     size = max(1, min(AT_ONCE // s, K.memory_bytes // (4 * s * K.dtype.itemsize)))
     for rows, block in K.fed_rows().blocks(size):
         # by blocks of the sample, too, where it does not fit into the memory
-        B = (replace(K, rows=as_rows(block), cols=sample.rows).dense() @ U).double()
+        B = replace(K, rows=as_rows(block), cols=sample.rows).dense() @ U
+        if features is not None:
+            features[rows] = B
+        B = B.double()
         if weights is not None:
             B *= weights[rows].to(B).sqrt()[:, None]
         inside = (sample.index >= rows.start) & (sample.index < rows.stop)

@@ -78,6 +78,9 @@ class EigenProFactor:
     longest : float
         The longest step per row: infinite where `beta` is that of all rows, else 1 / 0.55 of
         1 / k(x, x), so that no single row can make it diverge.
+    features : Tensor of shape (n, q), or None
+        :math:`K_{XS} U` of all rows, in their dtype, if asked for: the preconditioned kernel is K
+        less their inner products.
 
     Notes
     -----
@@ -85,7 +88,9 @@ class EigenProFactor:
     ridge as the kernel k + ridge [x = x'], of which nothing else is asked than of any kernel.
 
     Cost: n s kernel evaluations, and 2 s² for the subsample and a fresh sample of s rows, 4/3 s³
-    operations in float64 for the eigenvectors (LAPACK); memory 28 s² bytes meanwhile, then 8 s q.
+    operations for the eigenvectors (LAPACK), in float64, or in float32 for float32 rows and an
+    automatic rank, which flattens nothing near its rounding; memory 28 s² bytes meanwhile, then
+    8 s q.
     Kernels that are not stationary take a pass over the rows for `beta`.
 
     Departures: the published codes take :math:`l_{q+1}` of the subsample for the largest
@@ -127,6 +132,7 @@ class EigenProFactor:
     beta: float
     top: float
     longest: float
+    features: Float[Tensor, "n q"] | None = None
 
     @classmethod
     def build(
@@ -141,6 +147,7 @@ class EigenProFactor:
         ridge: float | int = 0.0,
         decay: float | int = 0.0,
         change: Callable[[Tensor], Tensor] | None = None,
+        features_bytes: int = 0,
         rng: torch.Generator,
     ) -> EigenProFactor:
         """Return the factor for the rows of an operator.
@@ -162,6 +169,8 @@ class EigenProFactor:
             What solvers without a ridge let the function decay by, per row and unit of step.
         change : callable, optional
             What is done to rows before the kernel sees them: augmentation.
+        features_bytes : int, default=0
+            Memory for the features of all rows, which are kept if they fit and rows do not change.
         rng : torch.Generator
         """
         n = K.shape[0]
@@ -174,7 +183,8 @@ class EigenProFactor:
         H = sample.against(sample).double().dense() * sample.outer(sample).double()
         la.prepare_(H)
         H.diagonal().add_(ridge)
-        values, vectors = la.top_eigenpairs(la.by_columns(H), min(most + 1, s))
+        coarsely = rank is None and K.dtype == torch.float32
+        values, vectors = la.top_eigenpairs(la.by_columns(H), min(most + 1, s), coarsely=coarsely)
         values = (values / s).clamp(min=0)
         q = _rank(values, most, diagonal, n) if rank is None else most
         values, V = values[: q + 1], vectors[:, :q]
@@ -188,8 +198,11 @@ class EigenProFactor:
             values[-1] = max(float(values[-1]), wait + coarse, DECAY_MARGIN * decay)
         scale = (_flattening(values, float(exponent)) / s).sqrt()
         left = left.scaled(scale)
+        features = None
         if seen:
-            measured = largest_left(K, sample, V * scale, float(ridge), weights)
+            if n * q * K.dtype.itemsize <= features_bytes:
+                features = torch.empty(n, q, dtype=K.dtype, device=K.device)
+            measured = largest_left(K, sample, V * scale, float(ridge), weights, features)
             beta = max(measured, least * diagonal)
         else:
             beta = max(left.diagonal(), UNSEEN_SHARE * diagonal)
@@ -201,6 +214,7 @@ class EigenProFactor:
             beta=beta,
             top=max(POWER_SAFETY * left.largest(rng), coarse),
             longest=math.inf if seen else 1 / (UNSEEN_SHARE * diagonal),
+            features=features,
         )
 
     @property

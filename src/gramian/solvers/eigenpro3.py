@@ -32,6 +32,9 @@ from .verification import refuse_beyond
 CENTERS_PER_DIRECTION = 10
 """Bounds an automatic rank q by p / 10: the more directions, the further the fixed point is off."""
 
+FEATURES_SHARE = 4
+"""Features of all rows may take this part of the memory for blocks."""
+
 MEAN_OF_LAST = 8
 """The mean of iterates reaches back over about the last eighth of them."""
 
@@ -141,29 +144,26 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         """Run the loop of algorithm 2, its lines on the right, over part of an epoch."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         lam, alpha, mean, count = S.problem.penalty, s.last.clone(), s.coef, s.count
-        f, U, eta, seen = S.temporary_centers(alpha.shape[1]), S.P.vectors, S.eta, BatchErrors()
-        for chunk in S.chunks(part):
-            K_cZ, K_cs, K_cc = S.kernel_blocks(chunk)
-            f.enter(chunk.x, K_cs, K_cc)
-            for step in chunk.steps:  # fetch minibatch (X_m, y_m)
+        f, eta, seen = S.temporary_centers(alpha.shape[1]), S.eta, BatchErrors()
+        for segment in S.segments(part):
+            f.enter(segment, alpha)  # K(X_m, Z) alpha of all of its batches
+            for step in segment.steps:  # fetch minibatch (X_m, y_m)
                 m, y_m = step.rows, step.y
-                K_mZ, K_ms = K_cZ[m], K_cs[m]
-                r = K_mZ @ alpha + f.values(m) - y_m  # g_m <- K(X_m, Z) alpha - y_m
+                r = f.values(m) - y_m  # g_m <- K(X_m, Z) alpha - y_m
                 seen.add(r, y_m)
                 g = r if S.omega is None else S.omega[step.index, None] * r
-                U_g = U.t() @ (K_ms.T @ g)  # C = K(Z, X_s) U U'
                 decay = 1 - eta * len(g) * lam
                 alpha *= decay
-                f.decay_(decay)  # h <- K(Z, X_m) g_m - C K(X_s, X_m) g_m
-                f.add_(m, -eta * (K_mZ.T @ g), -eta * g, eta * U_g)
-                if step.due:
-                    theta = S.projection.solve(f.h, step.number)
-                    alpha = alpha + theta  # alpha <- alpha - eta theta, -eta being in h
-                    f.clear()
-                    count += 1
-                    mean = torch.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
-            f.leave()
-            del K_cZ, K_cs, K_cc  # before there are others
+                f.decay_(decay)
+                f.add_(m, -eta * g)
+            f.leave()  # h <- K(Z, X_m) g_m - C K(X_s, X_m) g_m, C = K(Z, X_s) U U'
+            if segment.due:
+                theta = S.projection.solve(f.h, segment.number)
+                alpha = alpha + theta  # alpha <- alpha - eta theta, -eta being in h
+                f.clear()
+                count += 1
+                mean = torch.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
+            del segment  # before there are others
         return EigenPro3State(
             iteration=s.iteration + 1,
             coef=mean if self.average else alpha,
@@ -182,7 +182,10 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         omega = relative_weights(problem)
         change = change_of_rows(self.augment, problem.targets.shape[1], rng)
         most = max(1, p // CENTERS_PER_DIRECTION)
-        P = self.factor(K, rng, weights=omega, change=change, most=most, decay=lam)
+        room = K.memory_bytes // FEATURES_SHARE
+        P = self.factor(
+            K, rng, weights=omega, change=change, most=most, decay=lam, features_bytes=room
+        )
         fits = max(1, K.memory_bytes // (4 * p * K.dtype.itemsize))
         m = min(self.batch_rows(P, n, lam), fits)
         kind = projection_for(self.projection, p, K.memory_bytes)

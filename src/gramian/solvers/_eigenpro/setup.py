@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -29,56 +30,74 @@ Minibatch = tuple[int, Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Step:
-    """A batch of a chunk.
+    """A batch of a segment.
 
     Attributes
     ----------
     rows : slice
-        Where its rows are in the chunk.
+        Where its rows are in the segment.
     index : Tensor of shape (m,)
         Their row numbers.
     y : Tensor of shape (m, t)
-    number : int
-        Of the batch, among all.
-    due : bool
-        Whether a projection follows.
     """
 
     rows: slice
     index: Tensor
     y: Tensor
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Batches without a projection between them, with kernel entries of their rows x.
+
+    Attributes
+    ----------
+    x : Tensor of shape (b, d)
+    steps : list of Step
+    K_bZ : KernelOperator or DenseBlock of shape (b, p)
+    K_bs_U : DenseBlock or Product of shape (b, q)
+        K(x, X_s) U.
+    K_bb : KernelOperator or DenseBlock of shape (b, b)
+    number : int
+        Of the last batch, among all.
+    due : bool
+        Whether a projection follows.
+    """
+
+    x: Tensor
+    steps: list[Step]
+    K_bZ: KernelOperator | DenseBlock
+    K_bs_U: DenseBlock | Product
+    K_bb: KernelOperator | DenseBlock
     number: int
     due: bool
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """Some batches, one after the other, whose kernel entries are evaluated at once.
+class Product:
+    """A matrix that is the product of two, for products with vectors.
 
     Attributes
     ----------
-    x : Tensor of shape (c, d)
-        Their rows.
-    steps : list of Step
+    left : KernelOperator or DenseBlock of shape (b, s), or Tensor
+    right : Tensor of shape (s, q), or KernelOperator or DenseBlock
     """
 
-    x: Tensor
-    steps: list[Step]
-
-    @classmethod
-    def of(cls, batches: list[tuple[Minibatch, bool]]) -> Chunk:
-        """Put batches together, each with whether a projection follows."""
-        steps, stop = [], 0
-        for (number, index, x, y), due in batches:
-            start, stop = stop, stop + len(x)
-            steps.append(Step(slice(start, stop), index, y, number, due))
-        rows = [x for (_, _, x, _), _ in batches]
-        return cls(rows[0] if len(rows) == 1 else torch.cat(rows), steps)
+    left: Any
+    right: Any
 
     @property
-    def inner(self) -> bool:
-        """Whether a batch has temporary centers among the rows of the chunk."""
-        return not all(step.due for step in self.steps[:-1])
+    def T(self) -> Product:
+        """The transpose."""
+        return Product(self.right.T, self.left.T)
+
+    def __getitem__(self, rows: slice) -> Product:
+        """Return some rows."""
+        return Product(self.left[rows], self.right)
+
+    def __matmul__(self, v: Tensor) -> Tensor:
+        """Return the product, from the right to the left."""
+        return self.left @ (self.right @ v)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -136,47 +155,79 @@ class Setup:
                 x, y = self.augment(x, y, torch.Generator().manual_seed(seed))
             yield number, index, x, y.double()
 
-    def chunks(self, part: EpochPart) -> Iterator[Chunk]:
+    def segments(self, part: EpochPart) -> Iterator[Segment]:
+        """Yield the batches of part of an epoch, by segments."""
+        last, first = (part.numbers(len(self.batches))[k] for k in (-1, 0))
+        for chunk in self.chunks(part):
+            x = chunk[0][2] if len(chunk) == 1 else torch.cat([x for _, _, x, _ in chunk])
+            K_cZ, K_cs_U = self.kernel_blocks(x, [index for _, index, _, _ in chunk])
+            waiting: list[Minibatch] = []
+            start = 0
+            for batch in chunk:
+                waiting.append(batch)
+                number = batch[0]
+                due = number == last or (number - first + 1) % self.delay == 0
+                if due or batch is chunk[-1]:
+                    rows = slice(start, start + sum(len(one[1]) for one in waiting))
+                    yield self._segment(waiting, x[rows], K_cZ[rows], K_cs_U[rows], due)
+                    waiting, start = [], rows.stop
+            del K_cZ, K_cs_U  # before there are others
+
+    def chunks(self, part: EpochPart) -> Iterator[list[Minibatch]]:
         """Yield the batches of part of an epoch, some at once: dense ones of few rows."""
-        last, steps = part.numbers(len(self.batches))[-1], 0
-        waiting: list[tuple[Minibatch, bool]] = []
+        waiting: list[Minibatch] = []
         most = self._chunk_rows
         for batch in self.minibatches(part):
-            number, _, x, _ = batch
-            steps += 1
-            due = number == last or steps == self.delay
-            waiting.append((batch, due))
-            steps = 0 if due else steps
-            full = (len(waiting) + 1) * len(x) > most or x.layout != torch.strided
-            if full or number == last:
-                yield Chunk.of(waiting)
+            x = batch[2]
+            waiting.append(batch)
+            if (len(waiting) + 1) * len(x) > most or x.layout != torch.strided:
+                yield waiting
                 waiting = []
+        if waiting:
+            yield waiting
+
+    def _segment(
+        self,
+        batches: list[Minibatch],
+        x: Tensor,
+        K_bZ: KernelOperator | DenseBlock,
+        K_bs_U: DenseBlock | Product,
+        due: bool,
+    ) -> Segment:
+        steps, stop = [], 0
+        for _, index, rows, y in batches:
+            start, stop = stop, stop + len(rows)
+            steps.append(Step(slice(start, stop), index, y))
+        source = as_rows(x)
+        K_bb: KernelOperator | DenseBlock = replace(self.K, rows=source, cols=source)
+        if len(steps) > 1:
+            K_bb = materialize(K_bb, self.K.memory_bytes // 4)
+        return Segment(x, steps, K_bZ, K_bs_U, K_bb, batches[-1][0], due)
 
     @property
     def _chunk_rows(self) -> int:
         """Rows of a chunk at most: their kernel entries are to fit into memory."""
         numbers = self.K.memory_bytes // self.K.dtype.itemsize
-        fits = min(numbers // (2 * self.K.shape[1]), numbers // (4 * len(self.P.index)))
-        return min(CHUNK_ROWS, fits, math.isqrt(numbers // 4))
+        fits = min(numbers // (2 * self.K.shape[1]), math.isqrt(numbers // 4))
+        if self.P.features is None:
+            fits = min(fits, numbers // (4 * len(self.P.index)))
+        return min(CHUNK_ROWS, fits)
 
-    def kernel_blocks(self, chunk: Chunk) -> tuple[KernelOperator | DenseBlock, ...]:
-        """Return K(x, Z), K(x, X_s), K(x, x), in memory where they fit into a half and quarters.
-
-        The last one only where it is used: for several batches between two projections.
-        """
-        K = replace(self.K, rows=as_rows(chunk.x))
+    def kernel_blocks(
+        self, x: Tensor, indices: list[Tensor]
+    ) -> tuple[KernelOperator | DenseBlock, DenseBlock | Product]:
+        """Return K(x, Z) and K(x, X_s) U, in memory where they fit into a half and a quarter."""
+        K = replace(self.K, rows=as_rows(x))
         room = K.memory_bytes // 4
-        K_x = replace(K, cols=K.rows)
-        if chunk.inner:
-            return materialize(K, 2 * room), self._K_s(K, room), materialize(K_x, room)
-        return materialize(K, 2 * room), self._K_s(K, room), K_x
-
-    def _K_s(self, K: KernelOperator, room: int) -> KernelOperator | DenseBlock:
-        return materialize(replace(K, cols=self.P.points), room)
+        if self.P.features is not None:
+            found = self.P.features[torch.cat(indices)]
+            return materialize(K, 2 * room), DenseBlock(found)
+        K_s = materialize(replace(K, cols=self.P.points), room)
+        return materialize(K, 2 * room), Product(K_s, self.P.vectors)
 
     def temporary_centers(self, t: int) -> TemporaryCenters:
         """Return room for the temporary centers between two projections, of t targets."""
-        return TemporaryCenters(self.K, self.P, self.K_Zs_U, t, self.delay, self.batches)
+        return TemporaryCenters(self.K, self.K_Zs_U, t, self.delay, self.batches)
 
 
 def change_of_rows(
