@@ -281,23 +281,19 @@ def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 256) -> Non
         corner.copy_(corner.triu() + source[start:end, start:end].tril(-1))
 
 
-def top_eigenpairs(
-    A: Float[Tensor, "m m"], k: int, *, coarsely: bool = False
-) -> tuple[Tensor, Tensor]:
+def top_eigenpairs(A: Float[Tensor, "m m"], k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest eigenvalues, (k,), and their vectors, (m, k), the largest first.
 
     Parameters
     ----------
     A : Tensor of shape (m, m)
-        Symmetric, float64; it is spoilt. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`.
+        Symmetric; it is spoilt. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`, in its dtype:
+        in float32 in half the seconds, eigenvalues to some 1e-6 of the largest.
     k : int
-    coarsely : bool, default=False
-        On the host in float32, in half the seconds: eigenvalues to some 1e-6 of the largest.
     """
     if is_on_device(A):
         return on_device.top_eigenpairs(A, k)
     m = len(A)
-    A = A.float() if coarsely else A
     with one_thread_if_small(4 * m**3 / 3):
         values, vectors = scipy.linalg.eigh(
             A.numpy(),

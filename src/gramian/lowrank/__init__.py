@@ -6,14 +6,17 @@ from .columns import columns_factor
 from .pivoted_cholesky import ZERO_RESIDUAL_SHARE, PartialCholesky, pivoted_cholesky
 from .power import POWER_SAFETY, largest_eigenvalue
 from .randomized import RandomizedNystrom, randomized_nystrom
+from .subspace import block_columns, subspace_eigenpairs
 
 __all__ = [
     "POWER_SAFETY",
     "ZERO_RESIDUAL_SHARE",
     "PartialCholesky",
     "RandomizedNystrom",
+    "block_columns",
     "columns_factor",
     "largest_eigenvalue",
     "pivoted_cholesky",
     "randomized_nystrom",
+    "subspace_eigenpairs",
 ]

@@ -24,6 +24,7 @@ class Sample:
     index: Tensor
     rows: RowSource
     root: Tensor
+    weighs: bool
 
     @classmethod
     def take(
@@ -37,15 +38,19 @@ class Sample:
         points = K.rows.take(index)
         rows = as_rows(K.on_device(points if change is None else change(points)))
         chosen = torch.ones(len(index)) if weights is None else weights[index]
-        return cls(K, index, rows, chosen.to(K.device, torch.float64).sqrt())
+        root = chosen.to(K.device, torch.float64).sqrt()
+        return cls(K, index, rows, root, weights is not None)
 
     def against(self, other: Sample) -> KernelOperator:
         """Return the operator of these rows with others."""
         return replace(self.K, rows=self.rows, cols=other.rows)
 
-    def outer(self, other: Sample) -> Tensor:
-        """Return the products of the roots of weights, (s, s)."""
-        return self.root[:, None] * other.root
+    def weighted_(self, G: Tensor, other: Sample) -> Tensor:
+        """Multiply entries against another sample by the roots of weights, in place."""
+        if self.weighs:
+            G *= self.root[:, None].to(G)
+            G *= other.root.to(G)
+        return G
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,7 @@ class Left:
     @classmethod
     def build(cls, fresh: Sample, sample: Sample, V: Tensor, ridge: float, n: int) -> Left:
         """Return it for fresh rows, given the sample, its eigenvectors V, not scaled, and n."""
-        G = fresh.against(fresh).dense()
-        G *= fresh.outer(fresh).to(G.dtype)
+        G = fresh.weighted_(fresh.against(fresh).dense(), fresh)
         G.diagonal().add_(ridge)
         B = fresh.root[:, None] * (fresh.against(sample) @ (sample.root[:, None] * V))
         h, s = len(fresh.index), len(sample.index)

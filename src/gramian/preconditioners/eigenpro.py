@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from ..data import RowSource
-from ..lowrank import POWER_SAFETY
+from ..lowrank import POWER_SAFETY, block_columns, subspace_eigenpairs
 from ..operators import KernelOperator, largest_diagonal
 from ._sample import Left, Sample, largest_left
 
@@ -42,6 +42,9 @@ BETA_ROUNDING = 1e3
 
 STEP_FACTOR = 1.5
 """The step in units of the one that the theory shows to be stable; the limit is 2."""
+
+SUBSPACE_ROWS = 500
+"""Rows of the subsample beyond which few eigenvectors are found by subspace iteration."""
 
 BYTES_PER_PAIR = 28
 """Memory of the eigensolver for each pair of rows of the subsample, with the matrix itself."""
@@ -88,9 +91,9 @@ class EigenProFactor:
     ridge as the kernel k + ridge [x = x'], of which nothing else is asked than of any kernel.
 
     Cost: n s kernel evaluations, and 2 s² for the subsample and a fresh sample of s rows, 4/3 s³
-    operations for the eigenvectors (LAPACK), in float64, or in float32 for float32 rows and an
-    automatic rank, which flattens nothing near its rounding; memory 28 s² bytes meanwhile, then
-    8 s q.
+    operations for the eigenvectors in float64 (LAPACK). For float32 rows and an automatic rank,
+    which flattens nothing near rounding, they are float32, and for few of many rows by
+    `subspace_eigenpairs`: 8 s² q. Memory 28 s² bytes meanwhile, then 8 s q.
     Kernels that are not stationary take a pass over the rows for `beta`.
 
     Departures: the published codes take :math:`l_{q+1}` of the subsample for the largest
@@ -180,11 +183,8 @@ class EigenProFactor:
         fresh = sample if s == n else Sample.take(K, order[n - s :], weights, change)
         diagonal = largest_diagonal(K, weights) + float(ridge)
         most = min(s - 1, _most(s, n, most) if rank is None else rank)
-        H = sample.against(sample).double().dense() * sample.outer(sample).double()
-        la.prepare_(H)
-        H.diagonal().add_(ridge)
         coarsely = rank is None and K.dtype == torch.float32
-        values, vectors = la.top_eigenpairs(la.by_columns(H), min(most + 1, s), coarsely=coarsely)
+        values, vectors = _top(sample, float(ridge), min(most + 1, s), rng, coarsely=coarsely)
         values = (values / s).clamp(min=0)
         q = _rank(values, most, diagonal, n) if rank is None else most
         values, V = values[: q + 1], vectors[:, :q]
@@ -248,6 +248,25 @@ class EigenProFactor:
             "top": self.top,
             "beta": self.beta,
         }
+
+
+def _top(
+    sample: Sample, ridge: float, k: int, rng: torch.Generator, *, coarsely: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the k largest eigenvalues and their vectors of the kernel of a sample, float64.
+
+    Coarsely: in float32, and few of them by subspace iteration.
+    """
+    H = sample.weighted_(sample.against(sample).double().dense(), sample)
+    la.prepare_(H)
+    H.diagonal().add_(ridge)
+    H = H.float() if coarsely else H
+    few = len(H) > SUBSPACE_ROWS and block_columns(k) <= len(H) // 4
+    if coarsely and few:
+        values, vectors = subspace_eigenpairs(H, k, rng)
+    else:
+        values, vectors = la.top_eigenpairs(la.by_columns(H), k)
+    return values.double(), vectors.double()
 
 
 def automatic_subsample(n: int, memory_bytes: int) -> int:

@@ -21,7 +21,7 @@ from .projection import Projection
 from .state import EigenPro3State
 from .temporary_centers import TemporaryCenters
 
-CHUNK_ROWS = 1024
+CHUNK_ROWS, CHUNK_ENTRIES = 1024, 1 << 21
 """Rows whose kernel entries are evaluated at once: calls for fewer cost more than the entries."""
 
 Minibatch = tuple[int, Tensor, Tensor, Tensor]
@@ -57,7 +57,8 @@ class Segment:
     K_bZ : KernelOperator or DenseBlock of shape (b, p)
     K_bs_U : DenseBlock or Product of shape (b, q)
         K(x, X_s) U.
-    K_bb : KernelOperator or DenseBlock of shape (b, b)
+    K_bb : KernelOperator or DenseBlock of shape (b, b), or None
+        None where there is but one batch.
     number : int
         Of the last batch, among all.
     due : bool
@@ -68,7 +69,7 @@ class Segment:
     steps: list[Step]
     K_bZ: KernelOperator | DenseBlock
     K_bs_U: DenseBlock | Product
-    K_bb: KernelOperator | DenseBlock
+    K_bb: KernelOperator | DenseBlock | None
     number: int
     due: bool
 
@@ -157,34 +158,43 @@ class Setup:
 
     def segments(self, part: EpochPart) -> Iterator[Segment]:
         """Yield the batches of part of an epoch, by segments."""
-        last, first = (part.numbers(len(self.batches))[k] for k in (-1, 0))
+        last = part.numbers(len(self.batches))[-1]
         for chunk in self.chunks(part):
             x = chunk[0][2] if len(chunk) == 1 else torch.cat([x for _, _, x, _ in chunk])
             K_cZ, K_cs_U = self.kernel_blocks(x, [index for _, index, _, _ in chunk])
-            waiting: list[Minibatch] = []
-            start = 0
-            for batch in chunk:
-                waiting.append(batch)
-                number = batch[0]
-                due = number == last or (number - first + 1) % self.delay == 0
-                if due or batch is chunk[-1]:
-                    rows = slice(start, start + sum(len(one[1]) for one in waiting))
-                    yield self._segment(waiting, x[rows], K_cZ[rows], K_cs_U[rows], due)
-                    waiting, start = [], rows.stop
+            start, most = 0, self.delay if len(chunk) > self.delay else len(chunk)
+            for first in range(0, len(chunk), most):
+                batches = chunk[first : first + most]
+                rows = slice(start, start + sum(len(x) for _, _, x, _ in batches))
+                number, start = batches[-1][0], rows.stop
+                due = number == last or self._place(number, part) == self.delay - 1
+                yield self._segment(batches, x[rows], K_cZ[rows], K_cs_U[rows], due)
             del K_cZ, K_cs_U  # before there are others
 
     def chunks(self, part: EpochPart) -> Iterator[list[Minibatch]]:
-        """Yield the batches of part of an epoch, some at once: dense ones of few rows."""
+        """Yield the batches of part of an epoch, some at once: dense ones of few rows.
+
+        A chunk has the batches between some projections, or an even share of those between two.
+        """
+        fits = max(1, self._chunk_rows // self.batches.size)
+        many = fits // self.delay * self.delay or math.ceil(
+            self.delay / math.ceil(self.delay / fits)
+        )
         waiting: list[Minibatch] = []
-        most = self._chunk_rows
         for batch in self.minibatches(part):
-            x = batch[2]
+            number, _, x, _ = batch
             waiting.append(batch)
-            if (len(waiting) + 1) * len(x) > most or x.layout != torch.strided:
+            between = self._place(number, part) == self.delay - 1
+            full = len(waiting) >= many or x.layout != torch.strided
+            if full or (between and len(waiting) + self.delay > many):
                 yield waiting
                 waiting = []
         if waiting:
             yield waiting
+
+    def _place(self, number: int, part: EpochPart) -> int:
+        """Return how many batches lie between a batch and the projection before it."""
+        return (number - part.numbers(len(self.batches))[0]) % self.delay
 
     def _segment(
         self,
@@ -198,10 +208,12 @@ class Setup:
         for _, index, rows, y in batches:
             start, stop = stop, stop + len(rows)
             steps.append(Step(slice(start, stop), index, y))
-        source = as_rows(x)
-        K_bb: KernelOperator | DenseBlock = replace(self.K, rows=source, cols=source)
+        K_bb = None
         if len(steps) > 1:
-            K_bb = materialize(K_bb, self.K.memory_bytes // 4)
+            source = as_rows(x)
+            K_bb = materialize(
+                replace(self.K, rows=source, cols=source), self.K.memory_bytes // 4
+            )
         return Segment(x, steps, K_bZ, K_bs_U, K_bb, batches[-1][0], due)
 
     @property
@@ -211,7 +223,7 @@ class Setup:
         fits = min(numbers // (2 * self.K.shape[1]), math.isqrt(numbers // 4))
         if self.P.features is None:
             fits = min(fits, numbers // (4 * len(self.P.index)))
-        return min(CHUNK_ROWS, fits)
+        return min(max(CHUNK_ROWS, CHUNK_ENTRIES // self.K.shape[1]), fits)
 
     def kernel_blocks(
         self, x: Tensor, indices: list[Tensor]
@@ -220,7 +232,7 @@ class Setup:
         K = replace(self.K, rows=as_rows(x))
         room = K.memory_bytes // 4
         if self.P.features is not None:
-            found = self.P.features[torch.cat(indices)]
+            found = self.P.features.index_select(0, torch.cat(indices))
             return materialize(K, 2 * room), DenseBlock(found)
         K_s = materialize(replace(K, cols=self.P.points), room)
         return materialize(K, 2 * room), Product(K_s, self.P.vectors)

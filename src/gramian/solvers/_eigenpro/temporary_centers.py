@@ -71,7 +71,7 @@ class TemporaryCenters:
         found, segment = self._before[batch], self._segment
         if self._stepped:
             found = found + segment.K_bs_U[batch] @ self._b
-        if batch.start:
+        if batch.start and segment.K_bb is not None:
             found = found + segment.K_bb[batch] @ self._a_x
         return found
 
