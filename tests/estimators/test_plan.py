@@ -323,7 +323,7 @@ class TestMemoryLimit:
         ]
         auto, same, more = (plan.memory_bytes for plan in plans)
         assert auto == same
-        assert more - same == 16 * 3000 * 100
+        assert more - same == 16 * 3000 * 100 + 4 * 4000 * 100  # of centers and of rows
 
     def test_refused_before_anything_is_read(self):
         class Unread(ArrayRows):

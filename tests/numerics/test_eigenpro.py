@@ -23,6 +23,7 @@ from gramian.solvers import (
     EigenPro2,
     EigenPro3,
     Falkon,
+    ProblemSize,
     State,
     max_iterations,
     solve,
@@ -147,6 +148,32 @@ def test_what_is_left_with_weights_and_a_ridge():
     largest = float(torch.linalg.eigvalsh(M - flattened @ flattened.t())[-1]) / 60
     assert largest == pytest.approx(float(P.values[-1]), rel=1e-6)
     assert P.top / 1.1 == pytest.approx(largest, rel=0.1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_are_those_of_the_preconditioned_kernel(weighted, dtype):
+    K = operator(dtype, n=400)
+    omega = torch.linspace(0.3, 1.7, 400, dtype=torch.float64) if weighted else None
+    P = factor(K, subsample=100, weights=omega, features_bytes=1 << 20)
+    assert P.features is not None
+    assert P.features.dtype == dtype
+    expected = K.double().dense()[:, P.index] @ P.vectors
+    assert relative(P.features.double(), expected) < 20 * torch.finfo(dtype).eps
+    assert factor(K, subsample=100, features_bytes=P.features.nbytes - 1).features is None
+    assert factor(K, subsample=100, change=lambda x: x, features_bytes=1 << 20).features is None
+
+
+def test_float32_rows_have_the_eigenvectors_of_float64_ones():
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(3000, 4, generator=rng)
+    narrow, wide = (
+        factor(KernelOperator(kernels.Gaussian(2.0), rows, rows), subsample=800, most=100)
+        for rows in (as_rows(X), as_rows(X.double()))
+    )
+    assert narrow.rank == wide.rank > 5
+    assert float((narrow.values / wide.values - 1).abs().max()) < 0.01
+    assert narrow.top == pytest.approx(wide.top, rel=0.02)
+    assert narrow.beta == pytest.approx(wide.beta, rel=0.02)
 
 
 def test_rank_zero_is_plain_gradient_descent():
@@ -331,6 +358,32 @@ def test_where_centers_are_the_data_delay_changes_nothing_but_rounding(delay):
     now = run(p, EigenPro3(delay=1, **common), 2).coef
     later = run(p, EigenPro3(delay=delay, **common), 2).coef
     assert relative(K @ later, K @ now) < 1e-10
+
+
+@pytest.mark.parametrize("projection", ["exact", "delayed"])
+@pytest.mark.parametrize("delay", [1, 2, 3, 5])
+def test_neither_chunks_nor_features_change_more_than_rounding(projection, delay, monkeypatch):
+    p = nystrom(1e-3, torch.linspace(0.3, 2, N, dtype=torch.float64))
+    solver = EigenPro3(batch=20, rank=4, subsample=50, delay=delay, projection=projection)
+    expected, counts = p.K @ run(p, solver, 2).coef, []
+    monkeypatch.setattr("gramian.solvers._eigenpro.setup.CHUNK_ENTRIES", 1)
+    for rows, share in ((20, 4), (40, 4), (70, 4), (70, 1 << 40)):  # one, two and three batches
+        monkeypatch.setattr("gramian.solvers._eigenpro.setup.CHUNK_ROWS", rows)
+        monkeypatch.setattr("gramian.solvers.eigenpro3.FEATURES_SHARE", share)
+        before = p.K.meter.evaluations
+        assert relative(p.K @ run(p, solver, 2).coef, expected) < 1e-10
+        counts.append(p.K.meter.evaluations - before)
+    assert counts[3] == counts[2] + 2 * N * 50  # those against the subsample
+
+
+@pytest.mark.parametrize("p", [20, 300, 700])
+def test_the_plan_counts_the_entries(p):
+    K = operator(torch.float32, kernels.Gaussian(2.0), 3000)
+    problem = NystromProblem.at(K, torch.arange(p), targets(K), 0.0)
+    solver, size = EigenPro3(subsample=300), ProblemSize(3000, 3, 2, p, 4, full=False)
+    assert len(list(islice(solver.iterate(problem), 4))) == 4
+    counted = K.meter.evaluations
+    assert solver.evaluations(size, 3) == pytest.approx(counted, rel=0.15)
 
 
 @pytest.mark.slow

@@ -87,12 +87,16 @@ def test_triangular_solve_and_product(m, t, lower, transpose, unit):
     assert x.is_contiguous()
 
 
+@pytest.mark.parametrize("t", [0, 1, 2, 4, 5])
 @pytest.mark.parametrize("m", SIZES)
-def test_solve_cholesky(m):
-    A, b = positive(m), normal(m, 2)
+def test_solve_cholesky(m, t):
+    A, b = positive(m), normal(m, t)
     P = la.by_columns(A.clone())
     la.cholesky_(P)
-    torch.testing.assert_close(A @ la.solve_cholesky(P, b), b, rtol=1e-9, atol=1e-10)
+    kept, x = b.clone(), la.solve_cholesky(P, b)
+    torch.testing.assert_close(A @ x, b, rtol=1e-9, atol=1e-10)
+    assert torch.equal(b, kept)
+    assert x.is_contiguous()
 
 
 @pytest.mark.parametrize("m", [*SIZES, BEYOND_A_BLOCK])

@@ -35,8 +35,8 @@ class DenseBlock:
         return DenseBlock(self.entries.t())
 
     def __getitem__(self, key: Any) -> DenseBlock:
-        """Return rows, or rows and columns, given by tensors of numbers."""
-        if isinstance(key, tuple):
+        """Return rows, or rows and columns, given by tensors of numbers or by slices."""
+        if isinstance(key, tuple) and isinstance(key[0], Tensor):
             return DenseBlock(self.entries[key[0][:, None], key[1]])
         return DenseBlock(self.entries[key])
 

@@ -182,7 +182,7 @@ class EigenProFactor:
         sample = Sample.take(K, order[:s], weights, change)
         fresh = sample if s == n else Sample.take(K, order[n - s :], weights, change)
         diagonal = largest_diagonal(K, weights) + float(ridge)
-        most = min(s - 1, _most(s, n, most) if rank is None else rank)
+        most = min(s - 1, most_eigenpairs(s, n, most) if rank is None else rank)
         coarsely = rank is None and K.dtype == torch.float32
         values, vectors = _top(sample, float(ridge), min(most + 1, s), rng, coarsely=coarsely)
         values = (values / s).clamp(min=0)
@@ -257,16 +257,20 @@ def _top(
 
     Coarsely: in float32, and few of them by subspace iteration.
     """
-    H = sample.weighted_(sample.against(sample).double().dense(), sample)
+    K = sample.against(sample)
+    H = sample.weighted_(K.dense() if coarsely else K.double().dense(), sample)
     la.prepare_(H)
     H.diagonal().add_(ridge)
-    H = H.float() if coarsely else H
-    few = len(H) > SUBSPACE_ROWS and block_columns(k) <= len(H) // 4
-    if coarsely and few:
+    if coarsely and by_subspace(len(H), k):
         values, vectors = subspace_eigenpairs(H, k, rng)
     else:
         values, vectors = la.top_eigenpairs(la.by_columns(H), k)
     return values.double(), vectors.double()
+
+
+def by_subspace(s: int, k: int) -> bool:
+    """Return whether k of s eigenvectors in float32 are found by subspace iteration."""
+    return s > SUBSPACE_ROWS and block_columns(k) <= s // 4
 
 
 def automatic_subsample(n: int, memory_bytes: int) -> int:
@@ -275,7 +279,8 @@ def automatic_subsample(n: int, memory_bytes: int) -> int:
     return min(n, wanted, max(10, math.isqrt(memory_bytes // (2 * BYTES_PER_PAIR))))
 
 
-def _most(s: int, n: int, most: int) -> int:
+def most_eigenpairs(s: int, n: int, most: int = MOST_EIGENPAIRS) -> int:
+    """Return the eigenpairs that a subsample of s of n rows gives at most."""
     return min(most, s if s == n else s // 10)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..data import Shuffle
 from ..operators import DenseBlock, KernelOperator
 from ..preconditioners import EigenProFactor
+from ..preconditioners.eigenpro import most_eigenpairs
 from ..problems import FullProblem
 from ._eigenpro.settings import EigenProSettings
 from ._eigenpro.state import EigenProState
@@ -134,7 +135,8 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         return of_rows + iterations * n * s + 2 * s * s + n * s
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        return self.eigenvector_operations(size.n)
+        q = most_eigenpairs(self.subsample_rows(size.n), size.n)
+        return self.eigenvector_operations(size, q)
 
     def bytes_read(self, size: ProblemSize) -> float:
         of_batch = self.kept_bytes(size) / self.steps(size, 1)

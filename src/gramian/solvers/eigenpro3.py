@@ -12,28 +12,20 @@ import torch
 from .._checks import check_count_or_auto
 from ..data import Batches
 from ..problems import NystromProblem
+from ._eigenpro.costs import CENTERS_PER_DIRECTION, FEATURES_SHARE, EigenPro3Costs
 from ._eigenpro.projection import (
-    WAITING,
     check_projection,
     chosen_delay,
     chosen_projection,
     projection_for,
 )
-from ._eigenpro.settings import EigenProSettings
 from ._eigenpro.setup import Setup, change_of_rows
 from ._eigenpro.state import EigenPro3State
 from .base import Solver, solvers
-from .cost import BLOCK_BYTES, ProblemSize
 from .metrics import BATCH_ERROR, EPOCH
 from .minibatches import BatchErrors, EpochPart, held_centers, relative_weights
 from .state import State, drawn_seed, starting_coef
 from .verification import refuse_beyond
-
-CENTERS_PER_DIRECTION = 10
-"""Bounds an automatic rank q by p / 10: the more directions, the further the fixed point is off."""
-
-FEATURES_SHARE = 4
-"""Features of all rows may take this part of the memory for blocks."""
 
 MEAN_OF_LAST = 8
 """The mean of iterates reaches back over about the last eighth of them."""
@@ -41,7 +33,7 @@ MEAN_OF_LAST = 8
 
 @solvers.register("eigenpro3")
 @dataclass(frozen=True)
-class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
+class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
     r"""EigenPro 3 [1]_, at scale with the delayed projection of EigenPro 4 [2]_.
 
     The function :math:`f = K_{\cdot Z}\, \alpha` takes steps against the stochastic gradient
@@ -53,7 +45,8 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
 
     Delayed: for T batches rows of B are temporary centers of f, beside the subsample; then one
     projection of the sum of the steps. Since a projection costs p² kernel evaluations and is
-    made after T m = p rows, an epoch costs about 3 n p of them: linear in p.
+    made after T m = p rows, an epoch costs about 3 n p of them: linear in p. An exact one evaluates
+    none, and an epoch costs 1.5 to 2 n p.
 
     Take it where m² numbers do not fit, and for rows that stream or are augmented.
 
@@ -68,7 +61,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         to 10,000 centers if that fits into a quarter of the memory, else delayed. With 10,000 rows
         and 1,000 centers of fashion-MNIST errors after an epoch were 16.4 % and 17.9 %.
     delay : int or "auto", default="auto"
-        T. "auto": p / m where delayed, p / (2 m) where exact, else 1.
+        T. "auto": p / m where delayed or exact, else 1.
     projection_epochs : int or "auto", default="auto"
         Epochs of EigenPro 2 in a projection at most. "auto": 1 where delayed, else 2.
     projection_tol : float, default=1e-3
@@ -98,8 +91,10 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     An iteration is an epoch. A sequential source of rows is read twice at the start, for the
     subsample and for the step, and once per epoch. If the error of the batches is no lower after
     ten epochs than in the first, it ends as "no_progress". Memory: a block of m by p, p q numbers,
-    where delayed p temporary centers. Coefficients are float64, kernel entries have the dtype of
-    the rows. ``batch_mse`` in the history is that of the batches, each before its step.
+    p temporary centers, and n q numbers, K(X, X_s) U, where they fit into a quarter of the memory
+    for blocks; else, and where rows are augmented, an epoch takes n s kernel evaluations more.
+    Coefficients are float64, kernel entries have the dtype of the rows. ``batch_mse`` in the
+    history is that of the batches, each before its step.
 
     Departures: penalty, weights, mean, as above; :math:`-\eta` is in h, whose sum over T batches
     is projected. Top eigenvalue and step are as in the notes of `EigenProFactor`, the step at the
@@ -123,7 +118,7 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
     >>> est = KernelRidge("laplacian", lengthscale=3.0, penalty=0.0, landmarks=200, random_state=0)
     >>> est = est.set_params(solver=EigenPro3(), early_stopping=True).fit(train, "target")
     >>> round(float(est.score(test)), 2)
-    0.97
+    0.98
     """
 
     projection: str = "auto"
@@ -241,40 +236,3 @@ class EigenPro3(EigenProSettings, Solver[NystromProblem, EigenPro3State]):
         for coef in (state.last, state.coef):
             r = problem.K @ coef - problem.targets.double()
             refuse_beyond("an error", math.sqrt(said), float(r.square().mean().sqrt()))
-
-    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
-        p = size.m
-        centers = 0 if mapped else 2 * size.center_bytes  # with those that are temporary
-        factors = 8 * self._factor_entries(p, 0) + 16 * p * self._most_flattened(size)
-        return size.vector_bytes + centers + self.sample_bytes(size.n) + factors
-
-    def flexible_bytes(self, size: ProblemSize, available: int) -> int:
-        chosen = self._factor_entries(size.m, available) - self._factor_entries(size.m, 0)
-        return self.sample_bytes(size.n, available) + 8 * chosen
-
-    def evaluations(self, size: ProblemSize, iterations: int) -> int:
-        n, p, s = size.n, size.m, self.subsample_rows(size.n)
-        kind = projection_for(self.projection, p, BLOCK_BYTES)
-        waiting = 2 * n * p if kind == "delayed" else int(WAITING[kind] * n * p)
-        once = 2 * s * s + p * (p + s) + (n * s if self.augment is None else 0)
-        return iterations * (n * (p + s) + waiting) + once
-
-    def operations(self, size: ProblemSize, iterations: int) -> float:
-        factorization = self._factor_entries(size.m, BLOCK_BYTES) * float(size.m) / 3
-        return self.eigenvector_operations(size.n) + factorization
-
-    def bytes_read(self, size: ProblemSize) -> float:
-        p, s = float(size.m), float(self.subsample_rows(size.n))
-        vectors = self._most_flattened(size) * (s + p)
-        return 8 * vectors + 8 * self._factor_entries(size.m, BLOCK_BYTES)
-
-    def _factor_entries(self, p: int, memory_bytes: int) -> int:
-        """Return p² if K_ZZ is factorised with so much memory for blocks, else 0."""
-        return p * p if projection_for(self.projection, p, memory_bytes) == "exact" else 0
-
-    def _most_flattened(self, size: ProblemSize) -> int:
-        """Return the directions that are flattened at most, see `EigenProFactor`."""
-        if self.rank != "auto":
-            return int(self.rank)
-        s = self.subsample_rows(size.n)
-        return min(max(1, size.m // CENTERS_PER_DIRECTION), s if s == size.n else s // 10)

@@ -211,9 +211,7 @@ class Setup:
         K_bb = None
         if len(steps) > 1:
             source = as_rows(x)
-            K_bb = materialize(
-                replace(self.K, rows=source, cols=source), self.K.memory_bytes // 4
-            )
+            K_bb = materialize(replace(self.K, rows=source, cols=source), self.K.memory_bytes // 4)
         return Segment(x, steps, K_bZ, K_bs_U, K_bb, batches[-1][0], due)
 
     @property
@@ -232,7 +230,8 @@ class Setup:
         K = replace(self.K, rows=as_rows(x))
         room = K.memory_bytes // 4
         if self.P.features is not None:
-            found = self.P.features.index_select(0, torch.cat(indices))
+            index = torch.cat(indices).to(self.P.features.device)
+            found = self.P.features.index_select(0, index)
             return materialize(K, 2 * room), DenseBlock(found)
         K_s = materialize(replace(K, cols=self.P.points), room)
         return materialize(K, 2 * room), Product(K_s, self.P.vectors)
