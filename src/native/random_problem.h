@@ -146,6 +146,10 @@ struct Case {
     if (kernel == "rational_quadratic") return std::pow(1 + s, -first);
     if (kernel == "l1_laplacian") return std::exp(-absolute);
     const double nothing = single ? 1e-36 : 1e-300;  // what the norms of rows that underflow are
+    // where coordinates are denormal, an entry depends on whether they are flushed to zero
+    if ((kernel == "tanimoto_product" && norms > 0 && norms <= nothing) ||
+        (kernel == "tanimoto_minmax" && most > 0 && most <= nothing))
+      *size = 2 / tolerance();
     if (kernel == "tanimoto_product") return norms > nothing ? product / (norms - product) : 1;
     if (kernel == "tanimoto_minmax") return most > nothing ? least / most : 1;
     if (kernel == "chi2") return std::exp(-fractions);
