@@ -123,6 +123,13 @@ void check_gradients(const Case& at, Matrix& x, Matrix& z, long start, long stop
           length = length > 1 ? length : 1;
         }
         all += std::fabs(v(j, c)) * (std::sqrt(length) + size * steepest);
+        double square = 0, norm = 0;
+        for (long k = 0; k < d; k++)
+          square += apart[size_t(k)] * apart[size_t(k)], norm += a[k] * a[k];
+        // a distance from norms and a product is rounded as they are: near a kink slopes feel it
+        if (at.radial && square > 0)
+          all += std::fabs(v(j, c)) * steepest *
+                 std::fmin((at.single ? 1e-6 : 1e-15) * norm / square, 2) / at.tolerance();
         for (long k = 0; k < d; k++) {
           // coordinates are rounded: those next to each other may be equal, or not
           const double step = apart[size_t(k)], bound = at.single ? 1e-6 : 1e-14;

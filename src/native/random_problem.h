@@ -147,8 +147,8 @@ struct Case {
     if (kernel == "l1_laplacian") return std::exp(-absolute);
     const double nothing = single ? 1e-36 : 1e-300;  // what the norms of rows that underflow are
     // where coordinates are denormal, an entry depends on whether they are flushed to zero
-    if ((kernel == "tanimoto_product" && norms > 0 && norms <= nothing) ||
-        (kernel == "tanimoto_minmax" && most > 0 && most <= nothing))
+    if ((kernel == "tanimoto_product" && norms > 0 && norms <= (single ? 1e-36 : 1e-72)) ||
+        (kernel == "tanimoto_minmax" && most > 0 && most <= 1e-36))
       *size = 2 / tolerance();
     if (kernel == "tanimoto_product") return norms > nothing ? product / (norms - product) : 1;
     if (kernel == "tanimoto_minmax") return most > nothing ? least / most : 1;
