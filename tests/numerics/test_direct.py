@@ -96,3 +96,13 @@ def test_room_for_a_factor_in_float32_is_taken_where_it_pays():
     assert Direct().storing(small, 10**10) == Direct()
     assert with_room.peak_bytes(small) == Direct().peak_bytes(small)
     assert Direct().storing(replace(size, full=False, m=100), 10**10) == Direct()
+
+
+def test_a_factor_in_float32_counts_half():
+    size = ProblemSize(
+        n=direct.REFINED_ROWS, d=3, t=1, m=direct.REFINED_ROWS, itemsize=4, full=True
+    )
+    wide, narrow = Direct(), Direct(store_bytes=4 * direct.REFINED_ROWS**2)
+    assert 2 * narrow.operations(size, 1) == wide.operations(size, 1)
+    fewer = replace(size, n=direct.REFINED_ROWS - 1, m=direct.REFINED_ROWS - 1)
+    assert narrow.operations(fewer, 1) == wide.operations(fewer, 1)
