@@ -185,7 +185,7 @@ def test_a_plain_state_is_a_starting_point(name, kind):
 def test_yielded_tensors_are_never_overwritten(name, kind, dtype):
     problem = problem_of(kind, Data.draw(dtype), dtype=dtype)
     yielded, copies = [], []
-    for state in islice(solvers.make(name).iterate(problem), 30):
+    for state in islice(solvers.make(name).iterate(problem), 15):
         yielded.append(state)
         copies.append(copy.deepcopy(state))
     for state, kept in zip(yielded, copies, strict=True):
@@ -197,7 +197,7 @@ def test_resuming_from_any_state_changes_nothing(name, kind, dtype):
     def fresh() -> Any:
         return problem_of(kind, Data.draw(dtype), dtype=dtype)
 
-    states = list(islice(solvers.make(name).iterate(fresh()), 14))
+    states = list(islice(solvers.make(name).iterate(fresh()), 10))
     for k in range(0, len(states), 4):
         again = solvers.make(name).iterate(fresh(), copy.deepcopy(states[k]))
         for expected, actual in zip(states[k:], again, strict=False):

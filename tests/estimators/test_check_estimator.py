@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
 from gramian.estimators.predicting import Predicting
 
-SMALL = {"kernel": "laplacian", "metric": None, "standardize": True, "cv": 2, "budget": 100_000}
+SMALL = {"kernel": "laplacian", "metric": None, "standardize": True, "cv": 2, "budget": 30_000}
 
 ESTIMATORS = (
     KernelRidge(random_state=0),  # auto: direct

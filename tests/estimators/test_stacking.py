@@ -73,12 +73,18 @@ def houses() -> Rows:
     return sample("california_housing")
 
 
+@pytest.fixture(scope="module")
+def few_houses() -> Rows:
+    """Return rows for what holds whatever the members have learned."""
+    return sample("california_housing", 100)
+
+
 def made(target: Any, seed: int = 0, noise: float = 0.1) -> Rows:
-    """Return 400 rows of four features, and 1,000 to test with, of a known function."""
+    """Return 300 rows of four features, and 1,000 to test with, of a known function."""
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, (1_400, 4))
+    X = rng.uniform(-2, 2, (1_300, 4))
     y = target(X) + noise * rng.standard_normal(len(X))
-    return Rows(X[:400], y[:400], X[400:], target(X[400:]))
+    return Rows(X[:300], y[:300], X[300:], target(X[300:]))
 
 
 def smooth(X: np.ndarray) -> np.ndarray:
@@ -155,12 +161,12 @@ class TestWeights:
     @pytest.mark.parametrize(
         "kernel", [KERNEL, pytest.param(SHORT, marks=pytest.mark.slow)], ids=["fit", "search"]
     )
-    def test_weights_are_those_of_predictions_out_of_fold(self, houses, kernel):
-        columns = np.stack([out_of_fold(one, houses) for one in (kernel, TREES)], axis=1)
-        by_sklearn = cross_val_predict(kernel, houses.X.to_numpy(), houses.y, cv=FOLDS)
+    def test_weights_are_those_of_predictions_out_of_fold(self, few_houses, kernel):
+        columns = np.stack([out_of_fold(one, few_houses) for one in (kernel, TREES)], axis=1)
+        by_sklearn = cross_val_predict(kernel, few_houses.X.to_numpy(), few_houses.y, cv=FOLDS)
         np.testing.assert_array_equal(by_sklearn, columns[:, 0])
-        expected = clone(WEIGHTS).fit(columns, houses.y).coef_
-        combined = stack(kernel).fit(houses.X.to_numpy(), houses.y)
+        expected = clone(WEIGHTS).fit(columns, few_houses.y).coef_
+        combined = stack(kernel).fit(few_houses.X.to_numpy(), few_houses.y)
         np.testing.assert_allclose(combined.final_estimator_.coef_, expected, rtol=1e-9)
 
     def test_a_search_is_done_once_and_its_choice_is_fitted_in_folds(self, houses):
@@ -172,13 +178,14 @@ class TestWeights:
         assert combined.final_estimator_.coef_.min() > 0.1
         assert combined.named_estimators_["kernel"].penalty_ == chosen.penalty
 
-    def test_a_mean_of_given_weights(self, houses):
+    def test_a_mean_of_given_weights(self, few_houses):
         members = [("kernel", KERNEL), ("trees", TREES)]
-        mean = VotingRegressor(members, weights=[3, 1]).fit(houses.X, houses.y)
+        mean = VotingRegressor(members, weights=[3, 1]).fit(few_houses.X, few_houses.y)
         ours, theirs = (
-            clone(one).fit(houses.X, houses.y).predict(houses.X_test) for _, one in members
+            clone(one).fit(few_houses.X, few_houses.y).predict(few_houses.X_test)
+            for _, one in members
         )
-        np.testing.assert_allclose(mean.predict(houses.X_test), 0.75 * ours + 0.25 * theirs)
+        np.testing.assert_allclose(mean.predict(few_houses.X_test), 0.75 * ours + 0.25 * theirs)
 
     def test_rows_of_weight_zero_are_in_no_member_and_no_weight(self):
         rows = made(smooth)
@@ -191,14 +198,16 @@ class TestWeights:
 
 
 class TestColumns:
-    def test_the_column_of_trees_is_that_of_predictions_out_of_fold(self, houses):
-        column = cross_val_predict(TREES, houses.X, houses.y, cv=FOLDS)
-        by_hand = clone(KERNEL).fit(np.column_stack([column, houses.X]), houses.y)
-        trees = clone(TREES).fit(houses.X, houses.y)
-        test = np.column_stack([trees.predict(houses.X_test), houses.X_test])
+    def test_the_column_of_trees_is_that_of_predictions_out_of_fold(self, few_houses):
+        column = cross_val_predict(TREES, few_houses.X, few_houses.y, cv=FOLDS)
+        by_hand = clone(KERNEL).fit(np.column_stack([column, few_houses.X]), few_houses.y)
+        trees = clone(TREES).fit(few_houses.X, few_houses.y)
+        test = np.column_stack([trees.predict(few_houses.X_test), few_houses.X_test])
         both = StackingRegressor([("trees", TREES)], KERNEL, cv=FOLDS, passthrough=True)
-        both.fit(houses.X, houses.y)
-        np.testing.assert_allclose(both.predict(houses.X_test), by_hand.predict(test), rtol=1e-6)
+        both.fit(few_houses.X, few_houses.y)
+        np.testing.assert_allclose(
+            both.predict(few_houses.X_test), by_hand.predict(test), rtol=1e-6
+        )
 
     def test_the_column_of_trees_tells_a_kernel_where_steps_are(self):
         rows = made(steps)
@@ -262,7 +271,11 @@ class TestClasses:
     )
 
     @pytest.mark.parametrize("kernel", MEMBERS, ids=["fit", "search"])
-    @pytest.mark.parametrize("names", [["low", "top"], ["low", "middle", "top"]], ids=len)
+    @pytest.mark.parametrize(
+        "names",
+        [["low", "top"], pytest.param(["low", "middle", "top"], marks=pytest.mark.slow)],
+        ids=len,
+    )
     def test_probabilities_of_both_are_weighed(self, houses, kernel, names):
         bounds = np.quantile(houses.y, np.linspace(0, 1, len(names) + 1)[1:-1])
         y, y_test = (

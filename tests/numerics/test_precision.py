@@ -48,7 +48,7 @@ def normal(n: int, d: int, seed: int = 0) -> Tensor:
 
 
 def centered(d: int) -> tuple[Tensor, Tensor]:
-    return normal(301, d), normal(97, d, seed=1)
+    return normal(151, d), normal(97, d, seed=1)
 
 
 def offset(d: int) -> tuple[Tensor, Tensor]:
@@ -57,7 +57,7 @@ def offset(d: int) -> tuple[Tensor, Tensor]:
 
 
 def near_duplicates(d: int) -> tuple[Tensor, Tensor]:
-    x = normal(301, d)
+    x = normal(151, d)
     return x, x[:97] + 1e-3 * normal(97, d, seed=1)
 
 
@@ -69,7 +69,7 @@ def all_near(d: int) -> tuple[Tensor, Tensor]:
 
 
 def duplicates(d: int) -> tuple[Tensor, Tensor]:
-    x = normal(301, d)
+    x = normal(151, d)
     return torch.cat([x, x[:50]]), torch.cat([x[:97], x[:10]])
 
 
@@ -82,7 +82,7 @@ def two_clusters(d: int) -> tuple[Tensor, Tensor]:
 
 def at_all_distances(d: int) -> tuple[Tensor, Tensor]:
     """Give each column a row at 1e-5 to 1 of its norm: some just too far to be recomputed."""
-    x = normal(301, d)
+    x = normal(151, d)
     return x, x[:97] + torch.logspace(-5, 0, 97, dtype=torch.float64)[:, None] * normal(97, d, 1)
 
 
