@@ -163,7 +163,7 @@ def test_a_regression(there, report, fit, train, fresh, save):
     assert found["remark"] == "all targets are 3.5: r2 is undefined"
 
 
-@pytest.mark.parametrize("method", ["split", "cv+"])
+@pytest.mark.parametrize("method", ["split", pytest.param("cv+", marks=pytest.mark.slow)])
 def test_intervals(there, report, fit, save, method, monkeypatch):
     monkeypatch.setattr("remote.ENVELOPE", 24_000 if method == "cv+" else 6000)  # several models
     data = save(n=150)
