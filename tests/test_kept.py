@@ -125,6 +125,17 @@ def test_a_triangle_compiled_and_by_torch(compiled, n):
     close(replace(triangle, compiled=compiled).product(v), K.double() @ v, torch.float32)
 
 
+@pytest.mark.parametrize("compiled", [None, True, False])
+def test_no_vectors_have_no_products(compiled):
+    X, Z = rows(30), rows(7)
+    held = KernelOperator(Gaussian(2.0), X, Z).keeping(MANY).kept
+    held = replace(held, compiled=compiled)
+    assert held.product(X.new_empty(7, 0)).shape == (30, 0)
+    assert held.normal(X.new_empty(7, 0), None, X.new_empty(30, 0)).shape == (7, 0)
+    triangle = replace(square(300).keeping(MANY, whole=False).kept, compiled=compiled)
+    assert triangle.product(X.new_empty(300, 0)).shape == (300, 0)
+
+
 @pytest.mark.skipif(not compiled_tiles(), reason="the compiled tiles are not installed")
 @pytest.mark.parametrize(
     ("bad", "words"),

@@ -10,9 +10,8 @@
 
 namespace {
 
-constexpr long GROUP = 8;             // rows that share what is read of v and of the sums
-constexpr long FLOAT_ROWS = 256;      // terms of a sum over rows in the dtype of the entries
-constexpr long FLOAT_COLUMNS = 4096; // columns of one over columns: 256 terms in each lane at most
+constexpr long GROUP = 8;            // rows that share what is read of v and of the sums
+constexpr long FLOAT_TERMS = 256;    // of a sum in the dtype of the entries, in each lane
 constexpr long LINE = 64;            // bytes that are read from memory at once
 
 // sums[g] = row g times v, for `count` <= GROUP rows of m numbers.
@@ -20,8 +19,9 @@ template <class S>
 void group_products(const S* const* rows, long count, const S* v, long m, double* sums) {
   using V = Vector<S>;
   for (long g = 0; g < count; g++) sums[g] = 0;
-  for (long start = 0; start < m; start += FLOAT_COLUMNS) {
-    const long stop = std::min(start + FLOAT_COLUMNS, m);
+  constexpr long COLUMNS = FLOAT_TERMS * V::W;
+  for (long start = 0; start < m; start += COLUMNS) {
+    const long stop = std::min(start + COLUMNS, m);
     long j = start;
     typename V::R lanes[GROUP] = {};
     for (; j + V::W <= stop; j += V::W) {
@@ -83,7 +83,8 @@ void multiply(const gramian::Stored& E, const gramian::Factors& with) {
     const Group<S> group(E, first), next(E, std::min(first + GROUP, E.stop - 1));
     for (long c = 0; c < t; c++) {
       double* p = products.data() + c * GROUP;
-      if (with.v) group_products(group.rows, group.count, static_cast<const S*>(with.v) + c * E.m, E.m, p);
+      const S* v = static_cast<const S*>(with.v) + c * E.m;
+      if (with.v) group_products(group.rows, group.count, v, E.m, p);
       for (long g = 0; g < group.count && with.products; g++)
         with.products[(first - E.start + g) * t + c] = p[g];
     }
@@ -97,7 +98,7 @@ void multiply(const gramian::Stored& E, const gramian::Factors& with) {
       }
       add_group(sums.data() + c * k, group.rows, u, c + 1 < t ? group.rows : next.rows, k);
     }
-    if ((first - E.start) % FLOAT_ROWS == FLOAT_ROWS - GROUP) flush();
+    if ((first - E.start) % FLOAT_TERMS == FLOAT_TERMS - GROUP) flush();
   }
   flush();
 }

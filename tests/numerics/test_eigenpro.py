@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
@@ -374,6 +375,22 @@ def test_neither_chunks_nor_features_change_more_than_rounding(projection, delay
         assert relative(p.K @ run(p, solver, 2).coef, expected) < 1e-10
         counts.append(p.K.meter.evaluations - before)
     assert counts[3] == counts[2] + 2 * N * 50  # those against the subsample
+
+
+@pytest.mark.parametrize("projection", ["exact", "delayed"])
+@pytest.mark.parametrize("delay", [1, 4])
+def test_sparse_rows_are_learned_as_dense_ones(projection, delay):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((N, 8)) < 0.4, rng.standard_normal((N, 8)), 0.0)
+    y = np.sin(X[:, 0]) + X[:, 1]
+    solver = EigenPro3(batch=20, rank=4, delay=delay, projection=projection)
+    est = KernelRidge(
+        "gaussian", lengthscale=2.0, penalty=1e-3, landmarks=30, solver=solver, max_iter=2,
+        tol=0.0, standardize=False, random_state=0,
+    )  # fmt: skip
+    expected = est.fit(X, y).predict(X)
+    found = est.fit(scipy.sparse.csr_array(X), y).predict(X)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.std(expected))
 
 
 @pytest.mark.parametrize("p", [20, 300, 700])

@@ -13,15 +13,12 @@ from torch import Tensor
 from .._workers import default_threads, run
 from ..data import Complement, RowSource, Subset
 from ..engines import Engine
-from ..engines._ranges import sum_of
+from ..engines._ranges import PARTS_PER_THREAD, bounds_of, sum_of
 from ..kernels import Kernel
-from .stored_rows import StoredRows, residual
+from .stored_rows import StoredRows, residual, turned
 
-BLOCK_ROWS = 256
+STRIP_ROWS = 256
 """Rows of a strip of a triangle."""
-
-PARTS_PER_THREAD = 4
-"""Ranges of rows for each worker."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +67,7 @@ class KeptMatrix(Kept):
     turned : bool
         Whether the transpose of these is meant.
     compiled : bool or None
-        Whether the compiled products are used; None for where they are faster.
+        Whether the compiled products are used, where there are any; None for where they are faster.
     """
 
     entries: Float[Tensor, "n m"]
@@ -94,9 +91,9 @@ class KeptMatrix(Kept):
         if self.turned:
             return self._sum(None, None, -v, v.shape[1])
         out = torch.empty(self._count, v.shape[1], dtype=torch.float64)
-        v = v.to(self.entries.dtype)
+        vectors = turned(v, self.entries.dtype)
         parts = self._parts()
-        for _ in run(default_threads(), lambda part: part.write_product(v, out), parts):
+        for _ in run(default_threads(), lambda part: part.write_product(vectors, out), parts):
             pass
         return out
 
@@ -121,11 +118,11 @@ class KeptMatrix(Kept):
         t: int,
     ) -> Float[Tensor, "m t"]:
         """Return E' W (E v - y) of the entries of the rows that are meant."""
-        v = None if v is None else v.to(self.entries.dtype)
-        weights, targets = (None if x is None else x.double() for x in (weights, targets))
+        vectors = None if v is None else turned(v, self.entries.dtype)
+        w, y = (None if x is None else x.double().contiguous() for x in (weights, targets))
 
         def part(rows: StoredRows) -> Tensor:
-            return rows.normal(v, weights, targets, t)
+            return rows.normal(vectors, w, y, t)
 
         return sum_of(run(default_threads(), part, self._parts()))
 
@@ -135,9 +132,7 @@ class KeptMatrix(Kept):
 
     def _parts(self) -> list[StoredRows]:
         """Return ranges of the rows for the workers."""
-        n = self._count
-        count = max(1, min(PARTS_PER_THREAD * default_threads(), n))
-        bounds = [(n * i // count, n * (i + 1) // count) for i in range(count)]
+        bounds = bounds_of(self._count, 1, PARTS_PER_THREAD * default_threads())
         return [StoredRows(self.entries, self.some, part, self.compiled) for part in bounds]
 
 
@@ -148,7 +143,9 @@ class KeptTriangle(Kept):
     Attributes
     ----------
     strips : sequence of Tensor
-        Of `BLOCK_ROWS` rows each, the last one of fewer, up to their last entry of the diagonal.
+        Of `STRIP_ROWS` rows each, the last one of fewer, up to their last entry of the diagonal.
+    compiled : bool or None
+        Whether the compiled products are used, where there are any; None for where they are faster.
     """
 
     strips: Sequence[Tensor]
@@ -160,8 +157,8 @@ class KeptTriangle(Kept):
     ) -> KeptTriangle:
         """Return it for rows that are in memory. Cost: n² / 2 kernel evaluations, 128 n more."""
         strips = []
-        for first in range(0, len(X), BLOCK_ROWS):
-            last = min(first + BLOCK_ROWS, len(X))
+        for first in range(0, len(X), STRIP_ROWS):
+            last = min(first + STRIP_ROWS, len(X))
             strips.append(engine.block(kernel, X[first:last], X[:last], diagonal=first))
         return cls(kernel, rows, rows, strips)
 
@@ -171,15 +168,15 @@ class KeptTriangle(Kept):
 
     def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         """Return K v in float64; an entry beside the diagonal is read once for both its sides."""
-        turned = v.to(self.strips[0].dtype).t().contiguous()
+        vectors = turned(v, self.strips[0].dtype)
         workers = min(default_threads(), len(self.strips))
 
         def part(worker: int) -> Tensor:
-            out = torch.zeros(turned.shape, dtype=torch.float64)
+            out = torch.zeros(vectors.shape, dtype=torch.float64)
             for number in range(worker, len(self.strips), workers):
-                strip, first = self.strips[number], number * BLOCK_ROWS
+                strip, first = self.strips[number], number * STRIP_ROWS
                 rows = StoredRows(strip, None, (0, len(strip)), self.compiled)
-                rows.add_both(turned, slice(first, first + len(strip)), out)
+                rows.add_both(vectors, slice(first, first + len(strip)), out)
             return out
 
         return sum_of(run(workers, part, range(workers))).t()
@@ -195,8 +192,8 @@ class KeptTriangle(Kept):
 
 def triangle_entries(n: int) -> int:
     """Return how many entries a `KeptTriangle` of n rows has."""
-    whole, rest = divmod(n, BLOCK_ROWS)
-    return BLOCK_ROWS**2 * whole * (whole + 1) // 2 + rest * n
+    whole, rest = divmod(n, STRIP_ROWS)
+    return STRIP_ROWS**2 * whole * (whole + 1) // 2 + rest * n
 
 
 def numbers_in(whole: RowSource, part: RowSource) -> Int[Tensor, " k"] | None:

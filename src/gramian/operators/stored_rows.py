@@ -33,7 +33,7 @@ class StoredRows:
     bounds : tuple of two int
         Where the range of rows, among those that are meant, begins and ends.
     compiled : bool or None
-        Whether the compiled products are used; None for where they are faster.
+        Whether the compiled products are used, where there are any; None for where they are faster.
     """
 
     entries: Float[Tensor, "n m"]
@@ -41,36 +41,36 @@ class StoredRows:
     bounds: tuple[int, int]
     compiled: bool | None = None
 
-    def write_product(self, v: Float[Tensor, "m t"], out: Float[Tensor, "k t"]) -> None:
-        """Write E v, in float64, to this range of `out`."""
-        if self._compiled(v.shape[1]):
+    def write_product(self, v: Float[Tensor, "t m"], out: Float[Tensor, "k t"]) -> None:
+        """Write E v', in float64, to this range of `out`; v as `turned` returns it."""
+        if self._compiled(len(v)):
             some = out[slice(*self.bounds)]
-            turned = _turned(v, self.entries.dtype)
-            multiply(self.entries, self.some, self.bounds, v=turned, products=some)
+            multiply(self.entries, self.some, self.bounds, v=v, products=some)
             return
         for rows, E in self._blocks():
-            out[rows] = product(E, v)
+            out[rows] = product(E, v.t())
 
     def normal(
         self,
-        v: Float[Tensor, "m t"] | None,
+        v: Float[Tensor, "t m"] | None,
         weights: Float[Tensor, " k"] | None,
         targets: Float[Tensor, "k t"] | None,
         t: int,
     ) -> Float[Tensor, "m t"]:
-        """Return E' W (E v - y) of this range in float64; each entry is read from memory once."""
+        """Return E' W (E v' - y) of this range in float64; each entry is read from memory once.
+
+        Here v is as `turned` returns it, and weights and targets are contiguous and in float64.
+        """
         total = torch.zeros(t, self.entries.shape[1], dtype=torch.float64)
         if self._compiled(t):
-            turned = None if v is None else _turned(v, self.entries.dtype)
-            w, y = (None if x is None else x.double().contiguous() for x in (weights, targets))
             multiply(
                 self.entries, self.some, self.bounds,
-                v=turned, weights=w, targets=y, sums=total, chained=v is not None,
+                v=v, weights=weights, targets=targets, sums=total, chained=v is not None,
             )  # fmt: skip
             return total.t()
         for rows, E in self._blocks():
             w, y = (None if each is None else each[rows] for each in (weights, targets))
-            u = residual(None if v is None else product(E, v), w, y)
+            u = residual(None if v is None else product(E, v.t()), w, y)
             total += product(E.t(), u).t()
         return total.t()
 
@@ -98,7 +98,8 @@ class StoredRows:
     def _compiled(self, t: int) -> bool:
         """Return whether the compiled products are there and shall be used for so many targets."""
         wanted = t <= COMPILED_TARGETS if self.compiled is None else self.compiled
-        return wanted and bool(compiled_tiles()) and self.entries.is_contiguous()
+        able = t > 0 and bool(compiled_tiles()) and self.entries.is_contiguous()
+        return wanted and able
 
     def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield some rows after the other, as many as the cache holds."""
@@ -128,5 +129,6 @@ def residual(
     return u if weights is None else weights.double()[:, None] * u
 
 
-def _turned(v: Float[Tensor, "m t"], dtype: torch.dtype) -> Float[Tensor, "t m"]:
+def turned(v: Float[Tensor, "m t"], dtype: torch.dtype) -> Float[Tensor, "t m"]:
+    """Return the transpose of vectors in the dtype of the entries, each contiguous."""
     return v.detach().to(dtype).t().contiguous()
