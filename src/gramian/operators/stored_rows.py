@@ -42,7 +42,7 @@ class StoredRows:
     compiled: bool | None = None
 
     def write_product(self, v: Float[Tensor, "t m"], out: Float[Tensor, "k t"]) -> None:
-        """Write E v', in float64, to this range of `out`; v as `turned` returns it."""
+        """Write E v', in float64, to this range of `out`; v as `transposed` returns it."""
         if self._compiled(len(v)):
             some = out[slice(*self.bounds)]
             multiply(self.entries, self.some, self.bounds, v=v, products=some)
@@ -59,7 +59,7 @@ class StoredRows:
     ) -> Float[Tensor, "m t"]:
         """Return E' W (E v' - y) of this range in float64; each entry is read from memory once.
 
-        Here v is as `turned` returns it, and weights and targets are contiguous and in float64.
+        Here v is as `transposed` returns it, and weights and targets are contiguous and in float64.
         """
         total = torch.zeros(t, self.entries.shape[1], dtype=torch.float64)
         if self._compiled(t):
@@ -129,6 +129,6 @@ def residual(
     return u if weights is None else weights.double()[:, None] * u
 
 
-def turned(v: Float[Tensor, "m t"], dtype: torch.dtype) -> Float[Tensor, "t m"]:
+def transposed(v: Float[Tensor, "m t"], dtype: torch.dtype) -> Float[Tensor, "t m"]:
     """Return the transpose of vectors in the dtype of the entries, each contiguous."""
     return v.detach().to(dtype).t().contiguous()
