@@ -60,7 +60,7 @@ GROUPS = {
         "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 20 minutes)",
         "cells_pcg": "cells as a preconditioner of PCG: iterations, seconds (about two hours)",
         "full_kept": "entries that are kept beside entries evaluated anew (about 15 minutes)",
-        "full_peers": "ASkotch and PCG on 100,000 and 200,000 rows, fast_krr (about 20 minutes)",
+        "full_peers": "ASkotch and PCG on 100,000 to 300,000 rows, fast_krr (about an hour)",
         "full_memory": "half a million centers in a gigabyte, by the clock (about 15 minutes)",
     },
     "large": {

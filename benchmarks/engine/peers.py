@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from gramian import KernelRidge
 from gramian.landmarks import Uniform
+from gramian.solvers import Falkon
 
 from ..lib.process import bytes_before_work, in_fresh_process, peak_bytes
 from ..lib.tables import Tables, asked
@@ -54,7 +55,9 @@ others use. What takes more than {LIMIT} s is ended.
 
 - gramian: `KernelRidge(solver="falkon")`, which keeps kernel entries where these fit, as falkon and
   Nystroem do; never stored: with a memory limit of 1.2 GB and two matrices of M x M beside, which
-  leaves no room for them; gramian, eigenpro3: `solver="eigenpro3"`.
+  leaves no room for them; float32 alone: `Falkon(refine=False)`, whose products all run in float32,
+  as falkon's do, where the default takes float64 if predictions would differ by a tenth of their
+  spread (here with 4 features); gramian, eigenpro3: `solver="eigenpro3"`.
 - falkon, stored: `keops_active="no"`, which stores the kernel matrix if there is memory; never
   stored: with `never_store_kernel=True` as well; KeOps: `keops_active="force"`, where it was asked
   for (`--only contender="falkon, KeOps"`).
@@ -104,6 +107,10 @@ def gramian(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
 def gramian_never_stored(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
     limit = f"{1200 + 16 * task.m**2 // 10**6}MB"
     return _gramian(task, X, y, solver="falkon", max_iter=ITERATIONS, memory_limit=limit)
+
+
+def gramian_float32(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
+    return _gramian(task, X, y, solver=Falkon(refine=False), max_iter=ITERATIONS)
 
 
 def gramian_eigenpro3(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
@@ -163,6 +170,7 @@ def eigenpro3(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
 CONTENDERS: dict[str, tuple[Fit, str | None]] = {
     "gramian": (gramian, None),
     "gramian, never stored": (gramian_never_stored, None),
+    "gramian, float32 alone": (gramian_float32, None),
     "falkon, stored": (falkon_stored, "falkon"),
     "falkon, never stored": (falkon_never_stored, "falkon"),
     "falkon, KeOps": (falkon_keops, "falkon"),
