@@ -54,6 +54,8 @@ def test_products_of_rows_with_themselves(kernel, dtype, n, whole, t):
     v = rows(n, t, dtype)
     held = K.keeping(MANY, whole=whole)
     assert K.meter.evaluations == (n * n if whole else triangle_entries(n))
+    if not whole:
+        assert triangle_entries(n) == sum(strip.numel() for strip in held.kept.strips)
     found, u = held @ v, held.normal(v, torch.rand(n), rows(n, t, dtype, seed=1))
     assert K.meter.evaluations == (n * n if whole else triangle_entries(n))
     assert found.dtype == dtype
