@@ -55,19 +55,14 @@ from .chi_squared import ChiSquared
 from .columns import Columns
 from .combined import Product, Scaled, Sum
 from .cosine import Cosine
+from .gaussian import Gaussian
 from .great_circle import Haversine
 from .inner import Linear, Polynomial
 from .l1 import L1Laplacian
+from .matern import Laplacian, Matern12, Matern32, Matern52
 from .periodic import Periodic
-from .radial import (
-    Gaussian,
-    Laplacian,
-    Matern12,
-    Matern32,
-    Matern52,
-    Radial,
-    RationalQuadratic,
-)
+from .radial import Radial
+from .rational_quadratic import RationalQuadratic
 from .tanimoto import Tanimoto
 
 COMPOSITE = ("sum", "product", "scaled", "columns")

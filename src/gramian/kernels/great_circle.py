@@ -13,7 +13,9 @@ from torch import Tensor
 from .._checks import as_positive
 from ._mapped import Mapped
 from .base import Prepared, kernels
-from .radial import Gaussian, Matern32, Matern52, Radial, deepest
+from .gaussian import Gaussian
+from .matern import Matern32, Matern52
+from .radial import Radial, deepest
 
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias

@@ -13,7 +13,7 @@ from torch import Tensor
 from ._lengthscale import checked_lengthscale
 from ._mapped import Mapped
 from .base import Prepared, kernels
-from .radial import Gaussian
+from .gaussian import Gaussian
 
 
 @kernels.register("periodic")

@@ -1,4 +1,4 @@
-"""Kernels of the Euclidean distance: each is one profile, a function of the squared distance."""
+"""Radial: a kernel of the Euclidean distance is one profile, a function of its square."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from torch import Tensor
 
 from .._sparse import (
     append_columns,
-    is_sparse,
-    product,
     scale_columns,
-    slice_rows,
     squared_norms,
 )
 from ._cancellation import (
@@ -28,7 +25,8 @@ from ._cancellation import (
 )
 from ._gradients import sums_of_rows, with_ones
 from ._lengthscale import LengthscaleKernel
-from .base import Prepared, Side, kernels
+from ._products import matmul
+from .base import Prepared, Side
 
 SAME = 1e-10
 """Distance of a pair, over the norm of its centered rows, up to which a kink counts as reached."""
@@ -37,11 +35,6 @@ SAME = 1e-10
 def deepest(dtype: torch.dtype) -> float:
     """Return the largest u for which exp(-u) is a normal number of `dtype`."""
     return 87.0 if dtype == torch.float32 else 708.0
-
-
-def _root(s: Tensor) -> Tensor:
-    """Return u = sqrt(s) in place of `s`, between 0 and where exp(-u) underflows."""
-    return s.clamp_(0.0, deepest(s.dtype) ** 2).sqrt_()
 
 
 @dataclass(frozen=True)
@@ -180,249 +173,3 @@ def _largest_norm(prepared: Tensor, column: int) -> float:
         return 0.0
     values = prepared[:, column] if prepared.layout == torch.strided else prepared.values()
     return float(values.abs().max())
-
-
-def matmul(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-    """Write ``left @ right.T`` into `out`, rounding at the end if `out` has fewer digits.
-
-    Where `right` is sparse, it is given by columns: ``left @ right``.
-    """
-    if is_sparse(right):
-        return product(left, right, out)
-    if left.layout == torch.strided and left.dtype == out.dtype:
-        return torch.mm(left, right.t(), out=out)
-    rows = max(left.shape[0] // 4, 32)  # the product in float64 is twice as large as `out`
-    for i in range(0, left.shape[0], rows):
-        out[i : i + rows] = slice_rows(left, i, i + rows) @ right.t()
-    return out
-
-
-@kernels.register("gaussian")
-@dataclass(frozen=True)
-class Gaussian(Radial):
-    r"""Gaussian kernel :math:`\exp(-r^2 / 2)`; scikit-learn's gamma is :math:`1 / (2 \ell^2)`.
-
-    Take it where the target is smooth in the features, as a simulation is. Noise and kinks want a
-    rougher one. An entry costs d multiplications, within a matrix product.
-
-    The lengthscale is the one parameter: see `Radial`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gramian import KernelRidge
-    >>> from gramian.data import sample_path
-    >>> from gramian.kernels import Gaussian
-    >>> energy = pd.read_parquet(sample_path("energy"))
-    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
-    >>> est = KernelRidge(Gaussian("2 median"), penalty=1e-7).fit(train, "target")
-    >>> print(f"R2 {est.score(test):.3f}")
-    R2 0.991
-    """
-
-    @property
-    def scale(self) -> float:
-        return -0.5
-
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
-        return (s.clamp_(-deepest(s.dtype), 0.0) if underflow else s).exp_()
-
-    def derivative(self, s: Tensor) -> Tensor:
-        return self.profile(s)
-
-
-@kernels.register("laplacian")
-@dataclass(frozen=True)
-class Laplacian(Radial):
-    r"""Laplacian kernel :math:`\exp(-r)` of the Euclidean distance; the same as Matern 1/2.
-
-    Take it where the target is rough: prices on a map, functions with kinks and steps. An entry
-    costs d multiplications, within a matrix product.
-
-    The lengthscale is the one parameter: see `Radial`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gramian import KernelRidge
-    >>> from gramian.data import sample_path
-    >>> from gramian.kernels import Gaussian, Laplacian
-    >>> houses = pd.read_parquet(sample_path("california_housing")).drop(columns="split")
-    >>> houses = houses.sample(1200, random_state=0)
-    >>> train, test = houses[:1000], houses[1000:]
-    >>> where = ["latitude", "longitude"]
-    >>> for k in (Laplacian("median"), Gaussian("0.1 median")):
-    ...     est = KernelRidge(k, random_state=0).fit(train[where], train["target"])
-    ...     print(f"R2 {est.score(test[where], test['target']):.2f}")
-    R2 0.66
-    R2 0.48
-    """
-
-    sharp: ClassVar[bool] = True
-
-    @property
-    def scale(self) -> float:
-        return 1.0
-
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
-        return _root(s).neg_().exp_()
-
-    def derivative(self, s: Tensor) -> Tensor:
-        u = _root(s)
-        inverse = u.reciprocal().masked_fill_(u == 0, 0.0)
-        return u.neg_().exp_().mul_(inverse).mul_(-0.5)
-
-
-@kernels.register("matern12")
-@dataclass(frozen=True)
-class Matern12(Laplacian):
-    r"""Matern-1/2 kernel :math:`\exp(-r)`.
-
-    It is `Laplacian` by the name that Gaussian processes have for it.
-
-    The lengthscale is the one parameter: see `Radial`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from gramian import KernelRidge
-    >>> from gramian.kernels import Laplacian, Matern12
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> one, two = (KernelRidge(k(2.0), penalty=0.01).fit(X, y) for k in (Matern12, Laplacian))
-    >>> bool((one.predict(X) == two.predict(X)).all())
-    True
-    """
-
-
-@kernels.register("matern32")
-@dataclass(frozen=True)
-class Matern32(Radial):
-    r"""Matern-3/2 kernel :math:`(1 + \sqrt3 r) \exp(-\sqrt3 r)`.
-
-    Take it where little is known of the target: functions with one derivative, between rough and
-    smooth. An entry costs d multiplications, within a matrix product.
-
-    The lengthscale is the one parameter: see `Radial`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from gramian import KernelRidge
-    >>> from gramian.kernels import Matern32
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> est = KernelRidge(Matern32("2 median"), random_state=0).fit(X[:300], y[:300])
-    >>> print(f"penalty {est.penalty_:.0e}, R2 {est.score(X[300:], y[300:]):.2f}")
-    penalty 3e-03, R2 0.53
-    """
-
-    @property
-    def scale(self) -> float:
-        return 3.0
-
-    @property
-    def slope(self) -> float:
-        return 1 / 2
-
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
-        u = _root(s)
-        decay = u.neg().exp_()
-        return u.add_(1.0).mul_(decay)
-
-    def derivative(self, s: Tensor) -> Tensor:
-        decay = _root(s).neg_().exp_()
-        return decay.mul_(-1 / 2)
-
-
-@kernels.register("matern52")
-@dataclass(frozen=True)
-class Matern52(Radial):
-    r"""Matern-5/2 kernel :math:`(1 + \sqrt5 r + \tfrac53 r^2) \exp(-\sqrt5 r)`.
-
-    Take it for functions with two derivatives: nearly as smooth as `Gaussian`, and K is better
-    conditioned. An entry costs d multiplications, within a matrix product.
-
-    The lengthscale is the one parameter: see `Radial`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gramian import KernelRidge
-    >>> from gramian.data import sample_path
-    >>> from gramian.kernels import Matern52
-    >>> energy = pd.read_parquet(sample_path("energy"))
-    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
-    >>> est = KernelRidge(Matern52("2 median"), penalty=1e-7).fit(train, "target")
-    >>> print(f"R2 {est.score(test):.3f}")
-    R2 0.998
-    """
-
-    @property
-    def scale(self) -> float:
-        return 5.0
-
-    @property
-    def slope(self) -> float:
-        return 1 / 6
-
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
-        u = _root(s)
-        decay = u.neg().exp_()
-        return u.addcmul_(u, u, value=1 / 3).add_(1.0).mul_(decay)
-
-    def derivative(self, s: Tensor) -> Tensor:
-        u = _root(s)
-        decay = u.neg().exp_()
-        return u.add_(1.0).mul_(decay).mul_(-1 / 6)
-
-
-@kernels.register("rational_quadratic")
-@dataclass(frozen=True)
-class RationalQuadratic(Radial):
-    r"""Rational quadratic kernel :math:`(1 + r^2 / (2 a))^{-a}`, a mixture of Gaussians.
-
-    Take it where the target has long and short waves at once: a small `alpha` mixes more
-    lengthscales. An entry costs d multiplications, within a matrix product.
-
-    Parameters
-    ----------
-    lengthscale : float, sequence of d floats, or "median", default=1.0
-    alpha : float, default=1.0
-        The :math:`a`; the Gaussian kernel is the limit of large values.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gramian import KernelRidge
-    >>> from gramian.data import sample_path
-    >>> from gramian.kernels import RationalQuadratic
-    >>> energy = pd.read_parquet(sample_path("energy"))
-    >>> train, test = (energy[energy["split"] == k].drop(columns="split") for k in (0, 1))
-    >>> est = KernelRidge(RationalQuadratic(2.0, alpha=0.5), penalty=1e-7).fit(train, "target")
-    >>> print(f"R2 {est.score(test):.3f}")
-    R2 0.994
-    """
-
-    alpha: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (math.isfinite(self.alpha) and self.alpha > 0):
-            raise ValueError(f"alpha must be positive and finite, not {self.alpha!r}")
-
-    @property
-    def scale(self) -> float:
-        return 0.5 / self.alpha
-
-    @property
-    def slope(self) -> float:
-        return self.alpha
-
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
-        s.clamp_(min=0.0)
-        if self.alpha == 1.0:
-            return s.add_(1.0).reciprocal_()
-        return s.log1p_().mul_(-self.alpha).exp_()
-
-    def derivative(self, s: Tensor) -> Tensor:
-        s.clamp_(min=0.0)
-        return s.log1p_().mul_(-self.alpha - 1).exp_().mul_(-self.alpha)

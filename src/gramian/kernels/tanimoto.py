@@ -13,8 +13,8 @@ from .._sparse import squared_norms
 from ._checked import check_nonnegative
 from ._gradients import sums_of_rows
 from ._lengthscale import LengthscaleKernel
+from ._products import matmul
 from .base import Kernel, Prepared, Side, kernels
-from .radial import matmul
 
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias

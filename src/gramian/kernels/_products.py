@@ -1,0 +1,23 @@
+"""Inner products of prepared rows, dense or sparse."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .._sparse import is_sparse, product, slice_rows
+
+
+def matmul(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
+    """Write ``left @ right.T`` into `out`, rounding at the end if `out` has fewer digits.
+
+    Where `right` is sparse, it is given by columns: ``left @ right``.
+    """
+    if is_sparse(right):
+        return product(left, right, out)
+    if left.layout == torch.strided and left.dtype == out.dtype:
+        return torch.mm(left, right.t(), out=out)
+    rows = max(left.shape[0] // 4, 32)  # the product in float64 is twice as large as `out`
+    for i in range(0, left.shape[0], rows):
+        out[i : i + rows] = slice_rows(left, i, i + rows) @ right.t()
+    return out
