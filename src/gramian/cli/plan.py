@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .. import fitting
-from ..fitting.plan import Plan
+from ..fitting import Plan
 from ..fitting.search_plan import SearchPlan, plan_search
 from ..fitting.search_settings import SearchSettings
 from .options import FitOptions

@@ -15,7 +15,8 @@ from .from_table import table_data
 from .generators import Generators
 from .go_on import can_go_on, go_on
 from .machine import machine_memory
-from .plan import Plan, check_memory, plan
+from .plan import check_memory, plan
+from .plan_result import Plan
 from .settings import FitSettings
 from .whole import Divided, Whole, WholeRows, whole_of
 

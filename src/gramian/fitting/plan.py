@@ -1,29 +1,27 @@
-"""Plan: the memory, kernel evaluations and seconds of a fit, before anything is computed."""
+"""The plan of a fit: what it takes is known before anything is computed."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from .. import solvers
-from .._checks import readable_bytes
-from .._workers import default_threads
-from ..data import Elsewhere, RowSource, Spread, decoded_bytes, subset
-from ..engines import Engine
-from ..kernels import Gaussian, Kernel, Linear
+from ..data import Elsewhere, RowSource, decoded_bytes, subset
+from ..kernels import Gaussian, Linear
 from ..operators import factor_bytes
 from ..solvers import Solver
 from . import resolve, selection
-from .calibration import calibrated_seconds, pair_seconds
+from .calibration import calibrated_seconds
 from .cell_fits import workers_of
 from .cells import in_file, partition_of, passes_bytes, rows_bytes
 from .memory import FitSize
 from .objects import ObjectRows
 from .placement import Placement
+from .plan_result import Plan
+from .plan_there import cells_there, seconds_there, spread_plan
 from .precomputed import NAME as PRECOMPUTED
 from .precomputed import cost_of_objects, planned
 from .settings import FitSettings
@@ -37,108 +35,6 @@ FITS_PER_PATH = 10.0
 3.4 if each penalty is half the last one and the effective dimension, and with it the number of
 landmarks, grows with the inverse of its square root; and about six beyond, with all landmarks.
 """
-
-LIBRARY_BYTES = 650 << 20
-"""Of a worker process that has only just imported this one, measured."""
-
-TASK_SECONDS = 0.002
-"""That client and scheduler take for a task, measured on a busy machine."""
-
-LOOKS = 5
-"""Readings of all rows before the fit: for what is not finite, for means and deviations, for some
-rows anywhere, for landmarks; and some of targets, which take as long together."""
-
-CALIBRATED_THERE = 1.0
-"""Seconds in which the speed of workers is measured."""
-
-ROWS_THERE = 1 << 16
-"""Rows of the products by which it is measured: small ones, on a busy machine, mostly wait."""
-
-TASK_BYTES = 2048
-"""Of a task beside its vectors."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The memory, kernel evaluations and seconds that a fit will need.
-
-    Attributes
-    ----------
-    solver : str
-    landmarks : int or None
-        None if all rows are centers.
-    memory_bytes : int
-        Peak of what the fit allocates, beside the data it is given and the libraries.
-    kernel_evaluations : int
-        Of `iterations` iterations, setup included.
-    seconds : float
-        For these on this machine, after a calibration of half a second.
-    iterations : int
-        What is assumed of an iterative solver; 1 for a closed form.
-    device : str
-        Where vectors and factors are: that of the engine if they fit there, else "cpu".
-    device_bytes : int
-        Peak of what the fit allocates on the device of the engine, which `memory_bytes` does not
-        count; 0 if it computes on the host, or on several devices.
-    kept_bytes : int
-        Of `memory_bytes`, for kernel entries that are evaluated once and read in each iteration; 0
-        if they are evaluated anew.
-    cells : int
-        Their number, about; 0 without cells.
-    disk_bytes : int
-        Of temporary files: for rows of a file as they are decoded, and for rows by cells that do
-        not fit in memory.
-    workers, slots : int
-        Of a cluster where the rows are, and the tasks that it runs at once; 0 for rows here.
-    worker_bytes : int
-        Memory of each worker, libraries included.
-    tasks, pass_bytes : int
-        Of a pass over the rows, and what is sent and comes back in it.
-    """
-
-    solver: str
-    landmarks: int | None
-    memory_bytes: int
-    kernel_evaluations: int
-    seconds: float
-    iterations: int
-    device: str = "cpu"
-    device_bytes: int = 0
-    kept_bytes: int = 0
-    cells: int = 0
-    disk_bytes: int = 0
-    workers: int = 0
-    slots: int = 0
-    worker_bytes: int = 0
-    tasks: int = 0
-    pass_bytes: int = 0
-
-    def __str__(self) -> str:
-        centers = "all rows" if self.landmarks is None else f"{self.landmarks:,} landmarks"
-        centers = f"{centers} of each of {self.cells:,} cells" if self.cells else centers
-        there = readable_bytes(self.device_bytes)
-        memory = readable_bytes(self.memory_bytes)
-        memory += f" and {there} of the device" if self.device_bytes else ""
-        disk = readable_bytes(self.disk_bytes)
-        memory += f" and {disk} of temporary files" if self.disk_bytes else ""
-        kept = readable_bytes(self.kept_bytes)
-        memory += f", {kept} of it for entries that are kept" if self.kept_bytes else ""
-        return (
-            f"{self.solver} with {centers}: {memory}, "
-            f"{self.kernel_evaluations:.3g} kernel evaluations, about {self.seconds:.3g} s "
-            f"for {self.iterations} iterations{self._elsewhere}"
-        )
-
-    @property
-    def _elsewhere(self) -> str:
-        if not self.workers:
-            return ""
-        threads = "1 thread" if self.slots == 1 else f"{self.slots:,} threads"
-        return (
-            f" on {self.workers:,} worker{'s' * (self.workers > 1)} ({threads}): "
-            f"{readable_bytes(self.worker_bytes)} on each, {self.tasks:,} tasks and "
-            f"{readable_bytes(self.pass_bytes)} sent per pass"
-        )
 
 
 def evaluations(solver: Solver[Any, Any], size: FitSize, iterations: int) -> int:
@@ -210,43 +106,9 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     if spread is None:
         return found
     found = replace(
-        found, seconds=found.seconds + _seconds_there(found, spread, rows, size, kernel, engine)
+        found, seconds=found.seconds + seconds_there(found, spread, rows, size, kernel, engine)
     )
-    return _spread(found, spread, size, host - where.host_bytes)
-
-
-def _seconds_there(
-    one: Plan, spread: Spread, rows: RowSource, size: FitSize, kernel: Kernel, engine: Engine
-) -> float:
-    """Return the seconds of products, reading and tasks, as fast as workers are, all at once."""
-    each = rows.mean_there(
-        partial(pair_seconds, size, kernel, engine, rows.dtype, ROWS_THERE, budget=CALIBRATED_THERE)
-    )
-    pairs = one.kernel_evaluations + size.selection_evaluations
-    passes = one.iterations + 1
-    work = each * pairs + rows.seconds_to_read() * (passes + LOOKS)
-    return work / spread.slots + TASK_SECONDS * spread.tasks * passes
-
-
-def _spread(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
-    """Return the plan of rows on other machines, from that of rows here.
-
-    Blocks are there, one for each task that runs, with centers and a vector; and so are targets,
-    unless they were given as an array, which counts as data.
-    """
-    if not spread.workers:
-        raise ConnectionError("the cluster has no worker: start some")
-    vector = 8 * size.m * size.t
-    running = math.ceil(spread.slots / spread.workers)
-    return replace(
-        one,
-        memory_bytes=one.memory_bytes - blocks,
-        workers=spread.workers,
-        slots=spread.slots,
-        worker_bytes=LIBRARY_BYTES + running * blocks + size.m * size.d * size.itemsize + vector,
-        tasks=spread.tasks,
-        pass_bytes=vector * (spread.workers + spread.tasks) + TASK_BYTES * spread.tasks,
-    )
+    return spread_plan(found, spread, size, host - where.host_bytes)
 
 
 def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
@@ -275,7 +137,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     one = plan(*_one_cell(settings, rows), targets, workers=workers)
     spread = rows.spread()
     if spread is not None:
-        return _cells_there(
+        return cells_there(
             one, spread, rows, math.ceil(count), held=rows_bytes(partition, rows, targets)
         )
     held = passes_bytes(settings, rows, targets) if disk else rows_bytes(partition, rows, targets)
@@ -287,27 +149,6 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
         seconds=count * one.seconds,
         cells=math.ceil(count),
         disk_bytes=disk,
-    )
-
-
-def _cells_there(one: Plan, spread: Spread, rows: RowSource, count: int, held: int) -> Plan:
-    """Return the plan of cells that workers solve, and whose rows and coefficients come here."""
-    if not spread.workers:
-        raise ConnectionError("the cluster has no worker: start some")
-    running = math.ceil(spread.slots / spread.workers)
-    each = one.seconds * default_threads() * math.ceil(count / spread.slots)
-    share = held // spread.workers
-    return replace(
-        one,
-        memory_bytes=held,
-        kernel_evaluations=count * one.kernel_evaluations,
-        seconds=each + 3 * rows.seconds_to_read() / spread.slots + TASK_SECONDS * count,
-        cells=count,
-        workers=spread.workers,
-        slots=spread.slots,
-        worker_bytes=LIBRARY_BYTES + running * one.memory_bytes + 2 * share,
-        tasks=spread.tasks + count,
-        pass_bytes=2 * held,
     )
 
 
