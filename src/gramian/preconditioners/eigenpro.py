@@ -10,20 +10,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .. import _linalg as la
 from ..data import RowSource
-from ..lowrank import POWER_SAFETY, block_columns, subspace_eigenpairs
+from ..lowrank import POWER_SAFETY
 from ..operators import KernelOperator, largest_diagonal
 from ._sample import Left, Sample, largest_left
-
-MOST_EIGENPAIRS = 1000
-"""Eigenpairs at most, if their number is automatic."""
-
-SMALL_SAMPLE, LARGE_SAMPLE, MANY_ROWS = 2000, 5000, 100_000
-"""Rows of an automatic subsample, and the number of rows from which it is the large one."""
-
-LEAST_AIMED_BATCH, LARGEST_AIMED_BATCH = 512, 4096
-"""The critical batch that an automatic rank aims at is a quarter of the rows, within these."""
+from .eigenpairs import (
+    MOST_EIGENPAIRS,
+    aimed_batch,
+    automatic_rank,
+    automatic_subsample,
+    flattening,
+    most_eigenpairs,
+    top_of,
+)
 
 UNSEEN_SHARE = 0.55
 """Of k(x, x) at least this much is taken to be left where rows to come cannot be seen."""
@@ -42,12 +41,6 @@ BETA_ROUNDING = 1e3
 
 STEP_FACTOR = 1.5
 """The step in units of the one that the theory shows to be stable; the limit is 2."""
-
-SUBSPACE_ROWS = 500
-"""Rows of the subsample beyond which few eigenvectors are found by subspace iteration."""
-
-BYTES_PER_PAIR = 28
-"""Memory of the eigensolver for each pair of rows of the subsample, with the matrix itself."""
 
 
 @dataclass(frozen=True)
@@ -184,19 +177,19 @@ class EigenProFactor:
         diagonal = largest_diagonal(K, weights) + float(ridge)
         most = min(s - 1, most_eigenpairs(s, n, most) if rank is None else rank)
         coarsely = rank is None and K.dtype == torch.float32
-        values, vectors = _top(sample, float(ridge), min(most + 1, s), rng, coarsely=coarsely)
+        values, vectors = top_of(sample, float(ridge), min(most + 1, s), rng, coarsely=coarsely)
         values = (values / s).clamp(min=0)
-        q = _rank(values, most, diagonal, n) if rank is None else most
+        q = automatic_rank(values, most, diagonal, n) if rank is None else most
         values, V = values[: q + 1], vectors[:, :q]
         left = Left.build(fresh, sample, V, float(ridge), n)
         coarse = COMMON_ROUNDING[K.dtype] * diagonal
         seen, least = change is None, BETA_ROUNDING * torch.finfo(K.dtype).eps
         if rank is None:  # no lower than the step asks for, or what is flattened has to wait
-            measured = left.scaled((_flattening(values, float(exponent)) / s).sqrt()).diagonal()
+            measured = left.scaled((flattening(values, float(exponent)) / s).sqrt()).diagonal()
             beta = max(measured, (least if seen else UNSEEN_SHARE) * diagonal)
-            wait = beta / min(_aim(n), CONTRACTION_EPOCHS * n)
+            wait = beta / min(aimed_batch(n), CONTRACTION_EPOCHS * n)
             values[-1] = max(float(values[-1]), wait + coarse, DECAY_MARGIN * decay)
-        scale = (_flattening(values, float(exponent)) / s).sqrt()
+        scale = (flattening(values, float(exponent)) / s).sqrt()
         left = left.scaled(scale)
         features = None
         if seen:
@@ -248,55 +241,3 @@ class EigenProFactor:
             "top": self.top,
             "beta": self.beta,
         }
-
-
-def _top(
-    sample: Sample, ridge: float, k: int, rng: torch.Generator, *, coarsely: bool
-) -> tuple[Tensor, Tensor]:
-    """Return the k largest eigenvalues and their vectors of the kernel of a sample, float64.
-
-    Coarsely: in float32, and few of them by subspace iteration.
-    """
-    K = sample.against(sample)
-    H = sample.weighted_(K.dense() if coarsely else K.double().dense(), sample)
-    la.prepare_(H)
-    H.diagonal().add_(ridge)
-    if coarsely and by_subspace(len(H), k):
-        values, vectors = subspace_eigenpairs(H, k, rng)
-    else:
-        values, vectors = la.top_eigenpairs(la.by_columns(H), k)
-    return values.double(), vectors.double()
-
-
-def by_subspace(s: int, k: int) -> bool:
-    """Return whether k of s eigenvectors in float32 are found by subspace iteration."""
-    return s > SUBSPACE_ROWS and block_columns(k) <= s // 4
-
-
-def automatic_subsample(n: int, memory_bytes: int) -> int:
-    """Return s for n rows: 2,000, or 5,000 from 100,000 rows on, and what half the memory holds."""
-    wanted = SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE
-    return min(n, wanted, max(10, math.isqrt(memory_bytes // (2 * BYTES_PER_PAIR))))
-
-
-def most_eigenpairs(s: int, n: int, most: int = MOST_EIGENPAIRS) -> int:
-    """Return the eigenpairs that a subsample of s of n rows gives at most."""
-    return min(most, s if s == n else s // 10)
-
-
-def _aim(n: int) -> int:
-    """Return the critical batch that an automatic rank aims at."""
-    return min(max(n // 4, LEAST_AIMED_BATCH), LARGEST_AIMED_BATCH)
-
-
-def _rank(values: Tensor, most: int, beta: float, n: int) -> int:
-    needed = int((values * _aim(n) > beta).sum())
-    nonzero = int((values > len(values) * la.EPS * values[0]).sum())
-    return min(max(needed, 5), most, nonzero)
-
-
-def _flattening(values: Tensor, exponent: float) -> Tensor:
-    """Return D_i = (1 - (t / l_i)^a) / l_i of q eigenvalues above t, which is the last value."""
-    top, tail = values[:-1], values[-1]
-    safe = torch.where(top > tail, top, 1.0)
-    return torch.where(top > tail, (1 - (tail / safe) ** exponent) / safe, 0.0)

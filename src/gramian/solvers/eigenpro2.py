@@ -13,7 +13,7 @@ from torch import Tensor
 from ..data import Shuffle
 from ..operators import DenseBlock, KernelOperator
 from ..preconditioners import EigenProFactor
-from ..preconditioners.eigenpro import most_eigenpairs
+from ..preconditioners.eigenpairs import most_eigenpairs
 from ..problems import FullProblem
 from ._eigenpro.settings import EigenProSettings
 from ._eigenpro.state import EigenProState

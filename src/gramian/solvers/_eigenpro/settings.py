@@ -12,7 +12,7 @@ from ..._checks import as_count, as_positive, check_count_or_auto
 from ...lowrank import block_columns
 from ...operators import KernelOperator
 from ...preconditioners import EigenProFactor
-from ...preconditioners.eigenpro import (
+from ...preconditioners.eigenpairs import (
     BYTES_PER_PAIR,
     LARGE_SAMPLE,
     MANY_ROWS,
