@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,9 +33,10 @@ M, FEATURES = 5_000, (1, 4, 18, 90, 784)
 SLOTS_PER_CELL = 2e8
 """Vectors of multiplications and additions of one product: a twentieth of a second."""
 
-RATES = {"AuthenticAMD": 3.66e9, "GenuineIntel": 7.1e9}
-"""Fused multiplications and additions of 64 bytes a second and core, measured on the processors at
-hand: a Zen 4 at 3.67 GHz, which begins one a cycle, and a Xeon, which begins two."""
+RATES = {("AuthenticAMD", 25): 3.66e9, ("AuthenticAMD", 26): 8.46e9, ("GenuineIntel", 6): 7.1e9}
+"""Fused multiplications and additions of 64 bytes a second and core, by vendor and family, measured
+on the processors at hand: a Zen 4 at 3.67 GHz, which begins one a cycle, a Zen 5 at 4.23 GHz and a
+Xeon, which begin two."""
 
 NOTES = f"""\
 10^9 entries a second of one thread (CPU time) of products with n x {M:,} entries through
@@ -42,11 +44,12 @@ NOTES = f"""\
 the rounds, which `before` and `after` take in turns, on a machine that others use.
 
 `floor`: entries that the units for fused multiplications and additions allow, which begin
-3.66 * 10^9 vectors of 16 numbers a second on the Zen 4 at hand. 16 entries take d of them for the
-distance, 5 for the polynomial of the exponential, and t for each product with t columns (`normal`
-has two): d + 5 + t, or d + 5 + 2 t. Everything else has other units there: additions, minima and
-maxima (of the l1 distance, too), the scaling by a power of two, loads, and stores. `share` is
-`after` over `floor`.
+8.46 * 10^9 vectors of 16 numbers a second on the Zen 5 at hand (two a cycle; 3.66 * 10^9 on a Zen
+4, one a cycle). 16 entries take d of them for the distance, 5 for the polynomial of the
+exponential, and t for each product with t columns (`normal` has two): d + 5 + t, or d + 5 + 2 t.
+Everything else has other units there: additions, minima and maxima (of the l1 distance, too), the
+scaling by a power of two, loads, and stores. `share` is `after` over `floor`; there is none for
+processors that were not measured.
 
 Tanimoto and chi-squared rows are counts, a twentieth of them above zero, or shares of histograms;
 1,000 columns; `torch` are tiles of torch, on dense rows, which `native` replaces, and `sparse` on
@@ -135,22 +138,26 @@ def floor_table(cells: list[Cell], turns: int, rounds: int) -> list[Row]:
         for name, module in modules.items():
             found = in_fresh_process(rates_of, module, cells, rounds)
             most[name] = [max(pair) for pair in zip(most[name], found, strict=True)]
-    rate = next(rate for vendor, rate in RATES.items() if vendor in _processor())
+    rate = RATES.get(_processor())
     rows = []
     for i, cell in enumerate(cells):
         row: Row = {"kernel": cell.kernel, "product": cell.product, "t": cell.t, "d": cell.d}
         row |= {name: found[i] for name, found in most.items()}
-        row["floor"] = rate * 16 / cell.slots / 1e9
-        row |= {f"share {name}": found[i] / row["floor"] for name, found in most.items()}
+        if rate is not None:
+            row["floor"] = rate * 16 / cell.slots / 1e9
+            row |= {f"share {name}": found[i] / row["floor"] for name, found in most.items()}
         if before:
             row["after / before"] = row["after"] / row["before"]
         rows.append(shown(row))
     return rows
 
 
-def _processor() -> str:
+def _processor() -> tuple[str, int]:
+    """Return the vendor and the family of the processor, as Linux says them."""
     path = Path("/proc/cpuinfo")
-    return path.read_text() if path.is_file() else ""
+    lines = path.read_text().splitlines() if path.is_file() else []
+    said = dict(re.split(r"\s*:\s*", line, maxsplit=1) for line in lines if ":" in line)
+    return said.get("vendor_id", ""), int(said.get("cpu family", 0))
 
 
 def shared_table(rounds: int, scale: int) -> list[Row]:

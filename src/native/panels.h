@@ -11,7 +11,7 @@ using StripFunction = void (*)(const Strip<S>&);
 // What differs from kernel to kernel.
 template <class S>
 struct Method {
-  StripFunction<S> stored, summed, both, slopes;  // slopes: null if there are none
+  StripFunction<S> stored, summed, both, chained, folded, slopes;  // slopes: null if there are none
   double (*slope)(double s, Parameters<double>);
   double (*front)(Parameters<double>);
   Form form;
@@ -35,7 +35,7 @@ double slope_of(double s, Parameters<double> given) {
 template <class V, class K, Distance D>
 constexpr StripFunction<typename V::Scalar> slopes_of() {
   if constexpr (K::has_slope)
-    return strip<V, Slopes<K>, D, true, false>;
+    return strip<V, Slopes<K>, D, Purpose::store>;
   else
     return nullptr;
 }
@@ -44,9 +44,11 @@ template <class V, class K, Distance D>
 Method<typename V::Scalar> method_with() {
   using S = typename V::Scalar;
   constexpr bool radial = K::form == Form::radial, product = from_product<K, D>();
-  return {strip<V, K, D, true, false>,
-          strip<V, K, D, false, true>,
-          strip<V, K, D, true, true>,
+  return {strip<V, K, D, Purpose::store>,
+          strip<V, K, D, Purpose::sum>,
+          strip<V, K, D, Purpose::both>,
+          strip<V, K, D, Purpose::chain>,
+          strip<V, K, D, Purpose::fold>,
           slopes_of<V, K, D>(),
           slope_of<K>,
           K::front,
@@ -93,13 +95,15 @@ struct Frame {
   Buffer<double> origin, factor;
 };
 
-// What becomes of the entries of a few rows and columns: they are stored, or summed, or both.
+// What becomes of the entries of a few rows and columns, as `Purpose` says.
 template <class S>
 struct Use {
   S* entries;  // null, or the first of rows of `ld`
   long ld;
   const S* v;  // null, or as many numbers as there are columns
   S* sums;     // a vector for each row, lane by lane
+  const S* u = nullptr;  // or factors: of entries, or where these are stored, of those before them
+  S* columns = nullptr;  // sums over rows of their products, for each column
 };
 
 template <class S, class Function>
@@ -114,7 +118,7 @@ class VectorPanels {
   using V = V_;
   using S = typename V::Scalar;
   static constexpr long ROWS = MR, COLUMNS = NR<V>;
-  static constexpr bool HAS_SLOPES = true;
+  static constexpr bool HAS_SLOPES = true, CHAINS = true;
 
   VectorPanels(const gramian::Request& request, gramian::Points z, const Method<S>& method)
       : method_(method),
@@ -146,7 +150,10 @@ class VectorPanels {
   // Entries of the first `count` rows that are loaded and of columns j to j + size.
   void compute(Rows& rows, long count, long j, long size, const Use<S>& use) const {
     const Strip<S> s = strip_of(rows, count, j, size, use);
-    function_for(use, method_.stored, method_.summed, method_.both)(s);
+    if (use.u == nullptr)
+      function_for(use, method_.stored, method_.summed, method_.both)(s);
+    else
+      (use.entries == nullptr ? method_.folded : method_.chained)(s);
   }
 
   // Slopes in their place.
@@ -176,6 +183,7 @@ class VectorPanels {
     s.d = d_, s.rows = count, s.panels = size / COLUMNS;
     s.near = near_, s.given = given_;
     s.tile = use.entries, s.ld = use.ld, s.v = use.v, s.sums = use.sums;
+    s.u = use.u, s.columns = use.columns;
     return s;
   }
 

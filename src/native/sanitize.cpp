@@ -262,7 +262,7 @@ int main() {
     static_cast<std::vector<std::string>*>(list)->emplace_back(name);
   });
   const Shape shapes[] = {{1, 1, 1, 1},   {7, 50, 3, 1},   {53, 29, 2, 7},
-                          {101, 131, 5, 3}, {49, 600, 40, 1}, {3, 97, 2000, 2}};
+                          {101, 131, 5, 3}, {49, 600, 40, 1}, {3, 97, 2000, 2}, {300, 131, 5, 1}};
   int cases = 0;
   for (const auto& kernel : kernels)
     for (const Shape& at : shapes)

@@ -85,7 +85,7 @@ __attribute__((noinline)) void recompute_split(const Bfloat16* x, const Bfloat16
   for (long q = 0; q < PANEL / W; q++) V::store(s + q * W, sum[q]);
 }
 
-template <class V, class K, bool STORE, bool SUM>
+template <class V, class K, Purpose P>
 void finish(const Finished& tile, const Finishing& how) {
   constexpr int W = V::W, N = PANEL / W;
   for (long i = 0; i < SIDE; i++) {
@@ -104,8 +104,9 @@ void finish(const Finished& tile, const Finishing& how) {
         GRAMIAN_UNROLL for (int q = 0; q < N; q++) s[q] = V::load(row + q * W);
       }
     }
-    finish_row<V, K, STORE, SUM>(s, how.given, STORE ? tile.use.entries + i * tile.use.ld : nullptr,
-                                 tile.use.v, SUM ? tile.use.sums + i * W : nullptr);
+    typename V::R unused[N];
+    finish_row<V, K, P>(s, how.given, stores(P) ? tile.use.entries + i * tile.use.ld : nullptr,
+                        tile.use.v, sums(P) ? tile.use.sums + i * W : nullptr, 0, unused);
   }
 }
 
@@ -116,7 +117,7 @@ struct SplitMethod {
 
 template <class V, class K>
 SplitMethod split_method() {
-  return {finish<V, K, true, false>, finish<V, K, false, true>, finish<V, K, true, true>,
+  return {finish<V, K, Purpose::store>, finish<V, K, Purpose::sum>, finish<V, K, Purpose::both>,
           double(K::sign), __builtin_sqrt(K::unit)};
 }
 
@@ -125,7 +126,7 @@ class SplitPanels {
  public:
   using V = V_;
   static constexpr long ROWS = SIDE, COLUMNS = PANEL;
-  static constexpr bool HAS_SLOPES = false;
+  static constexpr bool HAS_SLOPES = false, CHAINS = false;
 
   SplitPanels(const gramian::Request& request, gramian::Points z, const SplitMethod& method)
       : method_(method),

@@ -29,12 +29,6 @@ GRAMIAN_INLINE void in_groups(long t, Group group) {
   }
 }
 
-// Each part is summed from zero and then added: its digits do not drown in a sum that has grown.
-template <class V>
-GRAMIAN_INLINE void add(typename V::Scalar* to, typename V::R part) {
-  V::store(to, V::load(to) + part);
-}
-
 // sums[i, c] += K[i, :] v[c, :], lane by lane, for SUM_ROWS rows and N targets.
 template <class V, int N>
 GRAMIAN_INLINE void some_row_sums(const typename V::Scalar* K, long ld, long width,

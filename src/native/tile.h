@@ -20,6 +20,12 @@ GRAMIAN_INLINE void leave_constants_in_memory() {
 #endif
 }
 
+// Numbers that the compiler must not keep in registers.
+template <class S>
+GRAMIAN_INLINE void stays_in_memory(S* numbers) {
+  asm volatile("" ::"r"(numbers) : "memory");
+}
+
 constexpr int AHEAD = 12;  // features by which columns are fetched before they are needed
 
 // How s comes about. With a product, |x - z|^2 is |x|^2 + |z|^2 - 2 x z, and the l1 distance is
@@ -49,10 +55,18 @@ struct Strip {
   long ld;
   const S* v;  // panels * NR numbers
   S* sums;     // rows * W: the sums of K v, lane by lane
+  const S* u;  // rows: factors of the entries, or of those that are there before
+  S* columns;  // panels * NR: the sums over rows of their products
 };
 
 template <class V>
 using Sums = typename V::R[MR][NV];
+
+// Each part is summed from zero and then added: its digits do not drown in a sum that has grown.
+template <class V>
+GRAMIAN_INLINE void add(typename V::Scalar* to, typename V::R part) {
+  V::store(to, V::load(to) + part);
+}
 
 // Replaces row i of s by squared differences, which do not cancel.
 template <class V>
@@ -105,25 +119,42 @@ GRAMIAN_INLINE typename V::R term(typename V::R sum, const typename V::Scalar& e
   }
 }
 
-// Kernel entries of N vectors of one row, from their s: stored, or summed with v, or both.
-template <class V, class K, bool STORE, bool SUM, int N>
-GRAMIAN_INLINE void finish_row(const typename V::R (&s)[N], Parameters<typename V::Scalar> given,
-                               typename V::Scalar* out, const typename V::Scalar* v,
-                               typename V::Scalar* sums) {
-  typename V::R sum{};
-  GRAMIAN_UNROLL for (int q = 0; q < N; q++) {
-    const auto k = K::template value<V>(s[q], given);
-    if constexpr (STORE) V::store(out + q * V::W, k);
-    if constexpr (SUM) sum = q == 0 ? k * V::load(v) : sum + k * V::load(v + q * V::W);
-  }
-  if constexpr (SUM) V::store(sums, V::load(sums) + sum);
+// What becomes of entries: they are stored, or summed with v, or both. Two purposes sum over rows,
+// with u, as well: `chain` what is stored before they take its place, `fold` the entries themselves,
+// which are stored nowhere.
+enum class Purpose { store, sum, both, chain, fold };
+
+constexpr bool stores(Purpose purpose) {
+  return purpose != Purpose::sum && purpose != Purpose::fold;
+}
+constexpr bool sums(Purpose purpose) { return purpose != Purpose::store; }
+constexpr bool sums_over_rows(Purpose purpose) {
+  return purpose == Purpose::chain || purpose == Purpose::fold;
 }
 
-template <class V, class K, Distance D, bool STORE, bool SUM>
+// Kernel entries of N vectors of one row, from their s.
+template <class V, class K, Purpose P, int N>
+GRAMIAN_INLINE void finish_row(const typename V::R (&s)[N], Parameters<typename V::Scalar> given,
+                               typename V::Scalar* out, const typename V::Scalar* v,
+                               typename V::Scalar* sums, typename V::Scalar u,
+                               typename V::R (&columns)[N]) {
+  typename V::R sum{};
+  GRAMIAN_UNROLL for (int q = 0; q < N; q++) {
+    if constexpr (P == Purpose::chain) columns[q] += V::load(out + q * V::W) * V::all(u);
+    const auto k = K::template value<V>(s[q], given);
+    if constexpr (P == Purpose::fold) columns[q] += k * V::all(u);
+    if constexpr (stores(P)) V::store(out + q * V::W, k);
+    if constexpr (::sums(P)) sum = q == 0 ? k * V::load(v) : sum + k * V::load(v + q * V::W);
+  }
+  if constexpr (::sums(P)) V::store(sums, V::load(sums) + sum);
+}
+
+template <class V, class K, Distance D, Purpose P>
 GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename V::Scalar* x,
                          const typename V::Scalar* x_norms, const typename V::Scalar* z,
                          const typename V::Scalar* z_norms, typename V::Scalar* out,
-                         const typename V::Scalar* v, typename V::Scalar* sums) {
+                         const typename V::Scalar* v, typename V::Scalar* sums,
+                         const typename V::Scalar* u, typename V::Scalar* columns) {
   using R = typename V::R;
   constexpr int W = V::W;
   constexpr bool product = from_product<K, D>();
@@ -165,19 +196,35 @@ GRAMIAN_INLINE void tile(const Strip<typename V::Scalar>& strip, const typename 
     }
     if constexpr (K::sharp) recompute_near<V>(s, strip, x, x_norms, z);
   }
+  if constexpr (P == Purpose::chain)
+    GRAMIAN_UNROLL for (int i = 0; i < MR; i++)
+      GRAMIAN_UNROLL for (int q = 0; q < NV; q++)
+        if (q * VECTOR_BYTES % 64 == 0) __builtin_prefetch(out + (i + MR) * strip.ld + q * W, 1);
+  R over_rows[NV];  // in memory until here: while features are added up no register is left
+  if constexpr (sums_over_rows(P))
+    GRAMIAN_UNROLL for (int q = 0; q < NV; q++) over_rows[q] = V::load(columns + q * W);
   GRAMIAN_UNROLL for (int i = 0; i < MR; i++)
-      finish_row<V, K, STORE, SUM>(s[i], strip.given, STORE ? out + i * strip.ld : nullptr, v,
-                                   SUM ? sums + i * W : nullptr);
+      finish_row<V, K, P>(s[i], strip.given, stores(P) ? out + i * strip.ld : nullptr, v,
+                          ::sums(P) ? sums + i * W : nullptr, sums_over_rows(P) ? u[i] : 0,
+                          over_rows);
+  if constexpr (sums_over_rows(P))
+    GRAMIAN_UNROLL for (int q = 0; q < NV; q++) V::store(columns + q * W, over_rows[q]);
 }
 
-template <class V, class K, Distance D, bool STORE, bool SUM>
+template <class V, class K, Distance D, Purpose P>
 void strip(const Strip<typename V::Scalar>& s) {
   for (long p = 0; p < s.panels; p++) {
     const long column = p * NR<V>;
+    typename V::Scalar columns[NR<V>] = {};
+    if constexpr (sums_over_rows(P)) stays_in_memory(columns);
     for (long i = 0; i < s.rows; i += MR)
-      tile<V, K, D, STORE, SUM>(s, s.x + i * s.d, s.x_norms + i, s.z + column * s.d,
-                                s.z_norms + column, STORE ? s.tile + i * s.ld + column : nullptr,
-                                SUM ? s.v + column : nullptr, SUM ? s.sums + i * V::W : nullptr);
+      tile<V, K, D, P>(s, s.x + i * s.d, s.x_norms + i, s.z + column * s.d, s.z_norms + column,
+                       stores(P) ? s.tile + i * s.ld + column : nullptr,
+                       sums(P) ? s.v + column : nullptr, sums(P) ? s.sums + i * V::W : nullptr,
+                       sums_over_rows(P) ? s.u + i : nullptr, columns);
+    if constexpr (sums_over_rows(P))
+      GRAMIAN_UNROLL for (int q = 0; q < NV; q++) 
+          add<V>(s.columns + column + q * V::W, V::load(columns + q * V::W));
   }
 }
 

@@ -60,15 +60,21 @@ class TilesOf final : public gramian::Tiles {
     Work work(*this, step, t, t);
     Buffer<S> entries(step * width_, Start::unset);
     Added added(*this, t, out);
+    const bool chains = Panels::CHAINS && v != nullptr && t == 1;
+    long held = 0;  // rows whose entries are not in the sums yet: they are added as others come
     for (long i = rows.start; i < rows.stop; i += step) {
       const long count = smaller(step, rows.stop - i);
       panels_.load(work.x, rows.x, i, count);
-      if (!multiply<true>(work, i, count, static_cast<const S*>(v), t, entries, width_))
+      if (held > count) added.add_rows(entries, held, work.u), held = 0;
+      if (!multiply<true>(work, i, count, static_cast<const S*>(v), t, entries, width_,
+                          held > 0 ? &added : nullptr))
         return false;
+      if (held > 0) added.count(held);
       residual(work, i, count, static_cast<const S*>(weights), static_cast<const S*>(targets), t);
-      added.add(entries, width_, count, 0, width_, work.u);
-      added.count(count);
+      held = count;
+      if (!chains) added.add_rows(entries, held, work.u), held = 0;
     }
+    if (held > 0) added.add_rows(entries, held, work.u);
     added.finish();
     return true;
   }
@@ -91,11 +97,16 @@ class TilesOf final : public gramian::Tiles {
       for (long j = i; j < width_; j += chunk) {
         if (is_stopped()) return false;
         const long size = smaller(chunk, width_ - j);
-        const long lower = j == i ? smaller(side, size) : 0;  // done by the sums over columns
-        fill(work, rows, j, size, entries, chunk);
-        set_diagonal(i, count, j, size, entries, chunk);
-        row_sums<V>(entries, chunk, rows, size, v + j, width_, work.sums, t, t);
-        added.add(entries + lower, chunk, count, j + lower, size - lower, work.u);
+        if (Panels::CHAINS && t == 1 && j > i) {
+          panels_.compute(work.x, rows, j, size,
+                          {nullptr, chunk, v + j, work.sums, work.u, added.sums(j)});
+        } else {
+          const long lower = j == i ? smaller(side, size) : 0;  // done by the sums over columns
+          fill(work, rows, j, size, entries, chunk);
+          set_diagonal(i, count, j, size, entries, chunk);
+          row_sums<V>(entries, chunk, rows, size, v + j, width_, work.sums, t, t);
+          added.add(entries + lower, chunk, count, j + lower, size - lower, work.u);
+        }
         flush(work, rows, t);
       }
       for (long r = 0; r < count; r++)
@@ -154,9 +165,14 @@ class TilesOf final : public gramian::Tiles {
     void add(const S* K, long ld, long rows, long j, long size, const S* u) {
       column_sums<V>(K, ld, rows, size, u, t_, sums_ + j, width_);
     }
+    void add_rows(const S* K, long rows, const S* u) {
+      add(K, width_, rows, 0, width_, u);
+      count(rows);
+    }
     void count(long rows) {
       if ((since_ += rows) >= ROWS) finish();
     }
+    S* sums(long j) { return sums_ + j; }
     void finish() {
       for (long c = 0; c < t_; c++)
         for (long j = 0; j < m_; j++) out_[c * m_ + j] += double(sums_[c * width_ + j]);
@@ -186,9 +202,10 @@ class TilesOf final : public gramian::Tiles {
   }
 
   // totals = K v for the loaded rows. The entries are kept, all of them, or else one chunk of them
-  // after the other.
+  // after the other. Those of as many rows before are replaced, and first added, if they are held.
   template <bool KEEP>
-  bool multiply(Work& work, long i, long count, const S* v, long t, S* entries, long ld) const {
+  bool multiply(Work& work, long i, long count, const S* v, long t, S* entries, long ld,
+                Added* held = nullptr) const {
     const long rows = round_up(count, Panels::ROWS), chunk = chunk_columns();
     std::memset(work.totals, 0, sizeof(double) * size_t(rows * t));
     for (long j = 0, since = 0; j < width_; j += chunk) {
@@ -196,8 +213,11 @@ class TilesOf final : public gramian::Tiles {
       const long size = smaller(chunk, width_ - j);
       S* K = KEEP ? entries + j : entries;
       if (v != nullptr && t == 1 && !crosses(i, count, j, size)) {
-        panels_.compute(work.x, rows, j, size, {KEEP ? K : nullptr, ld, v + j, work.sums});
+        Use<S> use{KEEP ? K : nullptr, ld, v + j, work.sums};
+        if (held != nullptr) use.u = work.u, use.columns = held->sums(j);
+        panels_.compute(work.x, rows, j, size, use);
       } else {
+        if (held != nullptr) held->add(K, ld, count, j, size, work.u);
         fill(work, rows, j, size, K, ld);
         set_diagonal(i, count, j, size, K, ld);
         if (v != nullptr) row_sums<V>(K, ld, rows, size, v + j, width_, work.sums, t, t);

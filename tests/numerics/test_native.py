@@ -140,6 +140,24 @@ def test_fuzz(seed, isa):
     close(engine.symmetric(kernel, z, v), square @ v64, B @ v64.abs(), total + entry)
 
 
+@pytest.mark.parametrize("d", [1, 5, 31, 40])
+@pytest.mark.parametrize("diagonal", [None, -150, 3])
+def test_sums_over_the_rows_of_several_strips(d, diagonal, isa, dtype, rng):
+    """Entries of a strip are added as those of the next take their place, but for a last one."""
+    shapes = (1200, d), (130, d), (130, 1), (1200, 1), (1100, d), (1100, 1)
+    x, z, v, y, square, u = (torch.randn(*s, generator=rng, dtype=dtype) for s in shapes)
+    w, engine = torch.rand(1200, generator=rng, dtype=dtype), NativeEngine(1, instructions=isa)
+    for kernel in (Gaussian(d**0.5), kernels.Matern52(d**0.5), L1Laplacian(float(d))):
+        K = engine.block(kernel, x, z, diagonal=diagonal).double()
+        found = engine.normal(kernel, x, z, v, weights=w, targets=y, diagonal=diagonal)
+        expected = K.T @ (w.double()[:, None] * (K @ v.double() - y.double()))
+        close(found, expected, K.T @ (K @ v.double().abs() + y.double().abs()), SUM[dtype])
+        K = engine.block(kernel, square, square, diagonal=0).double()
+        # an entry and the one across differ by rounding, and the product uses one of them
+        found = engine.symmetric(kernel, square, u)
+        close(found, K @ u.double(), K @ u.double().abs(), SUM[dtype] + ENTRY[dtype])
+
+
 def close(actual: Tensor, expected: Tensor, size: Tensor, precision: float) -> None:
     assert actual.shape == expected.shape
     assert float(((actual - expected).abs() / size.clamp(min=1e-30)).max()) <= precision
