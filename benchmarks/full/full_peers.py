@@ -45,9 +45,8 @@ rows times penalty {SHIFT:g}), one thread: CPU seconds, setup included, until th
 -: not before the run ended, after `in s`; a run is ended after
 {", ".join(f"{s} s with {n:,} rows" for n, s in LIMIT.items())}. fast_krr: ASkotchV2 of Rathore et
 al. as published (Nystrom blocks of n / 100 rows and rank 100, damped), whose kernels are compiled
-by KeOps, on its CPU backend; compilation is not counted. Other processes shared the machine. Runs
-on 100,000 rows were ended by hand, as was ASkotch's on 200,000, when it was past the least error;
-fast_krr was run on 100,000 alone.
+by KeOps, on its CPU backend; compilation is not counted, and it was run on 100,000 rows alone.
+Another process used the second core of the machine, a Zen 5.
 
 An iteration of ASkotch with 1,000 of 100,000 rows takes 65 ms: 45 the product with K, 20 the
 entries and the factor of a block, which is a new one each time. Fixed blocks, whose factors could
