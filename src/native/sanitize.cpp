@@ -224,13 +224,17 @@ void check_stored(long n, long m, long t, bool some) {
   const long rows = some ? long(which.size()) : n, columns = (m + 1) / 2;
   std::vector<double> products(size_t(rows * t)), sums(size_t(t * columns));
   std::vector<double> slow_products(products.size()), slow_sums(sums.size());
+  std::vector<double> alone(sums.size()), slow_alone(sums.size());  // those of y alone
   for (long i = 0; i < rows; i++)
     for (long c = 0; c < t; c++) {
       const S* row = E.data() + (some ? which[size_t(i)] : i) * m;
       double& p = slow_products[size_t(i * t + c)];
       for (long j = 0; j < m; j++) p += double(row[j]) * double(v[size_t(c * m + j)]);
-      const double u = w[size_t(i)] * (p - y[size_t(i * t + c)]);
-      for (long j = 0; j < columns; j++) slow_sums[size_t(c * columns + j)] += u * double(row[j]);
+      const double wy = w[size_t(i)] * y[size_t(i * t + c)], u = w[size_t(i)] * p - wy;
+      for (long j = 0; j < columns; j++) {
+        slow_sums[size_t(c * columns + j)] += u * double(row[j]);
+        slow_alone[size_t(c * columns + j)] -= wy * double(row[j]);
+      }
     }
   const gramian::Stored stored{E.data(), sizeof(S) == 4, m, some ? which.data() : nullptr, 0, rows};
   const double tolerance = sizeof(S) == 4 ? 1e-5 : 1e-12;
@@ -240,6 +244,10 @@ void check_stored(long n, long m, long t, bool some) {
                                   sums.data()});
     compare(products, slow_products, tolerance, "products with stored entries");
     compare(sums, slow_sums, tolerance, "sums of stored entries");
+    std::fill(alone.begin(), alone.end(), 0.0);
+    isa->multiply_stored(stored, {nullptr, w.data(), y.data(), false, t, columns, nullptr,
+                                  alone.data()});
+    compare(alone, slow_alone, tolerance, "sums of stored entries without a vector");
   }
 }
 

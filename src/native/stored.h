@@ -74,6 +74,7 @@ struct Group {
 template <class S>
 void multiply(const gramian::Stored& E, const gramian::Factors& with) {
   const long t = with.t, k = with.columns;
+  const S* v = static_cast<const S*>(with.v);
   std::vector<S> sums(static_cast<size_t>(with.sums ? t * k : 0));
   std::vector<double> products(static_cast<size_t>(t * GROUP));
   const auto flush = [&] {
@@ -83,8 +84,7 @@ void multiply(const gramian::Stored& E, const gramian::Factors& with) {
     const Group<S> group(E, first), next(E, std::min(first + GROUP, E.stop - 1));
     for (long c = 0; c < t; c++) {
       double* p = products.data() + c * GROUP;
-      const S* v = static_cast<const S*>(with.v) + c * E.m;
-      if (with.v) group_products(group.rows, group.count, v, E.m, p);
+      if (v != nullptr) group_products(group.rows, group.count, v + c * E.m, E.m, p);
       for (long g = 0; g < group.count && with.products; g++)
         with.products[(first - E.start + g) * t + c] = p[g];
     }

@@ -223,7 +223,7 @@ void strip(const Strip<typename V::Scalar>& s) {
                        sums(P) ? s.v + column : nullptr, sums(P) ? s.sums + i * V::W : nullptr,
                        sums_over_rows(P) ? s.u + i : nullptr, columns);
     if constexpr (sums_over_rows(P))
-      GRAMIAN_UNROLL for (int q = 0; q < NV; q++) 
+      GRAMIAN_UNROLL for (int q = 0; q < NV; q++)
           add<V>(s.columns + column + q * V::W, V::load(columns + q * V::W));
   }
 }
