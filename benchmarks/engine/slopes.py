@@ -82,8 +82,8 @@ ROWS = {
     "eigenpro3": (40_000, 80_000, 160_000),
     "askotch": (5_000, 10_000, 20_000, 40_000),
 }
-"""Rows of solvers, instead of those of all: with few, most of FALKON's seconds are its setup, and an
-iteration of ASkotch is a pass over all pairs."""
+"""Rows of solvers, instead of those of all: with few, most of FALKON's seconds are its setup, and
+an iteration of ASkotch is a pass over all pairs."""
 
 TICKS = {"n": (5_000, 40_000, 400_000)}
 CONTENDERS = [*SOLVERS, *SELECTORS]
