@@ -123,7 +123,6 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = ASkotchState
     needs_random_access: ClassVar[bool] = True
-    stored_features: ClassVar[tuple[int, int]] = (24, 48)
 
     def next(self, rule: BlockRule, s: ASkotchState) -> ASkotchState:
         """Go through the loop of the paper's algorithm 1 once, its lines on the right."""

@@ -106,7 +106,6 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     needs_random_access: ClassVar[bool] = True
     dense_centers: ClassVar[bool] = True
     allows_zero_penalty: ClassVar[bool] = True
-    stored_features: ClassVar[tuple[int, int]] = (24, 48)
 
     def iterate(
         self,

@@ -91,7 +91,7 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     store_bytes : int, default=0
         Memory for the n m entries in the dtype of products: if they fit they are evaluated once,
         and each iteration reads them. An estimator gives what its memory limit leaves where rows
-        have 24 features or more, 32 with more than two targets.
+        have 24 features or more, 48 with more than two targets.
 
     Notes
     -----
@@ -156,7 +156,6 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     takes_remote: ClassVar[bool] = True
     leaves_targets: ClassVar[bool] = True
     takes_penalties: ClassVar[bool] = True
-    stored_features: ClassVar[tuple[int, int]] = (24, 32)
 
     def __post_init__(self) -> None:
         if self.refine not in (True, False, "auto"):

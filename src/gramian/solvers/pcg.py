@@ -79,8 +79,8 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
     store_bytes : int, default=0
         Memory for the lower triangle of K in the dtype of products: if it fits, entries are
         evaluated once, and each product reads them. An estimator gives what its memory limit leaves
-        where rows have 16 features or more (32 with more than two targets); with fewer, they are
-        evaluated as fast as read.
+        where rows have 24 features or more (48 with more than two targets); with fewer, they are
+        evaluated about as fast as read.
 
     Notes
     -----
@@ -134,7 +134,6 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = PCGState
     takes_penalties: ClassVar[bool] = True
-    stored_features: ClassVar[tuple[int, int]] = (16, 32)
     whole_matrix: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -24,14 +24,14 @@ class StoresEntries:
         each product reads them.
     stored_features : tuple of two int
         Features from which on that is faster than to evaluate them anew, with one or two targets
-        and with more, whose products with entries that are kept cost more.
+        and with more, whose products with entries that are kept cost more: such that some ten to
+        twenty products make up for the memory (`full_kept` and `peers` of the benchmarks).
     whole_matrix : bool
         False: it multiplies with all rows at once, for which a triangle is enough.
     """
 
     store_bytes: int
-    stored_features: ClassVar[tuple[int, int]]
-
+    stored_features: ClassVar[tuple[int, int]] = (24, 48)
     whole_matrix: ClassVar[bool] = True
 
     def keeping(self, problem: P) -> P:
