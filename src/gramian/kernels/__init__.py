@@ -49,20 +49,23 @@ from __future__ import annotations
 
 from typing import Any
 
+# The names of kernels are in the order of these imports: those of the distance come first.
 from ._lengthscale import medians
 from .base import Kernel, from_dict, kernels
+from .gaussian import Gaussian
+from .matern import Laplacian, Matern12, Matern32, Matern52
+from .radial import Radial
+from .rational_quadratic import RationalQuadratic
+
+# isort: split
 from .chi_squared import ChiSquared
 from .columns import Columns
 from .combined import Product, Scaled, Sum
 from .cosine import Cosine
-from .gaussian import Gaussian
 from .great_circle import Haversine
 from .inner import Linear, Polynomial
 from .l1 import L1Laplacian
-from .matern import Laplacian, Matern12, Matern32, Matern52
 from .periodic import Periodic
-from .radial import Radial
-from .rational_quadratic import RationalQuadratic
 from .tanimoto import Tanimoto
 
 COMPOSITE = ("sum", "product", "scaled", "columns")
