@@ -48,9 +48,9 @@ al. as published (Nystrom blocks of n / 100 rows and rank 100, damped), whose ke
 by KeOps, on its CPU backend; compilation is not counted, and it was run on 100,000 rows alone.
 Another process used the second core of the machine, a Zen 5.
 
-An iteration of ASkotch with 1,000 of 100,000 rows takes 65 ms: 45 the product with K, 20 the
-entries and the factor of a block, which is a new one each time. Fixed blocks, whose factors could
-be kept, need two to four times the passes (full_linear)."""
+On a Zen 4, an iteration of ASkotch with 1,000 of 100,000 rows takes 65 ms: 45 the product with K,
+20 the entries and the factor of a block, which is a new one each time. Fixed blocks, whose factors
+could be kept, need two to four times the passes (full_linear)."""
 
 
 def problem(split: Split, n: int) -> FullProblem:
