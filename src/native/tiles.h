@@ -84,6 +84,7 @@ class TilesOf final : public gramian::Tiles {
     const S* v = static_cast<const S*>(vector);
     constexpr long side = BLOCK_ROWS;
     static_assert(side % Panels::COLUMNS == 0 && side % Panels::ROWS == 0, "strips start with a panel");
+    static_assert(chunk_columns() >= side, "the last strip has no chunk beyond its diagonal");
     const long chunk = chunk_columns();
     Work work(*this, side, t, t);
     Buffer<S> entries(side * chunk, Start::unset);
