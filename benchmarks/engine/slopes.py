@@ -86,6 +86,8 @@ ROWS = {
 an iteration of ASkotch is a pass over all pairs."""
 
 TICKS = {"n": (5_000, 40_000, 400_000)}
+"""Sizes that are named along an axis, where these are not those of all contenders."""
+
 CONTENDERS = [*SOLVERS, *SELECTORS]
 WITHOUT = {"askotch": {"M"}, **{name: {"t"} for name in SELECTORS}}
 """Sizes that a contender does not have."""

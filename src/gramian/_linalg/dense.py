@@ -31,9 +31,11 @@ narrower shares. On one thread, blocks take 1.4 times as long at 9,000 rows.
 
 
 FEW_SIDES = 2
-"""Right sides up to which a triangle is solved for each of them: LAPACK's routine for several took
-2.0 ms for one at 2,000 rows, two solutions of one side 0.63; at 5,000 rows it is faster from three
-sides on (OpenBLAS, an EPYC)."""
+"""Right sides up to which triangles are solved for one side after the other.
+
+For one side at 2,000 rows LAPACK's routine for several took 2.0 ms, that for one 0.63; for three
+and more at 5,000 rows the routine for several is the faster one (OpenBLAS, an EPYC).
+"""
 
 EIGEN_ROWS = 128
 """Rows from which eigenvalues are SciPy's: of fewer, setting its threads takes longer."""

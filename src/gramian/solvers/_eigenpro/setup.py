@@ -168,7 +168,7 @@ class Setup:
                 rows = slice(start, start + sum(len(x) for _, _, x, _ in batches))
                 number, start = batches[-1][0], rows.stop
                 due = number == last or self._place(number, part) == self.delay - 1
-                # sparse rows, which torch cannot slice, are one batch and one segment
+                # Sparse rows, which torch cannot slice, are a chunk of one batch: no part is taken.
                 own = x if len(batches) == len(chunk) else x[rows]
                 yield self._segment(batches, own, K_cZ[rows], K_cs_U[rows], due)
             del K_cZ, K_cs_U  # before there are others
