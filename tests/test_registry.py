@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from gramian import kernels
 from gramian._registry import Registry
 
 
@@ -81,3 +82,9 @@ def test_names_that_other_libraries_have_are_answered():
     registry = Registry[Tool]("tool", {"mallet": "hammer"})
     with pytest.raises(ValueError, match=r"unknown tool 'Mallet'; known: ; did you mean hammer\?"):
         registry["Mallet"]
+
+
+def test_kernels_of_the_distance_are_named_first():
+    """Random fits of the campaign are drawn by this order, and messages list kernels in it."""
+    distance = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "rational_quadratic")
+    assert kernels.names()[: len(distance)] == distance
