@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
-import threading
+import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from gramian.cells import KMeansCells, MedianSplits, RandomCells
 from gramian.fitting import cell_fits, cell_solver
 from gramian.fitting import cells as by_cells
 from gramian.model import CellCenters, KernelModel, load_model
+from gramian.problems import Problem
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 3))
@@ -279,24 +280,42 @@ def test_several_cells_at_once_are_the_same(solver, monkeypatch):
 
 
 def test_an_error_in_one_of_several_cells_ends_the_others(monkeypatch):
-    real, ticket, begun, raised = cell_solver.solve, itertools.count(1), [], threading.Event()
+    """Workers meet their stopping rule at once, so that no schedule changes which cells begin."""
+    real, begun, stopped = cell_solver.solve, [], []
 
-    def solve(*args: object, **more: object) -> object:
-        number = next(ticket)
-        begun.append(number)
-        if number in (2, 3):  # of which one is the next cell in order, whoever has it
+    def wait_for(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline, "the cells under way go on"
+            time.sleep(0.001)
+
+    def solve_until_stopped(problem: Problem, *args: object, stop: list, **more: object) -> object:
+        cell = problem.targets.numpy().tobytes()
+        begun.append(cell)
+        if cell == cells[0]:
+            return real(problem, *args, stop=stop, **more)
+        if cell == cells[1]:
             raise FloatingPointError("of a test")
-        if number > 3:
-            raised.wait(30)  # else a busy machine may have solved all before the error is seen
-        return real(*args, **more)
+        wait_for(lambda: stop[0]([]) == "callback")
+        stopped.append(cell)
+        return real(problem, *args, stop=stop, **more)
 
-    monkeypatch.setattr(cell_solver, "solve", solve)
+    def solve_in_turn(problem: Problem, *args: object, **more: object) -> object:
+        cells.append(problem.targets.numpy().tobytes())
+        return real(problem, *args, **more)
+
+    cells: list[bytes] = []
+    monkeypatch.setattr(by_cells, "workers_of", lambda *_: 1)
+    monkeypatch.setattr(cell_solver, "solve", solve_in_turn)
+    ridge(10).fit(X, Y)
+    assert len(set(cells)) == len(cells) > 16
     monkeypatch.setattr(by_cells, "workers_of", lambda *_: 2)
+    monkeypatch.setattr(cell_solver, "solve", solve_until_stopped)
     monkeypatch.setattr(cell_fits, "processes_pay", lambda *_: False)  # they have another `solve`
     with pytest.raises(FloatingPointError, match="of a test"):
         ridge(10).fit(X, Y)
-    raised.set()
-    assert len(begun) <= 5  # the first alone, two that fail, two that wait
+    wait_for(lambda: len(stopped) == len(begun) - 2)
+    assert len(begun) <= 4  # the first alone, the one that fails, and one of each worker
 
 
 def logging_twice(word: str) -> str:
