@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import resource
+import time
 from collections.abc import Callable, Iterator
 
 import first_calls
@@ -13,6 +14,7 @@ import jaxtyping
 import pytest
 import tiles
 import torch
+from clock import ManualClock
 
 # Read when triton is imported: without a GPU, its programs are interpreted.
 os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
@@ -118,3 +120,11 @@ def full_disk() -> Callable[[int], contextlib.AbstractContextManager[None]]:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     return limited
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    """Replace `time.monotonic`, of which deadlines are times, by a clock that tests advance."""
+    manual = ManualClock()
+    monkeypatch.setattr(time, "monotonic", manual)
+    return manual

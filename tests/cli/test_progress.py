@@ -7,6 +7,7 @@ import importlib
 import time
 
 import pytest
+from clock import wait_until
 
 from gramian.callbacks import ProgressBar
 from gramian.cli import progress
@@ -15,33 +16,41 @@ EVERY = 0.02
 
 
 @pytest.fixture
-def often(monkeypatch):
-    """Say a line every few milliseconds, and let reading and an iteration take longer."""
+def said(monkeypatch):
+    """Print a line every few milliseconds, and keep them."""
+    lines: list[str] = []
+    write = progress._say
     short = functools.partial(progress.progress, every_seconds=EVERY)
     monkeypatch.setattr("gramian.cli.fit.progress", short)
+    monkeypatch.setattr(progress, "_say", lambda line: (write(line), lines.append(line)))
+    return lines
 
 
-def slowed(function, seconds):
+def with_lines_before(function, said):
+    """Return a function that waits for a line of the stage in which it is called."""
+
     def run(*arguments, **named):
-        time.sleep(seconds)
+        count = len(said)
+        wait_until(lambda: len(said) >= count + 2)  # the first may be of the stage before
         return function(*arguments, **named)
 
     return run
 
 
-def slow(monkeypatch, name, seconds=8 * EVERY):
+def slow(monkeypatch, said, name):
     module, _, attribute = name.rpartition(".")
     found = importlib.import_module(module)  # not its parent's function of that name
-    monkeypatch.setattr(found, attribute, slowed(getattr(found, attribute), seconds))
+    monkeypatch.setattr(found, attribute, with_lines_before(getattr(found, attribute), said))
 
 
-@pytest.mark.usefixtures("often")
-def test_a_piped_run_says_where_it_is(gramian, train, tmp_path, monkeypatch):
+def test_a_piped_run_says_where_it_is(gramian, train, tmp_path, monkeypatch, said):
     for name in ("cli.fit.open_training", "fitting.fit.start", "fitting.fit.solve"):
-        slow(monkeypatch, f"gramian.{name}")
+        slow(monkeypatch, said, f"gramian.{name}")
     monkeypatch.setattr(
         "gramian.callbacks.Validate.__call__",
-        slowed(lambda _self, _problem, state: state.metrics.update(valid_rmse=0.5), 3 * EVERY),
+        with_lines_before(
+            lambda _self, _problem, state: state.metrics.update(valid_rmse=0.5), said
+        ),
     )
     options = ("--target", "y", "--landmarks", 20, "--validation", 0.2, "--json")
     done = gramian("fit", train, *options, "--out", tmp_path / "y.model")
@@ -60,12 +69,10 @@ def test_a_short_run_says_nothing(gramian, train, tmp_path):
     assert gramian("fit", train, *options).err == ""
 
 
-@pytest.mark.usefixtures("often")
-def test_nothing_is_said_after_the_end(capsys):
+def test_nothing_is_said_after_the_end(capsys, said):
     with progress.progress(3, every_seconds=EVERY):
-        time.sleep(4 * EVERY)
-    said = capsys.readouterr().err
-    assert said.count("gramian: reading, 0 s\n") >= 2
+        wait_until(lambda: len(said) >= 2)
+    assert capsys.readouterr().err.count("gramian: reading, ") == len(said)
     time.sleep(4 * EVERY)
     assert capsys.readouterr().err == ""
 

@@ -7,12 +7,12 @@ import functools
 import json
 import re
 import shlex
-import time
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from clock import wait_until
 
 from gramian import KernelModel, load
 from gramian.callbacks import SearchBar
@@ -155,15 +155,19 @@ def test_plan(report, gramian, train):
 
 @pytest.fixture
 def slow(monkeypatch):
-    """Let each trial take some milliseconds, and say a line as often."""
+    """Print a line every few milliseconds, and let each trial wait for one."""
+    said: list[str] = []
+    write = progress._say
     often = functools.partial(progress.search_progress, every_seconds=0.01)
     monkeypatch.setattr("gramian.cli.search.search_progress", often)
+    monkeypatch.setattr(progress, "_say", lambda line: (write(line), said.append(line)))
     steps = Search.steps
 
     def slowly(self):
         for trial in steps(self):
             yield trial
-            time.sleep(0.03)
+            count = len(said)
+            wait_until(lambda count=count: len(said) >= count + 2)
 
     monkeypatch.setattr(Search, "steps", slowly)
 

@@ -8,7 +8,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -141,14 +140,35 @@ def test_bits_do_not_depend_on_workers(client, folder):
     assert torch.equal(found, expected)
 
 
+class KillWorker:
+    """Kill a worker after an iteration, or once the first cell is solved."""
+
+    def __init__(self, client: distributed.Client, iteration: int = -1) -> None:
+        self.pid = next(iter(client.run(os.getpid).values()))
+        self.iteration, self.done = iteration, False
+
+    def __call__(self, problem: object, state: object) -> None:
+        if state.iteration == self.iteration:
+            self.part(1, 1)
+
+    def stage(self, name: str) -> None:
+        pass
+
+    def part(self, done: int, total: int) -> None:
+        if not self.done:
+            os.kill(self.pid, signal.SIGKILL)
+            self.done = True
+
+
 def test_bits_do_not_depend_on_a_worker_that_is_killed(client, other, folder):
     expected = KernelRidge("gaussian", **SETTINGS).fit(
         DaskRows.open(folder, NAMES, client=client, keep=True), Y
     )
     rows = DaskRows.open(folder, NAMES, client=other, keep=True)
-    pid = next(iter(other.run(os.getpid).values()))
-    threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
-    found = KernelRidge("gaussian", **SETTINGS).fit(rows, Y)
+    kill = KillWorker(other, iteration=2)
+    found = KernelRidge("gaussian", callbacks=[kill], **SETTINGS).fit(rows, Y)
+    assert kill.done
+    assert found.n_iter_ > 2
     assert torch.equal(found.model_.coef, expected.model_.coef)
 
 
@@ -383,9 +403,9 @@ def test_cells_are_tasks(client, other, folder):
     again = KernelRidge(**given).fit(kept, kept.column("y"))
     assert torch.equal(again.model_.coef, est.model_.coef)
     rows = DaskRows.open(folder, NAMES, client=other)
-    pid = next(iter(other.run(os.getpid).values()))
-    threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
-    lost = KernelRidge(**given).fit(rows, rows.column("y"))
+    kill = KillWorker(other)
+    lost = KernelRidge(callbacks=[kill], **given).fit(rows, rows.column("y"))
+    assert kill.done
     assert torch.equal(lost.model_.coef, est.model_.coef)
 
 

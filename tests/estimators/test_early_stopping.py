@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from clock import ManualClock
 from plain import PLAIN
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -99,11 +99,11 @@ class TestTheBestState:
         assert 0 < est.best_iteration_ < est.n_iter_ == 20
         assert est.validation_error_ == min(errors(est))
 
-    def test_is_kept_when_the_time_is_over(self):
+    def test_is_kept_when_the_time_is_over(self, clock):
         best = early(**FALKON).fit(X, Y).best_iteration_
 
         def slow(problem: Any, state: Any) -> None:
-            time.sleep(0.5 if state.iteration == best + 2 else 0.0)
+            clock.advance(0.5 if state.iteration == best + 2 else 0.0)
 
         est = early(**FALKON, time_limit=0.45, callbacks=[slow])
         with pytest.warns(ConvergenceWarning, match=rf"; iteration {best} is kept, the best on"):
@@ -415,8 +415,10 @@ def test_an_interrupted_fit_leaves_the_last_one():
 class SlowUniform(Uniform):
     """Random landmarks, after a while."""
 
+    clock: ManualClock | None = None
+
     def select(self, K: Any, **more: Any) -> Any:
-        time.sleep(0.3)
+        self.clock.advance(0.3)
         return super().select(K, **more)
 
 
@@ -424,15 +426,17 @@ class SlowUniform(Uniform):
 class SlowBless(BlessR):
     """A path of penalties, after a while."""
 
+    clock: ManualClock | None = None
+
     def select_path(self, K: Any, **more: Any) -> Any:
-        time.sleep(0.3)
+        self.clock.advance(0.3)
         return super().select_path(K, **more)
 
 
 class TestTheTimeLimit:
-    def test_ends_the_fit_and_says_how_far_it_came(self):
+    def test_ends_the_fit_and_says_how_far_it_came(self, clock):
         def slow(problem: Any, state: Any) -> None:
-            time.sleep(0.05)
+            clock.advance(0.0625)
 
         est = KernelRidge(
             **({"kernel": "gaussian", "penalty": 1e-6} | FALKON),
@@ -445,12 +449,12 @@ class TestTheTimeLimit:
         with pytest.warns(ConvergenceWarning, match=words):
             est.fit(X, Y)
         assert est.stop_reason_ == "time_limit"
-        assert 0 < est.n_iter_ <= 8
+        assert est.n_iter_ == 6
         assert est.best_iteration_ is None
 
-    def test_counts_the_choice_of_landmarks(self):
+    def test_counts_the_choice_of_landmarks(self, clock):
         est = KernelRidge(
-            landmarks=SlowUniform(20),
+            landmarks=SlowUniform(20, clock=clock),
             penalty=1e-9,
             time_limit=0.2,
             tol=0.0,
@@ -460,7 +464,7 @@ class TestTheTimeLimit:
         with pytest.warns(ConvergenceWarning, match="time_limit=0.2 at iteration 0"):
             est.fit(X, Y)
 
-    def test_ends_a_path_after_a_level(self):
+    def test_ends_a_path_after_a_level(self, clock):
         given = {
             "kernel": "gaussian",
             "penalty": "auto",
@@ -468,7 +472,7 @@ class TestTheTimeLimit:
             "random_state": 0,
             "tol": 0.0,
         }
-        est = KernelRidge(landmarks=SlowBless(m=40), time_limit=0.2, **(PLAIN | given))
+        est = KernelRidge(landmarks=SlowBless(m=40, clock=clock), time_limit=0.2, **(PLAIN | given))
         with pytest.warns(ConvergenceWarning, match="time_limit=0.2"):
             est.fit(X, Y)
         assert len(est.path_) == 1
