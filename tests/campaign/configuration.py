@@ -21,13 +21,13 @@ ESTIMATORS = {
     "error": 0.03,
 }
 FULL = ("direct", "pcg", "askotch", "skotch", "eigenpro1", "eigenpro2")
-NYSTROM = ("falkon", "falkon", "falkon", "direct", "sketchysaga", "eigenpro3")
+NYSTROM = ("falkon", "falkon", "falkon", "direct", "sketchysaga", "sketchysaga", "eigenpro3")
 SELECTORS = (
-    "number", "auto", "points", "uniform", "recursive_rls", "bless", "bless_r", "rpcholesky",
-    "kmeans", "squeak", "two_pass", "exact_rls", "penalty",
+    "number", "auto", "points", "surplus", "uniform", "recursive_rls", "bless", "bless_r",
+    "rpcholesky", "kmeans", "squeak", "two_pass", "exact_rls", "penalty",
 )  # fmt: skip
 LAYOUTS = ("normal", "uniform", "line", "grid", "repeated", "equal", "far", "skewed", "sparse")
-SIZES = (2, 3, 5, 9, 17, 40, 65, 100, 150, 250, 400, 700, 1200)
+SIZES = (2, 3, 5, 9, 17, 40, 65, 100, 150, 250, 400, 700, 900, 999, 1000, 1001, 1100, 1200)
 EPOCHS = 60
 
 
@@ -140,6 +140,8 @@ def _kernel(one: Any, rng: np.random.Generator, d: int, container: str) -> tuple
     name = one([name for name in kernels.names() if name != "l1_laplacian" or container != "csr"])
     per_feature = tuple(float(v) for v in np.round(rng.uniform(0.5, 4, d), 2))
     lengthscale = one(("median", "median", 1.0, 3.0, 0.05, 100.0, per_feature))
+    if d > 1 and rng.random() < 0.12:
+        return _of_columns(one, rng, d), "median"
     if rng.random() < 0.85:
         return name, lengthscale
     first = kernels.make(name, lengthscale=2.0)
@@ -150,6 +152,17 @@ def _kernel(one: Any, rng: np.random.Generator, d: int, container: str) -> tuple
     return made, "median"
 
 
+def _of_columns(one: Any, rng: np.random.Generator, d: int) -> Any:
+    """Return a sum or product of two kernels of columns, which may share some or leave some out."""
+    parts = []
+    for _ in range(2):
+        columns = rng.permutation(d)[: rng.integers(1, min(d, 4) + 1)].tolist()
+        each = tuple(float(v) for v in np.round(rng.uniform(0.5, 4, len(columns)), 2))
+        kind = one((kernels.Gaussian, kernels.Matern52, kernels.Laplacian))
+        parts.append(kind(one((each, each[0]))).on(columns))
+    return one((parts[0] + parts[1], parts[0] * parts[1]))
+
+
 def _landmarks(selector: str, m: int) -> Any:
     if selector == "number":
         return m
@@ -157,7 +170,7 @@ def _landmarks(selector: str, m: int) -> Any:
         return "auto"
     if selector == "penalty":
         return landmarks.BlessR(penalty=1e-3)
-    return selector if selector == "points" else landmarks.make(selector, m=m)
+    return selector if selector in ("points", "surplus") else landmarks.make(selector, m=m)
 
 
 def _settings(solver: str, one: Any) -> Any:
@@ -166,9 +179,12 @@ def _settings(solver: str, one: Any) -> Any:
         {
             "falkon": ("falkon", solvers.Falkon(None), solvers.Falkon(refine=True)),
             "askotch": ("askotch", solvers.ASkotch(block=20), solvers.ASkotch(block=30, rank=5,
-                        block_solver="nystrom"), solvers.ASkotch(block=25, blocks="fixed")),
+                        block_solver="nystrom"), solvers.ASkotch(block=25, blocks="fixed"),
+                        solvers.ASkotch(block=40, rank=10, blocks="fixed",
+                        block_solver="nystrom")),
             "skotch": ("skotch", solvers.Skotch(block=20)),
-            "pcg": ("pcg", solvers.PCG("nystrom"), solvers.PCG("greedy"), solvers.PCG("none")),
+            "pcg": ("pcg", solvers.PCG("nystrom"), solvers.PCG("greedy"), solvers.PCG("none"),
+                    solvers.PCG("auto"), solvers.PCG("cells"), solvers.PCG("nystrom+cells")),
             "eigenpro2": ("eigenpro2", solvers.EigenPro2(subsample=50, batch=16)),
             "eigenpro3": ("eigenpro3", solvers.EigenPro3(projection="delayed", batch=16)),
             "sketchysaga": ("sketchysaga", solvers.SketchySAGA(batch=32)),

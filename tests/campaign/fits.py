@@ -201,6 +201,9 @@ def landmarks_kernel(c: Configuration, data: Data) -> Any:
 def _landmarks(c: Configuration, data: Data) -> Any:
     if isinstance(c.landmarks, str) and c.landmarks == "points":
         return data.X[: c.m] + np.asarray(0.01, data.X.dtype)
+    if isinstance(c.landmarks, str) and c.landmarks == "surplus":  # more centers than rows
+        steps = np.arange(1, 3, dtype=data.X.dtype) / 100
+        return np.concatenate([data.X + step for step in steps])[: 3 * c.n // 2 + 1]
     return c.landmarks
 
 
