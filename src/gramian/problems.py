@@ -12,6 +12,7 @@ solvers may work on one.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .data import RowNumbers, RowWeights, Targets, range_of
+from .data import RowNumbers, RowWeights, Standardizer, Targets, columns_there, range_of
 from .losses import Loss
 from .model import KernelModel
 from .operators import KernelOperator, largest_diagonal
@@ -81,6 +82,30 @@ class _Ridge:
         if self.weights is None:
             return float(self.K.shape[0])
         return float(self.weights.sum(dtype=torch.float64))
+
+    @functools.cached_property
+    def spread(self) -> Float[Tensor, " t"]:
+        """Weighted standard deviation of each target.
+
+        Root mean square of a constant target, 1 if that is zero. Cost: a pass over the targets.
+        """
+        remote = columns_there(self.targets)
+        if remote is not None:
+            moments = Standardizer.fit(remote.rows, weights=self.weights)
+            mean, scale, constant = moments.mean, moments.scale.clone(), list(moments.constant)
+            scale[constant] = mean[constant].abs()
+            return torch.where(scale > 0, scale, 1.0)
+        y = self.targets.double()
+        w = y.new_ones(len(y), 1) if self.weights is None else self.weights.double()[:, None]
+        mean = (w * y).sum(dim=0) / self.total
+        scale = ((w * (y - mean).square()).sum(dim=0) / self.total).sqrt()
+        rounding = torch.finfo(self.targets.dtype).eps * mean.abs()
+        scale = torch.where(scale > rounding, scale, mean.abs())
+        return torch.where(scale > 0, scale, 1.0)
+
+    def relative_error(self, errors: Float[Tensor, " t"]) -> float:
+        """Return root mean square errors of predictions in units of the spread, the largest."""
+        return float((errors.to(self.spread) / self.spread).max())
 
     @property
     def shift(self) -> float:
@@ -145,6 +170,17 @@ class FullProblem(_Ridge):
         """Return (K + N penalty W⁻¹) coef in the dtype of `coef`. Cost: n² kernel evaluations."""
         return self.K @ coef + (self.ridge * coef).to(coef.dtype)
 
+    def error_bound(self, residual: Float[Tensor, "n t"]) -> float:
+        """Bound the error of predictions on the rows, `relative_error`, by the residual.
+
+        With S = W^(1/2) K W^(1/2) the weighted errors are S (S + N penalty)^(-1) W^(1/2) residual,
+        and no eigenvalue of that matrix exceeds 1.
+        """
+        square = residual.double().square()
+        if self.weights is not None:
+            square = self.weights.double()[:, None] * square
+        return self.relative_error((square.sum(dim=0) / self.total).sqrt())
+
     def double(self) -> FullProblem:
         """Return the same problem with kernel entries computed in float64."""
         return replace(self, K=self.K.double(), targets=self.targets.double())
@@ -188,9 +224,19 @@ class _AtLandmarks(_Ridge):
 
     @property
     def covered(self) -> float:
-        """The fraction of the rows that equal a landmark: `coverage`, or m / n."""
+        """The fraction of the rows that equal a landmark: `coverage`, or m / n.
+
+        0 for points that a user has chosen.
+        """
+        if self.coverage is not None:
+            return self.coverage
         n, m = self.K.shape
-        return min(m / n, 1.0) if self.coverage is None else self.coverage
+        return min(m / n, 1.0) if self.centers_are_rows else 0.0
+
+    @property
+    def centers_are_rows(self) -> bool:
+        """Whether centers are rows or, as their coverage is known, stand for them."""
+        return self.index is not None or self.coverage is not None
 
     @property
     def K_mm(self) -> KernelOperator:
@@ -220,8 +266,9 @@ class NystromProblem(_AtLandmarks):
         being drawn, times its own observation weight over the mean one. Only preconditioners
         use it; the solution does not depend on it.
     coverage : float, optional
-        The fraction of the rows that equal a landmark: m / n if not given. At 1 the landmarks,
-        with their weights, are the data, and a preconditioner built from them is exact.
+        The fraction of the rows that equal a landmark: if not given m / n with `index`, else 0. At
+        1 the landmarks, with their weights, are the data, and a preconditioner built from them is
+        exact.
     index : Tensor of shape (m,), optional
         Row numbers of the landmarks, where they are rows: with them the penalty is a sum over
         rows, too, see `SketchySAGA`.

@@ -445,7 +445,7 @@ class TestTheTimeLimit:
             time_limit=0.4,
             callbacks=[slow],
         )
-        words = r"time_limit=0.4 at iteration \d+ with a relative residual of \d.*above tol=0"
+        words = r"time_limit=0.4 at iteration \d+ with predictions .*estimated \d.*above tol=0"
         with pytest.warns(ConvergenceWarning, match=words):
             est.fit(X, Y)
         assert est.stop_reason_ == "time_limit"

@@ -27,7 +27,7 @@ from .dense import (
     times_triangular,
     top_eigenpairs,
 )
-from .lanczos import condition_of_lanczos
+from .lanczos import condition_of_lanczos, extremes_of_lanczos
 from .refined import solve_refined
 from .sums import summed
 
@@ -40,6 +40,7 @@ __all__ = [
     "condition_of_lanczos",
     "eigenpairs",
     "eigenvalues",
+    "extremes_of_lanczos",
     "flush_tiny_",
     "inverse_diagonal_",
     "invert_triangle_",

@@ -1,4 +1,4 @@
-"""Condition number of a matrix from the steps of conjugate gradient, by the Lanczos method."""
+"""Extreme eigenvalues of a matrix from the steps of conjugate gradient, by the Lanczos method."""
 
 from __future__ import annotations
 
@@ -22,15 +22,26 @@ def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) 
     ----------
     .. [1] Golub & Van Loan, *Matrix Computations*, 4th ed., section 11.3.5.
     """
+    least, largest = extremes_of_lanczos(alpha, beta)
+    return largest / least
+
+
+def extremes_of_lanczos(
+    alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]
+) -> tuple[float, float]:
+    """Return the extreme eigenvalues of that matrix, the smaller one at least eps of the larger.
+
+    Without steps: (1, 1). With ratios that rounding has spoilt: (eps, 1).
+    """
     if len(alpha) == 0:
-        return 1.0
+        return 1.0, 1.0
     diagonal = 1 / alpha
     diagonal[1:] += beta[:-1] / alpha[:-1]
     off = beta[:-1].sqrt() / alpha[:-1]
     if not bool(diagonal.isfinite().all() and off.isfinite().all()):
-        return 1 / EPS  # a ratio below zero or without bound: rounding has taken over
+        return EPS, 1.0  # a ratio below zero or without bound: rounding has taken over
     # k² operations on one thread: this runs in every iteration
     values = scipy.linalg.eigvalsh_tridiagonal(
         diagonal.cpu().numpy(), off.cpu().numpy(), lapack_driver="sterf", check_finite=False
     )
-    return float(values[-1] / max(values[0], EPS * values[-1]))
+    return float(max(values[0], EPS * values[-1])), float(values[-1])

@@ -149,7 +149,13 @@ class FitOptions:
     ] = None
     solver: Annotated[str, _option(FIT, "auto, or a name; `gramian info` lists them.")] = "auto"
     max_iter: Annotated[int, _option(FIT, "Iterations after which to stop.")] = 100
-    tol: Annotated[float, _option(FIT, "Relative residual at which to stop.")] = 1e-6
+    tol: Annotated[
+        float,
+        _option(
+            FIT,
+            "Estimated error of predictions at which to stop, as a share of the target's deviation.",
+        ),
+    ] = 1e-6
     early_stopping: Annotated[
         bool,
         _option(

@@ -93,7 +93,9 @@ class KernelRidge(Regressing, KernelRidgeBase):
     max_iter : int, default=100
         Iterations of an iterative solver; of askotch passes over all pairs, n / b iterations each.
     tol : float or "auto", default="auto"
-        Residual relative to the right-hand side, largest over the targets, at which it stops.
+        Estimated error of the predictions on the rows, against the exact solution, at which it
+        stops: the root mean square over the standard deviation of the target, the largest of all
+        targets; ``"prediction_error"`` in ``history_``.
         ``"auto"``: 1e-6; where the penalty is chosen, a twentieth of the error that was found then,
         in units of the target, between 1e-6 and 5e-3: the error falls no more below that.
     engine : str or Engine, default="auto"

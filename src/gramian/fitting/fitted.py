@@ -16,7 +16,13 @@ from ..model import KernelModel
 from ..operators import Engine
 from ..solvers import Interrupted, Result, Solver, State
 from ..solvers.loop import row_of
-from ..solvers.metrics import BATCH_ERROR, RESIDUAL, VALID_ERROR, VALID_RMSE
+from ..solvers.metrics import (
+    BATCH_ERROR,
+    PREDICTION_ERROR,
+    RESIDUAL,
+    VALID_ERROR,
+    VALID_RMSE,
+)
 from ..solvers.stopping import Row, StopReason
 from .penalty_path import PathRow
 from .settings import FitSettings
@@ -160,9 +166,9 @@ class Fitted:
                 "coefficients, they may be as good as they get"
             )
         return (
-            f"stopped at iteration {self.iteration} with a relative residual of "
-            f"{self._residual:.1e}, above tol={self.settings.tol:.1e}: rounding leaves no "
-            "direction to go on in. Raise the penalty or the lengthscale, or scale the features"
+            f"stopped at iteration {self.iteration} with {self._shortfall}: rounding leaves no "
+            "direction to go on in. Raise the penalty or the lengthscale, scale the features, or "
+            "use float64 features, solver='direct', or Falkon(refine='auto')"
         )
 
     def unfinished(self) -> str | None:
@@ -178,9 +184,8 @@ class Fitted:
         if self.reason != "max_iterations" or chosen:
             return None
         return (
-            f"stopped after max_iter={self.settings.max_iter} iterations with a relative residual "
-            f"of {self._residual:.1e}, above tol={self.settings.tol:.1e}. This often costs little "
-            "accuracy: check it on held-out rows. To converge: raise max_iter, penalty or tol"
+            f"stopped after max_iter={self.settings.max_iter} iterations with {self._shortfall}. "
+            "To converge: raise max_iter, penalty or tol"
         )
 
     def _still_falling(self) -> str | None:
@@ -194,10 +199,7 @@ class Fitted:
     def _out_of_time(self) -> str:
         said = f"stopped by time_limit={self.settings.time_limit:g} at iteration {self.iteration}"
         if RESIDUAL in self.history[-1]:
-            said += (
-                f" with a relative residual of {self._residual:.1e}, above "
-                f"tol={self.settings.tol:.1e}"
-            )
+            said += f" with {self._shortfall}"
         if self.best_iteration is not None:
             said += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
         return f"{said}. To converge: give more time, or raise penalty or tol"
@@ -215,8 +217,15 @@ class Fitted:
         )
 
     @property
-    def _residual(self) -> float:
-        return float(self.history[-1].get(RESIDUAL, math.nan))
+    def _shortfall(self) -> str:
+        last, tol = self.history[-1], f"tol={self.settings.tol:.1e}"
+        error = last.get(PREDICTION_ERROR)
+        if error is None:
+            return f"a relative residual of {last.get(RESIDUAL, math.nan):.1e} ({tol})"
+        return (
+            f"predictions that are off by an estimated {100 * error:.2g} % of the standard "
+            f"deviation of the target, above {tol}"
+        )
 
 
 class InterruptedFit(KeyboardInterrupt):

@@ -12,6 +12,7 @@ from .._checks import did_you_mean, listed
 from ._drawing import Axes, Display, Estimator, check_shows
 
 QUANTITIES = {
+    "prediction_error": "estimated error of predictions",
     "rel_residual": "relative residual",
     "valid_error": "share of wrong labels on held-out rows",
     "valid_rmse": "error on held-out rows",
@@ -19,6 +20,9 @@ QUANTITIES = {
     "best_error": "least error on held-out rows so far",
 }
 """What is shown, the first that there is, and what it is called."""
+
+CERTIFIED = {name: QUANTITIES[name] for name in ("prediction_error", "rel_residual")}
+"""Quantities that a tolerance limits, the first that there is."""
 
 AGAINST = {
     "iteration": "iteration",
@@ -92,8 +96,8 @@ class ConvergenceDisplay(Display):
             ``"iteration"``, ``"seconds"``, ``"kernel_evaluations"``, or another quantity of
             ``history_``. ``"auto"``: iterations; seconds of a search.
         y : str, default="auto"
-            ``"rel_residual"``, ``"valid_rmse"``, ``"valid_error"``, ``"batch_mse"``, or another
-            quantity. ``"auto"``: the first of these that there is.
+            ``"prediction_error"``, ``"rel_residual"``, ``"valid_rmse"``, ``"valid_error"``,
+            ``"batch_mse"``, or another quantity. ``"auto"``: the first of these that there is.
         name : str, optional
         ax : matplotlib Axes, optional
             New ones by default.
@@ -125,7 +129,7 @@ class ConvergenceDisplay(Display):
             wanted = x if not any(x in row for row in rows) else y
             meant = did_you_mean(wanted, known)
             raise ValueError(f"the history has no {wanted!r}; it has {listed(known)}{meant}")
-        goal = _goal(estimator) if y == "rel_residual" else None
+        goal = _goal(estimator) if y == _first_of(rows, CERTIFIED) else None
         across, up = (np.array([row[key] for row in seen], dtype=float) for key in (x, y))
         return cls(across, up, x, y, goal, name).plot(ax, **line_kw)
 

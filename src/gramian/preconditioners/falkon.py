@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,6 +18,9 @@ from ._root import Root
 
 DIMENSION_SHARE = 0.3
 """Effective dimension per landmark up to which the landmarks' estimate is trusted, see Falkon."""
+
+FEW_ROWS = 2
+"""Rows up to this multiple of the landmarks make the factor where landmarks do not stand for them."""
 
 ROUNDING_ROWS = 1000
 """Rows of K_mm from which rounding is estimated."""
@@ -50,6 +54,9 @@ class FalkonFactor:
     rounding : float
         About how much of their spread predictions move if products are computed in float32; zero
         with float64 rows.
+    rounding_in_float64 : float
+        The same for products in float64, of a factor made of rows: about ``eps q ** 0.5`` over the
+        ratio of the least pivot of A to the largest, squared. Zero for others.
 
     Notes
     -----
@@ -89,6 +96,7 @@ class FalkonFactor:
     order: Int[Tensor, " m"] | None
     penalty: float
     rounding: float = 0.0
+    rounding_in_float64: float = 0.0
 
     @classmethod
     def build(
@@ -110,7 +118,10 @@ class FalkonFactor:
             of the rows cannot tell.
         """
         root = root_of(problem, exact=exact)
-        B = cls.from_root(root, problem, penalty)
+        if penalty == "auto" and _needs_rows(problem):
+            B = cls.from_rows(root, problem, _all_strips(problem), problem.penalty)
+        else:
+            B = cls.from_root(root, problem, penalty)
         return replace(B, rounding=rounding_of(B, problem))
 
     @classmethod
@@ -138,27 +149,33 @@ class FalkonFactor:
         cls,
         root: Root,
         problem: NystromProblem,
-        K: Float[Tensor, "s m"],
-        weights: Float[Tensor, " s"],
+        strips: Iterable[tuple[Float[Tensor, "s m"], Float[Tensor, " s"]]],
         penalty: float,
     ) -> FalkonFactor:
         """Return the factor of these rows with these weights, in the memory of a root of K_mm.
 
-        It is exact if they are all rows whose weight is not zero: K' diag(weights) K takes the
-        place of what landmarks stand for. Cost: s m² operations.
+        It is exact if they are all rows whose weight is not zero: the sum of K' diag(weights) K
+        over the strips takes the place of what landmarks stand for. Cost: m² operations a row.
         """
         T, q = root.T, len(root.T)
         diagonal = T.diagonal().clone()
-        kept = K if root.order is None else K[:, root.order[:q].to(K.device)]
-        half = la.solve_triangular(T, kept.t().to(T).contiguous(), lower=False, transpose=True)
-        half *= weights.to(half).sqrt()
         la.mirror_upper_(T)
         _divide_columns_below_diagonal(T, diagonal)
-        for j in _blocks(q):
-            T[: j.start, j] = half[: j.start] @ half[j].t()
-            corner = T[j, j]
-            corner.copy_((half[j] @ half[j].t()).triu() + corner.tril(-1))
-        return cls._packed(T, diagonal, root, penalty, problem)
+        T.copy_(T.tril(-1))
+        for K, weights in strips:
+            selected = K if root.order is None else K[:, root.order[:q].to(K.device)]
+            columns = selected.t().to(T).contiguous()
+            half = la.solve_triangular(T, columns, lower=True, transpose=False, unit=True)
+            half *= weights.to(half).sqrt() / diagonal[:, None]
+            for j in _blocks(q):
+                T[: j.start, j] += half[: j.start] @ half[j].t()
+                T[j, j] += (half[j] @ half[j].t()).triu()
+        # below this, the factorisation may fail by rounding
+        least = q * la.EPS * float(T.diagonal().max())
+        B = cls._packed(T, diagonal, root, max(penalty, least), problem)
+        pivots = T.diagonal().square()
+        rounding = math.sqrt(q) * la.EPS * float(pivots.max() / pivots.min())
+        return replace(B, rounding_in_float64=rounding)
 
     @classmethod
     def _packed(
@@ -214,6 +231,23 @@ class FalkonFactor:
             self.triangles, coef, lower=True, transpose=True, unit=True
         )
         return la.times_triangular(self.triangles, Tcoef, lower=False, transpose=False)
+
+
+def _needs_rows(problem: NystromProblem) -> bool:
+    """Return whether few rows make the factor, as centers that are no rows do not stand for them.
+
+    With more centers than rows the penalty alone decides on the functions that vanish at all rows,
+    and a factor of centers takes thousands of iterations to see them.
+    """
+    n, m = problem.K.shape
+    return not problem.centers_are_rows and n <= FEW_ROWS * m and not problem.K.rows.remote
+
+
+def _all_strips(problem: NystromProblem) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the matrix by strips in float64, and the weights over their sum."""
+    n, weights = problem.K.shape[0], problem.weights
+    w = torch.ones(n, dtype=torch.float64) if weights is None else weights.double()
+    return ((strip, w[rows] / problem.total) for rows, strip in problem.K.double().strips())
 
 
 def root_of(problem: NystromProblem, *, exact: bool = True) -> Root:

@@ -19,7 +19,7 @@ from ._eigenpro.settings import EigenProSettings
 from ._eigenpro.state import EigenProState
 from .base import Solver, solvers
 from .cost import ProblemSize
-from .metrics import BATCH_ERROR, EPOCH, RESIDUAL
+from .metrics import BATCH_ERROR, EPOCH, PREDICTION_ERROR, RESIDUAL
 from .minibatches import BatchErrors, EpochPart, relative_weights
 from .state import State, drawn_seed, starting_coef
 from .storing import StoresEntries
@@ -165,7 +165,12 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         return EigenProState(
             iteration=s.iteration + 1,
             coef=coef,
-            metrics={EPOCH: part.done, BATCH_ERROR: seen.mse, RESIDUAL: seen.relative},
+            metrics={
+                EPOCH: part.done,
+                BATCH_ERROR: seen.mse,
+                RESIDUAL: seen.relative,
+                PREDICTION_ERROR: problem.relative_error(seen.rmse),
+            },
             seed=s.seed,
             settings=s.settings,
             **s.progress(seen, part.length),

@@ -7,6 +7,16 @@ from typing import Final
 RESIDUAL: Final = "rel_residual"
 """Norm of the residual over that of the right-hand side, largest over the targets."""
 
+PREDICTION_ERROR: Final = "prediction_error"
+"""Estimated error of the predictions on the rows, relative to the exact solution of the problem.
+
+Its root mean square over the standard deviation of the target (over the root mean square of a
+constant target), largest over the targets.
+"""
+
+ROUNDING_ERROR: Final = "rounding_error"
+"""The part of the prediction error that no iteration reduces, where it is visible."""
+
 BATCH_ERROR: Final = "batch_mse"
 """Mean squared error of the batches since the last state, before each was learned from."""
 

@@ -73,6 +73,11 @@ class BatchErrors:
         return 0.0 if self._squares is None else float(self._squares.mean() / self._rows)
 
     @property
+    def rmse(self) -> Tensor:
+        """The root mean square over the rows of each target."""
+        return torch.zeros(1) if self._squares is None else (self._squares / self._rows).sqrt()
+
+    @property
     def relative(self) -> float:
         """The residual relative to the targets, largest over the targets."""
         if self._squares is None or self._targets is None:

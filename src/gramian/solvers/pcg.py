@@ -18,6 +18,7 @@ from ._pcg import PRECONDITIONERS, Inverse, Recipe
 from .base import Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import ProblemSize
+from .metrics import PREDICTION_ERROR
 from .state import State, drawn_seed
 from .storing import StoresEntries
 
@@ -245,6 +246,7 @@ def _states(
         precondition=None if P is None else lambda r: P @ r,
         exact_residual=None if float64 else residual,
     ):
-        metrics = {**cg.metrics, "wide": int(float64)}
+        error = problem.error_bound(cg.residual)
+        metrics = {**cg.metrics, PREDICTION_ERROR: error, "wide": int(float64)}
         known = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}
         yield PCGState(**known, seed=seed, wide=float64)

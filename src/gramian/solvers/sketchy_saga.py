@@ -13,6 +13,7 @@ from torch import Tensor
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..data import Batches
 from ..problems import NystromProblem
+from ._saga.certificate import MOST_FACTORED, Certificate
 from ._saga.ridge import RIDGES, Ridge, in_rows
 from ._saga.setup import Setup, check_average, row_weights
 from ._saga.sketch import Hessian, Sketch
@@ -87,8 +88,17 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     If the squared residual of the batches grows to four times the least one, or beyond numbers, it
     goes back to where that part of the epoch began, with half the step: `halvings` in the history
     counts it, and the logger tells. If that does not help it starts again from zero, and after 40
-    halvings it ends as "diverged". ``rel_residual`` is that of the normal equations, from the
-    table, which lags behind: the larger of the last two.
+    halvings it ends as "diverged".
+
+    ``prediction_error`` is the norm of the gradient in the metric of FALKON's preconditioner (see
+    `Falkon`), over the root of the least eigenvalue of the Hessian in that metric, which 30 Lanczos
+    steps on a sample of rows estimate; ``rel_residual`` the same norm over that of the right-hand
+    side. The gradient is the table's, which lags behind: the larger of the last two. The metric
+    costs about m³ operations and 8 m² bytes, for up to 20,000 landmarks if that fits into a quarter
+    of the memory; else, and without a penalty, it is that of P. On 30 random problems (as for
+    `Falkon`), after 2 to 30 epochs, the estimate was 1.2 to 30 times the true error in nine of
+    ten, a quarter of it at least; with the metric of P 0.7 to 200 times, most of it in the first
+    epochs.
 
     Departures: the table starts with the residuals at the start, not with zeros. Batches of a
     sequential source are those of a shuffled pass; drawn independently they converge with longer
@@ -169,8 +179,9 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
             return S.restart(half) if s.halved_last else half
         # the table lags behind, and a gradient of few numbers may pass through zero once
         ends = [average + S.ridge.gradient(at) for at, average in ((s.coef, s.average), (w, x))]
-        left = torch.stack([gradient.norm(dim=0) for gradient in ends]).amax(dim=0)
-        return s.after(part.done, seen.mse, w, x, Psi, left)
+        left = torch.stack([S.certificate.norm(gradient) for gradient in ends]).amax(dim=0)
+        error = S.problem.relative_error(S.certificate.error(left))
+        return s.after(part.done, seen.mse, w, x, Psi, left, error)
 
     def setup(self, problem: NystromProblem, seed: int) -> Setup:
         """Return the setup of algorithm 5: P <- Nystrom, L_P <- get_L, eta."""
@@ -185,7 +196,10 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         )
         rng = torch.Generator().manual_seed(seed)
         sketch = Sketch.build(H, self.sketch_rank(m), b, self.damping, self.step_scale, rng)
-        return Setup(problem, K, ridge, sketch, Batches(K.rows, b, seed, K.host_bytes // 4), omega)
+        batches = Batches(K.rows, b, seed, K.host_bytes // 4)
+        other_rows = torch.Generator().manual_seed(seed + 1)
+        certificate = Certificate.build(problem, H, sketch.P, other_rows)
+        return Setup(problem, K, ridge, sketch, batches, omega, certificate)
 
     def iterate(
         self,
@@ -236,7 +250,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         return (iterations + 1) * size.n * size.m + size.m * size.m
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        return 0.0
+        return float(size.m) ** 3 if size.m <= MOST_FACTORED else 0.0
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
         return iterations * math.ceil(size.n / self.batch_rows(size.n, size.n)) + SKETCH_STEPS

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from .metrics import RESIDUAL
+from .metrics import PREDICTION_ERROR, RESIDUAL
 
 StopReason = Literal[
     "converged",
@@ -29,11 +29,20 @@ Stop = Callable[[Sequence[Row]], StopReason | None]
 """Given the history up to now, returns the reason to stop, or None."""
 
 
-def tolerance(tol: int | float, metric: str = RESIDUAL) -> Stop:
-    """Stop as "converged" once a metric is at most `tol`; rows without it do not count."""
+def tolerance(tol: int | float, metric: str | None = None) -> Stop:
+    """Stop as "converged" once a metric is at most `tol`; rows without it do not count.
+
+    Parameters
+    ----------
+    tol : float
+    metric : str, optional
+        The estimated error of predictions, ``"prediction_error"``, if None; ``"rel_residual"``
+        for solvers without such an estimate.
+    """
 
     def rule(history: Sequence[Row]) -> StopReason | None:
-        value = history[-1].get(metric)
+        row = history[-1]
+        value = row.get(PREDICTION_ERROR, row.get(RESIDUAL)) if metric is None else row.get(metric)
         return "converged" if value is not None and value <= tol else None
 
     return rule

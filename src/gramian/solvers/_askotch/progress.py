@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..metrics import PASSES, RESIDUAL
+from ..metrics import PASSES, PREDICTION_ERROR, RESIDUAL
 from ..state import State, starting_coef
 from .blocks import Block, BlockRule
 from .state import ASkotchState
@@ -43,7 +43,7 @@ class Progress:
         problem = self.rule.blocks.problem
         w = starting_coef(state, problem.rhs.double())
         residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
-        metrics = {RESIDUAL: self.relative(residual.double().square().mean(dim=0))}
+        metrics = self.residuals(residual.double().square().mean(dim=0))
         return ASkotchState(
             iteration=0 if state is None else state.iteration,
             coef=w,
@@ -55,6 +55,14 @@ class Progress:
             seed=self.rule.seed,
             smoothness=self.rule.smoothness(),
         )
+
+    def residuals(self, mean_square: Float[Tensor, " t"]) -> dict[str, int | float]:
+        """Return the relative residual, and what it says of the error of predictions.
+
+        Row by row: `FullProblem.error_bound` without weights.
+        """
+        error = self.rule.blocks.problem.relative_error(mean_square.sqrt())
+        return {RESIDUAL: self.relative(mean_square), PREDICTION_ERROR: error}
 
     def relative(self, mean_square: Float[Tensor, " t"]) -> float:
         """Return the root of mean squares over those of the right-hand side: the worst target."""
@@ -113,7 +121,7 @@ class Progress:
             iteration=s.iteration + 1,
             coef=x,
             metrics={
-                RESIDUAL: self.relative(recent.mean(dim=0)),
+                **self.residuals(recent.mean(dim=0)),
                 PASSES: self.passes(s.iteration + 1),
                 "restarts": s.restarts,
             },

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...preconditioners import FalkonFactor
 from ...preconditioners._root import Root
-from ...preconditioners.falkon import root_of
+from ...preconditioners.falkon import FEW_ROWS, root_of
 from ...problems import LossProblem, NystromProblem
 from ..conjugate_gradient import conjugate_gradient
 from ..metrics import RESIDUAL
@@ -20,9 +20,6 @@ from .point import slope_sum
 
 FLAT = 1e-6
 """Rows of so small a share of the largest curvature are left out of a factor made of rows."""
-
-FEW_ROWS = 2
-"""Rows of positive curvature up to so many times the landmarks make the factor exactly."""
 
 CHEAP = 300
 """Near a kink, which few landmarks are, and where steps are hard: rows times landmarks, by n.
@@ -167,7 +164,7 @@ def _factor(
     if problem.weights is not None:
         weights = weights * problem.weights[curved]
     K = problem.K[curved.cpu()].double().dense()
-    return FalkonFactor.from_rows(copy, least_squares, K, weights, problem.penalty)
+    return FalkonFactor.from_rows(copy, least_squares, [(K, weights)], problem.penalty)
 
 
 def _made_of_rows(problem: LossProblem, rows: int, hard: bool) -> bool:

@@ -14,6 +14,7 @@ from ...operators import DenseBlock, KernelOperator, materialize
 from ...problems import NystromProblem
 from ..minibatches import EpochPart, held_centers, relative_weights
 from ..state import State
+from .certificate import Certificate
 from .ridge import Ridge
 from .sketch import Sketch
 from .state import SagaState
@@ -40,6 +41,8 @@ class Setup:
     batches : Batches
     omega : Tensor of shape (n,)
         Observation weights relative to their mean.
+    certificate : Certificate
+        The metric of gradients.
     """
 
     problem: NystromProblem
@@ -48,6 +51,7 @@ class Setup:
     sketch: Sketch
     batches: Batches
     omega: Float[Tensor, " n"]
+    certificate: Certificate
 
     def start(self, coef: Float[Tensor, "m t"], state: State | None) -> SagaState:
         """Return the state before the first step: the table of all residuals, and its average."""
@@ -70,7 +74,7 @@ class Setup:
             metrics={"halvings": 0},
             table=table,
             average=average,
-            size=rhs.norm(dim=0),
+            size=self.certificate.norm(rhs),
             least=float((table / self.omega[:, None].clamp(min=1e-300)).square().mean()),
             seed=self.batches.seed,
             settings=settings,
@@ -122,8 +126,11 @@ def check_average(problem: NystromProblem, state: SagaState, ridge: str) -> None
     K, omega = held_centers(problem.K), row_weights(problem)
     term = Ridge.build(problem, K, omega, ridge)
     every = torch.arange(K.shape[0])
-    average = term.added_transpose_(K.T @ state.table, state.table, every) / K.shape[0]
-    size = torch.where(state.size > 0, state.size, 1.0)
+    n, t = state.table.shape
+    sums = K.T @ torch.cat([state.table, omega[:, None] * problem.targets], dim=1)
+    average = term.added_transpose_(sums[:, :t], state.table, every) / n
+    size = sums[:, t:].norm(dim=0) / n
+    size = torch.where(size > 0, size, 1.0)
     apart = float(((average - state.average).norm(dim=0) / size).max())
     if not apart <= AVERAGE_TOLERANCE:
         raise ValueError(

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..metrics import BATCH_ERROR, EPOCH, RESIDUAL
+from ..metrics import BATCH_ERROR, EPOCH, PREDICTION_ERROR, RESIDUAL
 from ..state import State
 from ..stopping import StopReason
 
@@ -34,7 +34,7 @@ class SagaState(State):
     average : Tensor of shape (m, t)
         x: the gradient of the rows that the table stands for, over n.
     size : Tensor of shape (t,)
-        Norms of the right-hand side over n.
+        Norms of the right-hand side over n, in the metric of the certificate.
     least : float
         The least mean squared residual of a part of an epoch so far.
     halvings : int
@@ -84,13 +84,18 @@ class SagaState(State):
         x: Float[Tensor, "m t"],
         table: Float[Tensor, "n t"],
         gradient: Float[Tensor, " t"],
+        error: float,
     ) -> SagaState:
-        """Return the state after part of an epoch, at whose ends gradients have these norms."""
+        """Return the state after part of an epoch, at whose ends gradients have these norms.
+
+        `error` is the error of predictions that they mean.
+        """
         relative = gradient / torch.where(self.size > 0, self.size, 1.0)
         metrics = {
             EPOCH: epoch,
             BATCH_ERROR: mse,
             RESIDUAL: float(relative.max()),
+            PREDICTION_ERROR: error,
             "halvings": self.halvings,
         }
         return replace(

@@ -1,0 +1,77 @@
+"""Certificate: the metric in which SketchySAGA measures gradients, and the error they mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..._linalg import extremes_of_lanczos
+from ...preconditioners import FalkonFactor, LowRankInverse
+from ...problems import NystromProblem
+from ..conjugate_gradient import conjugate_gradient
+from .sketch import SKETCH_ROWS, Hessian
+
+MOST_FACTORED = 20_000
+"""Landmarks up to which K_mm is factorised for a metric, if 8 m² bytes fit into a quarter."""
+
+LANCZOS_STEPS = 30
+"""Steps from which the least eigenvalue of the Hessian in that metric is estimated."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""A metric M near the Hessian H over n, for :math:`\|g\|_{M^{-1}}` of gradients g.
+
+    The distance of coefficients from the solution is :math:`\|g\|_{H^{-1}}` in the norm of H, whose
+    square is the mean squared error on the rows and the penalty of the error. It is at most
+    :math:`\|g\|_{M^{-1}}` over the root of the least eigenvalue of :math:`M^{-1} H`.
+
+    Attributes
+    ----------
+    inverse : FalkonFactor or LowRankInverse
+        The inverse of M: B B' as FALKON has it, or the preconditioner of the steps where m² numbers
+        do not fit or there is no penalty. The latter cannot tell what lies outside of the sketch.
+    least : float
+        That eigenvalue, from a sample of rows.
+    """
+
+    inverse: FalkonFactor | LowRankInverse
+    least: float
+
+    @classmethod
+    def build(
+        cls, problem: NystromProblem, H: Hessian, P: LowRankInverse, rng: torch.Generator
+    ) -> Certificate:
+        """Factorise K_mm, or take P where that is too large. Cost: m³ operations."""
+        m = problem.K.shape[1]
+        fits = m <= MOST_FACTORED and 8 * m * m <= problem.K.memory_bytes // 4
+        factored = fits and H.K_mm is not None and problem.penalty > 0
+        inverse = FalkonFactor.build(problem, "auto") if factored else P
+        rows = H.sample(max(SKETCH_ROWS, 2 * m if factored else 0), rng)
+        noise = torch.randn(len(rows.omega), 1, dtype=torch.float64, generator=rng)
+        rhs = rows.K.T @ (rows.omega.sqrt() * noise.to(rows.omega)) / len(rows.omega)
+        bare = cls(inverse, 1.0)
+        states = conjugate_gradient(rows.product, rhs, precondition=bare.solve)
+        for s in islice(states, LANCZOS_STEPS):
+            if s.verdict is not None:
+                break
+        return cls(inverse, extremes_of_lanczos(s.lanczos[:, 0], s.lanczos[:, 1])[0])
+
+    def solve(self, gradient: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+        """Return the product of the inverse of M with gradients."""
+        if isinstance(self.inverse, LowRankInverse):
+            return self.inverse @ gradient
+        return self.inverse.to_coef(self.inverse.solve_At(self.inverse.solve_Tt(gradient)))
+
+    def norm(self, gradient: Float[Tensor, "m t"]) -> Float[Tensor, " t"]:
+        """Return the norm of gradients in the inverse of M."""
+        return (gradient * self.solve(gradient)).sum(dim=0).clamp(min=0.0).sqrt()
+
+    def error(self, norm: Float[Tensor, " t"]) -> Float[Tensor, " t"]:
+        """Return the error of predictions that gradients of these norms mean."""
+        return norm / math.sqrt(self.least)
