@@ -559,7 +559,7 @@ class TestProgress:
             solve(problem_of(), Falkon(), stop=[max_iterations(4)], callbacks=[LogProgress(2)])
         lines = [record.getMessage() for record in caplog.records]
         assert [line.split(":")[0] for line in lines] == [f"iteration {k}" for k in (0, 2, 4)]
-        assert all("rel_residual" in line and "seconds" in line for line in lines)
+        assert all("prediction_error" in line and "seconds" in line for line in lines)
 
     def test_without_a_handler_nothing_is_written(self, capfd):
         solve(problem_of(), Falkon(), stop=[max_iterations(2)], callbacks=[LogProgress()])

@@ -59,7 +59,7 @@ def test_a_piped_run_says_where_it_is(gramian, train, tmp_path, monkeypatch, sai
     for stage in ("reading", "choosing landmarks", "preparing", "iterating 2: "):
         assert any(line.startswith(f"gramian: {stage}") for line in lines), stage
     iterating = [line for line in lines if "iterating 2" in line][-1]
-    assert "rel_residual" in iterating
+    assert "prediction_error" in iterating
     assert "valid_rmse 0.5" in iterating
     assert iterating.endswith(" s")
 

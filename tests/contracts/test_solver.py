@@ -148,6 +148,34 @@ def test_reaches_the_closed_form(name, kind, kernel, dtype):
     assert_same_function(actual, data.closed_form(theirs, kind), accuracy(dtype))
 
 
+CONVERGED_ERROR = 5.0
+"""Error of predictions, over the tolerance, of a solver that has converged.
+
+Residuals of blocks, batches and tables were measured a little earlier.
+"""
+
+
+@exact_solver
+@pytest.mark.parametrize("offset", [0.0, 20.0])
+@pytest.mark.parametrize("tol", [5e-3, 1e-4])
+def test_converged_at_a_tolerance_bounds_the_error_of_predictions(name, kind, tol, offset):
+    """Each solver means the same: the error on the rows over the deviation of the target."""
+    solver, data = solvers.make(name), Data.draw()
+    loss = kind is LossProblem
+    if loss and offset:
+        pytest.skip("the constant function is part of these problems")
+    data = Data(data.X, data.y + offset, data.X)  # predicted at the rows
+    problem = problem_of(kind, data, KERNELS["matern32"][0])
+    result = solve(problem, solver, stop=[tolerance(tol), max_iterations(2000)])
+    assert result.reason == "converged"
+    exact = data.closed_form(KERNELS["matern32"][1], kind)
+    gap = predicted(problem, result.state.coef, data.X) - exact
+    error = float((np.sqrt((gap**2).mean(axis=0)) / data.y.std(axis=0)).max())
+    assert error <= CONVERGED_ERROR * tol
+    if not (solver.closed_form or loss):
+        assert error <= CONVERGED_ERROR * result.history[-1]["prediction_error"]
+
+
 @every_solver
 def test_the_start_comes_first(name, kind):
     problem = problem_of(kind, Data.draw())

@@ -248,7 +248,10 @@ class TestWhatAFitFellShortOf:
 
     def test_iterations(self) -> None:
         found = fitted(settings(max_iter=1))
+        error = found.history[-1]["prediction_error"]
+        said = f"off by an estimated {100 * error:.2g} % of the standard deviation of the target"
         assert "max_iter=1 iterations" in str(found.unfinished())
+        assert said in str(found.unfinished())
         assert found.stalled() is None
 
     def test_rounding(self) -> None:

@@ -56,10 +56,10 @@ def made_rows(n=300, d=3, dtype=np.float64):
 
 
 class TestConvergence:
-    def test_residuals_are_those_of_the_history(self, ax):
+    def test_errors_are_those_of_the_history(self, ax):
         est = KernelRidge(**GAUSSIAN, landmarks=60, tol=1e-5).fit(*made_rows())
         shown = ConvergenceDisplay.from_estimator(est, ax=ax, color="C2")
-        assert shown.y.tolist() == [row["rel_residual"] for row in est.history_]
+        assert shown.y.tolist() == [row["prediction_error"] for row in est.history_]
         assert shown.line_.get_xydata()[:, 0].tolist() == list(range(est.n_iter_ + 1))
         assert (shown.goal, shown.goal_line_.get_ydata()[0]) == (1e-5, 1e-5)
         assert shown.y[-1] <= shown.goal < shown.y[-2]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._checks import as_count
 from ..problems import Problem
 from ..solvers import State
-from ..solvers.metrics import PASSES
+from ..solvers.metrics import PASSES, PREDICTION_ERROR, RESIDUAL
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -144,5 +144,7 @@ class ProgressBar:
 
 def metrics_text(metrics: dict[str, int | float]) -> str:
     """Return metrics in a line, without those that tell a reader little."""
-    hidden = ("kernel_evaluations", "condition")
+    hidden = {"kernel_evaluations", "condition"}
+    if PREDICTION_ERROR in metrics:  # which says the same in units of the target
+        hidden.add(RESIDUAL)
     return "  ".join(f"{key} {value:.3g}" for key, value in metrics.items() if key not in hidden)

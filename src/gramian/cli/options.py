@@ -153,7 +153,7 @@ class FitOptions:
         float,
         _option(
             FIT,
-            "Estimated error of predictions at which to stop, as a share of the target's deviation.",
+            "Estimated error of predictions at which to stop, over the deviation of the target.",
         ),
     ] = 1e-6
     early_stopping: Annotated[

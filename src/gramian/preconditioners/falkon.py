@@ -20,7 +20,7 @@ DIMENSION_SHARE = 0.3
 """Effective dimension per landmark up to which the landmarks' estimate is trusted, see Falkon."""
 
 FEW_ROWS = 2
-"""Rows up to this multiple of the landmarks make the factor where landmarks do not stand for them."""
+"""Rows for each landmark, at most, that make the factor where landmarks are no rows."""
 
 ROUNDING_ROWS = 1000
 """Rows of K_mm from which rounding is estimated."""

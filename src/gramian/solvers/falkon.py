@@ -126,7 +126,8 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     its recursion between true residuals; over the root of the least Ritz value it is the error of
     predictions. On 30 random problems (300 to 900 rows, 20 to 200 landmarks, five kernels,
     penalties 1e-2 to 1e-10), after 3 to 40 iterations, it was 0.6 to 3.3 times the true error on
-    the rows and at new points in nine of ten, 17 times at most. Two things remain. In float64 a true residual ends at 1e-13 to 1e-5 of the right-hand side, the more
+    the rows and at new points in nine of ten, 17 times at most. Two things
+    remain. In float64 a true residual ends at 1e-13 to 1e-5 of the right-hand side, the more
     singular K_mm and the smaller the penalty, and the recursion still falls: a `tol` below 1e-8
     promises more than there is. And where landmarks depend on others to rounding, rounding decides
     which functions the model may use between and beyond them. With ``tol=1e-11`` on 200 random

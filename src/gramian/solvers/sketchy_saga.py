@@ -13,7 +13,7 @@ from torch import Tensor
 from .._checks import as_count, as_positive, check_count_or_auto
 from ..data import Batches
 from ..problems import NystromProblem
-from ._saga.certificate import MOST_FACTORED, Certificate
+from ._saga.certificate import Certificate, is_factor_cheap
 from ._saga.ridge import RIDGES, Ridge, in_rows
 from ._saga.setup import Setup, check_average, row_weights
 from ._saga.sketch import Hessian, Sketch
@@ -94,8 +94,8 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     `Falkon`), over the root of the least eigenvalue of the Hessian in that metric, which 30 Lanczos
     steps on a sample of rows estimate; ``rel_residual`` the same norm over that of the right-hand
     side. The gradient is the table's, which lags behind: the larger of the last two. The metric
-    costs about m³ operations and 8 m² bytes, for up to 20,000 landmarks if that fits into a quarter
-    of the memory; else, and without a penalty, it is that of P. On 30 random problems (as for
+    costs about m³ operations and 8 m² bytes, if m² is at most 300 n and that fits into a quarter of
+    the memory; else, and without a penalty, it is that of P. On 30 random problems (as for
     `Falkon`), after 2 to 30 epochs, the estimate was 1.2 to 30 times the true error in nine of
     ten, a quarter of it at least; with the metric of P 0.7 to 200 times, most of it in the first
     epochs.
@@ -250,7 +250,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         return (iterations + 1) * size.n * size.m + size.m * size.m
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        return float(size.m) ** 3 if size.m <= MOST_FACTORED else 0.0
+        return float(size.m) ** 3 if is_factor_cheap(size.n, size.m) else 0.0
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
         return iterations * math.ceil(size.n / self.batch_rows(size.n, size.n)) + SKETCH_STEPS

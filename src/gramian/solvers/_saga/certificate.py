@@ -16,11 +16,16 @@ from ...problems import NystromProblem
 from ..conjugate_gradient import conjugate_gradient
 from .sketch import SKETCH_ROWS, Hessian
 
-MOST_FACTORED = 20_000
-"""Landmarks up to which K_mm is factorised for a metric, if 8 m² bytes fit into a quarter."""
+FACTOR_EPOCHS = 300
+"""Ratio of m² to n up to which a factor of K_mm costs no more than some epochs."""
 
 LANCZOS_STEPS = 30
 """Steps from which the least eigenvalue of the Hessian in that metric is estimated."""
+
+
+def is_factor_cheap(n: int, m: int) -> bool:
+    """Return whether a factor of K_mm costs no more than some epochs."""
+    return m * m <= FACTOR_EPOCHS * n
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,9 @@ class Certificate:
     def build(
         cls, problem: NystromProblem, H: Hessian, P: LowRankInverse, rng: torch.Generator
     ) -> Certificate:
-        """Factorise K_mm, or take P where that is too large. Cost: m³ operations."""
-        m = problem.K.shape[1]
-        fits = m <= MOST_FACTORED and 8 * m * m <= problem.K.memory_bytes // 4
+        """Factorise K_mm, or take P where that costs too much. Cost: m³ operations."""
+        n, m = problem.K.shape
+        fits = 8 * m * m <= problem.K.memory_bytes // 4 and is_factor_cheap(n, m)
         factored = fits and H.K_mm is not None and problem.penalty > 0
         inverse = FalkonFactor.build(problem, "auto") if factored else P
         rows = H.sample(max(SKETCH_ROWS, 2 * m if factored else 0), rng)
