@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from ... import _linalg as la
 from ...lowrank import POWER_SAFETY, largest_eigenvalue, randomized_nystrom
-from ...preconditioners import LowRankInverse
+from ...preconditioners import LowRankInverse, cholesky_with_jitter_
 from ...problems import FullProblem
 
 BLOCK_SOLVERS = ("auto", "exact", "nystrom", "none")
@@ -39,16 +40,16 @@ class Block:
     curvature : float
         The least curvature that a step can meet in the metric of L P, as the mean over random
         blocks has it: the ridge over L times what P takes for an eigenvalue of K_BB that it does
-        not know.
-    alone : float
-        The same for this block again and again, if blocks are fixed.
+        not know. 0 if blocks are fixed: they bound no curvature across two of them.
+    singular : bool
+        Whether H is singular to rounding, and P is H with the least jitter that makes it regular.
     """
 
     index: Int[Tensor, " b"]
     P: Any
     L: float
     curvature: float
-    alone: float
+    singular: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,9 @@ class BlockRule(ABC):
     blocks: Blocks
     seed: int
 
+    most_convexity: ClassVar[float] = math.inf
+    """From which on, times the excess, steps have no momentum."""
+
     @abstractmethod
     def smoothness(self) -> Float[Tensor, " B"]:
         """Return the constants L of all blocks, to be kept; empty if blocks are not fixed."""
@@ -143,8 +147,12 @@ class BlockRule(ABC):
         mu : float
             The strong convexity.
         excess : float
-            At least 1, below 1 / mu: see `ASkotchState.excess`.
+            At least 1, finite: see `ASkotchState.excess`.
         """
+
+    def scale(self, smoothness: Float[Tensor, " B"]) -> float:
+        r"""Return the c with which the error falls by :math:`\sqrt{\mu / c}` a pass."""
+        return 1.0
 
     def generator(self, number: int) -> torch.Generator:
         """Return the generator that belongs to a number."""
@@ -162,21 +170,21 @@ def _nystrom(index: Tensor, H: Tensor, ridge: Tensor, rank: int, rng: torch.Gene
     P = LowRankInverse.build(low.factor, ridge + last)
     L = 1.0 if whole else max(POWER_SAFETY * _largest(H, ridge, P, rng), 1.0)
     curvature = least / (L * (least + last))
-    return Block(index, P, L, curvature, curvature)
+    return Block(index, P, L, curvature)
 
 
 def _plain(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
     """Take P = I."""
     L = POWER_SAFETY * _largest(H, ridge, _Identity(), rng)
     curvature = float(ridge.min()) / L
-    return Block(index, _Identity(), L, curvature, curvature)
+    return Block(index, _Identity(), L, curvature)
 
 
 def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
     """Take P = H; 1 / (H⁻¹)_ii is the ridge and what the other rows of the block leave of row i.
 
     The mean of the steps of random blocks is that of H⁻¹, to which rows with a like one in the
-    block give most. In fixed blocks such rows may never meet: the mean is that of what is left.
+    block give most.
     """
     some = torch.randperm(len(H), generator=rng)[:CURVATURE_PROBES]
     units = H.new_zeros(len(H), len(some))
@@ -184,16 +192,16 @@ def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Blo
     A = la.by_columns(H)
     la.flush_tiny_(A)
     A.diagonal().add_(ridge.flatten())
+    diagonal, singular = A.diagonal().clone(), False
     try:
         la.cholesky_(A)
-    except la.NotPositiveDefinite as error:
-        raise ValueError(
-            f"a block of K + {float(ridge.min()):.1e} I is singular to rounding ({error}); raise "
-            "the penalty, or use block_solver='nystrom'"
-        ) from error
+    except la.NotPositiveDefinite:
+        singular = True
+        la.mirror_lower_(A)
+        A.diagonal().copy_(diagonal)
+        cholesky_with_jitter_(A, torch.float64)
     seen = la.solve_triangular(A, units, lower=False, transpose=True).square().sum(dim=0)
-    curvature, alone = ridge.min() * seen.mean(), ridge.min() / (1 / seen).mean()
-    return Block(index, _Cholesky(A), 1.0, float(curvature), float(alone))
+    return Block(index, _Cholesky(A), 1.0, float(ridge.min() * seen.mean()), singular)
 
 
 @dataclass(frozen=True)

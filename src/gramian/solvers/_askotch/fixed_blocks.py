@@ -38,9 +38,10 @@ class FixedBlocks(BlockRule):
     P and L are found once for each block at the start, n b kernel evaluations, and P again at each
     visit, from the same random numbers, to save memory. Departures: the printed step starts x from
     the last x, here and in the authors' code it starts from w, as in NU_ACDM; alpha = 1/2 and
-    beta = 0 as the paper recommends. The convexity is divided by the number of blocks: differences
-    between like rows in different blocks, which K hardly sees, are large to each P. With four
-    blocks, n = 240 and penalty 1e-3 the best of a grid was 1/30 of the undivided one.
+    beta = 0 as the paper recommends. The printed algorithm has the ridge for :math:`\mu`:
+    ``convexity=ridge`` gives that one, above 1 as well. The least curvature of the system in the
+    metric of all P, which :math:`\mu` stands for in the theory, may be far below: differences
+    between like rows in different blocks, which K hardly sees, are large to each P.
     """
 
     @cached_property
@@ -59,11 +60,14 @@ class FixedBlocks(BlockRule):
         B = self.blocks.build(
             self.partition[number], self.generator(number + PRECONDITIONER_NUMBERS)
         )
-        return replace(B, curvature=B.alone)
+        return replace(B, curvature=0.0)
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
         rng = self.generator(iteration)
         return self.block(int(torch.multinomial(smoothness.cpu() ** ALPHA, 1, generator=rng)))
+
+    def scale(self, smoothness: Tensor) -> float:
+        return float((smoothness**ALPHA).mean()) ** 2
 
     def momentum(
         self,
@@ -77,7 +81,7 @@ class FixedBlocks(BlockRule):
         excess: float,
     ) -> tuple[Tensor, Tensor]:
         """Return the next w and z."""
-        S, mu = float((smoothness**ALPHA).sum()), mu / len(smoothness)
+        S = float((smoothness**ALPHA).sum())
         nu = excess * S**2
         tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))
         gamma = 1 / (tau * nu)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -27,6 +28,8 @@ class FreshBlocks(BlockRule):
     -----
     Source: the later versions of the paper of `ASkotch`, as its authors' code has them.
     """
+
+    most_convexity: ClassVar[float] = 1.0
 
     def smoothness(self) -> Float[Tensor, " B"]:
         return torch.empty(0, dtype=torch.float64)

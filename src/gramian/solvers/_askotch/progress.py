@@ -12,7 +12,8 @@ from torch import Tensor
 from ..metrics import PASSES, PREDICTION_ERROR, RESIDUAL
 from ..state import State, starting_coef
 from .blocks import Block, BlockRule
-from .state import ASkotchState
+from .convexity import next_estimate
+from .state import SINGULAR_BLOCKS, ASkotchState
 
 RESIDUAL_GROWTH = 4.0
 """Growth of the residual over its least at which the objective is asked whether it has grown."""
@@ -22,9 +23,6 @@ LOST_RESIDUAL = 1e4
 
 LEAST_WINDOW = 20
 """Blocks over which the residual is averaged at least."""
-
-MOMENTUM_HORIZON = 6
-"""Passes of the horizon of the momentum at the start: it grows by one with each pass."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,8 @@ class Progress:
             momentum=w,
             recent=w.new_empty(0, w.shape[1]),
             best=w if metrics[RESIDUAL] <= 1 else torch.zeros_like(w),
+            first=0 if state is None else state.iteration,
+            squares=w.new_empty(0),
             seed=self.rule.seed,
             smoothness=self.rule.smoothness(),
         )
@@ -66,8 +66,12 @@ class Progress:
 
     def relative(self, mean_square: Float[Tensor, " t"]) -> float:
         """Return the root of mean squares over those of the right-hand side: the worst target."""
-        size = self.rule.blocks.problem.rhs.double().square().mean(dim=0)
+        size = self._size()
         return float((mean_square / torch.where(size > 0, size, 1.0)).sqrt().max())
+
+    def _size(self) -> Float[Tensor, " t"]:
+        """Return the mean square of each target."""
+        return self.rule.blocks.problem.rhs.double().square().mean(dim=0)
 
     def passes(self, iteration: int) -> float:
         """Return how often all pairs have been looked at after an iteration."""
@@ -79,12 +83,17 @@ class Progress:
 
     def mean_curvature(self, s: ASkotchState, B: Block) -> float:
         """Return the mean of the least curvatures of all blocks so far, this one included."""
-        share = 1 / (s.iteration + 1) if s.convexity else 1.0
-        return s.convexity + share * (B.curvature - s.convexity)
+        return s.curvature + (B.curvature - s.curvature) / (s.iteration - s.first + 1)
 
-    def convexity(self, mean: float, iteration: int) -> float:
-        """Return the estimate of the strong convexity from the mean curvature of the blocks."""
-        return max(mean, (MOMENTUM_HORIZON / (MOMENTUM_HORIZON + self.passes(iteration))) ** 2)
+    def convexity(self, s: ASkotchState, g: Tensor, mu: float) -> tuple[float, Tensor]:
+        """Return the next estimate of the convexity; see `next_estimate`."""
+        size = self._size()
+        square = (g.square().mean(dim=0) / torch.where(size > 0, size, 1.0)).mean()
+        squares = torch.cat([s.squares, square[None]])
+        scale = s.excess(mu) * self.rule.scale(s.smoothness)
+        passes = self.passes(s.iteration + 1 - s.first)
+        estimate, recent = next_estimate(mu, squares, passes, 1 / self.passes(1), scale)
+        return (s.convexity if recent is squares else estimate), recent
 
     def after(
         self,
@@ -93,7 +102,9 @@ class Progress:
         w: Float[Tensor, "n t"],
         z: Float[Tensor, "n t"],
         g: Float[Tensor, "b t"],
+        B: Block,
         curvature: float,
+        mu: float,
     ) -> ASkotchState:
         """Return the state after a step to x, w and z, where its block had the residual g.
 
@@ -101,7 +112,9 @@ class Progress:
         grow while the error falls; the objective is the error. It costs two passes, whenever the
         residual has grown fourfold.
         """
-        s = self._next(s, x, w, z, g, curvature)
+        convexity, squares = self.convexity(s, g, mu)
+        s = self._next(s, x, w, z, g).count_singular(B)
+        s = replace(s, curvature=curvature, convexity=convexity, squares=squares)
         if not self.relative(s.recent[-1]) <= LOST_RESIDUAL:
             return s.back(self.relative(s.recent[-1]))
         mean = float(s.recent.mean())
@@ -111,29 +124,25 @@ class Progress:
             return replace(s, best=s.coef, least=mean)
         return s.back(self.relative(s.recent.mean(dim=0)))
 
-    def _next(
-        self, s: ASkotchState, x: Tensor, w: Tensor, z: Tensor, g: Tensor, curvature: float
-    ) -> ASkotchState:
+    def _next(self, s: ASkotchState, x: Tensor, w: Tensor, z: Tensor, g: Tensor) -> ASkotchState:
         recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-self.window() :]
         mean = float(recent.mean())
         better = len(recent) == self.window() and mean < s.least
-        return ASkotchState(
+        return replace(
+            s,
             iteration=s.iteration + 1,
             coef=x,
             metrics={
                 **self.residuals(recent.mean(dim=0)),
                 PASSES: self.passes(s.iteration + 1),
                 "restarts": s.restarts,
+                SINGULAR_BLOCKS: s.metrics.get(SINGULAR_BLOCKS, 0),
             },
             ahead=w,
             momentum=z,
             recent=recent,
             best=x if better else s.best,
             least=mean if better else s.least,
-            convexity=curvature,
-            smoothness=s.smoothness,
-            restarts=s.restarts,
-            seed=s.seed,
         )
 
     def objective(self, w: Float[Tensor, "n t"]) -> float:

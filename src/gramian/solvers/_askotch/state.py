@@ -11,8 +11,13 @@ from torch import Tensor
 
 from ..state import State
 from ..stopping import StopReason
+from .blocks import Block
+from .convexity import FIRST_CONVEXITY
 
 logger = logging.getLogger("gramian")
+
+SINGULAR_BLOCKS = "singular_blocks"
+"""Name of the metric that counts blocks which are singular to rounding."""
 
 MOST_RESTARTS = 2
 """Returns to the best coefficients: the first weakens the momentum, the second ends it."""
@@ -34,7 +39,13 @@ class ASkotchState(State):
     least : float
         That mean.
     convexity : float
-        Mean of the estimates of the strong convexity.
+        The estimate of the strong convexity.
+    curvature : float
+        The mean of the least curvatures of the blocks.
+    squares : Tensor of shape (j,)
+        Mean squares of the residuals of blocks, from which the next estimate follows.
+    first : int
+        The iteration at which it began.
     smoothness : Tensor of shape (B,)
         L of each block, if blocks are fixed.
     restarts : int
@@ -50,7 +61,10 @@ class ASkotchState(State):
     recent: Float[Tensor, "k t"]
     best: Float[Tensor, "n t"]
     least: float = math.inf
-    convexity: float = 0.0
+    convexity: float = FIRST_CONVEXITY
+    curvature: float = 0.0
+    squares: Float[Tensor, " j"]
+    first: int = 0
     smoothness: Float[Tensor, " B"]
     restarts: int = 0
     lost: bool = False
@@ -69,6 +83,20 @@ class ASkotchState(State):
         if self.restarts >= MOST_RESTARTS:
             return math.inf
         return float(min(mu, 1.0) ** (-self.restarts / MOST_RESTARTS))
+
+    def count_singular(self, B: Block) -> ASkotchState:
+        """Return the state with the block counted if it is singular; the first one is logged."""
+        if not B.singular:
+            return self
+        count = int(self.metrics[SINGULAR_BLOCKS]) + 1
+        if count == 1:
+            logger.warning(
+                "ASkotch: a block of K + ridge is singular to rounding, and is solved with a "
+                "diagonal that is raised by the least jitter; so are others like it, and the "
+                "history counts them as %s. Raise the penalty, or take block_solver='nystrom'",
+                SINGULAR_BLOCKS,
+            )
+        return replace(self, metrics=self.metrics | {SINGULAR_BLOCKS: count})
 
     def back(self, residual: float) -> ASkotchState:
         """Return the state that starts again from the best coefficients, or gives up there."""
@@ -97,6 +125,7 @@ class ASkotchState(State):
             ahead=self.best,
             momentum=self.best,
             recent=self.recent[:0],
+            squares=self.squares[:0],
             least=math.inf,
             restarts=restarts,
             lost=lost,
