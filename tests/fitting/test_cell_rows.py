@@ -120,3 +120,18 @@ def test_samples_have_no_repeats(n):
     assert len(some) == min(n, 50)
     assert bool((some.diff() > 0).all())
     assert 0 <= int(some[0]) <= int(some[-1]) < n
+
+
+@pytest.mark.parametrize("partition", [MedianSplits(60), KMeansCells(60)])
+def test_features_that_are_not_used_cut_no_cell(partition):
+    """Wherever they lie, and however wide they are."""
+    other = torch.cat([X[:, :1], 1000 * X[:, 1:].flip(0)], dim=1)
+    unused = range(1, X.shape[1])
+    first, second = (divided(partition, rows, unused=unused) for rows in (X, other))
+    assert len(first) > 2
+    assert torch.equal(first.starts, second.starts)
+    assert torch.equal(first.numbers, second.numbers)
+    (slope,) = {
+        float(share.slope[:, 1:].abs().max()) for share in first.cells.route(X, slopes=True)
+    }
+    assert slope == 0.0

@@ -16,7 +16,7 @@ from gramian.data import as_rows
 from gramian.lowrank import pivoted_cholesky
 from gramian.operators import KernelOperator
 from gramian.preconditioners import BlockCholesky, BlockLowRank, blocks_of_rows
-from gramian.preconditioners.blocks import as_seen, coupling
+from gramian.preconditioners.blocks import coupling
 
 N, F64 = 101, torch.float64
 
@@ -92,12 +92,74 @@ class TestBlocksOfRows:
         a, b = X[first, 1], X[second, 1]
         assert float(a.max()) < float(b.min()) or float(b.max()) < float(a.min())
 
-    def test_a_kernel_without_lengthscale_sees_the_rows_as_they_are(self):
-        class Plain(kernels.Linear):
-            scaled = None
+    @pytest.mark.parametrize(
+        ("kernel", "coordinates"),
+        [
+            (
+                kernels.Matern52([1.0, 2.0]).on([0, 1])
+                + kernels.L1Laplacian([3.0, 4.0]).on([3, 2]),
+                lambda X: [X[:, 0], X[:, 1] / 2, X[:, 3] / 3, X[:, 2] / 4],
+            ),
+            (
+                2.0 * (kernels.Gaussian(2.0).on([1]) * kernels.Laplacian(0.5).on([1])),
+                lambda X: [X[:, 1] / 2, X[:, 1] / 0.5],
+            ),
+            (
+                kernels.Gaussian([2.0, 3.0]).on([1, 0]).on([2, 3]),
+                lambda X: [X[:, 3] / 2, X[:, 2] / 3],
+            ),
+            (
+                kernels.Periodic(0.5, period=4.0).on([2]) + kernels.Linear().on([0]),
+                lambda X: [
+                    2 * (np.pi / 2 * X[:, 2]).cos(),
+                    2 * (np.pi / 2 * X[:, 2]).sin(),
+                    X[:, 0],
+                ],
+            ),
+            (
+                kernels.Haversine(0.5, degrees=False, radius=2.0).on([0, 1]),
+                lambda X: [
+                    4 * X[:, 0].cos() * X[:, 1].cos(),
+                    4 * X[:, 0].cos() * X[:, 1].sin(),
+                    4 * X[:, 0].sin(),
+                ],
+            ),
+            (kernels.ChiSquared(1.0), lambda X: list(X.T)),
+        ],
+        ids=repr,
+    )
+    def test_coordinates_are_the_features_that_a_kernel_uses_over_their_lengthscales(
+        self, kernel, coordinates
+    ):
+        X = rows(d=4).abs() / 3
+        expected = torch.stack(coordinates(X), dim=1)
+        torch.testing.assert_close(kernel.coordinates(X), expected)
 
-        X = rows()
-        assert as_seen(Plain(), X) is X
+    @pytest.mark.parametrize(
+        "kernel",
+        [
+            kernels.Laplacian(1.0).on([1]),
+            kernels.Gaussian(1.0).on([1]) + kernels.Matern32(2.0).on([1]),
+            3.0 * kernels.Gaussian([0.1]).on([1]) * kernels.Linear().on([2]),
+        ],
+        ids=repr,
+    )
+    def test_they_are_not_split_along_features_that_the_kernel_does_not_use(self, kernel):
+        X = rows(d=3)
+        X[:, 0] *= 1000
+        X[:, 2] *= 1e-3
+        other = torch.cat([torch.rand(N, 1, dtype=F64), X[:, 1:]], dim=1)
+        first, second = divided(operator(X, kernel), 60)
+        a, b = X[first, 1], X[second, 1]
+        assert float(a.max()) < float(b.min()) or float(b.max()) < float(a.min())
+        for index, same in zip((first, second), divided(operator(other, kernel), 60), strict=True):
+            assert torch.equal(index, same)
+
+    def test_a_kernel_of_rows_that_do_not_differ_cuts_equal_parts(self):
+        X = rows(d=2)
+        X[:, 0] = 1.0
+        blocks = divided(operator(X, kernels.Gaussian(1.0).on([0])), 20)
+        assert sorted(map(len, blocks)) == [16, 17, 17, 17, 17, 17]
 
     def test_repeated_rows_are_cut(self):
         blocks = divided(operator(torch.ones(N, 2, dtype=F64)), 20)

@@ -60,6 +60,18 @@ def test_the_solution(kind, weighted, dtype, t, d):
     assert float((result.state.coef - expected).norm() / expected.norm()) < 1e-8
 
 
+@pytest.mark.parametrize("kind", ["cells", "nystrom+cells", "auto"])
+def test_kernels_of_columns(kind):
+    """Each part has as many lengthscales as it has columns, and not as the rows have."""
+    X = torch.randn(N, 4, generator=torch.Generator().manual_seed(0), dtype=F64)
+    k = kernels.Matern52([1.0, 2.0]).on([0, 1]) + kernels.Laplacian([1.0, 2.0]).on([2, 3])
+    rows = as_rows(X)
+    p = FullProblem(KernelOperator(k, rows, rows), X.sin().sum(dim=1, keepdim=True), 1e-3)
+    result = solve(p, PCG(kind, cell_rows=50), stop=[tolerance(1e-10), max_iterations(500)])
+    expected = torch.linalg.solve(k(X, X) + p.ridge * torch.eye(N, dtype=F64), p.targets)
+    assert float((result.state.coef - expected).norm() / expected.norm()) < 1e-8
+
+
 @pytest.mark.parametrize("kind", KINDS[:2])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_one_cell_is_exact(kind, weighted):

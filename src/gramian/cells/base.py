@@ -115,7 +115,8 @@ class Partition(ABC):
         Parameters
         ----------
         sample : Tensor of shape (s, d)
-            Rows as the kernel sees them, of which there are n.
+            Rows as the kernel sees them, of which there are n. A feature that is the same in all of
+            them is one that no cell is cut along, whatever other rows have there.
         n : int
         rng : torch.Generator
         """

@@ -181,12 +181,14 @@ def _distances(
     """Yield the first number of each block of rows, its rows and their distances, in float64.
 
     Blocks are small enough for `held` numbers of each distance, and of about one size: of a few
-    rows `torch.cdist` computes distances in another way.
+    rows `torch.cdist` computes distances in another way. A feature that is the same for all centers
+    is one that cells are not cut along: rows get that number, too.
     """
     n, d = X.shape
     size = max(1, AT_ONCE // max(len(centers) * held, d))
-    start = 0
+    centers, start = centers.double(), 0
+    differs = (centers != centers[0]).any(dim=0)
     for block in X.tensor_split(max(1, -(-n // size))):
-        rows = block.double()
-        yield start, rows, torch.cdist(rows, centers.double())
+        rows = torch.where(differs, block.double(), centers[0])
+        yield start, rows, torch.cdist(rows, centers)
         start += len(rows)

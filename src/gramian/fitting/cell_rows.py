@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -68,6 +68,7 @@ def rows_by_cell(
     *,
     memory_bytes: int,
     block_bytes: int = BLOCK_BYTES,
+    unused: Sequence[int] = (),
     rng: torch.Generator,
 ) -> CellRows:
     """Grow cells from a sample of the rows, and write each row where those of its cells are.
@@ -81,6 +82,8 @@ def rows_by_cell(
         More than that are in a temporary file, see `gramian.data.scratch`.
     block_bytes : int, default=2**28
         For rows that are routed at once.
+    unused : sequence of int
+        Numbers of the features that no cell is cut along.
     rng : torch.Generator
 
     Notes
@@ -93,11 +96,14 @@ def rows_by_cell(
     beside it.
     """
     with one_thread_each():  # many small operations; those on rows have workers
-        return _divided(partition, rows, memory_bytes, block_bytes, rng)
+        cells, seed = grown(partition, rows, unused, rng)
+        return _divided(partition, cells, seed, rows, memory_bytes, block_bytes, rng)
 
 
 def _divided(
     partition: Partition,
+    cells: Cells,
+    seed: int,
     rows: RowSource,
     memory_bytes: int,
     block_bytes: int,
@@ -105,7 +111,6 @@ def _divided(
 ) -> CellRows:
     """Return the rows of all cells; see `rows_by_cell`."""
     d = rows.shape[1]
-    cells, seed = grown(partition, rows, rng)
     counts = torch.zeros(cells.count, dtype=torch.int64)
     each = 3 * d * rows.dtype.itemsize + BYTES_PER_ROW
     routed = _Routed(cells, rows, seed, max(1, block_bytes // each))
@@ -183,10 +188,18 @@ def _gathered(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "
             start, count, waiting = part.stop, 0, []
 
 
-def grown(partition: Partition, rows: RowSource, rng: torch.Generator) -> tuple[Cells, int]:
-    """Return cells grown from a sample of the rows, and a seed by which rows are routed."""
+def grown(
+    partition: Partition, rows: RowSource, unused: Sequence[int], rng: torch.Generator
+) -> tuple[Cells, int]:
+    """Return cells grown from a sample of the rows, and a seed by which rows are routed.
+
+    Features that are zero in the sample change no cell: see `Partition.grow`.
+    """
     n = len(rows)
-    cells = partition.grow(rows.take(sample_of(partition, n, rng)), n, rng=rng)
+    sample = rows.take(sample_of(partition, n, rng))
+    if unused:
+        sample = sample.index_fill(1, torch.tensor(unused), 0.0)
+    cells = partition.grow(sample, n, rng=rng)
     return cells, int(torch.randint(2**31 - 1, (), generator=rng))
 
 

@@ -6,6 +6,7 @@ import contextlib
 import math
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -134,7 +135,9 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     settings, data = scaling.apply(asked, data)
     announce(settings.callbacks, stages.PREPARING)
     memory = 0 if file_bytes else sys.maxsize
-    rows = _by_cell(partition, data.rows, memory, _block_bytes(asked), rng.landmarks)
+    d = data.rows.shape[1]
+    unused = sorted(frozenset(range(d)) - kernel.used_features(d))
+    rows = _by_cell(partition, data.rows, memory, _block_bytes(asked), unused, rng.landmarks)
     choice = _chosen(settings, asked, data, rows, scaling.features.metric, rng, ends)
     settings = choice.settings
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
@@ -178,12 +181,19 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
 
 
 def _by_cell(
-    partition: Partition, rows: RowSource, memory: int, blocks: int, rng: torch.Generator
+    partition: Partition,
+    rows: RowSource,
+    memory: int,
+    blocks: int,
+    unused: Sequence[int],
+    rng: torch.Generator,
 ) -> CellRows:
     """Return the rows of all cells, wherever they are."""
     if rows.remote:
-        return cell_rows_there(partition, rows, memory_bytes=memory, rng=rng)
-    return rows_by_cell(partition, rows, memory_bytes=memory, block_bytes=blocks, rng=rng)
+        return cell_rows_there(partition, rows, memory_bytes=memory, unused=unused, rng=rng)
+    return rows_by_cell(
+        partition, rows, memory_bytes=memory, block_bytes=blocks, unused=unused, rng=rng
+    )
 
 
 def _chosen(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,7 +94,12 @@ class CellRowsThere(CellRows):
 
 
 def cell_rows_there(
-    partition: Partition, rows: RowSource, *, memory_bytes: int, rng: torch.Generator
+    partition: Partition,
+    rows: RowSource,
+    *,
+    memory_bytes: int,
+    unused: Sequence[int] = (),
+    rng: torch.Generator,
 ) -> CellRowsThere:
     """Grow cells from a sample of remote rows, and count the rows of each.
 
@@ -105,13 +110,15 @@ def cell_rows_there(
         Dense.
     memory_bytes : int
         Centers of more than that will be in a temporary file, see `gramian.data.scratch`.
+    unused : sequence of int
+        Numbers of the features that no cell is cut along.
     rng : torch.Generator
 
     Notes
     -----
     Cost: the sample comes here, and a pass over the rows where they are.
     """
-    cells, seed = grown(partition, rows, rng)
+    cells, seed = grown(partition, rows, unused, rng)
     counts = rows.fold(_Counts(Members(cells, seed)), size=_size(rows))
     kept = taken_of_large(counts, partition, rng)
     empty = (counts == 0).nonzero()[:, 0].tolist()

@@ -106,6 +106,9 @@ class LengthscaleKernel(Kernel):
             return points
         return scale_columns(points, self._inverse(points))
 
+    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        return self.scaled(points)
+
     def _inverse(self, like: Tensor) -> Tensor:
         """Return one over the lengthscale, as it is multiplied with what is like `like`."""
         return 1 / torch.tensor(self.lengthscale, dtype=like.dtype, device=like.device)

@@ -50,6 +50,9 @@ class Mapped(Kernel):
             return self
         return replace(self, lengthscale=factor * self.inner.median(self.mapped(sample.double())))
 
+    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+        return self.inner.coordinates(self.mapped(points))
+
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         if medians(self.lengthscale) is not None:
             raise ValueError(

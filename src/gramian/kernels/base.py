@@ -77,6 +77,23 @@ class Kernel(ABC):
         """
         return frozenset()
 
+    def used_features(self, d: int) -> frozenset[int]:
+        """Return which of d features this kernel uses, by number: all by default."""
+        return frozenset(range(d))
+
+    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+        """Return points in the coordinates in which this kernel measures, to cut cells along.
+
+        Each feature that the kernel uses, over its lengthscale; of kernels on two parts the
+        coordinates of both, side by side. By default the points as they are.
+
+        Parameters
+        ----------
+        points : Tensor of shape (n, d)
+            Dense.
+        """
+        return points
+
     @property
     def parts(self) -> int:
         """Number of matrices that `prepare` returns."""

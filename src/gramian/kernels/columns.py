@@ -71,6 +71,9 @@ class Columns(OfOne):
     def as_given(self, d: int) -> frozenset[int]:
         return frozenset(self.columns[k] for k in self.kernel.as_given(len(self.columns)))
 
+    def used_features(self, d: int) -> frozenset[int]:
+        return frozenset(self.columns[k] for k in self.kernel.used_features(len(self.columns)))
+
     @property
     def parts(self) -> int:
         return self.kernel.parts + 1
@@ -83,6 +86,9 @@ class Columns(OfOne):
                 f"have {points.shape[1]} features"
             )
         return take_columns(points, self.columns)
+
+    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+        return self.kernel.coordinates(self.chosen(points))
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
         return replace(self, kernel=self.kernel.resolve(self.chosen(sample)))

@@ -38,6 +38,9 @@ class _Pair(Kernel):
     def as_given(self, d: int) -> frozenset[int]:
         return self.first.as_given(d) | self.second.as_given(d)
 
+    def used_features(self, d: int) -> frozenset[int]:
+        return self.first.used_features(d) | self.second.used_features(d)
+
     @property
     def parts(self) -> int:
         return self.first.parts + self.second.parts
@@ -53,6 +56,10 @@ class _Pair(Kernel):
     @property
     def dim(self) -> int | None:
         return self.first.dim or self.second.dim
+
+    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+        first, second = self.first.coordinates(points), self.second.coordinates(points)
+        return torch.cat([first, second], dim=1)
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         return self.first.prepare(points, side) + self.second.prepare(points, side)
@@ -225,9 +232,15 @@ class Scaled(OfOne):
     def as_given(self, d: int) -> frozenset[int]:
         return self.kernel.as_given(d)
 
+    def used_features(self, d: int) -> frozenset[int]:
+        return self.kernel.used_features(d)
+
     @property
     def dim(self) -> int | None:
         return self.kernel.dim
+
+    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+        return self.kernel.coordinates(points)
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         return self.kernel.prepare(points, side)

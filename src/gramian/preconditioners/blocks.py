@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -13,7 +13,6 @@ from .. import _linalg as la
 from ..cells import MedianSplits
 from ..data import RowSource, as_rows, gathered
 from ..data.base import comfortable_size
-from ..kernels import Kernel
 from ..operators import KernelOperator
 
 SAMPLE_ROWS = 100_000
@@ -56,11 +55,11 @@ def blocks_of_rows(
     if n > SAMPLE_ROWS:
         some = torch.randperm(n, generator=rng)[:SAMPLE_ROWS].sort().values
         aimed = max(1, int(SAMPLED_SHARE * size))
-    sample = as_seen(K.kernel, K.rows.take(some))
+    sample = K.kernel.coordinates(K.rows.take(some))
     cells = MedianSplits(rows=aimed, overlap=0.0).grow(sample, n, rng=rng)
     found: list[list[Tensor]] = [[] for _ in range(cells.count)]
     for part, X in K.rows.blocks(comfortable_size(K.rows)):
-        for share in cells.route(as_seen(K.kernel, X)):
+        for share in cells.route(K.kernel.coordinates(X)):
             found[share.cell].append(part.start + share.index)
     whole = [torch.cat(parts) for parts in found if parts]
     return [index for cell in whole for index in cell.tensor_split(-(-len(cell) // size))]
@@ -82,17 +81,6 @@ def coupling(K: KernelOperator, blocks: Sequence[Tensor], *, rng: torch.Generato
         within += float((size * (block_of[part, None] == block_of[some])).sum())
         total += float(size.sum())
     return (total - within) / within if within > 0 else 0.0
-
-
-def as_seen(kernel: Kernel, X: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
-    """Return rows in the coordinates in which a kernel measures: scaled, side by side if many."""
-    scaled = getattr(kernel, "scaled", None)
-    if scaled is not None:
-        seen: Tensor = scaled(X)
-        return seen
-    parts = [getattr(kernel, f.name) for f in fields(kernel)]
-    own = [as_seen(part, X) for part in parts if isinstance(part, Kernel)]
-    return torch.cat(own, dim=1) if own else X
 
 
 def diagonal_blocks(
