@@ -152,7 +152,7 @@ def regression(folder: str, quick: bool) -> Iterator[Fit]:
 def _units(case: Case, loss: Loss) -> tuple[Tensor, Tensor]:
     """Return targets less the best constant, in units of the loss."""
     y, y_test = (torch.from_numpy(part)[:, None] for part in (case.split.y, case.split.y_test))
-    unit = loss.unit(y)
+    unit = loss.unit(y, torch.ones(len(y)).double())
     return (y - y.median()) / unit, (y_test - y.median()) / unit
 
 

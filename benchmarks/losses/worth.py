@@ -154,5 +154,5 @@ def _mean_loss(loss: Loss, prediction: np.ndarray, split: Split) -> float:
     if isinstance(loss, Poisson | Gamma):
         best = loss.values(y.log(), y)
         return float(2 * (loss.values(f.log(), y) - best).mean())
-    unit = loss.unit(torch.from_numpy(split.y)[:, None])
+    unit = loss.unit(torch.from_numpy(split.y)[:, None], torch.ones(len(split.y)).double())
     return float(loss.for_unit(unit).values(f / unit, y / unit).mean())

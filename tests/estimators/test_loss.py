@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss, mean_pinball_loss
 from sklearn.model_selection import cross_val_score
 
 import gramian
-from gramian import KernelRidge, KernelRidgeClassifier
+from gramian import KernelRidge, KernelRidgeClassifier, losses
 from gramian.callbacks import Checkpoint, Validate
 from gramian.losses import Expectile, Huber, Loss, Quantile
 from gramian.solvers import Falkon, Newton
@@ -172,6 +172,29 @@ def test_weights_of_zero_and_repeated_rows(data):
     weighted = KernelRidge(**settings).fit(X, y, sample_weight=w).predict(X)
     repeated = KernelRidge(**settings).fit(np.repeat(X, w, axis=0), np.repeat(y, w)).predict(X)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", [*losses.names(), Quantile((0.1, 0.5, 0.9)), Huber(0.2)], ids=repr)
+@pytest.mark.parametrize("centers", ["landmarks", "all rows"])
+def test_whole_weights_are_repeated_rows(data, loss, centers):
+    """With weights that change the spread of the targets, in whose units tolerances are."""
+    X, f = (part[:150] for part in data)
+    y = noisy(f, 0.1)
+    w = np.where(y > np.quantile(y, 0.6), 3, np.random.default_rng(2).integers(1, 3, len(y)))
+    classes = loss in ("logistic", "softmax")
+    if classes:
+        y = np.digitize(y, [0.0] if loss == "logistic" else [-0.5, 0.5])
+    elif loss in ("poisson", "gamma"):
+        y = np.exp(y)
+    est = (KernelRidgeClassifier if classes else KernelRidge)(
+        **PLAIN, loss=loss, tol=1e-9, max_iter=200, standardize=False,
+        landmarks=X[:40] if centers == "landmarks" else None,
+    )  # fmt: skip
+    predict = "predict_proba" if classes else "predict"
+    repeated = est.fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    expected = getattr(repeated, predict)(X)
+    weighted = getattr(est.fit(X, y, sample_weight=w), predict)(X)
+    np.testing.assert_allclose(weighted, expected, atol=1e-5 * np.ptp(expected))
 
 
 def test_files_pickles_and_old_models(data, tmp_path):

@@ -106,11 +106,22 @@ def test_smoothed_pinball_tends_to_the_exact_one(rng):
     assert (exact.kink, exact.smoothed(0.1).kink, Logistic().kink) == (0.0, 0.1, None)
 
 
+def test_whole_weights_are_repeated_targets(case, rng):
+    loss, _, y = case
+    w = torch.randint(1, 4, (len(y),), generator=rng)
+    w[y[:, 0] > 0] = 3
+    z, ones = y.repeat_interleave(w, dim=0), torch.ones(int(w.sum()), dtype=torch.float64)
+    assert loss.unit(y, w.double()) == pytest.approx(loss.unit(z, ones), rel=1e-12)
+    surrogate = loss.surrogate(y, w.double()).repeat_interleave(w, dim=0)
+    torch.testing.assert_close(surrogate, loss.surrogate(z, ones))
+    torch.testing.assert_close(loss.constant(y, w.double()), loss.constant(z, ones))
+
+
 def test_units_change_nothing(rng):
     y = 7 + 3 * torch.randn(300, 1, dtype=torch.float64, generator=rng)
     f = y + torch.randn(300, 1, dtype=torch.float64, generator=rng)
     for given in (Huber(delta=2.0), Quantile(0.3, smoothing=0.5)):
-        unit = given.unit(y)
+        unit = given.unit(y, torch.ones(300, dtype=torch.float64))
         scaled = given.for_unit(unit)
         power = 2 if isinstance(given, Huber) else 1
         torch.testing.assert_close(

@@ -57,15 +57,24 @@ class Loss(ABC):
         """Raise ValueError if there are targets that this loss is not defined for."""
         return
 
-    def unit(self, y: Float[Tensor, "n t"]) -> float:
-        """Return what targets are divided by before anything else; 1 by default."""
+    def unit(self, y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
+        """Return what targets are divided by before anything else; 1 by default.
+
+        Parameters
+        ----------
+        y : Tensor of shape (n, t)
+        weights : Tensor of shape (n,)
+            Whole ones mean repeated rows, here as in `constant` and `surrogate`.
+        """
         return 1.0
 
     def for_unit(self: L, unit: float) -> L:
         """Return this loss for targets that have been divided by `unit`."""
         return self
 
-    def surrogate(self, y: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+    def surrogate(
+        self, y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]
+    ) -> Float[Tensor, "n t"]:
         """Return targets by whose squared error kernel and lengthscale are chosen."""
         return y
 
@@ -127,13 +136,27 @@ def weighted_quantile(
     return y[order[min(place, len(y) - 1)]]
 
 
-def spread(y: Float[Tensor, "n t"]) -> float:
+def weighted_median(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> Float[Tensor, " t"]:
+    """Return the lower median of each column."""
+    return torch.stack([weighted_quantile(column, weights, 0.5) for column in y.T])
+
+
+def spread(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
     """Return a robust deviation: 1.4826 times the median absolute deviation; else another, or 1.
 
     Where half of the targets are equal it is the standard deviation.
     """
-    center = y.median(dim=0).values
-    robust = 1.4826 * float((y - center).abs().median(dim=0).values.mean())
+    off = (y - weighted_median(y, weights)).abs()
+    robust = 1.4826 * float(weighted_median(off, weights).mean())
     if robust > 0:
         return robust
-    return float((y - y.mean(dim=0)).square().mean().sqrt()) or 1.0
+    off = y - weighted_mean(y, weights)
+    return float(weighted_mean(off.square(), weights).mean().sqrt()) or 1.0
+
+
+def clipped(
+    y: Float[Tensor, "n t"], weights: Float[Tensor, " n"], deviations: float
+) -> Float[Tensor, "n t"]:
+    """Return targets that are moved to within some robust deviations of their median."""
+    center, width = weighted_median(y, weights), deviations * spread(y, weights)
+    return y.clamp(center - width, center + width)

@@ -51,8 +51,8 @@ class Expectile(Loss):
         if not 0 < self.level < 1:
             raise ValueError(f"the level of expectiles is between 0 and 1, not {self.level!r}")
 
-    def unit(self, y: Tensor) -> float:
-        return spread(y)
+    def unit(self, y: Tensor, weights: Tensor) -> float:
+        return spread(y, weights)
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
         at = weighted_mean(y, weights)

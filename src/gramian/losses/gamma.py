@@ -48,7 +48,7 @@ class Gamma(Loss):
                 "rows out, or use another loss"
             )
 
-    def surrogate(self, y: Tensor) -> Tensor:
+    def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
         return y.log()
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:

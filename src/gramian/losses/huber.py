@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import as_positive
-from .base import Loss, losses, spread, weighted_quantile
+from .base import Loss, clipped, losses, spread, weighted_median
 
 ROUNDS = 200
 """Steps of the fixed point that finds the best constant."""
@@ -55,18 +55,17 @@ class Huber(Loss):
         if self.delta is not None:
             as_positive(self.delta, "delta")
 
-    def unit(self, y: Tensor) -> float:
-        return spread(y)
+    def unit(self, y: Tensor, weights: Tensor) -> float:
+        return spread(y, weights)
 
     def for_unit(self, unit: float) -> Huber:
         return replace(self, delta=1.35 if self.delta is None else self.delta / unit)
 
-    def surrogate(self, y: Tensor) -> Tensor:
-        center, width = y.median(dim=0).values, 3 * spread(y)
-        return y.clamp(center - width, center + width)
+    def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
+        return clipped(y, weights, 3.0)
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
-        at = torch.stack([weighted_quantile(column, weights, 0.5) for column in y.T])
+        at = weighted_median(y, weights)
         for _ in range(ROUNDS):
             pull = (weights[:, None] * self.slopes(at.expand_as(y), y)).sum(dim=0)
             at = at - pull / weights.sum()

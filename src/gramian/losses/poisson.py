@@ -51,7 +51,7 @@ class Poisson(Loss):
                 "leave such rows out, or use another loss"
             )
 
-    def surrogate(self, y: Tensor) -> Tensor:
+    def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
         return (y + 0.375).sqrt()  # whose variance is about the same for all means
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from .._checks import listed
-from .base import Loss, losses, spread, weighted_quantile
+from .base import Loss, clipped, losses, spread, weighted_quantile
 from .links import IDENTITY, SORTED, Link
 
 
@@ -82,15 +82,14 @@ class Quantile(Loss):
     def link(self) -> Link:
         return SORTED if len(self._taus) > 1 else IDENTITY
 
-    def unit(self, y: Tensor) -> float:
-        return spread(y)
+    def unit(self, y: Tensor, weights: Tensor) -> float:
+        return spread(y, weights)
 
     def for_unit(self, unit: float) -> Quantile:
         return replace(self, smoothing=self.smoothing / unit)
 
-    def surrogate(self, y: Tensor) -> Tensor:
-        center, width = y.median(dim=0).values, 5 * spread(y)
-        return y.clamp(center - width, center + width)
+    def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
+        return clipped(y, weights, 5.0)
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
         columns = [weighted_quantile(c, weights, tau) for c in y.T for tau in self._taus]
