@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -330,3 +331,46 @@ def test_a_sequential_source_wants_increasing_rows(tmp_path: Path, index: list[i
 def test_rows_that_cannot_be_left_out(index: list[int]) -> None:
     with pytest.raises((ValueError, IndexError), match=r"increasing|no row is left|0 \.\. 3"):
         Complement(as_rows(np.ones((4, 2))), torch.tensor(index))
+
+
+LARGE = 2**60 + np.arange(4) * 3 + 1
+WHOLE: dict[str, tuple[Any, str]] = {
+    "array": (np.stack([np.arange(4), LARGE], axis=1), "1"),
+    "unsigned": (np.full((4, 1), 2**64 - 1, np.uint64), "0"),
+    "the largest": (np.full((4, 1), 2**63 - 1, np.int64), "0"),
+    "negative": (-LARGE[:, None], "0"),
+    "tensor": (torch.from_numpy(LARGE[:, None]), "0"),
+    "sparse": (scipy.sparse.csr_array(np.stack([np.arange(4), LARGE], axis=1)), "1"),
+    "frame": (pd.DataFrame({"x": np.ones(4), "id": LARGE}), "'id'"),
+    "nullable": (pd.DataFrame({"id": pd.array([*LARGE[:3].tolist(), None], "Int64")}), "'id'"),
+    "table": (pa.table({"x": np.ones(4), "id": LARGE}), "'id'"),
+    "dictionary": (pa.table({"id": pa.array(LARGE).dictionary_encode()}), "'id'"),
+    "decimals": (pa.table({"d": pa.array([Decimal(10) ** 20 + 1] * 4)}), "'d'"),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_numbers_that_float64_rounds_are_followed_by_a_warning(name: str) -> None:
+    data, column = WHOLE[name]
+    with pytest.warns(UserWarning, match=rf"column {column} holds whole numbers beyond 2\*\*53"):
+        list(as_rows(data).blocks(2))
+
+
+def test_such_numbers_of_a_file(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": LARGE}), tmp_path / "x.parquet")
+    with pytest.warns(UserWarning, match="column 'id' holds whole numbers"):
+        as_rows(tmp_path / "x.parquet").take(torch.tensor([1, 2]))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.array([[2**53], [-(2**53)], [2**60], [3 * 2**61]]),
+        10**9 * np.arange(1_700_000_000, 1_700_000_004)[:, None],  # seconds, in nanoseconds
+        LARGE[:, None].astype(np.float64),
+        np.full((4, 1), 2**63, np.uint64),
+    ],
+)
+def test_whole_numbers_that_float64_holds_are_not(data: np.ndarray) -> None:
+    for part, block in as_rows(data).blocks(2):
+        assert [int(x) for x in block[:, 0]] == [int(x) for x in data[part, 0]]

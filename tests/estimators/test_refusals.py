@@ -446,3 +446,19 @@ class TestOddButUsable:
             expected,
             atol=1e-4,
         )
+
+
+@pytest.mark.parametrize("kind", ["frame", "frame with its target", "texts beside", "objects"])
+def test_whole_numbers_that_are_rounded_are_followed_by_a_warning(kind):
+    """Before scikit-learn makes one matrix of all columns, and where columns are encoded."""
+    frame = pd.DataFrame({"a": X[:, 0], "id": 2**60 + np.arange(40), "y": Y})
+    given: Any = (frame[["a", "id"]], Y)
+    if kind == "frame with its target":
+        given = (frame, "y")
+    elif kind == "texts beside":
+        given = (frame.assign(word=list("pq") * 20), "y")
+    elif kind == "objects":
+        given = (np.array([[x, 2**70 + i] for i, x in enumerate(X[:, 0])], dtype=object), Y)
+    column = "1" if kind == "objects" else "'id'"
+    with pytest.warns(UserWarning, match=f"column {column} holds whole numbers beyond"):
+        KernelRidge(**PLAIN).fit(*given)

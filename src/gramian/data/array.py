@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .base import RowSource, check_index, slices
-from .dtypes import NUMPY_OF, float_for
+from .dtypes import NUMPY_OF, WIDE_INTEGERS, float_for, warn_of_rounding
 
 
 class ArrayRows(RowSource):
@@ -41,7 +41,7 @@ class ArrayRows(RowSource):
             name = data.dtype.name
             self._data = np.asarray(data)
         self.shape = check_matrix(tuple(data.shape))
-        self.dtype = float_for(name)
+        self.dtype, self._wide = float_for(name), name in WIDE_INTEGERS
         self.feature_names = check_names(feature_names, self.shape[1])
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
@@ -57,6 +57,10 @@ class ArrayRows(RowSource):
         return self._convert(np.take(self._data, index.cpu().numpy(), axis=0))
 
     def _convert(self, part: np.ndarray | Tensor) -> Tensor:
+        if self._wide:
+            numbers = part.cpu().numpy() if isinstance(part, Tensor) else part
+            for j, column in enumerate(numbers.T):
+                warn_of_rounding(column, self.feature_names[j] if self.feature_names else j)
         if isinstance(part, Tensor):
             return part.to(self.dtype).contiguous()
         return as_tensor(np.require(part, NUMPY_OF[self.dtype], ["C", "ALIGNED"]))

@@ -16,7 +16,7 @@ from torch import Tensor
 from .._checks import it_has, listed
 from .array import check_matrix
 from .base import RowSource, check_index, slices
-from .dtypes import common_float, float_for
+from .dtypes import WIDE_INTEGERS, common_float, float_for, warn_of_rounding
 
 _STRIP = 4096  # rows written at a time: the strip of the matrix stays in cache over all columns
 
@@ -100,13 +100,17 @@ def float_of(kind: pa.DataType) -> torch.dtype | None:
     return None
 
 
-def to_numpy(column: pa.Array) -> np.ndarray:
+def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
     """Give the numbers of an Arrow column, NaN where it has nulls.
+
+    Whole numbers that float64 rounds are followed by a warning, if they are features.
 
     Parameters
     ----------
     column : pyarrow.Array of length b
         Of a type that `Columns.choose` accepts.
+    name : str, optional
+        Of a feature.
 
     Returns
     -------
@@ -115,18 +119,25 @@ def to_numpy(column: pa.Array) -> np.ndarray:
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return to_numpy(column.dictionary_decode())
+        return to_numpy(column.dictionary_decode(), name)
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan, np.float32)
     if pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
     elif pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
+    if name is not None and (pa.types.is_decimal(kind) or str(kind) in WIDE_INTEGERS):
+        warn_of_rounding(column.drop_null().to_numpy(zero_copy_only=False), name)
     values: np.ndarray = column.to_numpy(zero_copy_only=False)
     return values
 
 
-def fill(out: Float[Tensor, "b d"], batch: pa.RecordBatch, names: Iterable[str]) -> None:
+def fill(
+    out: Float[Tensor, "b d"],
+    batch: pa.RecordBatch,
+    names: Iterable[str],
+    labels: Iterable[str] | None = None,
+) -> None:
     """Write the columns of a batch into a matrix.
 
     Parameters
@@ -134,8 +145,14 @@ def fill(out: Float[Tensor, "b d"], batch: pa.RecordBatch, names: Iterable[str])
     out : Tensor of shape (b, d)
     batch : pyarrow.RecordBatch with b rows
     names : d column names
+    labels : iterable of d str, optional
+        Their names in warnings, if these are others.
     """
-    columns = [to_numpy(batch.column(name)) for name in names]
+    names = list(names)
+    columns = [
+        to_numpy(batch.column(name), label)
+        for name, label in zip(names, names if labels is None else labels, strict=True)
+    ]
     matrix = out.numpy()
     for strip in slices(len(matrix), _STRIP):
         for j, column in enumerate(columns):
@@ -173,6 +190,7 @@ class TableRows(RowSource):
         out = torch.empty((table.num_rows, self.shape[1]), dtype=self.dtype)
         start = 0
         for batch in table.to_batches():
-            fill(out[start : start + batch.num_rows], batch, self._table.schema.names)
+            part = out[start : start + batch.num_rows]
+            fill(part, batch, self._table.schema.names, self.feature_names)
             start += batch.num_rows
         return out

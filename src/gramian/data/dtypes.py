@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,11 @@ NUMPY_OF: dict[torch.dtype, np.dtype[Any]] = {
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float64),
 }
+
+EXACT_INTEGER = 2**53
+"""Up to which float64 holds each whole number."""
+
+WIDE_INTEGERS = frozenset({"int64", "uint64"})
 
 _TO_FLOAT32 = frozenset(
     {"bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16", "float32"}
@@ -50,6 +56,37 @@ def float_for(name: str, what: str = "the data") -> torch.dtype:
         f"{what} has type {name}, but features must be numbers; "
         "convert it first, for example with x.astype('float32'), or leave the column out"
     )
+
+
+def rounded_numbers(values: np.ndarray) -> np.ndarray:
+    """Return which whole numbers float64 rounds.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        Of a type of 64 bits, or float64 that has been made of longer numbers.
+    """
+    if not len(values) or (values.max() <= EXACT_INTEGER and values.min() >= -EXACT_INTEGER):
+        return np.zeros(len(values), bool)
+    if values.dtype.kind == "f":
+        return np.asarray(np.abs(values) > EXACT_INTEGER)
+    floats, past = values.astype(np.float64), 2.0 ** (64 - (values.dtype.kind == "i"))
+    with np.errstate(invalid="ignore"):  # numbers that became `past` do not fit any more
+        return np.asarray((floats >= past) | (floats.astype(values.dtype) != values))
+
+
+def warn_of_rounding(values: np.ndarray, column: object) -> None:
+    """Warn if float64 rounds whole numbers of a column, which has a name or a number."""
+    rounded = rounded_numbers(values)
+    if rounded.any():
+        warnings.warn(
+            f"column {column!r} holds whole numbers beyond 2**53, such as "
+            f"{int(values[rounded][0])}, which float64 rounds: rows that differ in their last "
+            "digits become the same; subtract an offset first, or leave the column out if it is "
+            "an identifier",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def common_float(dtypes: Iterable[torch.dtype]) -> torch.dtype:

@@ -12,6 +12,7 @@ from .._checks import it_has, listed
 from .array import ArrayRows, check_matrix
 from .arrow import TableRows
 from .base import RowSource
+from .dtypes import EXACT_INTEGER, WIDE_INTEGERS, warn_of_rounding
 
 
 def is_frame(x: Any) -> bool:
@@ -49,6 +50,21 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
     rows = TableRows(table)
     rows.feature_names = names
     return rows
+
+
+def warn_of_rounded_columns(x: Any) -> None:
+    """Warn of whole numbers of a frame or an array of objects that become float64 with others.
+
+    Those of arrays and frames of one type are left to `ArrayRows`.
+    """
+    if is_frame(x):
+        for name, kind in x.dtypes.items() if len(set(x.dtypes)) > 1 else ():
+            if str(kind).lower() in WIDE_INTEGERS:
+                warn_of_rounding(x[name].dropna().to_numpy(str(kind).lower()), name)
+    elif isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 2:
+        for j, column in enumerate(x.T):
+            whole = [isinstance(value, int) and abs(value) > EXACT_INTEGER for value in column]
+            warn_of_rounding(column[whole].astype(np.float64), j)
 
 
 def _check_types(frame: Any) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from .._sparse import WIDE
 from .array import as_tensor, check_matrix, check_names
 from .base import RowSource, check_index, slices
-from .dtypes import NUMPY_OF, float_for
+from .dtypes import NUMPY_OF, WIDE_INTEGERS, float_for, rounded_numbers, warn_of_rounding
 
 PER_ENTRY = 3
 """Numbers that an entry takes: its value, and its column in 64 bits."""
@@ -45,6 +45,11 @@ class SparseRows(RowSource):
         self.dtype = float_for(matrix.dtype.name, "the sparse matrix")
         self.feature_names = check_names(feature_names, self.shape[1])
         self._matrix = canonical(matrix)
+        if matrix.dtype.name in WIDE_INTEGERS:
+            m = self._matrix
+            for j in np.unique(m.indices[rounded_numbers(m.data)]):
+                column = self.feature_names[j] if self.feature_names else int(j)
+                warn_of_rounding(m.data[m.indices == j], column)
         n, d = self.shape
         if d > WIDE:
             self.entries = min(d, 1 + PER_ENTRY * self._matrix.nnz // n)

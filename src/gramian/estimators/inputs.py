@@ -26,6 +26,7 @@ from ..data import (
     is_collection,
     is_table,
 )
+from ..data.frame import warn_of_rounded_columns
 from ..fitting import FitSettings
 from ..fitting.objects import Calls, ObjectRows, between
 from ..fitting.parameters import RandomState
@@ -68,6 +69,7 @@ def training_rows(
         check_consistent_length(np.empty((len(objects), 0)), y)
         return objects, y
     if not is_source(X):
+        warn_of_rounded_columns(X)
         X, y = validate_data(
             estimator, X, y, dtype="numeric", accept_sparse="csr", multi_output=True, **y_checks
         )

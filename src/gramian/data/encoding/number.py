@@ -99,7 +99,7 @@ class Number(ColumnEncoding):
 
 def finite(column: pa.Array, name: str, part: Part) -> np.ndarray:
     """Return numbers in float64, NaN for gaps; ValueError if one is infinite."""
-    x = to_numpy(column).astype(np.float64, copy=False)
+    x = to_numpy(column, name).astype(np.float64, copy=False)
     if not np.isfinite(x.sum()):
         refuse(
             part, name, np.isinf(x), "is infinite",
