@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
@@ -26,12 +27,18 @@ def fitted(X=X, y=Y, weights=None, landmarks=None, penalty=PENALTY, **settings):
 
 
 def refits(est, X, y, weights=None, penalty=PENALTY, **settings):
-    """Predict each row by a fit without it, of the same landmarks and the same N times penalty."""
+    """Predict each row by a fit without it, of the same N times penalty.
+
+    A landmark is no center of its own fit, unless another row equals it.
+    """
     w = np.ones(len(X)) if weights is None else weights
-    centers = None if est.landmark_index_ is None else X[est.landmark_index_]
     found = []
     for i in range(len(X)):
         others = np.arange(len(X)) != i
+        centers = None
+        if est.landmark_index_ is not None:
+            alone = not (X[others] == X[i]).all(axis=1).any()
+            centers = X[[j for j in est.landmark_index_ if not (alone and j == i)]]
         same_shift = penalty * w.sum() / w[others].sum()
         one = fitted(X[others], y[others], w[others], centers, same_shift, **settings)
         found.append(one.predict(X[i : i + 1])[0])
@@ -75,13 +82,61 @@ class TestRefits:
 
     def test_penalty_near_rounding(self, landmarks):
         est = fitted(landmarks=landmarks, penalty=1e-11, lengthscale=0.5)
-        centers = None if landmarks is None else X[est.landmark_index_]
-        off = []
+        centers, off = None, []
         for i in range(0, N, 6):
             others, shift = np.arange(N) != i, 1e-11 * N / (N - 1)
+            if landmarks is not None:
+                centers = X[est.landmark_index_[est.landmark_index_ != i]]
             one = fitted(X[others], Y[others], None, centers, shift, lengthscale=0.5)
             off.append(one.predict(X[i : i + 1])[0] - est.loo_predictions_[i])
         assert np.abs(off).max() < 1e-3 * np.abs(est.loo_predictions_).max()
+
+
+class TestCenters:
+    """A landmark leaves as a row and as a center."""
+
+    def test_errors_are_as_large_as_on_fresh_rows(self):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(1400, 4))
+        y = np.sin(x).sum(axis=1) + 0.4 * rng.normal(size=1400)
+        plain = {"kernel": "laplacian", "lengthscale": 3.0, "penalty": 1e-6}
+        est = fitted(x[:400], y[:400], landmarks=150, **plain)
+        off = np.abs(est.loo_predictions_ - y[:400])
+        is_landmark = np.isin(np.arange(400), est.landmark_index_)
+        fresh, std = est.predict(x[400:], return_std=True)
+        z = (fresh - y[400:]) / std
+        error = np.sqrt(np.mean((fresh - y[400:]) ** 2))
+        assert np.sqrt(np.mean(off**2)) == pytest.approx(error, rel=0.05)
+        assert np.sqrt(np.mean(off[is_landmark] ** 2)) == pytest.approx(error, rel=0.1)
+        assert 0.95 < np.sqrt(np.mean(z**2)) < 1.05
+
+    @pytest.mark.parametrize(
+        "centers",
+        [np.concatenate([X[:10], X[:10], X[20:25]]), np.concatenate([X[:10], X[:5] + 0.1])],
+        ids=["given twice", "some are no rows"],
+    )
+    def test_given_centers(self, centers):
+        est = fitted(landmarks=centers)
+        expected = []
+        for i in range(N):
+            others, rest = np.arange(N) != i, centers[(centers != X[i]).any(axis=1)]
+            one = fitted(X[others], Y[others], None, rest, PENALTY * N / (N - 1))
+            expected.append(one.predict(X[i : i + 1])[0])
+        np.testing.assert_allclose(est.loo_predictions_, expected, atol=1e-10)
+
+    @pytest.mark.parametrize("lengthscale", [10.0, 30.0])
+    def test_landmarks_that_others_span_cost_nothing(self, lengthscale):
+        est = fitted(landmarks=40, lengthscale=lengthscale)
+        found = refits(est, X, Y, lengthscale=lengthscale)
+        np.testing.assert_allclose(est.loo_predictions_, found, atol=1e-8)
+
+    @pytest.mark.parametrize("kind", ["sparse", "metric"])
+    def test_rows_that_are_mapped_or_sparse(self, kind):
+        x = np.where(np.abs(X) > 0.7, X, 0.0) if kind == "sparse" else X
+        given = {"metric": np.array([[1.0, 0.3], [0.2, 2.0]])} if kind == "metric" else {}
+        rows = scipy.sparse.csr_array(x) if kind == "sparse" else x
+        est = fitted(rows, landmarks=20, **given)
+        np.testing.assert_allclose(est.loo_predictions_, refits(est, x, Y, **given), atol=1e-8)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])

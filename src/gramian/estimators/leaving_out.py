@@ -20,7 +20,12 @@ class LeavingOut(Explaining):
 
     @property
     def loo_predictions_(self) -> np.ndarray:
-        """Predictions of the rows of the training without them, (n,) or (n, t); see the notes."""
+        """Predictions of the training rows without them, (n,) or (n, t).
+
+        The kernel, N times the penalty and all maps of features and targets stay; a row of any
+        weight is left out whole. A landmark that is a row is removed from the centers together with
+        its row, unless another row equals it. Cost: see `gramian.fitting.exactly`.
+        """
         values = self._left_out().values.numpy()
         return values[:, 0] if values.shape[1] == 1 else values
 

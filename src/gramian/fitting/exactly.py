@@ -25,6 +25,7 @@ from ..operators import KernelOperator
 from ..preconditioners._root import Root
 from ..problems import FullProblem, NystromProblem
 from ..solvers import Direct
+from .center_removal import CenterRemoval
 from .data import TrainingData
 from .memory import FitSize, divided
 
@@ -41,7 +42,8 @@ class Solved:
 
     With H the matrix that maps targets to values at the rows, the residual of row i without it is
     :math:`(y - H y)_i / (1 - H_{ii})`, as in `gramian.paths.leave_one_out.Spectrum`: a row of
-    weight w is left out whole. :math:`N \lambda`, the landmarks and all maps of features and
+    weight w is left out whole. A landmark that is a row is removed from the centers together with
+    it, see `CenterRemoval`. :math:`N \lambda`, the other landmarks and all maps of features and
     targets stay as they are.
 
     Attributes
@@ -52,7 +54,7 @@ class Solved:
     left : Tensor of shape (n, t)
         Residuals of rows that are left out.
     free : Tensor of shape (n,)
-        1 - H_ii.
+        1 - H_ii, with all centers.
     variance : Tensor of shape (n,)
         v of each row without it: see `gramian.model.variance`.
     diagonal : float
@@ -183,28 +185,37 @@ def _full(problem: FullProblem) -> Solved:
 
 def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solved, Tensor]:
     """Solve by the two factors, and return the values of other coefficients at the rows, too."""
-    factors, beta = _landmark_factors(problem)
+    factors, beta, root = _landmark_factors(problem)
     diagonal, y = diagonal_of(problem.K), problem.targets
-    given, off = torch.empty_like(y), torch.empty_like(y)
+    values, off, left = torch.empty_like(y), torch.empty_like(y), torch.empty_like(y)
     free, variance = torch.empty_like(diagonal), torch.empty_like(diagonal)
+    removal = CenterRemoval.build(problem, factors, beta, root)
+    shift = problem.shift
     for rows, block in problem.K.strips():
         f = factors.features(block)
         norm, spread = f.square().sum(dim=1), factors.spread(f)
         w = 1.0 if problem.weights is None else problem.weights[rows]
-        least = problem.shift / (problem.shift + w * norm)  # 1 - h of a row by itself
-        free[rows] = torch.maximum(1 - w * spread, least)
-        off[rows], given[rows] = y[rows] - f @ beta, block @ coef
-        without = problem.shift * spread / free[rows]
+        free[rows] = _free_share(shift, w, norm, spread)
+        off[rows], values[rows] = y[rows] - f @ beta, block @ coef
+        residual, norm, spread = removal.apply(rows, f, off[rows], norm, spread)
+        without = _free_share(shift, w, norm, spread)
+        left[rows] = residual / without[:, None]
         beyond = (diagonal[rows] - norm).clamp(min=0.0)
-        variance[rows] = above_rounding(beyond + without, diagonal[rows])
-    found = Solved(factors, off, off / free[:, None], free, variance, float(diagonal.mean()))
-    return found, given
+        variance[rows] = above_rounding(beyond + shift * spread / without, diagonal[rows])
+    return Solved(factors, off, left, free, variance, float(diagonal.mean())), values
 
 
-def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Tensor]:
-    """Return the factors and the coefficients of the features: a QR of one block after another.
+def _free_share(
+    shift: float, w: Tensor | float, norm: Float[Tensor, " b"], spread: Float[Tensor, " b"]
+) -> Float[Tensor, " b"]:
+    """Return 1 - H_ii of rows: no less than that of a row by itself, where rounding is larger."""
+    return torch.maximum(1 - w * spread, shift / (shift + w * norm))
 
-    Normal equations would square the condition number; see `Direct`.
+
+def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Tensor, Root]:
+    """Return the factors, the coefficients of the features, and the root of K_mm.
+
+    A QR of one block after another: normal equations would square the condition number.
     """
     if problem.shift == 0:
         raise ValueError("penalty=0 has no leverages: each row may be interpolated")
@@ -222,4 +233,4 @@ def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Tensor]
             F *= problem.weights[rows, None].sqrt()
         R = la.stacked_triangle([R, F])[:q]
     beta: Tensor = torch.linalg.solve_triangular(R[:, :q], R[:, q:], upper=True)
-    return LandmarkFactors(index, T, R[:, :q].contiguous(), problem.shift), beta
+    return LandmarkFactors(index, T, R[:, :q].contiguous(), problem.shift), beta, root

@@ -133,7 +133,7 @@ class LeaveOneOut:
             return None
         if self.centers == len(self.rows):
             return Spectrum.of(K_nm, self.weights)
-        return Spectrum.of_landmarks(K_nm, K_nm[: self.centers], self.weights)
+        return Spectrum.of_landmarks(K_nm, self.weights)
 
     def _losses(self, spectrum: Spectrum, penalties: Sequence[float]) -> list[float]:
         """Return the loss at each penalty, rounding of huge coefficients included."""

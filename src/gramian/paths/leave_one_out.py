@@ -29,14 +29,22 @@ class Spectrum:
         Eigenvalues of :math:`W^{1/2} K W^{1/2}`, or of its Nystrom approximation.
     vectors : Tensor of shape (n, r)
     full : bool
-        Whether r = n: there is nothing beside these vectors.
+        Whether r = n: these vectors span everything.
     weights : Tensor of shape (n,)
+    dual : Tensor of shape (m, r), or None
+        With landmarks: the dual vectors of the first m rows, :math:`R^{-\top} e_c` for the factor
+        :math:`R^\top R = K_{mm}`, by the eigenvectors. Their inner product with the coefficients of
+        the features is the coefficient of center c.
+    dual_rest : Tensor of shape (m,), or None
+        Squared norms of the parts of these vectors that no eigenvector holds.
     """
 
     values: Float[Tensor, " r"]
     vectors: Float[Tensor, "n r"]
     full: bool
     weights: Float[Tensor, " n"]
+    dual: Float[Tensor, "m r"] | None = None
+    dual_rest: Float[Tensor, " m"] | None = None
 
     @classmethod
     def of(cls, K: Float[Tensor, "n n"], weights: Float[Tensor, " n"]) -> Spectrum:
@@ -48,18 +56,25 @@ class Spectrum:
         return cls(values.clamp(min=0.0), vectors, True, weights)
 
     @classmethod
-    def of_landmarks(
-        cls, K_nm: Float[Tensor, "n m"], K_mm: Float[Tensor, "m m"], weights: Float[Tensor, " n"]
-    ) -> Spectrum:
-        """Return that of landmarks. Cost: 3 n m² operations and some 5 m³."""
+    def of_landmarks(cls, K_nm: Float[Tensor, "n m"], weights: Float[Tensor, " n"]) -> Spectrum:
+        """Decompose the Nystrom approximation whose landmarks are the first m of n distinct rows.
+
+        Cost: 3 n m² operations and some 6 m³.
+        """
+        K_mm = K_nm[: K_nm.shape[1]].double()
+        identity = torch.eye(len(K_mm), dtype=torch.float64)
         jitter = JITTER * float(K_mm.diagonal().mean()) + 1e-300
-        R = torch.linalg.cholesky(K_mm.double() + jitter * torch.eye(len(K_mm)).double())
+        R = torch.linalg.cholesky(K_mm + jitter * identity)
         features = torch.linalg.solve_triangular(R, K_nm.double().t(), upper=False).t()
         features = weights.double().sqrt()[:, None] * features
         values, vectors = la.eigenpairs(features.t() @ features)
         kept = values > 1e-14 * values.max()
         values, vectors = values[kept], vectors[:, kept]
-        return cls(values, features @ vectors / values.sqrt(), False, weights)
+        inverse = torch.linalg.solve_triangular(R, identity, upper=False)
+        dual = inverse.t() @ vectors
+        rest = (inverse.square().sum(dim=0) - dual.square().sum(dim=1)).clamp(min=0.0)
+        left_vectors = features @ vectors / values.sqrt()
+        return cls(values, left_vectors, False, weights, dual, rest)
 
     def losses(
         self, Y: Float[Tensor, "n t"], shifts: Sequence[float], *, eps: float = 0.0
@@ -81,6 +96,7 @@ class Spectrum:
         -----
         With H the matrix that maps targets to predictions, that of row i without it is off by
         (y - H y)_i / (1 - H_ii): a row of weight w is left out as a whole, as if w equal rows were.
+        A landmark is left out as a row and as a center; see `_without_centers`.
         Cost: n r (t + 1) operations for each shift.
         """
         weights = self.weights.double()
@@ -101,9 +117,9 @@ class Spectrum:
     def _off(
         self, Y: Float[Tensor, "n t"], shifts: Sequence[float]
     ) -> Iterator[tuple[float, Float[Tensor, "n t"], Float[Tensor, " n"]]]:
-        """Yield each shift with what is unexplained of rows by the root of their weights: y - Hy.
+        """Yield each shift, y - H y of rows times the root of their weights, and 1 - H_ii.
 
-        And with the share of each row that is free, 1 - H_ii. Two products have all shifts.
+        Of landmarks both belong to the fit without their center. Two products have all shifts.
         """
         y = self.weights.double().sqrt()[:, None] * Y.double()
         inside = self.vectors.t() @ y
@@ -118,4 +134,33 @@ class Spectrum:
             off = self.vectors @ (stays[:, :, None] * inside[:, None]).flatten(1)
             free = squares @ stays
             for k, shift in enumerate(some.tolist()):
-                yield shift, beyond + off[:, k * t : (k + 1) * t], left + free[:, k]
+                one, free_one = beyond + off[:, k * t : (k + 1) * t], left + free[:, k]
+                yield shift, *self._without_centers(shift, inside, one, free_one)
+
+    def _without_centers(
+        self,
+        shift: float,
+        inside: Float[Tensor, "r t"],
+        off: Float[Tensor, "n t"],
+        free: Float[Tensor, " n"],
+    ) -> tuple[Float[Tensor, "n t"], Float[Tensor, " n"]]:
+        r"""Return `off` and `free` with each landmark removed from the centers of its own row.
+
+        With center c a row that is a landmark has a column of its own, :math:`k(\cdot, x_c)`, which
+        no other row pins down: leaving the row out alone overstates its error. Removing the center
+        is the constraint that its coefficient is zero, a rank-one change of the inverse
+        :math:`A^{-1} = (F^\top W F + s I)^{-1}`: it becomes
+        :math:`A^{-1} - A^{-1} u u^\top A^{-1} / u^\top A^{-1} u` with the dual vector u of c.
+        Cost: 3 m r operations and m r t.
+        """
+        if self.dual is None or self.dual_rest is None:
+            return off, free
+        m, root = len(self.dual), self.values.sqrt()
+        inverse = 1 / (self.values + shift)
+        curvature = self.dual.square() @ inverse + self.dual_rest / shift
+        coef = self.dual @ ((root * inverse)[:, None] * inside)
+        cross = (self.vectors[:m] * self.dual) @ (root * inverse)
+        off, free = off.clone(), free.clone()
+        off[:m] += (cross / curvature)[:, None] * coef
+        free[:m] += cross.square() / curvature
+        return off, free
