@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,8 @@ import pytest
 from gramian.cli import main
 
 distributed = pytest.importorskip("distributed")
+
+from distributed.security import Security  # noqa: E402
 
 from gramian.data.dask.connect import connection  # noqa: E402
 
@@ -44,6 +49,7 @@ def test_fit_predict_and_evaluate(folder, tmp_path, capsys):
         given = ("--dask", made.scheduler_address)
         more = ("--dask-keep", "--dask-patience", "1min", "--out", model)
         assert run("fit", folder, *MODEL, *given, *more) == 0, capsys.readouterr().err
+        assert "accepts connections without a certificate" in capsys.readouterr().err
         assert run("predict", model, folder, "--out", out, *given) == 0, capsys.readouterr().err
         capsys.readouterr()
         assert run("evaluate", model, folder, *given, "--json") == 0
@@ -119,6 +125,36 @@ def test_processes_on_this_machine_listen_to_it_alone():
     assert {address.ip for address in others} == {"127.0.0.1"}
 
 
+@pytest.mark.slow
+def test_processes_on_this_machine_refuse_other_clients():
+    with connection(1) as client:
+        workers = client.scheduler_info()["workers"]
+        addresses = [client.scheduler.address, *workers, *(w["nanny"] for w in workers.values())]
+        for address in addresses:
+            host = address.split("://")[1]
+            assert connects(f"tls://{host}", client.security)
+            assert not connects(f"tls://{host}", Security.temporary())
+            assert not connects(f"tcp://{host}", Security())
+        port = client.scheduler_info()["services"]["dashboard"]
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/info/main/workers.html")
+        (folder,) = client.run(lambda dask_worker: dask_worker.local_directory).values()
+        assert Path(folder).parent.stat().st_mode & 0o777 == 0o700
+
+
+def connects(address: str, security: Security) -> bool:
+    async def identify() -> None:
+        arguments = security.get_connection_args("client")
+        async with distributed.rpc(address, timeout=1, connection_args=arguments) as other:
+            await other.identity()
+
+    try:
+        asyncio.run(identify())
+    except OSError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -149,3 +185,9 @@ def test_without_the_extra(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gramian.data.dask.connect", None)
     assert run("fit", folder, *MODEL, "--dask", "local:1", "--out", tmp_path / "m") == 2
     assert "pip install 'gramian[dask]'" in capsys.readouterr().err
+
+
+def test_processes_are_not_started_without_certificates(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cryptography", None)
+    assert run("fit", folder, *MODEL, "--dask", "local:1", "--out", tmp_path / "m") == 2
+    assert "need cryptography for their certificates" in capsys.readouterr().err

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import distributed
+from distributed.security import Security
 
 import dask
 
@@ -24,8 +27,14 @@ ONE_MACHINE = {
     # else rows that are kept wander, and what all workers need is forgotten by all but one
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.active-memory-manager.start": False,
+    # Dask always opens HTTP ports, without certificates: they serve no page.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
 }
 """Settings of Dask for processes on this machine; a cluster elsewhere has its own."""
+
+SECURE_PROTOCOLS = ("tls://", "wss://", "inproc://")
+"""Protocols that require certificates or stay within the process."""
 
 
 @contextmanager
@@ -42,7 +51,8 @@ def connection(
     ----------
     address : str or int
         Of a scheduler, as ``tls://scheduler:8786``; or how many processes of one thread to start
-        on this machine, which listen to it alone and end with the context.
+        on this machine, which end with the context. Only this client can connect to them: keys
+        and certificates are made for them and stay in memory.
     wait : float, optional
         Seconds in which a scheduler has to answer; `WAIT`, which is 10, by default.
     patience : str or float, optional
@@ -54,6 +64,13 @@ def connection(
     ------
     ConnectionError
         If no scheduler answers.
+    ValueError
+        If processes are to be started and cryptography is not installed.
+
+    Warns
+    -----
+    UserWarning
+        If the scheduler accepts connections without a certificate.
     """
     asked = {"gramian.patience": patience, "gramian.keep": keep}
     with (
@@ -65,21 +82,43 @@ def connection(
 
 @contextmanager
 def _client_of(address: str | int, wait: float) -> Iterator[distributed.Client]:
-    if isinstance(address, int):
-        with (
-            dask.config.set(ONE_MACHINE),
-            distributed.LocalCluster(
-                n_workers=address,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",  # None would listen to everybody
-                worker_dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client
-        return
+    with _local(address) if isinstance(address, int) else _remote(address, wait) as client:
+        yield client
+
+
+@contextmanager
+def _local(processes: int) -> Iterator[distributed.Client]:
+    try:
+        security = Security.temporary()
+    except ImportError:
+        raise ValueError(
+            "processes on this machine need cryptography for their certificates, without which "
+            "any other user could connect to them: pip install 'gramian[dask]'"
+        ) from None
+    parent = dask.config.get("temporary-directory", None)
+    with (
+        dask.config.set(ONE_MACHINE),
+        # Dask uses /tmp/dask-scratch-space whoever owns it, and unpickles the files it spilled.
+        tempfile.TemporaryDirectory(
+            prefix="dask-scratch-space-", dir=parent, ignore_cleanup_errors=True
+        ) as folder,
+        distributed.LocalCluster(
+            n_workers=processes,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            security=security,
+            local_directory=folder,
+            dashboard_address="127.0.0.1:0",  # None would take the port 8787
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def _remote(address: str, wait: float) -> Iterator[distributed.Client]:
     try:
         client = distributed.Client(address, timeout=wait)
     except (OSError, TimeoutError, ValueError) as error:
@@ -88,5 +127,12 @@ def _client_of(address: str | int, wait: float) -> Iterator[distributed.Client]:
             f"no Dask scheduler answers at {address} within {wait:.0f} s; start one, or check the "
             f"address{f' ({said[0]})' if said and isinstance(error, ValueError) else ''}"
         ) from None
+    if not address.startswith(SECURE_PROTOCOLS):
+        warnings.warn(
+            f"the scheduler at {address} accepts connections without a certificate: anyone who "
+            "reaches it can run code on its workers, and in this process by their answers; use "
+            "tls:// with certificates, or a private network",
+            stacklevel=2,
+        )
     with client:
         yield client
