@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -26,9 +27,13 @@ using gramian::Isa;
 
 namespace {
 
-using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
-using Vectors = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// Inputs may be read-only. Outputs may not, and are declared `noconvert`: nanobind would pass a
+// copy of an array that is not contiguous, and what is written there would be lost.
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Vectors = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Given = std::optional<Array>;
+using Output = nb::ndarray<nb::c_contig, nb::device::cpu>;
+using Outputs = std::optional<Output>;
 
 // Lets what is too small be zero in this thread, as kernel entries of far points are: arithmetic
 // with denormal numbers is 20 to 40 times slower.
@@ -73,7 +78,21 @@ void expect_finished(bool finished) {
   if (!finished) throw std::runtime_error("stopped: the result is incomplete");
 }
 
-gramian::Points points(const Array& x, const char* name) {
+// Arrays without elements may declare axes of any length: a product of lengths must be checked.
+bool holds(size_t size, long n, long t) {
+  long product;
+  return n >= 0 && t >= 0 && !__builtin_mul_overflow(n, t, &product) && long(size) == product;
+}
+
+// The length of the first axis, of an array that has one.
+template <class Any>
+long length(const Any& x, const char* name) {
+  expect(x.ndim() > 0, name, "an array with axes");
+  return long(x.shape(0));
+}
+
+template <class Any>
+gramian::Points points(const Any& x, const char* name) {
   expect(x.ndim() == 2 && (is(x.dtype(), 32) || is(x.dtype(), 64)), name,
          "a matrix of float32 or float64");
   return {x.data(), is(x.dtype(), 32), long(x.shape(0)), long(x.shape(1))};
@@ -84,12 +103,13 @@ class Plan {
   Plan(const std::string& isa, const std::string& kernel, double first, double second, double scale,
        bool difference, bool single, const Array& z, const Vectors& origin, const Vectors& factor,
        const Given& diagonal, long offset, int pieces, double near)
-      : single_(single), split_(pieces > 0), m_(long(z.shape(0))) {
+      : single_(single), split_(pieces > 0) {
     const gramian::Points columns = points(z, "z");
-    d_ = columns.d;
+    m_ = columns.n, d_ = columns.d;
     expect(m_ > 0 && d_ > 0, "z", "a matrix with rows and features");
     expect(long(origin.shape(0)) == d_ && long(factor.shape(0)) == d_, "origin and factor",
            "one number per feature");
+    expect(std::abs(offset) <= std::numeric_limits<long>::max() / 4, "offset", "of 62 bits");
     const void* values = vector(diagonal, "diagonal", m_, 1);
     const gramian::Request request{kernel.c_str(), first,         second,        scale,
                                    difference,     single,        origin.data(), factor.data(),
@@ -113,9 +133,9 @@ class Plan {
     tiles_->pack_columns(columns.x, start, stop);
   }
 
-  void matvec(const Array& x, long start, long stop, const Array& v, const Array& out) const {
+  void matvec(const Array& x, long start, long stop, const Array& v, const Output& out) const {
     const gramian::Rows rows = range(x, start, stop);
-    const long t = long(v.shape(0));
+    const long t = length(v, "v");
     const void* columns = vector(v, "v", t, width());
     double* sums = result(out, stop - start, t);
     nb::gil_scoped_release released;
@@ -124,9 +144,9 @@ class Plan {
   }
 
   void normal(const Array& x, long start, long stop, const Given& v, const Given& weights,
-              const Given& targets, const Array& out) const {
+              const Given& targets, const Output& out) const {
     const gramian::Rows rows = range(x, start, stop);
-    const long t = long(out.shape(0));
+    const long t = length(out, "out");
     const void* columns = vector(v, "v", t, width());
     const void* w = vector(weights, "weights", rows.x.n, 1);
     const void* y = vector(targets, "targets", rows.x.n, t);
@@ -136,30 +156,34 @@ class Plan {
     expect_finished(tiles_->normal(rows, columns, w, y, t, sums));
   }
 
-  void symmetric(const Array& x, long first, long step, const Array& v, const Array& out) const {
+  void symmetric(const Array& x, long first, long step, const Array& v, const Output& out) const {
     const gramian::Rows rows = range(x, 0, m_);
-    const long t = long(v.shape(0));
+    const long t = length(v, "v");
     const void* columns = vector(v, "v", t, width());
     double* sums = result(out, t, m_);
     expect(rows.x.n == m_ && first >= 0 && step > 0, "x", "the columns");
+    first = std::min(first, m_), step = std::min(step, m_);  // no strip is beyond the last row
     nb::gil_scoped_release released;
     FlushDenormals flush;
     expect_finished(tiles_->symmetric(rows.x, first, step, columns, t, sums));
   }
 
-  void block(const Array& x, long start, long stop, const Array& out) const {
+  void block(const Array& x, long start, long stop, const Output& out) const {
     const gramian::Rows rows = range(x, start, stop);
-    void* entries = const_cast<void*>(vector(out, "out", stop - start, m_));
+    expect(is(out.dtype(), single_ ? 32 : 64) && holds(out.size(), stop - start, m_), "out",
+           "of the dtype of the tiles and the right shape");
+    void* entries = out.data();
     nb::gil_scoped_release released;
     FlushDenormals flush;
     expect_finished(tiles_->block(rows, entries));
   }
 
   void gradients(const Array& x, long start, long stop, const Array& z, const Array& v,
-                 const Array& out) const {
+                 const Output& out) const {
     const gramian::Rows rows = range(x, start, stop), columns = range(z, 0, m_);
-    const long t = long(v.shape(0));
+    const long t = length(v, "v");
     const void* coefficients = vector(v, "v", t, width());
+    expect(t <= std::numeric_limits<long>::max() / d_, "v", "of fewer columns");
     double* sums = result(out, stop - start, t * d_);
     expect(columns.x.n == m_, "z", "the columns");
     expect(!split_, "pieces", "0 for gradients");
@@ -180,17 +204,17 @@ class Plan {
   const void* vector(const Given& given, const char* name, long n, long t) const {
     if (!given) return nullptr;
     expect(is(given->dtype(), single_ ? 32 : 64), name, "of the dtype of the tiles");
-    expect(long(given->size()) == n * t, name, "as long as x or z");
+    expect(holds(given->size(), n, t), name, "as long as x or z");
     return given->data();
   }
 
-  double* result(const Array& out, long n, long t) const {
-    expect(is(out.dtype(), 64) && long(out.size()) == n * t, "out", "float64, of the right shape");
+  double* result(const Output& out, long n, long t) const {
+    expect(is(out.dtype(), 64) && holds(out.size(), n, t), "out", "float64, of the right shape");
     return static_cast<double*>(out.data());
   }
 
   bool single_, split_;
-  long m_, d_ = 0;
+  long m_ = 0, d_ = 0;
   std::unique_ptr<gramian::Tiles> tiles_;
 };
 
@@ -221,6 +245,7 @@ bool splits(const std::string& isa) { return instructions(isa).splits; }
 double reach(const std::string& isa, const Array& x, const Vectors& origin, const Vectors& factor,
              int power) {
   const gramian::Points rows = points(x, "x");
+  expect(rows.d > 0, "x", "a matrix with features");
   expect(long(origin.shape(0)) == rows.d && long(factor.shape(0)) == rows.d, "origin and factor",
          "one number per feature");
   expect(power == 1 || power == 2 || power == 4, "power", "1, 2 or 4");
@@ -228,30 +253,35 @@ double reach(const std::string& isa, const Array& x, const Vectors& origin, cons
   return instructions(isa).reach(rows, origin.data(), factor.data(), power);
 }
 
-using Indices = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Indices = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using IndexOutput = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 static_assert(sizeof(long) == sizeof(int64_t), "row starts and columns are read as long");
 
 // Numbers in float64 of which there are n * t; null if they are not given.
-double* doubles(const Given& given, const char* name, long n, long t) {
-  if (!given) return nullptr;
-  expect(is(given->dtype(), 64) && long(given->size()) == n * t, name,
+template <class Any>
+auto doubles(const std::optional<Any>& given, const char* name, long n, long t) {
+  using Number = std::conditional_t<std::is_same_v<Any, Output>, double, const double>;
+  expect(!given || (is(given->dtype(), 64) && holds(given->size(), n, t)), name,
          "float64, of the right shape");
-  return static_cast<double*>(given->data());
+  return given ? static_cast<Number*>(given->data()) : nullptr;
 }
 
 void multiply_stored(const std::string& isa, const Array& entries,
                      const std::optional<Indices>& numbers, long start, long stop, const Given& v,
-                     const Given& weights, const Given& targets, const Given& products,
-                     const Given& sums, long t, bool chained) {
+                     const Given& weights, const Given& targets, const Outputs& products,
+                     const Outputs& sums, long t, bool chained) {
   const gramian::Points E = points(entries, "entries");
+  expect(E.d > 0, "entries", "a matrix with columns");
   const long rows = numbers ? long(numbers->shape(0)) : E.n;
   expect(0 <= start && start <= stop && stop <= rows, "start and stop", "a range of rows");
   expect(t > 0 && (v || !(products || chained)), "v", "there, of one column at least");
   if (v)
-    expect(is(v->dtype(), E.single ? 32 : 64) && long(v->size()) == t * E.d, "v",
+    expect(is(v->dtype(), E.single ? 32 : 64) && holds(v->size(), t, E.d), "v",
            "of the dtype of the entries, as long as their rows");
+  expect(!sums || sums->ndim() > 0, "sums", "an array with axes");
   const long columns = sums ? long(sums->shape(sums->ndim() - 1)) : 0;
   expect(columns <= E.d, "sums", "of columns of the entries");
+  expect(v || columns > 0, "v", "there, or sums with columns: they say how large t may be");
   const long* which = numbers ? reinterpret_cast<const long*>(numbers->data()) : nullptr;
   for (long i = start; which && i < stop; i++)
     expect(0 <= which[i] && which[i] < E.n, "numbers", "those of rows");
@@ -300,7 +330,7 @@ class SparseRight {
   }
 
   void product(const Indices& start, const Indices& column, const Array& value,
-               const Array& out) const {
+               const Output& out) const {
     if (single_)
       product_of(*single_, start, column, value, out);
     else
@@ -310,7 +340,7 @@ class SparseRight {
  private:
   template <class T>
   static void product_of(const gramian::Right<T>& right, const Indices& start,
-                         const Indices& column, const Array& value, const Array& out) {
+                         const Indices& column, const Array& value, const Output& out) {
     const auto left = compressed<T>(start, column, value, right.rows(), "the left matrix");
     const gramian::Points found = points(out, "out");
     expect(found.single == (sizeof(T) == 4) && found.n == left.rows && found.d == right.columns(),
@@ -325,13 +355,6 @@ class SparseRight {
 
 // The columns that occur in some sparse rows, by numbers in the order in which they come.
 class Columns {
-  static const double* numbers(const Given& given, const char* name, long n, long t) {
-    if (!given) return nullptr;
-    expect(is(given->dtype(), 64) && t > 0 && long(given->size()) == n * t, name,
-           "float64, with a row for each column or row");
-    return static_cast<const double*>(given->data());
-  }
-
   template <class Use>
   static auto with(const Indices& start, const Indices& column, const Array& value, Use use) {
     constexpr long ANY = std::numeric_limits<long>::max();
@@ -346,7 +369,7 @@ class Columns {
   }
 
  public:
-  Columns(const Indices& known, const Indices& out) {
+  Columns(const Indices& known, const IndexOutput& out) {
     const size_t count = known.shape(0);
     const long* there = reinterpret_cast<const long*>(known.data());
     expect(out.shape(0) == count, "out", "as long as the columns");
@@ -360,7 +383,8 @@ class Columns {
   long count() const { return numbers_.count(); }
 
   long narrow(const Indices& start, const Indices& column, const Array& value,
-              const Indices& out_start, const Indices& out_column, const Array& out_value) const {
+              const IndexOutput& out_start, const IndexOutput& out_column,
+              const Output& out_value) const {
     expect(out_start.shape(0) == start.shape(0) && out_column.shape(0) == column.shape(0) &&
                out_value.size() == value.size() && out_value.dtype() == value.dtype(),
            "out", "as long as what is given, and of its dtype");
@@ -373,13 +397,14 @@ class Columns {
   }
 
   void normal(const Indices& start, const Indices& column, const Array& value, const Given& w,
-              const Given& weights, const Given& targets, const Array& out) const {
-    const long t = out.ndim() == 2 ? long(out.shape(1)) : 0;
-    const long rows = long(start.shape(0)) - 1;
-    double* sums = const_cast<double*>(numbers(Given(out), "out", count(), t));
-    const double* v = numbers(w, "w", count(), t);
-    const double* scale = numbers(weights, "weights", rows, 1);
-    const double* y = numbers(targets, "targets", rows, t);
+              const Given& weights, const Given& targets, const Output& out) const {
+    expect(out.ndim() == 2 && out.shape(1) > 0, "out", "a matrix with columns");
+    const long t = long(out.shape(1)), rows = long(start.shape(0)) - 1;
+    double* sums = doubles(Outputs(out), "out", count(), t);
+    const double* v = doubles(w, "w", count(), t);
+    const double* scale = doubles(weights, "weights", rows, 1);
+    const double* y = doubles(targets, "targets", rows, t);
+    if (count() == 0) return;  // an array without rows may declare any number of targets
     with(start, column, value, [&](const auto& left) {
       gramian::factored_normal(left, numbers_, v, scale, y, t, sums);
     });
@@ -392,6 +417,7 @@ class Columns {
 }  // namespace
 
 NB_MODULE(_native, m) {
+  const auto OUT = nb::arg("out").noconvert();
   m.doc() = "Compiled tiles of kernel matrices; see gramian.operators.NativeEngine.";
   m.def("instructions", isa_names,
         "Return the instruction sets that this machine has, best first.");
@@ -401,21 +427,23 @@ NB_MODULE(_native, m) {
   m.def("reach", reach, "Return the largest sum of the powers of the coordinates of a row, scaled.");
   m.def("multiply_stored", multiply_stored, nb::arg("instructions"), nb::arg("entries"),
         nb::arg("numbers").none(), nb::arg("start"), nb::arg("stop"), nb::arg("v").none(),
-        nb::arg("weights").none(), nb::arg("targets").none(), nb::arg("products").none(),
-        nb::arg("sums").none(), nb::arg("t"), nb::arg("chained"),
+        nb::arg("weights").none(), nb::arg("targets").none(), nb::arg("products").none().noconvert(),
+        nb::arg("sums").none().noconvert(), nb::arg("t"), nb::arg("chained"),
         "Write E v of rows start to stop to `products`; add E' W (E v - y) to `sums`.");
   nb::class_<Columns>(m, "Columns", "The columns that occur in some rows; their numbers to `out`.")
-      .def(nb::init<const Indices&, const Indices&>())
+      .def(nb::init<const Indices&, const IndexOutput&>(), nb::arg("columns"), OUT)
       .def_prop_ro("count", &Columns::count, "How many there are.")
-      .def("narrow", &Columns::narrow,
+      .def("narrow", &Columns::narrow, nb::arg("start"), nb::arg("column"), nb::arg("value"),
+           nb::arg("out_start").noconvert(), nb::arg("out_column").noconvert(),
+           nb::arg("out_value").noconvert(),
            "Write the entries in these columns, with their numbers; return how many there are.")
       .def("normal", &Columns::normal, nb::arg("start"), nb::arg("column"), nb::arg("value"),
-           nb::arg("w").none(), nb::arg("weights").none(), nb::arg("targets").none(),
-           nb::arg("out"),
+           nb::arg("w").none(), nb::arg("weights").none(), nb::arg("targets").none(), OUT,
            "Add X' W (X w - y), of the entries X in these columns, to `out`.");
   nb::class_<SparseRight>(m, "SparseRight", "The right matrix of products of sparse matrices.")
       .def(nb::init<const std::string&, const Indices&, const Indices&, const Array&, long>())
-      .def("product", &SparseRight::product,
+      .def("product", &SparseRight::product, nb::arg("start"), nb::arg("column"),
+           nb::arg("value"), OUT,
            "Write the product of a matrix, given as row starts, columns and values, to `out`.");
   nb::class_<Plan>(m, "Plan", "One kernel and the columns of a matrix, on one instruction set.")
       .def(nb::init<const std::string&, const std::string&, double, double, double, bool, bool,
@@ -427,15 +455,18 @@ NB_MODULE(_native, m) {
            nb::arg("pieces"), nb::arg("near"))
       .def_prop_ro("width", &Plan::width, "The columns, rounded up to whole panels.")
       .def("pack", &Plan::pack, "Centre, scale and store columns start to stop.")
-      .def("matvec", &Plan::matvec, "Write K v of rows start to stop to `out`.")
+      .def("matvec", &Plan::matvec, nb::arg("x"), nb::arg("start"), nb::arg("stop"), nb::arg("v"),
+           OUT, "Write K v of rows start to stop to `out`.")
       .def("normal", &Plan::normal, nb::arg("x"), nb::arg("start"), nb::arg("stop"),
-           nb::arg("v").none(), nb::arg("weights").none(), nb::arg("targets").none(),
-           nb::arg("out"),
+           nb::arg("v").none(), nb::arg("weights").none(), nb::arg("targets").none(), OUT,
            "Write K' W (K v - y) of rows start to stop to `out`.")
-      .def("symmetric", &Plan::symmetric,
+      .def("symmetric", &Plan::symmetric, nb::arg("x"), nb::arg("first"), nb::arg("step"),
+           nb::arg("v"), OUT,
            "Add to `out` what some strips of the upper triangle give of K v.")
-      .def("block", &Plan::block, "Write rows start to stop of K to `out`.")
-      .def("gradients", &Plan::gradients,
+      .def("block", &Plan::block, nb::arg("x"), nb::arg("start"), nb::arg("stop"), OUT,
+           "Write rows start to stop of K to `out`.")
+      .def("gradients", &Plan::gradients, nb::arg("x"), nb::arg("start"), nb::arg("stop"),
+           nb::arg("z"), nb::arg("v"), OUT,
            "Write the gradients of K v at rows start to stop to `out`; z are the columns.")
       .def("stop", &Plan::stop, "Let calls under way, and all later ones, raise RuntimeError.");
 }

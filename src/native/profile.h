@@ -160,7 +160,7 @@ struct Polynomial : Profile {
     for (auto result = V::all(1);;) {
       if (degree & 1) result = result * factor;
       degree >>= 1;
-      if (degree == 0) return result;
+      if (degree <= 0) return result;  // a negative one would never get there
       factor = factor * factor;
     }
   }

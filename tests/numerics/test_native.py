@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from plain import PLAIN
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
-from gramian.engines._compiled import distances
+from gramian.engines._compiled import MODULE, distances
 from gramian.engines._kernels import unscaled
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
 from gramian.operators import (
@@ -366,3 +369,100 @@ def test_two_fits_at_once_give_what_each_gives_alone():
         thread.join()
     for scale, expected in zip(scales, alone, strict=True):
         np.testing.assert_allclose(together[scale], expected, rtol=0, atol=1e-4)
+
+
+def compiled_plan(dtype: type = np.float64) -> Any:
+    """Return the Gaussian kernel at ten columns of three features."""
+    native = import_module(MODULE)
+    z = np.linspace(-1, 1, 30).reshape(10, 3).astype(dtype)
+    shape = (np.zeros(3), np.ones(3))
+    plan = native.Plan("best", "gaussian", 0.0, 0.0, 1.0, False, dtype is np.float32, z, *shape,
+                       None, 0, 0, 0.0)  # fmt: skip
+    plan.pack(z, 0, 10)
+    return plan
+
+
+Z = np.linspace(-1, 1, 30).reshape(10, 3)
+OUT, NUMBER, WIDE = np.zeros((10, 1)), np.array(1.0), 2**61
+ROWS = (np.array([0, 3]), np.array([0, 1, 2]), np.ones(3))
+MISFITS: dict[str, Callable[[Any, Any], object]] = {
+    "0-d columns": lambda plan, m: m.Plan("best", "gaussian", 0.0, 0.0, 1.0, False, False, NUMBER,
+                                          np.zeros(3), np.ones(3), None, 0, 0, 0.0),
+    "offset": lambda plan, m: m.Plan("best", "gaussian", 0.0, 0.0, 1.0, False, False, Z,
+                                     np.zeros(3), np.ones(3), np.ones(10), 2**63 - 1, 0, 0.0),
+    "0-d rows": lambda plan, m: plan.matvec(NUMBER, 0, 10, ones(plan), OUT),
+    "0-d v": lambda plan, m: plan.matvec(Z, 0, 10, NUMBER, OUT),
+    "0-d v, symmetric": lambda plan, m: plan.symmetric(Z, 0, 1, NUMBER, OUT),
+    "0-d v, gradients": lambda plan, m: plan.gradients(Z, 0, 10, Z, NUMBER, OUT),
+    "0-d out": lambda plan, m: plan.normal(Z, 0, 10, None, None, None, NUMBER),
+    "empty v of many columns": lambda plan, m: plan.matvec(
+        Z, 0, 0, np.empty((WIDE, 0)), np.empty((0, WIDE))),
+    "rows without features": lambda plan, m: m.reach(
+        "best", np.empty((WIDE, 0)), np.zeros(0), np.ones(0), 2),
+    "entries without columns": lambda plan, m: m.multiply_stored(
+        "best", np.empty((WIDE, 0)), None, 0, WIDE, np.empty((1, 0)), None, None, None, None, 1,
+        False),
+    "0-d sums": lambda plan, m: m.multiply_stored(
+        "best", Z, None, 0, 10, np.ones((1, 3)), None, None, None, NUMBER, 1, True),
+    "t of nothing": lambda plan, m: m.multiply_stored(
+        "best", Z, None, 0, 10, None, None, None, None, None, WIDE, False),
+    "out of many targets": lambda plan, m: m.Columns(
+        np.zeros(1, np.int64), np.zeros(1, np.int64)
+    ).normal(*ROWS, None, None, None, np.empty((0, WIDE))),
+    "strided out": lambda plan, m: plan.matvec(Z, 0, 10, ones(plan), np.zeros((20, 1))[::2]),
+    "read-only out": lambda plan, m: plan.matvec(Z, 0, 10, ones(plan), read_only(OUT)),
+}  # fmt: skip
+"""Calls of the compiled module whose arguments do not fit together."""
+
+
+def ones(plan: Any) -> np.ndarray:
+    """Return a vector of ones as the tiles read it, zero where there is no column."""
+    return np.pad(np.ones((1, 10)), ((0, 0), (0, plan.width - 10)))
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_arguments_that_do_not_fit_are_refused(name):
+    with pytest.raises((TypeError, ValueError)):
+        MISFITS[name](compiled_plan(), import_module(MODULE))
+
+
+def test_strips_beyond_the_last_one_add_nothing():
+    plan, out = compiled_plan(), np.zeros((1, 10))
+    v = ones(plan)
+    for first, step in ((2**61, 1), (2**63 - 1, 2**63 - 1), (1, 2**60)):
+        plan.symmetric(Z, first, step, v, out)
+    assert (out == 0).all()
+    plan.symmetric(Z, 0, 2**60, v, out)  # the sum 0 + step * 48 does not overflow
+    expected = np.zeros((10, 1))
+    plan.matvec(Z, 0, 10, v, expected)
+    np.testing.assert_allclose(out[0], expected[:, 0], rtol=1e-14)
+
+
+def test_degrees_below_one_end():
+    native, shape = import_module(MODULE), (np.zeros(3), np.ones(3))
+    for degree in (0.0, -1.0, float("nan")):
+        plan = native.Plan("best", "polynomial", degree, 1.0, 1.0, False, False, Z, *shape,
+                           None, 0, 0, 0.0)  # fmt: skip
+        plan.pack(Z, 0, 10)
+        plan.gradients(Z, 0, 10, Z, ones(plan), np.zeros((10, 1, 3)))
+
+
+def test_read_only_inputs_are_accepted():
+    plan = compiled_plan()
+    v, out, other = ones(plan), np.zeros((10, 1)), np.zeros((10, 1))
+    plan.matvec(Z, 0, 10, v, out)
+    plan.matvec(read_only(Z), 0, 10, read_only(v), other)
+    assert (out == other).all()
+    native = import_module(MODULE)
+    start, column, value = (read_only(array) for array in ROWS)
+    product = np.zeros((1, 3))
+    native.SparseRight("best", start, column, value, 3).product(
+        read_only(np.array([0, 1])), read_only(np.array([0])), read_only(np.ones(1)), product
+    )
+    assert (product == 1).all()
