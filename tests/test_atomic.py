@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from gramian import _atomic
-from gramian._atomic import write_atomically
+from gramian._atomic import check_output, write_atomically
 from gramian._tensors import write_tensors
 
 
@@ -23,10 +23,44 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def test_a_new_file_in_a_new_folder(tmp_path):
-    path = tmp_path / "a" / "b" / "file"
+    path = tmp_path / "a" / "file"
     write_atomically(path, lambda part: part.write_bytes(b"whole"))
     assert path.read_bytes() == b"whole"
     assert not leftovers(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("a/b/file", "there is no folder .*a; make it"),
+        ("/gramian-none/file", "there is no folder /gramian-none; make it"),  # as root, too
+        ("pipe", "pipe is not a regular file"),
+        ("/dev/null", "/dev/null is not a regular file"),
+        (".", "is a directory; it must be a file"),
+        ("text/file", "text is no writable folder"),
+    ],
+)
+def test_outputs_that_cannot_be_written_are_refused(path, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("text").write_text("")
+    with pytest.raises(OSError, match=words):
+        check_output(path)
+    with pytest.raises(OSError, match=f"could not write {path}: .*{words}"):
+        write_atomically(path, lambda part: part.write_bytes(b""))
+    assert sorted(os.listdir(tmp_path)) == ["pipe", "text"]
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+@pytest.mark.parametrize("address", ["s3://K:S@bucket/a/file", "gs://bucket/file", "file:///x/y"])
+def test_addresses_are_refused(address, kind, tmp_path, monkeypatch):
+    """A `Path` of an address has lost a slash, and would be a folder named "s3:"."""
+    monkeypatch.chdir(tmp_path)
+    for write in (check_output, lambda path: write_atomically(path, Path.touch)):
+        with pytest.raises(ValueError, match="is an address, but only tables are read") as caught:
+            write(kind(address))
+        assert "K:S" not in str(caught.value)
+    assert not os.listdir(tmp_path)
 
 
 def test_the_old_file_is_there_until_the_new_one_is_whole(tmp_path):

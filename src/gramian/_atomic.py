@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -11,8 +12,60 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from ._display import displayed
+
 if sys.platform != "win32":  # where what a kill left behind is not removed
     import fcntl
+
+
+_ADDRESS_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""Start of an address, such as ``s3://``; a `Path` of it has lost a slash."""
+
+
+def check_local(path: str | Path) -> None:
+    """Raise ValueError if a path is the address of an object store, where no file is written."""
+    if _ADDRESS_START.match(str(path)):
+        raise ValueError(
+            f"{displayed(path)} is an address, but only tables are read from object stores, and "
+            "nothing is written there: give a path of this machine, and copy the file with the "
+            "store's own tools"
+        )
+
+
+def check_output(path: str | Path, *, folder: bool = False) -> None:
+    """Raise an error if a file cannot be written to `path`: every output comes by here.
+
+    It writes nothing, so that a command calls it before the work of hours, too.
+
+    Parameters
+    ----------
+    path : str or Path
+        An existing file can be replaced. One folder may be missing, which is made later, but not
+        one in the root of the file system.
+    folder : bool, default=False
+        Whether the output is a folder of files, not a file.
+
+    Raises
+    ------
+    ValueError
+        If it is an address.
+    OSError
+        If it is a folder, a pipe or a device; if more than one folder is missing; if this user may
+        not write there.
+    """
+    check_local(path)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not folder:
+        _check_regular(target)
+    parent = target if folder and target.exists() else target.parent
+    if not parent.exists() and parent.parent != Path(parent.anchor):  # none is made in the root
+        parent = parent.parent
+    if not parent.exists():
+        raise OSError(
+            errno.ENOENT, f"there is no folder {displayed(parent)}; make it, or give another"
+        )
+    if not (parent.is_dir() and os.access(parent, os.W_OK)):
+        raise OSError(errno.EACCES, f"{displayed(parent)} is no writable folder")
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
@@ -22,12 +75,14 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     ----------
     path : str or Path
         A file that is there keeps its permissions and, as far as this user may, its owner; a
-        symbolic link stays, and what it points to is replaced.
+        symbolic link stays, and what it points to is replaced. See `check_output`.
     write : callable
         Given the path of the temporary file, writes it.
 
     Raises
     ------
+    ValueError
+        If it is the address of an object store.
     OSError
         If the disk is full or the folder cannot be written to. Whatever was at `path` before is
         still there, unchanged.
@@ -39,8 +94,9 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     """
     target = Path(os.path.realpath(path))
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        before = _replaceable(target)
+        check_output(path)
+        target.parent.mkdir(exist_ok=True)
+        before = _status(target)
         _remove_leftovers(target)
         part, held = _new_part(target, before)
         try:
@@ -55,20 +111,24 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     except OSError as error:
         kept = " The file that was there is unchanged." if target.is_file() else ""
         raise OSError(
-            error.errno, f"could not write {path}: {error.strerror or error}.{kept}"
+            error.errno, f"could not write {displayed(path)}: {error.strerror or error}.{kept}"
         ) from error
     _flush_folder(target.parent)
 
 
-def _replaceable(target: Path) -> os.stat_result | None:
-    """Return the status of the file that will be replaced, None if there is none."""
+def _status(target: Path) -> os.stat_result | None:
     try:
-        known = target.stat()
+        return target.stat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(known.st_mode):
-        raise OSError(f"{target} is not a regular file")  # a device or pipe would be gone
-    return known
+
+
+def _check_regular(target: Path) -> None:
+    """Raise OSError for a folder, a device or a pipe: a new file would destroy it."""
+    if target.is_dir():
+        raise OSError(errno.EISDIR, f"{displayed(target)} is a directory; it must be a file")
+    if not target.is_file():
+        raise OSError(errno.EINVAL, f"{displayed(target)} is not a regular file")
 
 
 def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:

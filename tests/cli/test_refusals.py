@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +138,53 @@ def test_a_table_that_speaks_of_checkpoints_is_none(refused, tmp_path):
 def test_where_nothing_can_be_written(refused, train, tmp_path):
     assert "is a directory; it must be a file" in refused("--checkpoint", tmp_path)
     assert "is no writable folder" in refused("--checkpoint", train / "x.ckpt")
+
+
+WRITES = {
+    "fit": "fit TRAIN --target y --landmarks 5 --out PATH.model",
+    "checkpoint": "fit TRAIN --target y --landmarks 5 --out m.model --checkpoint PATH.state",
+    "history": "fit TRAIN --target y --landmarks 5 --out m.model --history PATH.csv",
+    "search": "fit TRAIN --target y --out PATH.model",
+    "tune": "tune TRAIN --target y --out PATH.model",
+    "predict": "predict MODEL TRAIN --out PATH.csv",
+    "folder": "predict MODEL FOLDER --dask local:1 --out PATH",
+    "reliability": "evaluate MODEL TRAIN --reliability PATH.png",
+    "report": "report MODEL TRAIN --out PATH.html",
+    "convert": "convert TRAIN PATH.csv",
+    "sample": "sample energy PATH.csv",
+}
+"""Each command that writes, with the file that it writes."""
+
+
+@pytest.mark.parametrize("command", WRITES)
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ("s3://KEY:SECRET@bucket/x", "s3://bucket/x.* is an address, but only tables are read"),
+        ("none/none/x", "there is no folder none; make it, or give another"),
+    ],
+)
+def test_outputs_are_refused_before_any_work(
+    start, words, command, error, model, train, tmp_path, monkeypatch
+):
+    def work(*_arguments, **_more):
+        raise AssertionError
+
+    for name in ("cli.fit", "cli.search"):
+        monkeypatch.setattr(import_module(f"gramian.{name}"), "open_training", work)
+    for name in ("cli.predict", "cli.evaluate", "cli.page.report"):
+        monkeypatch.setattr(import_module(f"gramian.{name}"), "load_model", work)
+    monkeypatch.setattr(import_module("gramian.data.convert"), "as_table", work)
+    (tmp_path / "run" / "folder").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "run")
+    if command == "folder":  # the cluster, too, would start for nothing
+        monkeypatch.setattr("gramian.cli.app.on_cluster", lambda *_: contextlib.nullcontext())
+    places = {"TRAIN": train, "MODEL": model, "FOLDER": tmp_path / "run" / "folder"}
+    filled = [str(places.get(word, word)) for word in WRITES[command].split()]
+    said = error(*(word.replace("PATH", start) for word in filled))
+    assert re.search(words.replace("none;", f"{tmp_path}/run/none;"), said)
+    assert "SECRET" not in said
+    assert [path.name for path in Path().rglob("*")] == ["folder"]
 
 
 def test_what_is_read_is_not_overwritten(error, train, tmp_path):

@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 
 from torch import Tensor
 
+from .._atomic import check_local
 from .._tensors import DamagedFile, read_tensors, write_tensors
 from ..problems import Problem
 from ..solvers import State
@@ -118,10 +119,12 @@ class _Newer(ValueError):
 
 def check_is_checkpoint(path: Path) -> None:
     """Raise ValueError if there is a file that is no checkpoint: it must not be replaced."""
+    check_local(path)
     if not path.exists():
         return
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; a checkpoint needs the name of a file")
+    if not path.is_file():  # a pipe would wait for a writer
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise ValueError(f"{path} is {kind}; a checkpoint needs the name of a file")
     with path.open("rb") as file:
         start = file.read(KEY_WITHIN_BYTES)
     # the header of safetensors, after its length: no table begins like that

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from .._atomic import check_output
 from ..data.formats import format_of
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path] = ()) -> None:
+def check_outputs(
+    outputs: Mapping[str, Path | None], inputs: Sequence[Path] = (), *, folder: bool = False
+) -> None:
     """Refuse what could not be written after hours of work, or would overwrite what is read.
 
     Parameters
@@ -18,24 +20,27 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path] = (
         Files by the names of their options.
     inputs : sequence of Path
         Files and directories that the command reads.
+    folder : bool, default=False
+        Whether outputs are folders of files.
     """
     seen: dict[Path, str] = {}
     for name, path in outputs.items():
         if path is None:
             continue
-        _check_writable(name, path)
+        _check_writable(name, path, folder)
         _check_inputs(name, path, inputs)
         other = seen.setdefault(path.resolve(), name)
         if other != name:
             raise ValueError(f"--{name} and --{other} are both {path}; give two files")
 
 
-def _check_writable(name: str, path: Path) -> None:
-    if path.is_dir():
-        raise ValueError(f"--{name} {path} is a directory; it must be a file")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise ValueError(f"--{name} {path} cannot be written: {folder} is no writable folder")
+def _check_writable(name: str, path: Path, folder: bool) -> None:
+    try:
+        check_output(path, folder=folder)
+    except ValueError as error:
+        raise ValueError(f"--{name} {error}") from None
+    except OSError as error:
+        raise ValueError(f"--{name} {path} cannot be written: {error.strerror}") from None
 
 
 def _check_inputs(name: str, path: Path, inputs: Sequence[Path]) -> None:

@@ -106,6 +106,7 @@ def _check_folder(out: Path, keep: str | None) -> None:
         raise ValueError(f"--keep goes with a file, and --out {out} is a folder; leave one out")
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ValueError(f"--out {out} is there already; give a new folder, or an empty one")
+    check_outputs({"out": out}, folder=True)
 
 
 def _check(model: Model, path: Path, proba: bool, std: bool, interval: float | None) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from .._atomic import write_atomically
+from .._atomic import check_output, write_atomically
 from .arrow_compute import pc
 from .formats import WritableFormat, format_to_write
 from .remote import is_uri
@@ -44,6 +44,8 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     ------
     ValueError, TypeError
         In words; also if a number is too large for float32, or an integer would be rounded.
+    OSError
+        If the target cannot be written.
 
     Notes
     -----
@@ -55,6 +57,7 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     found = format_to_write(target)
     if target.is_dir() or (not is_uri(source) and Path(source).resolve() == target.resolve()):
         raise ValueError(f"the target {target} must be a file other than the source")
+    check_output(target)
     table = as_table(source)
     write_atomically(target, lambda part: _write(table, found, part, dtype))
     return table.num_rows

@@ -17,6 +17,7 @@ from torch import Tensor
 
 import dask
 
+from ..._atomic import check_output
 from ..base import Elsewhere, RowSource, Spread, check_index, check_size, slices
 from ..folding import BlockFn, Folding, Rowwise
 from ..remote_columns import RemoteColumns
@@ -284,7 +285,8 @@ class DaskRows(RowSource):
         -----
         Each file is all there or not: a task that is repeated writes the same.
         """
-        folder.mkdir(parents=True, exist_ok=True)
+        check_output(folder, folder=True)
+        folder.mkdir(exist_ok=True)
         count = len(self.parts)
         value = repeated(self.workers.value(columns, count), count)
         paths = [str(folder / f"part-{number:05}.parquet") for number in range(count)]

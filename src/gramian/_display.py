@@ -1,0 +1,56 @@
+"""Text for people: addresses without their secrets, control characters escaped."""
+
+from __future__ import annotations
+
+import json
+import re
+
+_ADDRESS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]+):(/{1,3})([^/\s'\"<>][^\s'\"<>]*)")
+"""An address in a text, also as `pathlib.Path` leaves it: with one slash."""
+
+_LOGIN = re.compile(r"[^/@]*:.*@|[^/]*@")
+"""User and password. A password may have slashes: without an escape, but they are secret, too."""
+
+_QUERY = re.compile(r"[?#].*?([,;:.)]*)$")
+"""Options of an address, such as a signature, without the punctuation of the sentence around."""
+
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
+    r"\U000e0000-\U000e007f]"
+)
+"""Control characters, line separators, invisible marks of direction, halves of pairs."""
+
+
+def displayed(text: object) -> str:
+    """Return a text that is safe on a terminal and in a log: see the two functions below."""
+    return escaped(without_secrets(text))
+
+
+def without_secrets(text: object) -> str:
+    """Return a text whose addresses have neither user and password nor options.
+
+    >>> without_secrets("s3://KEY:SECRET@bucket/x.parquet?region=eu: no such file")
+    's3://bucket/x.parquet: no such file'
+    """
+    return _ADDRESS.sub(_public, str(text))
+
+
+def _public(match: re.Match[str]) -> str:
+    """Return an address of which a user may read all; a lost slash is there again."""
+    scheme, slashes, rest = match.groups()
+    login = _LOGIN.match(rest)
+    rest = _QUERY.sub(r"\1", rest[login.end() :] if login else rest)
+    return f"{scheme}:{slashes if scheme == 'file' else '//'}{rest}"
+
+
+def escaped(text: str) -> str:
+    r"""Return a text whose control characters are written as in Python, such as ``\x1b``.
+
+    A column, file or label with one could else rewrite the terminal, or reverse what follows.
+    """
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def escaped_json(text: str) -> str:
+    """Return JSON whose control characters, which are in its strings, are written as JSON does."""
+    return _CONTROL.sub(lambda match: json.dumps(match[0])[1:-1], text)
