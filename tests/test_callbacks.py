@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import random
 from collections.abc import Callable
@@ -367,17 +368,44 @@ class TestCheckpoint:
             solve(problem_of(), Falkon(), stop=[max_iterations(7)], callbacks=callbacks)
         assert saved == [0, 4]
 
-    def test_a_disk_that_is_full_is_not_tried_again(self, tmp_path, monkeypatch):
-        tried = []
+    def test_a_fit_survives_a_disk_that_is_full_for_a_while(self, tmp_path, monkeypatch, caplog):
+        tried: list[int] = []
 
-        def full(*arguments: Any) -> None:
-            tried.append(arguments)
-            raise OSError(28, "No space left on device")
+        def full(path: Path, state: State, *more: Any) -> None:
+            tried.append(state.iteration)
+            if 2 <= state.iteration < 5:
+                raise OSError(28, "No space left on device")
+            save_state(path, state, *more)
 
         monkeypatch.setattr("gramian.callbacks.checkpoint.save_state", full)
-        with pytest.raises(OSError, match="No space"):
-            save(tmp_path / "state", problem_of())
-        assert len(tried) == 1
+        whole = solve(problem_of(), Falkon(), stop=[max_iterations(7)])
+        callbacks = [Checkpoint(tmp_path / "state")]
+        found = solve(problem_of(), Falkon(), stop=[max_iterations(7)], callbacks=callbacks)
+        assert torch.equal(found.state.coef, whole.state.coef)
+        assert tried == list(range(8))
+        assert load_state(tmp_path / "state").iteration == 7
+        said = "the fit continues, but its checkpoint is not written: No space left on device"
+        assert [record.getMessage() for record in caplog.records] == [said]  # once, not thrice
+
+    def test_a_fit_survives_what_takes_the_place_of_its_checkpoint(self, tmp_path, caplog):
+        def replaced(problem: Any, state: State) -> None:
+            if state.iteration == 2:
+                (tmp_path / "state").write_text("notes")
+
+        callbacks = [Checkpoint(tmp_path / "state"), replaced]
+        found = solve(problem_of(), Falkon(), stop=[max_iterations(4)], callbacks=callbacks)
+        assert found.state.iteration == 4
+        assert (tmp_path / "state").read_text() == "notes"
+        assert "not a checkpoint of gramian, and is left as it is" in caplog.text
+
+    def test_an_address_is_refused_before_there_is_a_fit(self):
+        with pytest.raises(ValueError, match="s3://bucket/state is an address"):
+            Checkpoint("s3://bucket/state")
+
+    def test_a_pipe_is_not_waited_for(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ValueError, match="is no regular file"):
+            Checkpoint(tmp_path / "pipe").restore(problem_of(), Falkon())
 
     def test_a_state_that_diverged_does_not_replace_a_good_one(self, tmp_path):
         problem, checkpoint = problem_of(), Checkpoint(tmp_path / "state")

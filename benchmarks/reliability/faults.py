@@ -222,6 +222,13 @@ def disks(folder: Path) -> list[Row]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
         return tried(folder / "x.model")
 
+    def limited_checkpoint() -> str:
+        whole = fitted("falkon", folder / "whole")
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+        same = np.array_equal(fitted("falkon", folder / "limited"), whole)
+        return f"the fit ends, coefficients {'identical' if same else 'OTHER'}"
+
     def tried(path: Path) -> str:
         before = path.read_bytes() if path.exists() else None
         try:
@@ -238,6 +245,7 @@ def disks(folder: Path) -> list[Row]:
         return tried(closed / "model")
 
     rows = [{"fault": "RLIMIT_FSIZE", "outcome": child(limited)}]
+    rows.append({"fault": "RLIMIT_FSIZE of a checkpoint", "outcome": child(limited_checkpoint)})
     mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(small)]
     outcome = "not tried: this user may not mount a file system"
     with contextlib.suppress(OSError):

@@ -284,3 +284,43 @@ def test_a_model_that_cannot_be_written(gramian, arguments, interrupted, tmp_pat
     assert (
         f"{tmp_path / 'y.model'} could not be written: No space left on device; to go" in done.err
     )
+
+
+def test_an_error_in_mid_fit_leaves_the_model_until_then(
+    gramian, report, arguments, interrupted, tmp_path, monkeypatch
+):
+    given = [
+        a for a in arguments("y") if "checkpoint" not in a and "ckpt" not in a and a != "1e-09"
+    ]
+    assert gramian(*given, "--max-iter", 3).code == 0
+    whole = coef(tmp_path / "y.model")
+    (tmp_path / "y.model").unlink()
+    look = Validate.__call__
+
+    def broken(self: Validate, problem: Any, state: Any) -> None:
+        if state.iteration == 3:
+            raise OSError(5, "Input/output error")
+        look(self, problem, state)
+
+    monkeypatch.setattr(Validate, "__call__", broken)
+    done = gramian(*given)
+    assert done.code == 2
+    assert done.err == (
+        f"gramian: warning: an error ends the fit; {tmp_path / 'y.model'} holds the model of "
+        "iteration 3\ngramian: error: Input/output error\n"
+    )
+    assert torch.equal(coef(tmp_path / "y.model"), whole)
+    assert report("info", tmp_path / "y.model")["trained"]["stop_reason"] == "error"
+
+
+def test_a_checkpoint_on_a_full_disk_costs_no_fit(gramian, arguments, tmp_path, monkeypatch):
+    def full(*_arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gramian.callbacks.checkpoint.save_state", full)
+    done = gramian(*arguments("y"))
+    assert done.code == 0
+    assert done.err.count("its checkpoint is not written: No space left on device") == 1
+    monkeypatch.undo()
+    assert gramian(*arguments("z")).code == 0
+    assert torch.equal(coef(tmp_path / "y.model"), coef(tmp_path / "z.model"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import weakref
 from pathlib import Path
 from typing import Any
 
+from .._atomic import check_local, check_output
 from .._checks import as_count, as_positive
 from ..problems import Problem
 from ..solvers import Solver, State
@@ -14,6 +16,8 @@ from ..solvers.state import moved
 from .fingerprint import fingerprint
 from .journal import is_journal
 from .state_file import Saved, check_is_checkpoint, check_state, read_state, save_state
+
+logger = logging.getLogger("gramian")
 
 
 class Checkpoint:
@@ -30,7 +34,7 @@ class Checkpoint:
     Parameters
     ----------
     path : str or Path
-        A file there that is no checkpoint is left as it is: ValueError.
+        On this machine; a file there that is no checkpoint is left as it is: ValueError.
     every : int, default=1
         Iterations between two saves.
     resume : bool, default=True
@@ -54,6 +58,9 @@ class Checkpoint:
 
     A resumed solver also compares what the state says with the problem, see `Solver.verify`:
     for what digests cannot see.
+
+    A state that cannot be written, as the disk is full, is a warning in the log: the fit continues,
+    and the next one is tried.
 
     Of a fit by cells each cell is appended to the file once it is solved, whatever `every` says,
     and a kill costs those under way; see `Journal`.
@@ -84,6 +91,7 @@ class Checkpoint:
         resume: bool = True,
         every_seconds: float | int | None = None,
     ) -> None:
+        check_local(path)
         self.path, self.every, self.resume = Path(path), as_count(every, "every"), resume
         self.every_seconds = (
             None if every_seconds is None else as_positive(every_seconds, "every_seconds")
@@ -95,6 +103,7 @@ class Checkpoint:
         self._known: tuple[weakref.ref[Problem], dict[str, str]] | None = None
         self._waiting: tuple[Problem, State] | None = None
         self._saved: float | None = None
+        self._failed = False
         self.best: State | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -108,15 +117,36 @@ class Checkpoint:
             self.finish()
 
     def finish(self) -> None:
-        """Write the last state, if it is not yet written; `solve` does so however a run ends."""
+        """Write the last state, if it is not yet written; `solve` does so however a run ends.
+
+        Raises
+        ------
+        ValueError
+            If the first state would replace a file that is no checkpoint.
+        """
         if self._waiting is None:
             return
         (problem, state), self._waiting = self._waiting, None  # what fails is not tried again
         if not bool(state.coef.isfinite().all()):
             return  # nobody wants to go on from there
-        check_is_checkpoint(self.path)
-        save_state(self.path, state, self._fingerprint(problem), self.best)
+        about = self._fingerprint(problem)
+        try:
+            check_is_checkpoint(self.path)
+            save_state(self.path, state, about, self.best)
+        except (OSError, ValueError) as error:
+            if isinstance(error, ValueError) and self._saved is None:
+                raise
+            self._warn(error)
+        else:
+            self._failed = False
         self._saved = time.monotonic()
+
+    def _warn(self, error: OSError | ValueError) -> None:
+        """Log that a state is not written, once until one is: it costs no more than it may save."""
+        if not self._failed:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            logger.warning("the fit continues, but its checkpoint is not written: %s", reason)
+        self._failed = True
 
     def _is_time(self) -> bool:
         if self.every_seconds is None or self._saved is None:
@@ -132,9 +162,12 @@ class Checkpoint:
         ------
         ValueError
             If the file is no checkpoint, is damaged or belongs to another problem or solver.
+        OSError
+            If no file can be written there.
         """
         self.best = None
         check_is_checkpoint(self.path)
+        check_output(self.path)
         if not (self.resume and self.path.exists()):
             return None
         if is_journal(self.path):

@@ -67,6 +67,11 @@ def fit(
         except InterruptedFit as error:
             error.add_note(_saved_anyway(error.fitted, ready, options, out, history, start))
             raise
+        except Exception as error:
+            if (until := fitting.model_until(error)) is not None:
+                outcome = _saved_anyway(until, ready, options, out, history, start)
+                message("warning", f"an error ends the fit; {outcome}")
+            raise
     report = _saved(fitted, ready, options, out, history, start)
     if std:
         save_with_std(load_model(out), out, ready.data, fitted.closed_form, options)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from .data import TrainingData
 from .divide import holds_out
 from .fit import fit
-from .fitted import Fitted, InterruptedFit
+from .fitted import Fitted, InterruptedFit, model_until
 from .from_table import table_data
 from .generators import Generators
 from .go_on import can_go_on, go_on
@@ -36,6 +36,7 @@ __all__ = [
     "go_on",
     "holds_out",
     "machine_memory",
+    "model_until",
     "plan",
     "table_data",
     "whole_of",

@@ -14,14 +14,14 @@ from ..landmarks import Selector
 from ..metric import Metric
 from ..model import KernelModel, same_encoding
 from ..problems import Problem
-from ..solvers import Interrupted, Result, Solver, State, solve
+from ..solvers import Result, Solver, State, solve
 from . import resolve
 from .cells import fit_cells
 from .data import TrainingData
 from .diagnosis import diagnosed
 from .divide import divide
 from .features import check_units
-from .fitted import Fitted, InterruptedFit, check_not_diverged
+from .fitted import Fitted, InterruptedFit, check_not_diverged, keeping_model
 from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
 from .long_fits import long_fit
@@ -70,7 +70,7 @@ def fit(
         If the solver diverged.
     InterruptedFit
         If it is interrupted, as by Ctrl-C, when the solver has a state: a KeyboardInterrupt that
-        holds the model until then.
+        holds the model until then. Another error when it has one: see `model_until`.
     """
     if settings.kernel == NAME:
         return _fit_matrix(settings, data, rng)
@@ -173,7 +173,7 @@ def _fit(
             learned=before.learned if before and warm else scaling.features.learned,
         )
 
-    try:
+    with keeping_model(fitted):
         result = solve(
             problem,
             begin.solver,
@@ -182,8 +182,6 @@ def _fit(
             state=state,
             rng=rng.solver,
         )
-    except Interrupted as error:
-        raise InterruptedFit.of(error, fitted) from error
     check_not_diverged(result)
     if diagnose and not asked.chooses_penalty:  # nothing better was found
         _warn(diagnosed(problem, result, settings.callbacks, data.coded))

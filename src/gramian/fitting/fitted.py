@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -249,8 +250,32 @@ class InterruptedFit(KeyboardInterrupt):
         That is one with coefficients that are not finite, or still zero, where solvers start.
         """
         found = fitted(error.result)
-        coef = found.model.coef
-        return cls(found) if bool(coef.isfinite().all() and coef.any()) else KeyboardInterrupt()
+        return cls(found) if _is_useful(found.model.coef) else KeyboardInterrupt()
+
+
+@contextlib.contextmanager
+def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
+    """Give what ends a fit the model until then: see `InterruptedFit` and `model_until`."""
+    try:
+        yield
+    except Interrupted as error:
+        raise InterruptedFit.of(error, fitted) from error
+    except Exception as error:
+        result = vars(error).pop("result", None)
+        if isinstance(result, Result) and _is_useful(result.state.coef):
+            with contextlib.suppress(Exception):  # the first error is the one to see
+                vars(error)["fitted"] = fitted(result)
+        raise
+
+
+def model_until(error: Exception) -> Fitted | None:
+    """Return the model of a fit that an error ended; None if it had no useful state."""
+    return vars(error).get("fitted")
+
+
+def _is_useful(coef: Tensor) -> bool:
+    """Return whether coefficients are finite, and not still zero, where solvers start."""
+    return bool(coef.isfinite().all() and coef.any())
 
 
 def check_not_diverged(result: Result) -> None:

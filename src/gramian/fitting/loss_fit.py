@@ -19,17 +19,10 @@ from ..losses.links import IDENTITY
 from ..model import KernelModel, LogOdds
 from ..operators import KernelOperator
 from ..problems import LossProblem
-from ..solvers import (
-    Interrupted,
-    Result,
-    deadline,
-    max_iterations,
-    solve,
-    tolerance,
-)
+from ..solvers import Result, deadline, max_iterations, solve, tolerance
 from . import loss_penalty, resolve
 from .data import TrainingData
-from .fitted import Fitted, InterruptedFit, check_not_diverged
+from .fitted import Fitted, check_not_diverged, keeping_model
 from .generators import Generators
 from .landmarks import centers_on_host, chosen, kept_in_file, nystrom_problem
 from .loss_settings import SQUARED
@@ -58,7 +51,7 @@ def fit_loss(settings: FitSettings, data: TrainingData, *, rng: Generators) -> F
     FloatingPointError
         If the solver diverged.
     InterruptedFit
-        If it is interrupted when the solver has a state.
+        If it is interrupted when the solver has a state; of another error see `model_until`.
 
     Notes
     -----
@@ -127,7 +120,7 @@ def fit_loss(settings: FitSettings, data: TrainingData, *, rng: Generators) -> F
         )
 
     saved = [c for c in settings.callbacks if isinstance(c, Checkpoint)]
-    try:
+    with keeping_model(fitted):
         result = solve(
             problem,
             solver,
@@ -136,8 +129,6 @@ def fit_loss(settings: FitSettings, data: TrainingData, *, rng: Generators) -> F
             state=saved[0].restore(problem, solver) if saved else None,
             rng=rng.solver,
         )
-    except Interrupted as error:
-        raise InterruptedFit.of(error, fitted) from error
     check_not_diverged(result)
     return fitted(result)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from .._atomic import check_output
 from .._checks import as_bytes, as_count, as_positive
 from ..callbacks import Checkpoint
 from ..kernels import Kernel
@@ -89,6 +90,8 @@ class FitSettings:
         if self.standardize_target is not None:
             _check_flag("standardize_target", self.standardize_target)
         check_callbacks(self.callbacks)
+        if self.centers_file is not None:
+            check_output(self.centers_file)
         if self.memory_limit is not None:
             as_bytes(self.memory_limit)
         self._check_stopping()
@@ -282,11 +285,14 @@ def _check_flag(name: str, given: object, known: str = "True or False") -> None:
 
 
 def check_callbacks(given: object) -> None:
-    """Raise ValueError if callbacks are no list of callables."""
+    """Raise ValueError if callbacks are no list of callables, OSError for unusable checkpoints."""
     if not isinstance(given, Sequence) or not all(map(callable, given)):
         raise ValueError(
             f"callbacks must be a list of callables, like [Validate(X, y)], not {given!r}"
         )
+    for callback in given:
+        if isinstance(callback, Checkpoint):
+            check_output(callback.path)
 
 
 def is_integer(value: object) -> TypeGuard[int]:

@@ -29,7 +29,7 @@ class Result:
     state : State
     reason : StopReason
         One of "converged", "max_iterations", "time_limit", "early_stopping", "no_progress",
-        "callback", "diverged", "interrupted".
+        "callback", "diverged", "interrupted", "error".
     history : list of dict
         A row per state: iteration, seconds (without callbacks), kernel_evaluations, metrics.
     """
@@ -91,6 +91,9 @@ def solve(
     Interrupted
         If it is interrupted, as by Ctrl-C, when there is a state: a KeyboardInterrupt that holds
         the result until then.
+    Exception
+        Of the solver or a callback. If there is a state, it has the result until then as its
+        attribute ``result``, with the reason "error".
     """
     solver.check(problem)
     stop = () if solver.closed_form else stop
@@ -113,6 +116,10 @@ def solve(
         if last is None:
             raise
         raise Interrupted(Result(last, "interrupted", _up_to(last, history))) from error
+    except Exception as error:
+        # None, too, so that nobody takes the result of a run within this one for its own
+        vars(error)["result"] = last and Result(last, "error", _up_to(last, history))
+        raise
     if last is None:
         raise ValueError(f"{type(solver).__name__} yielded no state")
     return Result(last, "converged", history)

@@ -17,11 +17,12 @@ StopReason = Literal[
     "callback",
     "diverged",
     "interrupted",
+    "error",
 ]
 """Why a run ended. "converged": the tolerance was reached, or the solution is in closed form.
 
 "early_stopping": the error on held-out rows no longer fell; "no_progress": no step led on;
-"interrupted": by Ctrl-C or a signal, see `Interrupted`.
+"interrupted": by Ctrl-C or a signal, see `Interrupted`; "error": by an exception, see `solve`.
 """
 
 Row = dict[str, int | float]
