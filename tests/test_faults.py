@@ -35,6 +35,13 @@ def test_damaged_files_are_refused(kind, faults, tmp_path):
     assert row["refused"] > 50
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_damaged_journals_cost_the_cells_that_are_damaged(faults, tmp_path):
+    row = faults.journal_damage(30, tmp_path)
+    assert (row["silently other"], row["bug"]) == (0, 0)
+    assert row["parts lost by a flipped bit"] == 1
+
+
 def test_a_disk_that_is_full_and_a_folder_that_is_closed(faults, tmp_path):
     for row in faults.disks(tmp_path):
         expected = ("OSError, old file kept", "not tried", "PermissionError", "the fit ends, coef")

@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from gramian import KernelRidge
-from gramian.callbacks import Checkpoint
-from gramian.callbacks.journal import Journal, is_journal
+from gramian.callbacks import Checkpoint, journal
+from gramian.callbacks.journal import FIELDS, HEADER, HEADER_COPIES, MARK, Journal, is_journal
 
 ABOUT = {"kernel": "a", "rows": "b"}
+SETTINGS = {"kernel": "gaussian", "penalty": 1e-3, "random_state": 0}
+START = HEADER_COPIES * len(HEADER)
+
+
+def coef(number: int) -> torch.Tensor:
+    return torch.full((4, 2), float(number), dtype=torch.float64)
 
 
 def filled(path: Path, parts: int = 3) -> Path:
-    with Journal(path, ABOUT, resume=False) as journal:
-        for number in range(parts):
-            journal.append(number, {"ridge": 0.5}, torch.full((4, 2), float(number)))
+    saved = Journal(path, ABOUT, resume=False)
+    for number in range(parts):
+        saved.append(number, {"ridge": 0.5}, {"coef": coef(number)})
     return path
 
 
 def opened(path: Path, **about: str) -> Journal:
     return Journal(path, ABOUT | about, resume=True)
+
+
+def kept(path: Path, parts: int = 3) -> list[int]:
+    """Return the parts that are read again, each of them right."""
+    saved, numbers = opened(path), []
+    for number in range(parts):
+        part = saved.part(number)
+        if part is not None:
+            assert part[0] == {"ridge": 0.5}
+            assert torch.equal(part[1]["coef"], coef(number))
+            numbers.append(number)
+    return numbers
 
 
 @pytest.fixture
@@ -33,69 +54,110 @@ def path(tmp_path):
 
 def test_parts_are_read_again(path):
     assert is_journal(path)
-    with opened(path) as journal:
-        assert len(journal) == 3
-        facts, coef = journal.part(2)
-        assert facts["ridge"] == 0.5
-        assert torch.equal(coef, torch.full((4, 2), 2.0, dtype=torch.float64))
-        assert journal.part(3) is None
-        journal.append(3, {"ridge": 1.0}, torch.ones(1, 2))
-    with opened(path) as journal:
-        assert len(journal) == 4
-        assert journal.part(3)[0]["ridge"] == 1.0
+    saved = opened(path)
+    assert len(saved) == 3
+    assert saved.part(3) is None
+    saved.append(3, {"ridge": 1.0}, {"coef": torch.ones(1, 2), "rows": torch.arange(3)})
+    saved = opened(path)
+    assert len(saved) == 4
+    facts, tensors = saved.part(3)
+    assert facts == {"ridge": 1.0}
+    assert tensors["rows"].tolist() == [0, 1, 2]
+    assert kept(path) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("lost", [1, 30, 64, 100])
-def test_a_part_that_was_cut_off_is_none(path, lost, caplog):
-    content = path.read_bytes()
-    path.write_bytes(content[:-lost])
-    with opened(path) as journal:
-        assert len(journal) == 2
-        assert "were lost" in caplog.text
-        journal.append(2, {"ridge": 0.5}, torch.full((4, 2), 2.0))
-    assert path.read_bytes() == content
+def test_a_part_that_was_cut_off_is_missing_and_written_again(path, lost):
+    path.write_bytes(path.read_bytes()[:-lost])
+    assert kept(path) == [0, 1]
+    opened(path).append(2, {"ridge": 0.5}, {"coef": coef(2)})
+    assert kept(path) == [0, 1, 2]
 
 
-def test_a_part_that_was_damaged_is_none(path, caplog):
+def test_a_part_that_was_damaged_is_missing(path, caplog):
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    with opened(path) as journal:
-        assert journal.part(1) is not None
-        assert journal.part(2) is None
+    assert kept(path) == [0, 1]
     assert "part 2 is damaged" in caplog.text
 
 
-def test_a_length_beyond_sense_is_damage(path, caplog):
+@pytest.mark.usefixtures("unchecked")
+def test_a_flipped_bit_costs_one_part_at_most(path):
     content = path.read_bytes()
-    at = content.rindex(b'{"ridge"') - 8
-    path.write_bytes(content[:at] + (1 << 62).to_bytes(8, "little") + content[at + 8 :])
-    with opened(path) as journal:
-        assert len(journal) == 2
-        assert journal.part(1) is not None
-    assert "were lost" in caplog.text
+    rng = random.Random(0)
+    heads = [i + j for i in range(len(content)) if content.startswith(MARK, i) for j in range(56)]
+    places = [*range(0, START, 3), *heads, *(rng.randrange(len(content)) for _ in range(100))]
+    for place in places:
+        mutant = bytearray(content)
+        mutant[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(mutant)
+        assert len(kept(path)) >= 2, place
+
+
+@pytest.mark.parametrize("length", [1 << 62, (1 << 64) - 1, 0])
+def test_a_length_beyond_sense_is_damage(path, length):
+    content = bytearray(path.read_bytes())
+    place = content.rindex(MARK) + len(MARK)
+    FIELDS.pack_into(content, place, 2, length, bytes(32))
+    path.write_bytes(content)
+    assert kept(path) == [0, 1]
 
 
 def test_facts_that_were_changed_are_damage(path):
-    path.write_bytes(path.read_bytes().replace(b'"ridge": 0.5', b'"ridge": 0.7'))
-    with opened(path) as journal:
-        assert [journal.part(number) for number in range(3)] == [None] * 3
+    path.write_bytes(path.read_bytes().replace(b'\\"ridge\\": 0.5', b'\\"ridge\\": 0.7'))
+    assert kept(path) == []
+
+
+def forged(path: Path, payload: bytes) -> None:
+    """Append a record whose digest is right."""
+    fields = FIELDS.pack(2, len(payload), journal._digest(2, payload))
+    path.write_bytes(path.read_bytes() + MARK + fields + payload)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\xff" * 8,
+        (1 << 62).to_bytes(8, "little") + b"{}",
+        safetensors.torch.save({"coef": torch.ones(2)}),
+        safetensors.torch.save({}, {"gramian_state": "[]"}),
+        safetensors.torch.save({}, {"gramian_state": '{"about": 1, "facts": 2}'}),
+        b'\x4c\0\0\0\0\0\0\0{"coef":{"dtype":"F64","shape":[-1,-1],"data_offsets":[0,8]}}'.ljust(
+            92
+        ),
+    ],
+)
+def test_records_that_were_forged_are_no_parts(path, payload):
+    forged(path, payload)
+    assert kept(path) == [0, 1, 2]  # the record before holds
 
 
 def test_another_fit_is_refused(path):
-    with pytest.raises(ValueError, match="another problem: rows differ"), opened(path, rows="c"):
-        pass
+    with pytest.raises(ValueError, match="another problem: rows differ"):
+        opened(path, rows="c")
 
 
-def test_a_newer_version_is_refused(path):
-    path.write_bytes(path.read_bytes().replace(b'"format": 1', b'"format": 9'))
-    with pytest.raises(ValueError, match="newer version"), opened(path):
-        pass
+@pytest.mark.parametrize(("version", "message"), [(9, "newer version"), (1, "older version")])
+def test_another_version_is_refused(path, version, message):
+    replaced = path.read_bytes().replace(b'"format": 2', b'"format": %d' % version)
+    path.write_bytes(replaced)
+    with pytest.raises(ValueError, match=message):
+        opened(path)
+
+
+def test_a_journal_of_before_is_refused_in_words(tmp_path):
+    header = json.dumps({"gramian_state": "journal", "format": 1, "about": ABOUT}).encode()
+    (tmp_path / "c").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ValueError, match=r"older version.*delete the file to start again"):
+        opened(tmp_path / "c")
+    assert len(Journal(tmp_path / "c", ABOUT, resume=False)) == 0
 
 
 def test_without_resume_it_starts_again(path):
-    with Journal(path, ABOUT, resume=False) as journal:
-        assert len(journal) == 0
+    assert len(Journal(path, ABOUT, resume=False)) == 0
+    assert len(opened(path)) == 0
 
 
 def test_other_files_are_left_alone(tmp_path):
@@ -106,19 +168,65 @@ def test_other_files_are_left_alone(tmp_path):
     assert other.read_text() == "a,b\n1,2\n"
 
 
+def test_a_full_disk_does_not_end_the_fit(path, caplog, monkeypatch):
+    saved = opened(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(journal.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "full")))
+        saved.append(3, {"ridge": 0.5}, {"coef": coef(3)})
+    assert "could not write part 3" in caplog.text
+    assert kept(path) == [0, 1, 2]
+
+
+def test_each_part_is_flushed_to_the_disk(path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(journal.os, "fsync", flushed.append)
+    opened(path).append(3, {}, {})
+    assert len(flushed) == 1
+
+
 def test_checkpoints_of_other_fits_are_not_confused(path, tmp_path):
     X = torch.randn(50, 2, generator=torch.Generator().manual_seed(0)).numpy()
-    settings = {"kernel": "gaussian", "penalty": 1e-3, "random_state": 0, "solver": "pcg"}
+    settings = SETTINGS | {"solver": "pcg", "landmarks": None}
     saved = tmp_path / "plain"
-    KernelRidge(landmarks=None, callbacks=[Checkpoint(saved)], **settings).fit(X, X[:, 0])
+    KernelRidge(callbacks=[Checkpoint(saved)], **settings).fit(X, X[:, 0])
     assert not is_journal(saved)
-    with pytest.raises(ValueError, match="another kind of fit"), opened(saved):
-        pass
+    with pytest.raises(ValueError, match="another kind of fit"):
+        opened(saved)
     with pytest.raises(ValueError, match="a fit by cells"):
-        KernelRidge(landmarks=None, callbacks=[Checkpoint(path)], **settings).fit(X, X[:, 0])
+        KernelRidge(callbacks=[Checkpoint(path)], **settings).fit(X, X[:, 0])
 
 
-def test_the_header_is_json(path):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("iteration", "x"),
+        ("iteration", None),
+        ("reason", "else"),
+        ("reason", []),
+        ("shift", None),
+        ("residual", "x"),
+    ],
+)
+def test_facts_that_no_cell_has_are_damage(tmp_path, name, value):
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    est = KernelRidge(cells=30, callbacks=[Checkpoint(tmp_path / "c")], **SETTINGS)
+    whole = est.fit(X, X[:, 0]).dual_coef_
+    append = edited(tmp_path / "c")
+    for bad in ({name: value}, {}):
+        append(bad)
+        np.testing.assert_array_equal(est.fit(X, X[:, 0]).dual_coef_, whole)
+
+
+def edited(path: Path):
+    """Return what appends the first part once more, with other facts or other coefficients."""
     content = path.read_bytes()
-    length = int.from_bytes(content[:8], "little")
-    assert json.loads(content[8 : 8 + length])["about"] == ABOUT
+    place = content.index(MARK) + len(MARK)
+    _, length, _ = FIELDS.unpack_from(content, place)
+    payload = content[place + FIELDS.size :][:length]
+    about, facts, tensors = journal._unpack(payload)
+
+    def append(change: dict[str, object]) -> None:
+        saved = Journal(path, about, resume=True)
+        saved.append(0, facts | change, tensors if change else {"coef": -tensors["coef"][:0]})
+
+    return append

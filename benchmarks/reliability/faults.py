@@ -26,6 +26,7 @@ import torch
 
 from gramian import AverageModel, KernelModel, KernelRidge, estimators, kernels, landmarks, solvers
 from gramian.callbacks import Checkpoint, load_state, save_state
+from gramian.callbacks.journal import Journal
 from gramian.data import check_finite, open_rows
 from gramian.model import load_model
 from gramian.operators import KernelOperator
@@ -47,6 +48,9 @@ KILLED: dict[str, tuple[dict[str, Any], int]] = {
     "sketchysaga": ({"batch": 20}, 20),
 }
 """Iterative solvers with their parameters and iterations."""
+
+CELLS = 8
+"""Cells of a fit whose journal is damaged."""
 
 MUTANTS = {"model": 400, "average": 400, "state": 400, "parquet": 200, "npy": 200, "csv": 200}
 """Damaged copies of each kind of file."""
@@ -107,6 +111,14 @@ def fitted(name: str, path: Path) -> np.ndarray:
     stop = [max_iterations(iterations)]
     result = solve(problem, solver, stop=stop, callbacks=[checkpoint], state=state)
     coef: np.ndarray = result.state.coef.numpy().copy()
+    return coef
+
+
+def fitted_by_cells(path: Path) -> np.ndarray:
+    X = np.random.default_rng(0).standard_normal((32 * CELLS, D))
+    settings = {"lengthscale": 1.5, "penalty": 1e-3, "solver": "direct", "random_state": 0}
+    est = KernelRidge(cells=45, callbacks=[Checkpoint(path)], **settings)
+    coef: np.ndarray = est.fit(X, np.sin(X[:, 0])).dual_coef_
     return coef
 
 
@@ -206,6 +218,42 @@ def damage(kind: str, count: int, folder: Path) -> Row:
         **counts,
         "bugs said": "; ".join(sorted(set(said)))[:200],
     }
+
+
+def journal_damage(count: int, folder: Path) -> Row:
+    """Resume a fit by cells from damaged journals, and count the cells that a flipped bit costs."""
+    path, rng = folder / "x.journal", random.Random(0)
+    whole = fitted_by_cells(path)
+    content = path.read_bytes()
+    cells = parts_of(path)
+
+    def ends(*_: object) -> None:
+        raise RuntimeError("an endless loop")
+
+    signal.signal(signal.SIGALRM, ends)
+
+    def resumed(mutant: Path) -> np.ndarray:
+        signal.alarm(60)
+        try:
+            return fitted_by_cells(mutant)
+        finally:
+            signal.alarm(0)
+
+    counts, said = outcomes(damaged(path, count, 0), resumed, whole)
+    lost = []
+    for _ in range(count):
+        mutant = bytearray(content)
+        mutant[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(mutant)
+        lost.append(cells - parts_of(path))
+    row = {"file": "journal", "mutants": count, **counts, "bugs said": "; ".join(sorted(set(said)))}
+    return row | {"parts lost by a flipped bit": max(lost)}
+
+
+def parts_of(path: Path) -> int:
+    """Return the number of parts of a journal that can be read."""
+    saved = Journal(path, {}, resume=True)
+    return sum(saved.part(number) is not None for number in range(CELLS))
 
 
 # --- disks, processes, memory --------------------------------------------------------------------
@@ -350,6 +398,10 @@ class Campaign:
                 found = child(lambda k=kind, c=count: damage(k, c, self.folder(k)))
                 row = found if isinstance(found, dict) else {"file": kind, "crashed": str(found)}
                 self.tables.add("Damaged files", row)
+        if not self.tables.has("Damaged files", file="journal"):
+            count = 20 if self.quick else 300
+            row = child(lambda: journal_damage(count, self.folder("journal")))
+            self.tables.add("Damaged files", row)
 
     def disks(self) -> None:
         if not self.tables["Full disks"]:

@@ -165,8 +165,7 @@ def measured(folder: Path, n: int) -> Row:
     seconds = time.monotonic() - started
     kept = 0
     if (folder / "checkpoint").exists():
-        with Journal(folder / "checkpoint", {}, resume=True) as journal:
-            kept = len(journal)
+        kept = len(Journal(folder / "checkpoint", {}, resume=True))
     row: Row = {"limit": limit_of(n), "solver": "direct", "planned s": plan}
     row |= {"killed after": seconds, "cells kept": kept}
     row |= in_fresh_process(resumed, folder, n)

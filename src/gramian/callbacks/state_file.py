@@ -26,6 +26,8 @@ FORMAT = 3
 WITHOUT_BEST = 2
 """Version of a file without a best state: older versions read it."""
 KEY = "gramian_state"
+JOURNAL_START = b"gramian\n"
+"""First bytes of a `Journal`, where a state has the length of its header."""
 BEST = "best."
 """Stands before the names of the tensors of the best state."""
 KEY_WITHIN_BYTES = 1 << 12
@@ -127,8 +129,8 @@ def check_is_checkpoint(path: Path) -> None:
         raise ValueError(f"{path} is {kind}; a checkpoint needs the name of a file")
     with path.open("rb") as file:
         start = file.read(KEY_WITHIN_BYTES)
-    # the header of safetensors, after its length: no table begins like that
-    if start[8:9] == b"{" and f'"{KEY}"'.encode() in start:
+    # the length of a header, or the start of a journal, then JSON: no table begins like that
+    if (start[8:9] == b"{" or start[:8] == JOURNAL_START) and f'"{KEY}"'.encode() in start:
         return
     raise ValueError(
         f"{path} is not a checkpoint of gramian, and is left as it is; give the name of another "

@@ -7,11 +7,12 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .._linalg.threads import one_thread_if_small
 from .._processes import BYTES, processes_pay, run_apart
@@ -34,8 +35,11 @@ logger = logging.getLogger("gramian")
 MEASURED = 8
 """Cells, for each worker, from which on the first one is solved alone and measured."""
 
-UNFINISHED: tuple[StopReason, ...] = ("time_limit", "callback")
-"""Cells that have stopped so are solved again by a fit that goes on."""
+FACTS = ("iteration", "reason", "shift", "residual")
+"""Fields of a cell that a journal keeps as JSON."""
+
+FINISHED: tuple[StopReason, ...] = ("converged", "no_progress", "max_iterations")
+"""Reasons to stop of cells that a journal keeps; others are solved again by a fit that resumes."""
 
 
 Told = tuple[SolvedCell, str | None]
@@ -90,6 +94,7 @@ class CellProblems:
         """Return the journal in the file of a checkpoint."""
         cells = {**self.rows.cells.tensors(), "starts": self.rows.starts}
         about = {
+            "fit": "by cells",
             "kernel": json.dumps(self.kernel.to_dict()),
             "shape": str((*self.data.rows.shape, *self.data.targets.shape, self.rows.X.dtype)),
             "ridge": repr(self.shift),
@@ -111,8 +116,9 @@ class CellProblems:
         with one_thread_if_small(0 if several else math.inf):
             every = self._at_once(journal) if several else self._in_turn(journal)
             for cell, (found, fresh) in enumerate(every):
-                if fresh is not None and journal is not None and found.reason not in UNFINISHED:
-                    journal.append(cell, _facts(found) | {"rows": fresh}, found.coef)
+                if fresh is not None and journal is not None and found.reason in FINISHED:
+                    facts = {name: getattr(found, name) for name in FACTS}
+                    journal.append(cell, facts | {"rows": fresh}, {"coef": found.coef})
                 yield found
 
     def _in_turn(self, journal: Journal | None, first: int = 0) -> Iterator[Told]:
@@ -131,8 +137,8 @@ class CellProblems:
         yield from run(self.workers, work, range(measured, count), self._stopped.set)
 
     def _by_processes(self, journal: Journal | None, first: int) -> Iterator[Told]:
-        lock, cells = threading.Lock(), range(first, len(self.rows))
-        told = {cell: self._told(journal, cell, self._data(cell), lock) for cell in cells}
+        cells = range(first, len(self.rows))
+        told = {cell: self._told(journal, cell, self._data(cell)) for cell in cells}
         fresh = [cell for cell, (known, _) in told.items() if known is None]
         tasks = (self._task(cell) for cell in fresh)
         every = run_apart(self.workers, self._solver_of_cells(), tasks, logger=logger)
@@ -141,35 +147,36 @@ class CellProblems:
 
     def _work(self, journal: Journal | None) -> Callable[[int], Told]:
         """Return what solves a cell; with the digest of its data, if it is to be kept."""
-        lock, solver = threading.Lock(), self._solver_of_cells(self._rule)
+        solver = self._solver_of_cells(self._rule)
 
         def work(cell: int) -> Told:
             if self._stopped.is_set():
                 raise RuntimeError("stopped: cells are missing")
             data = self._data(cell)
-            known, own = self._told(journal, cell, data, lock)
+            known, own = self._told(journal, cell, data)
             return (solver(self._task(cell, data)), own) if known is None else (known, None)
 
         return work
 
     def _told(
-        self, journal: Journal | None, cell: int, data: TrainingData, lock: threading.Lock
+        self, journal: Journal | None, cell: int, data: TrainingData
     ) -> tuple[SolvedCell | None, str | None]:
-        """Return what a journal knows of a cell, and the digest of its data."""
+        """Return the cell that a journal holds, and the digest of its data."""
         if journal is None:
             return None, None
         own = digest(data.rows) + tensor_digest(data.targets) + tensor_digest(data.weights)
-        with lock:
-            known = journal.part(cell)
-        if known is None:
+        part = journal.part(cell)
+        if part is None:
             return None, own
-        facts, coef = known
-        if facts["rows"] != own:
+        facts, tensors = part
+        if facts.get("rows") != own:
             raise ValueError(
                 f"{journal.path} is a checkpoint of another problem: rows differ. {ANOTHER}"
             )
-        told = (facts["iteration"], facts["reason"], facts["ridge"], facts["residual"])
-        return SolvedCell(coef, *told), own
+        solved = _solved_cell(facts, tensors, data.targets.shape)
+        if solved is None:
+            journal.warn_of_damage(cell)
+        return solved, own
 
     def _data(self, cell: int) -> TrainingData:
         return self.rows.of(cell, self.data)
@@ -210,8 +217,16 @@ def workers_of(cells: int, engine: Engine) -> int:
     return min(default_threads(), cells) if engine.device_bytes() is None else 1
 
 
-def _facts(found: SolvedCell) -> dict[str, Any]:
-    return {
-        "iteration": found.iteration, "reason": found.reason, "ridge": found.shift,
-        "residual": found.residual,
-    }  # fmt: skip
+def _solved_cell(
+    facts: Mapping[str, Any], tensors: Mapping[str, Tensor], shape: Sequence[int]
+) -> SolvedCell | None:
+    """Return the cell in a journal; None if it cannot be one, whatever its digest says."""
+    coef = tensors.get("coef")
+    rest: dict[str, Any] = {name: facts.get(name) for name in FACTS}
+    is_cell = (
+        coef is not None and coef.dtype == torch.float64 and coef.shape == shape
+        and bool(coef.isfinite().all())
+        and isinstance(rest["iteration"], int) and rest["reason"] in FINISHED
+        and isinstance(rest["shift"], float) and isinstance(rest["residual"], float | None)
+    )  # fmt: skip
+    return SolvedCell(coef, **rest) if coef is not None and is_cell else None

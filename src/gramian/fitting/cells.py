@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 import time
@@ -224,9 +223,9 @@ def _all(problems: CellProblems, coef: Float[Tensor, "m t"]) -> list[tuple[Row, 
     announce(callbacks, stages.CELLS)
     saved = [callback for callback in callbacks if isinstance(callback, Checkpoint)]
     found = []
-    with problems.journal(saved[0]) if saved else contextlib.nullcontext() as journal:
-        for number, one in enumerate(problems.solved(journal)):
-            coef[rows.bounds(number)] = one.coef
-            found.append((one.row, one.reason))
-            announce_part(callbacks, number + 1, len(rows))
+    journal = problems.journal(saved[0]) if saved else None
+    for number, one in enumerate(problems.solved(journal)):
+        coef[rows.bounds(number)] = one.coef
+        found.append((one.row, one.reason))
+        announce_part(callbacks, number + 1, len(rows))
     return found
