@@ -126,7 +126,6 @@ class TestBlocksOfRows:
             ),
             (kernels.ChiSquared(1.0), lambda X: list(X.T)),
         ],
-        ids=repr,
     )
     def test_coordinates_are_the_features_that_a_kernel_uses_over_their_lengthscales(
         self, kernel, coordinates
