@@ -29,6 +29,7 @@ from gramian.callbacks import (
     Validate,
     load_state,
     save_state,
+    state_file,
 )
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, NystromProblem
@@ -94,7 +95,8 @@ FIELDS = {
     "falkon": ("FalkonState", "cg penalty wide order"),
     "askotch": (
         "ASkotchState",
-        "ahead momentum recent best least convexity smoothness restarts lost seed",
+        "ahead momentum recent best least convexity curvature squares first smoothness restarts "
+        "lost seed",
     ),
     "eigenpro2": ("EigenProState", EIGENPRO),
     "eigenpro3": ("EigenPro3State", f"{EIGENPRO} last count"),
@@ -112,6 +114,23 @@ class TestStateFiles:
         state_type, names = solvers.solvers[name].state_type, FIELDS[name][1].split()
         assert state_type.__name__ == FIELDS[name][0]
         assert [f.name for f in fields(state_type)] == ["iteration", "coef", "metrics", *names]
+
+    def test_files_without_names_that_were_added_later_are_read(self, tmp_path, monkeypatch):
+        problem, solver = problem_of(FullProblem), solvers.ASkotch(20)
+        state = solve(problem, solver, stop=[max_iterations(3)]).state
+        later = {f.name for f in fields(state) if f.metadata}
+        assert later == {"curvature", "squares", "first"}
+        known = state_file.fields
+        with monkeypatch.context() as patch:  # as an older version wrote it
+            patch.setattr(
+                state_file, "fields", lambda s: [f for f in known(s) if f.name not in later]
+            )
+            save_state(tmp_path / "state", state)
+        loaded = load_state(tmp_path / "state")
+        assert (loaded.curvature, len(loaded.squares), loaded.first) == (0.0, 0, 0)
+        assert loaded.convexity == state.convexity
+        stop = [max_iterations(5)]
+        assert solve(problem, solver, stop=stop, state=loaded).state.iteration == 5
 
     @pytest.mark.parametrize(("name", "kind"), CASES)
     @pytest.mark.parametrize("iterations", [0, 5])

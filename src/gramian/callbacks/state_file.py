@@ -21,6 +21,7 @@ from .._tensors import DamagedFile, read_tensors, write_tensors
 from ..problems import Problem
 from ..solvers import State
 from ..solvers.base import solvers
+from ..solvers.state import ADDED_LATER
 
 FORMAT = 3
 WITHOUT_BEST = 2
@@ -203,6 +204,8 @@ def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Tensor], pref
     restored = {}
     for f in fields(cls):
         hint = hints[f.name]
+        if f.metadata.get(ADDED_LATER) and f.name not in values and prefix + f.name not in tensors:
+            continue
         if is_dataclass(hint):
             nested = (values.pop(f.name), tensors, f"{prefix}{f.name}.")
             restored[f.name] = _restore(hint, *nested)  # type: ignore[arg-type]

@@ -11,6 +11,9 @@ from torch import Tensor
 
 from .stopping import StopReason
 
+ADDED_LATER = "added later"
+"""Key in the metadata of fields that older files of the same format are without."""
+
 TENSOR_ALIGNMENT = 64
 """Bytes of which the address of a new tensor is a multiple."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..state import State
+from ..state import ADDED_LATER, State
 from ..stopping import StopReason
 from .blocks import Block
 from .convexity import FIRST_CONVEXITY
@@ -18,6 +19,8 @@ logger = logging.getLogger("gramian")
 
 SINGULAR_BLOCKS = "singular_blocks"
 """Name of the metric that counts blocks which are singular to rounding."""
+
+LATER = {ADDED_LATER: True}
 
 MOST_RESTARTS = 2
 """Returns to the best coefficients: the first weakens the momentum, the second ends it."""
@@ -62,9 +65,11 @@ class ASkotchState(State):
     best: Float[Tensor, "n t"]
     least: float = math.inf
     convexity: float = FIRST_CONVEXITY
-    curvature: float = 0.0
-    squares: Float[Tensor, " j"]
-    first: int = 0
+    curvature: float = field(default=0.0, metadata=LATER)
+    squares: Float[Tensor, " j"] = field(
+        default_factory=lambda: torch.empty(0, dtype=torch.float64), metadata=LATER
+    )
+    first: int = field(default=0, metadata=LATER)
     smoothness: Float[Tensor, " B"]
     restarts: int = 0
     lost: bool = False
