@@ -83,7 +83,7 @@ GROUPS = {
         "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",
         "text_tables": "tables of text by gramian, DuckDB and polars (about 10 minutes)",
         "plans": "memory, evaluations and seconds, planned and spent (about 10 minutes)",
-        "faults": "kills, damaged files, full disks, memory over fits (about 10 minutes)",
+        "faults": "kills, damaged and changed files, full disks, memory (about 10 minutes)",
         "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
     },
 }

@@ -42,6 +42,13 @@ def test_damaged_journals_cost_the_cells_that_are_damaged(faults, tmp_path):
     assert row["parts lost by a flipped bit"] == 1
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_files_that_change_under_fits_are_named(faults, tmp_path):
+    for row in faults.changes(tmp_path):
+        assert row["else"] == "", row
+        assert row["fits"] == row["an error names the file and the change"] == 12
+
+
 def test_a_disk_that_is_full_and_a_folder_that_is_closed(faults, tmp_path):
     for row in faults.disks(tmp_path):
         expected = ("OSError, old file kept", "not tried", "PermissionError", "the fit ends, coef")

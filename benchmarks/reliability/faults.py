@@ -1,4 +1,4 @@
-"""Faults: kills, damaged files, full disks, two processes, and memory over many fits."""
+"""Faults: kills, damaged and changed files, full disks, two processes, memory of many fits."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from gramian.solvers import State, max_iterations, solve
 from ..lib.process import resident_bytes
 from ..lib.results import Row
 from ..lib.tables import Tables
+from .changed_files import changes
 from .damaged_files import damaged, outcomes
 
 N, M, D = 200, 40, 3
@@ -55,14 +56,17 @@ CELLS = 8
 MUTANTS = {"model": 400, "average": 400, "state": 400, "parquet": 200, "npy": 200, "csv": 200}
 """Damaged copies of each kind of file."""
 
-TITLES = ("Kills", "Damaged files", "Full disks", "Two processes", "Memory")
+TITLES = (
+    "Kills", "Damaged files", "Changed files", "Full disks", "Two processes", "Memory",
+)  # fmt: skip
 NOTES = """\
 Kills: kill -9 of a fit at random times, resumed from its checkpoint, which is written in each
 iteration; `identical` counts resumed fits with the coefficients of the whole one, bit by bit.
 Damaged files: half of them at random (bits, swaps, cuts, zeros, moved and doubled bytes), half in
 their structure; of models and checkpoints a quarter is edited with the digest put right. CSV and
-.npy have no checksums, so that numbers may change unseen there. Memory: resident size after 5 and
-after 40 fits in one process."""
+.npy have no checksums, so that numbers may change unseen there. Changed files: each is replaced,
+removed or written to under a fit that reads it in each pass, before or between iterations.
+Memory: resident size after 5 and after 40 fits in one process."""
 
 
 def child(work: Callable[[], Any], kill_after: float | None = None) -> Any:
@@ -403,6 +407,10 @@ class Campaign:
             row = child(lambda: journal_damage(count, self.folder("journal")))
             self.tables.add("Damaged files", row)
 
+    def changes(self) -> None:
+        if not self.tables["Changed files"]:
+            self.tables.add("Changed files", *changes(self.folder("changes")))
+
     def disks(self) -> None:
         if not self.tables["Full disks"]:
             self.tables.add("Full disks", *disks(self.folder("disks")))
@@ -430,6 +438,7 @@ def main(options: argparse.Namespace) -> None:
     try:
         campaign.kills()
         campaign.damage()
+        campaign.changes()
         campaign.disks()
         campaign.processes()
         campaign.memory()

@@ -19,6 +19,7 @@ from gramian.data.parquet import ParquetRows
 distributed = pytest.importorskip("distributed")
 
 from gramian.data.dask import DaskRows, remote_columns  # noqa: E402
+from gramian.data.dask.table import DaskTable  # noqa: E402
 from gramian.data.dask.workers import connected  # noqa: E402
 
 pytestmark = pytest.mark.slow  # workers of its own
@@ -45,6 +46,22 @@ def test_columns_go_by_their_names(client, tmp_path, keep):
     assert rows.feature_names == ("a", "b", "y")
     every = torch.arange(100)
     assert torch.equal(rows.take(every), ParquetRows(tmp_path).take(every))
+
+
+@pytest.mark.parametrize("moment", ["before the targets", "between passes"])
+def test_a_file_that_changes_is_named(client, tmp_path, moment):
+    """Workers compare each file with what was seen when the table was opened."""
+    for number in range(2):
+        write(tmp_path, number, "aby")
+    with client.as_current():
+        table = DaskTable(tmp_path)
+        rows = table.rows(["a", "b"]) if moment == "between passes" else None
+        write(tmp_path, 1, "aby")
+        with pytest.raises(ValueError, match=r"1\.parquet has changed since it was opened: it was"):
+            table.there(["y"]) if rows is None else rows.take(torch.arange(100))
+        (tmp_path / "1.parquet").unlink()
+        with pytest.raises((ValueError, FileNotFoundError), match=r"1\.parquet"):
+            DaskTable.rows(table, ["a"])
 
 
 def test_files_without_rows_are_left_out(client, tmp_path):

@@ -52,6 +52,20 @@ def test_parquet_is_read_in_pieces(bucket: Path, s3: Store) -> None:
     assert sum(line.startswith("GET") for line in s3.asked) > 3
 
 
+@pytest.mark.parametrize(
+    ("rows", "change"), [(WHOLE.slice(5), "bytes, and has"), (None, "it is gone")]
+)
+def test_an_object_that_changes_between_passes_is_named(
+    rows: pa.Table | None, change: str, bucket: Path, s3: Store
+) -> None:
+    pq.write_table(WHOLE, bucket / "x.parquet")
+    table = as_table(s3.uri("houses/x.parquet"))
+    assert read(table).equals(WHOLE)
+    (bucket / "x.parquet").unlink() if rows is None else pq.write_table(rows, bucket / "x.parquet")
+    with pytest.raises(ValueError, match=rf"s3://houses/x\.parquet has changed .*{change}"):
+        read(table)
+
+
 def test_a_folder_with_partitions(bucket: Path, s3: Store) -> None:
     for year in (2019, 2020):
         (bucket / "set" / f"year={year}").mkdir(parents=True)

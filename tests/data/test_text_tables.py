@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import importlib
 import subprocess
 import sys
 import tempfile
@@ -418,3 +419,21 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path, last: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 180  # of 400; it takes about 120
+
+
+@pytest.mark.parametrize("held", [1 << 30, 1])
+def test_a_text_that_changes_while_it_is_read(tmp_path, monkeypatch, held):
+    """Its dialect, its types and its values come from several passes."""
+    monkeypatch.setattr("gramian.data.text.table.HELD_BYTES", held)
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "1,2\n" * 100)
+    module = importlib.import_module("gramian.data.text.table")
+    read = module.strings
+
+    def changing(*arguments: object) -> object:
+        yield from read(*arguments)
+        path.write_text("a,b\n" + "1,2\n" * 101)
+
+    monkeypatch.setattr(module, "strings", changing)
+    with pytest.raises(ValueError, match=r"x\.csv has changed since it was opened: it had 404 byt"):
+        as_table(path)

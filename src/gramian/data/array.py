@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .base import RowSource, check_index, slices
 from .dtypes import NUMPY_OF, WIDE_INTEGERS, float_for, warn_of_rounding
+from .file_stamp import mapped_file
 
 
 class ArrayRows(RowSource):
@@ -28,7 +29,8 @@ class ArrayRows(RowSource):
     Notes
     -----
     Blocks of a C-contiguous native float array are views and cost nothing; otherwise a block
-    costs one conversion of its rows.
+    costs one conversion of its rows. A file that is mapped for reading must not change: each pass
+    compares its size and time.
     """
 
     def __init__(
@@ -40,21 +42,30 @@ class ArrayRows(RowSource):
         else:
             name = data.dtype.name
             self._data = np.asarray(data)
+        self._file = mapped_file(data)
         self.shape = check_matrix(tuple(data.shape))
         self.dtype, self._wide = float_for(name), name in WIDE_INTEGERS
         self.feature_names = check_names(feature_names, self.shape[1])
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
+        self._check_file()
         for rows in slices(self.shape[0], size):
             yield rows, self._convert(self._data[rows])
+        self._check_file()
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
+        self._check_file()
         if isinstance(self._data, Tensor):
             return self._convert(self._data[index.to(self._data.device)])
         return self._convert(np.take(self._data, index.cpu().numpy(), axis=0))
+
+    def _check_file(self) -> None:
+        if self._file is not None:
+            path, stamp = self._file
+            stamp.check(path)
 
     def _convert(self, part: np.ndarray | Tensor) -> Tensor:
         if self._wide:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from .arrow_compute import pc
+from .file_stamp import FileStamp
 from .pieces import Pieces
 
 
@@ -25,27 +26,30 @@ class IpcFile(Pieces):
     schema : pyarrow.Schema
     counts : tuple of int
         Rows of each batch.
+    stamp : FileStamp
+        Of the file as these were read.
     """
 
     path: Path
     schema: pa.Schema
     counts: tuple[int, ...]
+    stamp: FileStamp
 
     @classmethod
     def open(cls, path: Path) -> IpcFile:
         """Read the schema and the length of each batch, of which one column is decoded."""
         with _reader(path) as whole:
-            schema = whole.schema
+            stamp, schema = FileStamp.of(path), whole.schema
         with _reader(path, [0]) as file:
             counts = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
-        return cls(path, schema, tuple(counts))
+        return cls(path, schema, tuple(counts), stamp)
 
     def read(
         self, columns: Sequence[str], size: int, pieces: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Decode a batch at a time; see `Pieces.read`."""
         fields = [self.schema.names.index(name) for name in columns]
-        with _reader(self.path, fields) as file:
+        with self.stamp.unchanged(self.path), _reader(self.path, fields) as file:
             for i in range(len(self.counts)) if pieces is None else pieces:
                 batch = file.get_batch(i)
                 for start in range(0, batch.num_rows, size):

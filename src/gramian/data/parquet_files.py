@@ -6,25 +6,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .file_stamp import FileStamp, RemoteFile, changed
 from .partitions import Key, with_keys
 
 SUFFIXES = (".parquet", ".pq")
 """Ends of the names of Parquet files, in lower case; the usual one first."""
 
 _BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
-
-
-@runtime_checkable
-class RemoteFile(Protocol):
-    """A file that is no path of this machine."""
-
-    def open(self) -> pa.NativeFile:
-        """Open it for reading, anywhere in it."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +26,8 @@ class ParquetFile:
     Attributes
     ----------
     path : Path or RemoteFile
+    stamp : FileStamp
+        Of the file as its row groups were read.
     groups : tuple of int
         Rows in each of its row groups.
     keys : tuple of Key
@@ -41,6 +35,7 @@ class ParquetFile:
     """
 
     path: Path | RemoteFile
+    stamp: FileStamp
     groups: tuple[int, ...]
     keys: tuple[Key, ...] = ()
 
@@ -66,15 +61,22 @@ class ParquetFile:
         ------
         pyarrow.RecordBatch
 
+        Raises
+        ------
+        ValueError
+            If the file changed since it was opened, or changes while it is read.
+
         Notes
         -----
         Without ``buffer_size`` Arrow would load each column chunk of a row group as a whole,
         with ``pre_buffer`` all of them at once, and mapped pages would count as our memory. One
         thread decodes, so that the others are free to compute: about 10^8 numbers per second.
         """
-        with opened(self.path, max(1 << 14, _BUFFER_BYTES // max(1, len(columns)))) as file:
-            if row_groups(file) != self.groups:
-                raise ValueError(f"{self.path} has changed since it was opened: open it again")
+        buffer_size = max(1 << 14, _BUFFER_BYTES // max(1, len(columns)))
+        with self.stamp.unchanged(self.path), opened(self.path, buffer_size) as file:
+            if row_groups(file) != self.groups:  # within one tick of the clock of the file system
+                rows = file.metadata.num_rows
+                raise changed(self.path, f"it had {self.rows:,} rows, and has {rows:,}")
             own = [name for name in columns if name not in {key.name for key in self.keys}]
             read = own or file.schema_arrow.names[:1]  # which says how many rows there are
             for batch in file.iter_batches(

@@ -8,7 +8,8 @@ from pathlib import Path, PurePath
 
 import pyarrow as pa
 
-from .parquet_files import ParquetFile, RemoteFile, opened, parquet_paths, row_groups
+from .file_stamp import FileStamp, RemoteFile
+from .parquet_files import ParquetFile, opened, parquet_paths, row_groups
 from .partitions import Key, keys_of
 from .pieces import Pieces
 
@@ -52,8 +53,9 @@ class ParquetPieces(Pieces):
         """Read the footers of files."""
         files, schemas = [], []
         for path, own in zip(paths, keys, strict=True):
+            stamp = FileStamp.of(path)  # before the footer is read: a later version is a change
             with opened(path) as file:
-                files.append(ParquetFile(path, row_groups(file), own))
+                files.append(ParquetFile(path, stamp, row_groups(file), own))
                 schemas.append(_with_keys(file.schema_arrow, own, path))
         return cls(tuple(files), tuple(schemas))
 

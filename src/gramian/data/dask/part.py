@@ -19,6 +19,7 @@ from torch import Tensor
 
 from ..array import ArrayRows
 from ..base import Elsewhere, RowSource
+from ..file_stamp import FileStamp
 from ..folding import Shifted
 from ..named import write_table
 from ..parquet import ParquetRows
@@ -50,12 +51,15 @@ class Part:
         Those of `RowSource.each`, as they are sent.
     path : str or None
         Of the file that they are of.
+    stamp : FileStamp or None
+        Of that file as the client saw it.
     """
 
     source: Any
     rows: int
     changes: Changes = ()
     path: str | None = None
+    stamp: FileStamp | None = None
 
 
 def seen(path: str | None) -> tuple[str, bool]:
@@ -63,9 +67,10 @@ def seen(path: str | None) -> tuple[str, bool]:
     return version("gramian"), path is None or Path(path).exists()
 
 
-def parquet(path: str, columns: tuple[str, ...] | None) -> RowSource:
-    """Open a file."""
-    return ParquetRows(path, columns, read_ahead=False)
+def parquet(path: str, columns: tuple[str, ...] | None, stamp: FileStamp) -> RowSource:
+    """Open a file; ValueError if it is no longer as the client saw it."""
+    with stamp.unchanged(Path(path)):
+        return ParquetRows(path, columns, read_ahead=False)
 
 
 def kept(opener: Callable[[], RowSource]) -> RowSource:
@@ -97,9 +102,10 @@ class About:
     flat: bool
 
 
-def column(path: str, name: str) -> np.ndarray:
-    """Read the numbers or texts of a column of a file; ValueError in words for gaps."""
-    return target_column(as_table(path), name)
+def column(path: str, name: str, stamp: FileStamp) -> np.ndarray:
+    """Read the numbers or texts of a column of a file; ValueError in words for gaps or a change."""
+    with stamp.unchanged(Path(path)):
+        return target_column(as_table(path), name)
 
 
 def about(values: Any) -> About:

@@ -19,6 +19,7 @@ import dask
 
 from ..._atomic import check_output
 from ..base import Elsewhere, RowSource, Spread, check_index, check_size, slices
+from ..file_stamp import FileStamp
 from ..folding import BlockFn, Folding, Rowwise
 from ..remote_columns import RemoteColumns
 from .files import check_alike, files_of, names_in
@@ -85,6 +86,7 @@ class DaskRows(RowSource):
         *,
         client: distributed.Client | None = None,
         keep: bool | None = None,
+        stamps: Mapping[Path, FileStamp] | None = None,
     ) -> DaskRows:
         """Return the rows of a Parquet file or folder, which workers read.
 
@@ -98,13 +100,15 @@ class DaskRows(RowSource):
         keep : bool, optional
             Whether workers keep the rows in memory; else they are read in each pass. By default
             what Dask's configuration says of ``gramian.keep``, or False.
+        stamps : mapping of Path to FileStamp, optional
+            Of all files, as they were when the table was opened; as they are now, by default.
 
         Raises
         ------
         ValueError
             If there is no client; if a worker has another gramian, or cannot see the path; if files
             have other columns or types than the first one, or further columns in their path; if
-            workers have no room to keep the rows.
+            workers have no room to keep the rows; later, if a worker opens a file that has changed.
 
         Notes
         -----
@@ -112,25 +116,27 @@ class DaskRows(RowSource):
         """
         client = connected(client)
         keep = bool(dask.config.get("gramian.keep", False)) if keep is None else keep
-        files, names = files_of(path), None if columns is None else tuple(columns)
+        if stamps is None:
+            stamps = {file: FileStamp.of(file) for file in files_of(path)}
+        files, names = list(stamps), None if columns is None else tuple(columns)
         workers = Workers(client)
         workers.check(str(path))
         heads = workers.results(
-            workers.map(head, [partial(parquet, str(file), names) for file in files])
+            workers.map(head, [partial(parquet, str(file), names, stamps[file]) for file in files])
         )
         there = [pair for pair in zip(files, heads, strict=True) if pair[1] is not None]
         if not there:
             raise ValueError(f"{path} has no rows")
         check_alike(there)
         names = names_in(path, there) if names is None else names
-        openers = [partial(parquet, str(file), names) for file, _ in there]
+        openers = [partial(parquet, str(file), names, stamps[file]) for file, _ in there]
         if keep:
             like = there[0][1]
             each = like.shape[1] * like.dtype.itemsize
             workers.check_room(each * sum(len(found) for _, found in there))
         sources = workers.map(kept, openers) if keep else openers
         parts = [
-            Part(source, found.shape[0], path=str(file))
+            Part(source, found.shape[0], path=str(file), stamp=stamps[file])
             for source, (file, found) in zip(sources, there, strict=True)
         ]
         if keep:
@@ -176,9 +182,9 @@ class DaskRows(RowSource):
 
         openers = []
         for part in self.parts:
-            if part.path is None or part.changes:
+            if part.path is None or part.stamp is None or part.changes:
                 raise ValueError("only rows of files have further columns: DaskRows.open(path)")
-            openers.append(partial(column, part.path, name))
+            openers.append(partial(column, part.path, name, part.stamp))
         return columns_of(self.workers, openers, homes=self.parts)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:

@@ -31,6 +31,9 @@ class DaskTable(PiecesTable):
         pieces.check_alike()
         super().__init__(pieces, str(path) if where is None else where)
         self.path = path
+        self._stamps = {
+            file.path: file.stamp for file in pieces.files if isinstance(file.path, Path)
+        }
         self._keys = {key.name for file in pieces.files for key in file.keys}
 
     def rows(self, columns: Sequence[str]) -> DaskRows:
@@ -46,7 +49,7 @@ class DaskTable(PiecesTable):
         """
         chosen = Columns.choose(self.schema, columns, self.where).names
         self._check_in_files(chosen)
-        return DaskRows.open(self.path, chosen)
+        return DaskRows.open(self.path, chosen, stamps=self._stamps)
 
     def there(self, columns: Sequence[str]) -> RemoteColumns:
         """Return columns of numbers or labels, which workers read.
@@ -62,7 +65,7 @@ class DaskTable(PiecesTable):
         self._check_in_files(names)
         if len(names) == 1:
             some = [name for name in self.names if name not in self._keys]
-            return DaskRows.open(self.path, some[:1]).column(names[0])
+            return DaskRows.open(self.path, some[:1], stamps=self._stamps).column(names[0])
         return RemoteColumns(self.rows(names))
 
     def _check_in_files(self, columns: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..array import ArrayRows
 from ..base import RowSource, slices
+from ..file_stamp import FileStamp
 from ..npy import native, open_columns, open_npy
 from ..parts import Select, column_numbers
 from .base import Table
@@ -29,8 +30,8 @@ class NpyTable(Table):
     named = False
 
     def __init__(self, path: Path, where: str) -> None:
-        self._path = path
-        self._array = open_columns(path)
+        self._path, self._array = path, open_columns(path)
+        self._stamp = FileStamp.of(path)
         n, d = self._array.shape
         if n == 0:
             raise ValueError(
@@ -45,16 +46,19 @@ class NpyTable(Table):
     def rows(self, columns: Sequence[str]) -> RowSource:
         """Map the file; see `Table.rows`."""
         rows = ArrayRows(open_npy(self._path))
+        self._stamp.check(self._path)
         return rows if tuple(columns) == self.names else Select(rows, columns)
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Copy rows of the file; see `Table.batches`."""
-        for part in slices(self.num_rows, size):
-            yield self._batch(columns, part)
+        with self._stamp.unchanged(self._path):
+            for part in slices(self.num_rows, size):
+                yield self._batch(columns, part)
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
         """Copy rows; see `Table.take`."""
-        return self._batch(columns, index)
+        with self._stamp.unchanged(self._path):
+            return self._batch(columns, index)
 
     def _batch(self, columns: Sequence[str], rows: Any) -> pa.RecordBatch:
         chosen = column_numbers(list(columns), None, self._array.shape[1])

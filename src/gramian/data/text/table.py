@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ..file_stamp import FileStamp
 from ..ipc import IpcFile, IpcWriter
 from ..prefetch import prefetch
 from ..tables.base import Table
@@ -57,11 +58,12 @@ def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()
     Memory: about four times `HELD_BYTES`.
     """
     dialect = sniff(path)
-    while True:
-        try:
-            return _Text(path, dialect, str(path) if where is None else where, texts).table()
-        except NotOfThisDialectError as error:
-            dialect = error.dialect
+    with FileStamp.of(path).unchanged(path):
+        while True:
+            try:
+                return _Text(path, dialect, str(path) if where is None else where, texts).table()
+            except NotOfThisDialectError as error:
+                dialect = error.dialect
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,97 @@
+"""FileStamp: size and time of a file, by which each pass notices a change under a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from .._display import displayed
+
+
+@runtime_checkable
+class RemoteFile(Protocol):
+    """A file that is no path of this machine."""
+
+    def open(self) -> pa.NativeFile:
+        """Open it for reading, anywhere in it."""
+
+    def size_and_time(self) -> tuple[int, int]:
+        """Return bytes, and nanoseconds since 1970; FileNotFoundError if it is gone."""
+
+
+@dataclass(frozen=True)
+class FileStamp:
+    """Size and modification time of a file.
+
+    A fit reads its files several times: targets, then features, then in each iteration. Rows of
+    two versions of a file would be a fit to data that never were.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    time_ns : int
+        Of the last modification, in nanoseconds since 1970.
+    """
+
+    size: int
+    time_ns: int
+
+    @classmethod
+    def of(cls, path: Path | RemoteFile) -> FileStamp:
+        """Return the stamp of a file now. Cost: some microseconds, or a request to its store."""
+        if isinstance(path, Path):
+            status = path.stat()
+            return cls(status.st_size, status.st_mtime_ns)
+        return cls(*path.size_and_time())
+
+    def check(self, path: Path | RemoteFile) -> None:
+        """Raise ValueError if a file has another stamp now; it names the file and the change."""
+        try:
+            now = FileStamp.of(path)
+        except FileNotFoundError:
+            raise changed(path, "it is gone") from None
+        if now.size != self.size:
+            raise changed(path, f"it had {self.size:,} bytes, and has {now.size:,}")
+        if now != self:
+            raise changed(path, f"it was written again, at {_clock(now.time_ns)}")
+
+    @contextmanager
+    def unchanged(self, path: Path | RemoteFile) -> Iterator[None]:
+        """Check before and after a file is read; an error of reading may be one of its change."""
+        self.check(path)
+        try:
+            yield
+        except Exception:
+            self.check(path)
+            raise
+        self.check(path)
+
+
+def changed(path: Path | RemoteFile, change: str) -> ValueError:
+    """Return the error about a file that changed under its reader."""
+    return ValueError(
+        f"{displayed(path)} has changed since it was opened: {change}. All passes must read the "
+        "same rows: start again, and write another file meanwhile"
+    )
+
+
+def mapped_file(array: Any) -> tuple[Path, FileStamp] | None:
+    """Return the file that an array is mapped from, with its stamp, if nobody writes through it."""
+    while array is not None and not isinstance(array, np.memmap):  # a view of a map is no map
+        array = getattr(array, "base", None)
+    if isinstance(array, np.memmap) and array.mode in ("r", "c") and array.filename is not None:
+        path = Path(array.filename)
+        return path, FileStamp.of(path)
+    return None
+
+
+def _clock(time_ns: int) -> str:
+    return datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(" ", "milliseconds")
