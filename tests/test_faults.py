@@ -49,6 +49,15 @@ def test_files_that_change_under_fits_are_named(faults, tmp_path):
         assert row["fits"] == row["an error names the file and the change"] == 12
 
 
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("kind", ["feather", "ipc", "arrow"])
+def test_damaged_files_of_arrow_end_no_process(kind, faults, tmp_path):
+    row = faults.child(lambda: faults.damage(kind, 60, tmp_path))
+    assert isinstance(row, dict), row
+    assert row["bug"] == 0
+    assert row["refused"] > 10
+
+
 def test_a_disk_that_is_full_and_a_folder_that_is_closed(faults, tmp_path):
     for row in faults.disks(tmp_path):
         expected = ("OSError, old file kept", "not tried", "PermissionError", "the fit ends, coef")

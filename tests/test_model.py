@@ -420,6 +420,7 @@ class TestDamage:
             lambda header, tensors: tensors["centers"][0, 0].fill_(math.nan),
             lambda header, tensors: tensors.update(coef=tensors["coef"].int()),
             lambda header, tensors: tensors.update(coef=tensors["coef"][:, 0].contiguous()),
+            lambda header, tensors: tensors.update(coef=tensors["coef"][0, 0].clone()),
             lambda header, tensors: tensors.update(centers=tensors["centers"].int()),
             lambda header, tensors: tensors.update(centers=tensors["centers"][:, :1].contiguous()),
             lambda header, tensors: tensors.update(target_scale=-SHIFTS[1]),

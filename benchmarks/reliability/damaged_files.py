@@ -78,6 +78,7 @@ def edits(name: str) -> list[Edit]:
         tensor(lambda x: x[:, 0]),
         tensor(lambda x: x[None]),
         tensor(lambda x: x[:0]),
+        tensor(lambda x: x.flatten()[0]),
         lambda header, tensors: tensors.pop(name),
         lambda header, tensors: tensors.update({name + "2": tensors[name]}),
         lambda header, tensors: header.update(format=10**9),

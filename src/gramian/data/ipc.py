@@ -41,7 +41,7 @@ class IpcFile(Pieces):
         with _reader(path) as whole:
             stamp, schema = FileStamp.of(path), whole.schema
         with _reader(path, [0]) as file:
-            counts = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+            counts = [_batch(file, i).num_rows for i in range(file.num_record_batches)]
         return cls(path, schema, tuple(counts), stamp)
 
     def read(
@@ -51,7 +51,7 @@ class IpcFile(Pieces):
         fields = [self.schema.names.index(name) for name in columns]
         with self.stamp.unchanged(self.path), _reader(self.path, fields) as file:
             for i in range(len(self.counts)) if pieces is None else pieces:
-                batch = file.get_batch(i)
+                batch = _batch(file, i)
                 for start in range(0, batch.num_rows, size):
                     yield batch.slice(start, size).select(list(columns))
 
@@ -65,11 +65,21 @@ def _reader(path: Path, fields: Sequence[int] | None = None) -> Iterator[Any]:
         # not mapped: pages of the file would count as our memory
         with pa.OSFile(str(path)) as source, pa.ipc.open_file(source, options=options) as file:
             yield file
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise ValueError(
             f"{path} cannot be read as a file of Arrow (Feather): it is cut off, damaged or of "
             f"another format; write it again (Arrow says: {str(error).splitlines()[0]})"
         ) from error
+
+
+def _batch(file: Any, number: int) -> pa.RecordBatch:
+    """Decode a batch and check its buffers: Arrow itself believes the offsets that a file holds.
+
+    Costs 0.2 seconds per GB of texts, nothing for numbers.
+    """
+    batch = file.get_batch(number)
+    batch.validate(full=True)
+    return batch
 
 
 class IpcWriter:

@@ -82,6 +82,7 @@ class ParquetFile:
             for batch in file.iter_batches(
                 size, row_groups=groups, columns=read, use_threads=False
             ):
+                batch.validate(full=True)  # Arrow believes the indices and texts of a file
                 yield with_keys(batch, self.keys, columns) if self.keys else batch
 
 

@@ -18,9 +18,10 @@ from .cells import CellCenters
 def check_parts(parts: Mapping[str, Any]) -> None:
     """Refuse parts of a model that do not fit together: ValueError, at no cost of order m d."""
     kernel, centers, coef = parts["kernel"], parts["centers"], parts["coef"]
-    (m, k), t, d = centers.shape, coef.shape[-1], _inputs(parts)
+    m, k = centers.shape
     if coef.ndim != 2 or 0 in coef.shape:
         raise ValueError(f"coef must have shape ({m}, t), not {tuple(coef.shape)}")
+    t, d = coef.shape[1], _inputs(parts)
     if len(coef) != m:
         raise ValueError(f"{m} centers but {len(coef)} coefficients")
     _check_numbers("coef", coef, tuple(coef.shape))

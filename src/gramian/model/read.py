@@ -51,6 +51,11 @@ NEW = {
 }  # fmt: skip
 """Optional parts that a format was the first to have."""
 
+DAMAGE_ERRORS = (
+    ValueError, TypeError, AttributeError, OverflowError, RuntimeError, IndexError,
+)  # fmt: skip
+"""Errors of Python and torch where the parts of a file have unexpected types or shapes."""
+
 OF_MODEL = {"kernel", "centers", *OPTIONAL}
 OF_AVERAGE = {"weights", "members"}
 OF_FILE = {"format", "info", *SHARED}
@@ -120,7 +125,7 @@ def read_model(path: Path, verify: bool) -> Saved:
         _check_members(saved, verify)
     except KeyError as error:
         raise ValueError(f"{path} is a damaged gramian model: missing {error}") from error
-    except (ValueError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
+    except DAMAGE_ERRORS as error:
         raise ValueError(f"{path} is a damaged gramian model: {error}") from error
     return saved
 

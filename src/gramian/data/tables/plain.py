@@ -7,6 +7,7 @@ from collections import Counter
 import pyarrow as pa
 
 from ..._checks import listed
+from ..arrow import check_buffers
 
 _MOST_TEXT = 1 << 30  # bytes of a chunk of texts, whose offsets have 31 bits
 
@@ -59,7 +60,14 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def plain_table(table: pa.Table, where: str) -> pa.Table:
-    """Return the columns of a table, in the types of `plain_schema`."""
+    """Return the columns of a table, in the types of `plain_schema`.
+
+    Raises
+    ------
+    ValueError
+        Those of `plain_schema`, and of `check_buffers`.
+    """
+    check_buffers(table, where)
     schema = plain_schema(table.schema, where, table.num_rows)
     columns = [_plain_column(table.column(name), schema.field(name).type) for name in schema.names]
     return pa.Table.from_arrays(columns, schema=schema)
