@@ -206,9 +206,14 @@ def mixed_table(folder: Path) -> KernelRidge:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 9, 400)
     texts = pa.array([f"text {code}" if code else None for code in codes])
-    columns = {"number": rng.standard_normal(400), "text": texts, "view": texts.cast("string_view"),
-               "category": texts.dictionary_encode(), "day": pa.array(codes, pa.int32()).cast(pa.date32()),
-               "y": codes + rng.standard_normal(400)}  # fmt: skip
+    columns = {
+        "number": rng.standard_normal(400),
+        "text": texts,
+        "view": texts.cast("string_view"),
+        "category": texts.dictionary_encode(),
+        "day": pa.array(codes, pa.int32()).cast(pa.date32()),
+        "y": codes + rng.standard_normal(400),
+    }
     table = pa.table(columns)
     for suffix, codec in ARROW_CODECS.items():
         options = pa.ipc.IpcWriteOptions(compression=codec)
