@@ -233,7 +233,7 @@ def test_the_estimate_of_the_convexity_ends_above_the_least_curvature(least, sca
         rate = min(least / np.sqrt(mu * scale), np.sqrt(mu / scale))
         mu, rest = next_estimate(mu, falling(rate, 4, 10), 4.0, 10.0, scale)
         assert len(rest) == 20
-    assert least < mu <= 1.6 * least
+    assert least < mu <= 1.3 * least
 
 
 def test_the_estimate_of_the_convexity_waits_for_two_windows_and_changes_in_steps():

@@ -14,7 +14,7 @@ WINDOW_PASSES, WINDOW_SHARE = 2.0, 0.1
 """Passes that a rate is measured over at least, and as a share of all passes so far: later rates
 are averaged over more blocks, since each random one that is too low weakens the momentum."""
 
-RATE_MARGIN = 1.5
+RATE_MARGIN = 1.2
 """Factor of the estimate. Any convexity that is too small falls at its own rate, and so confirms
 itself; with the margin it grows until residuals fall at a lower rate than the momentum allows."""
 
