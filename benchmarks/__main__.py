@@ -55,7 +55,7 @@ GROUPS = {
     },
     "full": {
         "full_linear": "Skotch and ASkotch to 1e-10, float32 beside CG (about an hour)",
-        "full_fixed": "ASkotch: why fixed blocks are slower, by eigenvalues (about 10 minutes)",
+        "full_fixed": "ASkotch: rates of fixed and fresh blocks, by eigenvalues (about 10 minutes)",
         "full_krr": "ASkotch, PCG and FALKON in the same memory and seconds (about two hours)",
         "full_ablations": "ASkotch: momentum, preconditioner, blocks, rank (about 20 minutes)",
         "cells_pcg": "cells as a preconditioner of PCG: iterations, seconds (about two hours)",

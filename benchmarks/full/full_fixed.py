@@ -1,4 +1,4 @@
-"""Why fixed blocks are slower: the least eigenvalue that blocks leave, and the rate it predicts."""
+"""Fixed and fresh blocks: the least eigenvalue that they leave, and the rate that it predicts."""
 
 from __future__ import annotations
 

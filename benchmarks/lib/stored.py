@@ -18,7 +18,7 @@ class StoredSquare(KernelOperator):
         return cls(K.kernel, K.rows, K.cols, K.engine, K.memory_bytes, K.meter)
 
     @cached_property
-    def kept(self) -> DenseBlock:
+    def stored(self) -> DenseBlock:
         return DenseBlock(self.dense())
 
     @cached_property
@@ -30,11 +30,11 @@ class StoredSquare(KernelOperator):
         return self._wide
 
     def __matmul__(self, v: Any) -> Tensor:
-        return (self.kept @ v).to(v.dtype)
+        return (self.stored @ v).to(v.dtype)
 
     def __getitem__(self, key: Any) -> Any:
         """Return some rows and columns, evaluated by the engine, or rows of what is kept."""
         if isinstance(key, tuple):
             plain = KernelOperator(self.kernel, self.rows, self.cols, self.engine)
             return plain[key]
-        return self.kept[key]
+        return self.stored[key]

@@ -20,7 +20,7 @@ logger = logging.getLogger("gramian")
 SINGULAR_BLOCKS = "singular_blocks"
 """Name of the metric that counts blocks which are singular to rounding."""
 
-LATER = {ADDED_LATER: True}
+ADDED_FIELD = {ADDED_LATER: True}
 
 MOST_RESTARTS = 2
 """Returns to the best coefficients: the first weakens the momentum, the second ends it."""
@@ -65,11 +65,11 @@ class ASkotchState(State):
     best: Float[Tensor, "n t"]
     least: float = math.inf
     convexity: float = FIRST_CONVEXITY
-    curvature: float = field(default=0.0, metadata=LATER)
+    curvature: float = field(default=0.0, metadata=ADDED_FIELD)
     squares: Float[Tensor, " j"] = field(
-        default_factory=lambda: torch.empty(0, dtype=torch.float64), metadata=LATER
+        default_factory=lambda: torch.empty(0, dtype=torch.float64), metadata=ADDED_FIELD
     )
-    first: int = field(default=0, metadata=LATER)
+    first: int = field(default=0, metadata=ADDED_FIELD)
     smoothness: Float[Tensor, " B"]
     restarts: int = 0
     lost: bool = False
