@@ -58,8 +58,8 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         False: Skotch.
     convexity : float or "auto", default="auto"
         :math:`\mu`, the strong convexity of the objective. Fresh blocks: in the metric of L P; from
-        1 on steps have no momentum. Fixed ones: in the metric of P, any positive number; the ridge,
-        n times the penalty, gives algorithm 1 as printed. "auto": from the rate at which residuals
+        1 on steps have no momentum. Fixed ones: in the metric of P, any positive number; the paper
+        takes the ridge, n times the penalty. "auto": from the rate at which residuals
         fall, measured every two passes or more, and 0.3 at first; for fresh blocks at least the
         mean, over the blocks so far, of the least curvature :math:`\delta / (L (\delta +
         \lambda_r))` that a step can meet, where :math:`\delta` is the ridge and

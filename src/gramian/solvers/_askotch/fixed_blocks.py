@@ -39,7 +39,7 @@ class FixedBlocks(BlockRule):
     visit, from the same random numbers, to save memory. Departures: the printed step starts x from
     the last x, here and in the authors' code it starts from w, as in NU_ACDM; alpha = 1/2 and
     beta = 0 as the paper recommends. The printed algorithm has the ridge for :math:`\mu`:
-    ``convexity=ridge`` gives that one, above 1 as well. The least curvature of the system in the
+    ``convexity=ridge`` is that choice, above 1 as well. The least curvature of the system in the
     metric of all P, which :math:`\mu` stands for in the theory, may be far below: differences
     between like rows in different blocks, which K hardly sees, are large to each P.
     """
