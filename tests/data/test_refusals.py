@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse
 import torch
 
+from gramian.cli.messages import messages_on_stderr
 from gramian.data import (
     Complement,
     Standardized,
@@ -413,3 +414,15 @@ def test_arrow_data_with_a_flipped_bit_are_refused(name: str, way: str, tmp_path
 def test_rows_of_damaged_categories_of_numbers_are_refused() -> None:
     with pytest.raises(ValueError, match=r"damaged.*Arrow says"):
         as_rows(pa.table({"x": DAMAGED_ARRAYS["an index of no number"]}))
+
+
+@pytest.mark.usefixtures("unchecked")  # checks of types change filters of warnings
+def test_all_blocks_of_a_column_are_one_warning_on_the_command_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = as_rows(pa.table({"id": LARGE}))
+    for _ in range(2):  # of two commands each has its own
+        with messages_on_stderr():
+            list(rows.blocks(1))
+            list(rows.blocks(3))
+    assert capsys.readouterr().err.count("'id' holds whole numbers") == 2

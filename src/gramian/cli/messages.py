@@ -42,7 +42,7 @@ def messages_on_stderr(remarks: bool = True) -> Iterator[None]:
     level = logger.level
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("default", UserWarning)  # each text once
         warnings.showwarning = lambda warning, *_args, **_more: message("warning", warning)
         logger.addHandler(log)
         logger.setLevel(logging.INFO)

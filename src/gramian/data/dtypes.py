@@ -76,14 +76,15 @@ def rounded_numbers(values: np.ndarray) -> np.ndarray:
 
 
 def warn_of_rounding(values: np.ndarray, column: object) -> None:
-    """Warn if float64 rounds whole numbers of a column, which has a name or a number."""
-    rounded = rounded_numbers(values)
-    if rounded.any():
+    """Warn if float64 rounds whole numbers of a column, which has a name or a number.
+
+    All blocks of a column give the same text, which Python shows once.
+    """
+    if rounded_numbers(values).any():
         warnings.warn(
-            f"column {column!r} holds whole numbers beyond 2**53, such as "
-            f"{int(values[rounded][0])}, which float64 rounds: rows that differ in their last "
-            "digits become the same; subtract an offset first, or leave the column out if it is "
-            "an identifier",
+            f"column {column!r} holds whole numbers beyond 2**53, which float64 rounds: rows that "
+            "differ in their last digits become the same; subtract an offset first, or leave the "
+            "column out if it is an identifier",
             UserWarning,
             stacklevel=2,
         )
