@@ -517,7 +517,8 @@ class TestCentersThatAreNoRows:
         result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])
         assert result.reason == "no_progress"
         estimate = result.history[-1]["prediction_error"]
-        assert 1e-6 < self.error(problem, result.state.coef) < 5 * estimate < 1
+        assert 1e-6 < self.error(problem, result.state.coef) < 5 * estimate
+        assert estimate < 0.5
 
     def test_zero_weights_and_several_targets(self):
         problem = self.problem(60, 90, 1e-8)

@@ -75,6 +75,7 @@ class TestFalkon:
         rows = check(KernelRidge(**PLAIN, standardize=standardize), X, targets(X), PROMISED)
         assert rows.traffic.passes > 3
 
+    @pytest.mark.filterwarnings("ignore:stopped at iteration .*rounding leaves no direction")
     @pytest.mark.parametrize("refine", [False, True])
     def test_products_in_float64(self, X, refine):
         check(KernelRidge(**PLAIN, solver=Falkon(refine=refine)), X, targets(X), PROMISED)

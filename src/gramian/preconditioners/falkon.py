@@ -55,8 +55,8 @@ class FalkonFactor:
         About how much of their spread predictions move if products are computed in float32; zero
         with float64 rows.
     rounding_in_float64 : float
-        The same for products in float64, of a factor made of rows: about ``eps q ** 0.5`` over the
-        ratio of the least pivot of A to the largest, squared. Zero for others.
+        The same for products in float64, of a factor made of rows: ``4 eps q ** 0.5`` over the ratio
+        of the least pivot of A to the largest, squared. Zero for others.
 
     Notes
     -----
@@ -174,7 +174,7 @@ class FalkonFactor:
         least = q * la.EPS * float(T.diagonal().max())
         B = cls._packed(T, diagonal, root, max(penalty, least), problem)
         pivots = T.diagonal().square()
-        rounding = math.sqrt(q) * la.EPS * float(pivots.max() / pivots.min())
+        rounding = 4 * math.sqrt(q) * la.EPS * float(pivots.max() / pivots.min())
         return replace(B, rounding_in_float64=rounding)
 
     @classmethod
