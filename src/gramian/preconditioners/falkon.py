@@ -55,8 +55,8 @@ class FalkonFactor:
         About how much of their spread predictions move if products are computed in float32; zero
         with float64 rows.
     rounding_in_float64 : float
-        The same for products in float64, of a factor made of rows: ``4 eps q ** 0.5`` over the ratio
-        of the least pivot of A to the largest, squared. Zero for others.
+        The same for products in float64, of a factor made of rows: ``4 eps q ** 0.5`` times the
+        squared ratio of the largest to the least pivot of A. Zero for other factors.
 
     Notes
     -----
@@ -170,9 +170,9 @@ class FalkonFactor:
             for j in _blocks(q):
                 T[: j.start, j] += half[: j.start] @ half[j].t()
                 T[j, j] += (half[j] @ half[j].t()).triu()
-        # below this, the factorisation may fail by rounding
-        least = q * la.EPS * float(T.diagonal().max())
-        B = cls._packed(T, diagonal, root, max(penalty, least), problem)
+        # Below this penalty, the factorisation may fail by rounding.
+        least_penalty = q * la.EPS * float(T.diagonal().max())
+        B = cls._packed(T, diagonal, root, max(penalty, least_penalty), problem)
         pivots = T.diagonal().square()
         rounding = 4 * math.sqrt(q) * la.EPS * float(pivots.max() / pivots.min())
         return replace(B, rounding_in_float64=rounding)

@@ -122,9 +122,9 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     with small penalties: on california_housing (8 features, lengthscale 2, 1,000 landmarks,
     penalty 1e-6), predictions were 3 % of their spread off with products in float32, and are 3e-6.
 
-    What ``prediction_error`` certifies: ``rel_residual`` is that of the preconditioned system, by
-    its recursion between true residuals; over the root of the least Ritz value it is the error of
-    predictions. On 30 random problems (300 to 900 rows, 20 to 200 landmarks, five kernels,
+    What ``prediction_error`` certifies: ``rel_residual`` is the residual of the preconditioned
+    system, by its recursion between true residuals; over the root of the least Ritz value it is the
+    error of predictions. On 30 random problems (300 to 900 rows, 20 to 200 landmarks, five kernels,
     penalties 1e-2 to 1e-10), after 3 to 40 iterations, it was 0.6 to 3.3 times the true error on
     the rows and at new points in nine of ten, 17 times at most. Two things
     remain. In float64 a true residual ends at 1e-13 to 1e-5 of the right-hand side, the more

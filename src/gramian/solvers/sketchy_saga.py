@@ -92,10 +92,10 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
 
     ``prediction_error`` is the norm of the gradient in the metric of FALKON's preconditioner (see
     `Falkon`), over the root of the least eigenvalue of the Hessian in that metric, which 30 Lanczos
-    steps on a sample of rows estimate; ``rel_residual`` the same norm over that of the right-hand
-    side. The gradient is the table's, which lags behind: the larger of the last two. The metric
+    steps on a sample of rows estimate; ``rel_residual`` is relative to the right-hand side
+    in it. The gradient is the table's, which lags behind: the larger of the last two. The metric
     costs about m³ operations and 8 m² bytes, if m² is at most 300 n and that fits into a quarter of
-    the memory; else, and without a penalty, it is that of P. On 30 random problems (as for
+    the memory; else, and without a penalty, P takes its place. On 30 random problems (as for
     `Falkon`), after 2 to 30 epochs, the estimate was 1.2 to 30 times the true error in nine of
     ten, a quarter of it at least; with the metric of P 0.7 to 200 times, most of it in the first
     epochs.

@@ -40,7 +40,7 @@ class Certificate:
     ----------
     inverse : FalkonFactor or LowRankInverse
         The inverse of M: B B' as FALKON has it, or the preconditioner of the steps where m² numbers
-        do not fit or there is no penalty. The latter cannot tell what lies outside of the sketch.
+        do not fit or there is no penalty. The latter does not see outside of the sketch.
     least : float
         That eigenvalue, from a sample of rows.
     """
@@ -60,8 +60,8 @@ class Certificate:
         rows = H.sample(max(SKETCH_ROWS, 2 * m if factored else 0), rng)
         noise = torch.randn(len(rows.omega), 1, dtype=torch.float64, generator=rng)
         rhs = rows.K.T @ (rows.omega.sqrt() * noise.to(rows.omega)) / len(rows.omega)
-        bare = cls(inverse, 1.0)
-        states = conjugate_gradient(rows.product, rhs, precondition=bare.solve)
+        metric = cls(inverse, 1.0)
+        states = conjugate_gradient(rows.product, rhs, precondition=metric.solve)
         for s in islice(states, LANCZOS_STEPS):
             if s.verdict is not None:
                 break
