@@ -151,6 +151,20 @@ class TestApproximation:
         expected = float(by_definition(X, penalty).sum())
         assert found == pytest.approx(expected, rel=1e-8 if method == "exact" else 0.12)
 
+    def test_few_rows_are_exact_by_default(self, monkeypatch):
+        X, penalty = points(300), 2e-3
+        exact = by_definition(X, penalty)
+        dimension = gramian.effective_dimension(kernels.Gaussian(1.0), X, penalty)
+        assert dimension == pytest.approx(float(exact.sum()), rel=1e-8)
+        scores = gramian.leverage_scores(kernels.Gaussian(1.0), X, penalty)
+        np.testing.assert_allclose(scores, exact, rtol=1e-6)
+        monkeypatch.setattr("gramian.estimators.leverage.EXACT_ROWS", 299)
+        beyond, bless = (
+            gramian.effective_dimension(kernels.Gaussian(1.0), X, penalty, method, random_state=0)
+            for method in ("auto", "bless")
+        )
+        assert beyond == bless != dimension
+
     def test_aliases(self):
         X = points(300)
         by = {

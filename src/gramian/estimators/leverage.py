@@ -36,12 +36,15 @@ METHODS = {
     "uniform": "uniform",
 }
 
+EXACT_ROWS = 2_000
+"""Rows up to which ``method="auto"`` is exact: 5 billion operations, a fraction of a second."""
+
 
 def leverage_scores(
     kernel: KernelLike,
     X: RowsLike,
     penalty: float,
-    method: str | Selector = "bless",
+    method: str | Selector = "auto",
     *,
     lengthscale: Lengthscale = "median",
     oversampling: int | float = 10.0,
@@ -64,10 +67,10 @@ def leverage_scores(
     X : array-like, sparse matrix, DataFrame, path or RowSource, (n, d)
     penalty : float
         Ridge per sample.
-    method : str or Selector, default="bless"
-        "exact"; or an approximation from the weighted rows that "bless", "bless_r", "recursive_rls"
-        (or "recursive"), "squeak", "two_pass" or "uniform" selects, or a selector given as such
-        does: eq. (3) of the BLESS paper.
+    method : str or Selector, default="auto"
+        "auto": "exact" up to 2,000 rows, "bless" beyond. "exact"; or an approximation from the
+        weighted rows that "bless", "bless_r", "recursive_rls" (or "recursive"), "squeak",
+        "two_pass" or "uniform" selects, or a selector given as such: eq. (3) of the BLESS paper.
     lengthscale : float, sequence of float or "median", default="median"
         See `KernelRidge`.
     oversampling : float, default=10
@@ -103,7 +106,8 @@ def leverage_scores(
        learning*, NeurIPS 2018.
     """
     as_positive(penalty, "penalty")
-    selector = _selector(method, penalty, oversampling)
+    X = inputs.rows(X)
+    selector = _selector(method, penalty, oversampling, X)
     _check_remote(selector, X)
     K, rng = _operator(kernel, X, lengthscale, engine, memory_limit, random_state)
     if selector is None:
@@ -116,7 +120,7 @@ def effective_dimension(
     kernel: KernelLike,
     X: RowsLike,
     penalty: float,
-    method: str | Selector = "bless",
+    method: str | Selector = "auto",
     *,
     lengthscale: Lengthscale = "median",
     oversampling: int | float = 10.0,
@@ -142,7 +146,8 @@ def effective_dimension(
     2 to 15 % low. "uniform", and selectors given as such, score every row instead.
     """
     as_positive(penalty, "penalty")
-    selector = _selector(method, penalty, oversampling)
+    X = inputs.rows(X)
+    selector = _selector(method, penalty, oversampling, X)
     _check_remote(selector, X)
     K, rng = _operator(kernel, X, lengthscale, engine, memory_limit, random_state)
     if selector is None:
@@ -154,15 +159,19 @@ def effective_dimension(
     return float((own_scores(K, chosen.points, J.copies, penalty) / J.copies).sum())
 
 
-def _selector(method: str | Selector, penalty: float, oversampling: int | float) -> Selector | None:
+def _selector(
+    method: str | Selector, penalty: float, oversampling: int | float, rows: RowSource
+) -> Selector | None:
     """Return the selector that makes the dictionary; None for exact scores."""
     if isinstance(method, Selector):
         return method
+    if method == "auto":
+        method = "exact" if len(rows) <= EXACT_ROWS and not rows.remote else "bless"
     name = METHODS.get(str(method))
     if name is None:
         raise ValueError(
-            f"method={method!r} gives no leverage scores; these do: {', '.join(METHODS)}, or a "
-            "selector of rows"
+            f"method={method!r} gives no leverage scores; these do: {', '.join(METHODS)}, auto, "
+            "or a selector of rows"
         )
     if name == "uniform":
         return landmarks.Uniform(penalty=penalty)
@@ -171,22 +180,20 @@ def _selector(method: str | Selector, penalty: float, oversampling: int | float)
     return landmarks.make(name, penalty=penalty, oversampling=oversampling)
 
 
-def _check_remote(selector: Selector | None, X: RowsLike) -> None:
-    """Raise ValueError if remote rows would be brought here; None stands for exact scores."""
-    if isinstance(X, RowSource):
-        (selector or landmarks.ExactRLS(m=1)).check_rows(X)
+def _check_remote(selector: Selector | None, rows: RowSource) -> None:
+    """Raise ValueError if remote rows would become local; None stands for exact scores."""
+    (selector or landmarks.ExactRLS(m=1)).check_rows(rows)
 
 
 def _operator(
     kernel: KernelLike,
-    X: RowsLike,
+    rows: RowSource,
     lengthscale: Lengthscale,
     engine: EngineLike,
     memory_limit: MemoryLimit,
     random_state: RandomState,
 ) -> tuple[KernelOperator, torch.Generator]:
     for_kernel, for_rows = inputs.generators(random_state, 2)
-    rows = inputs.rows(X)
     chosen = resolve.kernel_for(resolve.kernel(kernel, lengthscale), rows, for_kernel)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
     return KernelOperator(chosen, rows, rows, engine, memory), for_rows
