@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.callbacks import Checkpoint
 from gramian.data import LinearMap, as_rows
 from gramian.fitting import TrainingData, held_choice
+from gramian.fitting.choice import first_of_ties
 from gramian.fitting.defaults import candidates
 from gramian.fitting.few_rows import merged
 from gramian.fitting.targets import training_targets
@@ -93,6 +95,20 @@ class TestLeaveOneOut:
         shifts = [10.0 ** (-e / 4) for e in range(30)]
         each = [spectrum.losses(Y, [shift], eps=1e-3)[0] for shift in shifts]
         assert spectrum.losses(Y, shifts, eps=1e-3) == pytest.approx(each, rel=1e-10)
+
+    @pytest.mark.parametrize("t", [1, 3])
+    def test_the_spread_is_the_likelihood_at_its_best_amplitude(self, t: int) -> None:
+        x, w = torch.from_numpy(X[:20]), torch.from_numpy(RNG.uniform(0.2, 3, 20))
+        K = kernels.make("gaussian", lengthscale=1.0)(x, x)
+        y = torch.from_numpy(RNG.standard_normal((20, t)))
+        found = []
+        for shift in (1e-3, 0.1, 10.0):
+            C = K + torch.diag(shift / w)
+            amplitude = float((y * torch.linalg.solve(C, y)).sum()) / (20 * t)
+            found.append(-10 * t * math.log(amplitude) - t / 2 * float(torch.logdet(C)))
+        spreads = Spectrum.of(K, w).spreads(y, (1e-3, 0.1, 10.0))
+        likelihoods = [-10 * t * math.log(spread) for spread in spreads]
+        np.testing.assert_allclose(np.diff(likelihoods), np.diff(found), rtol=1e-8)
 
     def test_equal_rows_are_one(self) -> None:
         twice = np.concatenate([X[:9], X[:5]])
@@ -208,6 +224,47 @@ class TestWhatIsChosen:
         if cv != 3:
             assert seen[0] == [test.tolist() for _, test in KFold(3).split(X)]
         assert rmse(est) < 0.35
+
+
+def with_a_hole(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return 300 places in three quarters of a square, values, places in the fourth, the truth."""
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(0, 100, (600, 2))
+    places = places[~(places > 50).all(axis=1)][:300]
+    hole = np.stack(np.meshgrid(*2 * [np.linspace(51, 99, 12)]), axis=-1).reshape(-1, 2)
+    values, truth = (np.sin(p[:, 0] / 10) * np.cos(p[:, 1] / 10) for p in (places, hole))
+    return places, values + 0.1 * rng.standard_normal(300), hole, truth
+
+
+class TestAwayFromTheRows:
+    """The likelihood takes part where errors of rows that are left out do not decide."""
+
+    @pytest.mark.parametrize("seed", [9, 12, 21])
+    def test_a_hole_is_not_filled_by_an_implausible_kernel(self, seed: int) -> None:
+        places, values, hole, truth = with_a_hole(seed)
+        mean, std = KernelRidge(random_state=0).fit(places, values).predict(hole, return_std=True)
+        assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.9
+        assert np.mean(np.abs(mean - truth) < 1.645 * std) > 0.8
+
+    def test_the_order_of_columns_does_not_matter(self) -> None:
+        rng = np.random.default_rng(1)
+        for _ in range(3):
+            x = rng.standard_normal((450, 4))
+            y = np.abs(x[:, 0]) + np.sin(x[:, 1]) + 0.5 * rng.standard_normal(450)
+            one, other = KernelRidge(random_state=0), KernelRidge(random_state=0)
+            found = one.fit(x, y).predict(x), other.fit(x[:, ::-1].copy(), y).predict(x[:, ::-1])
+            assert type(one.kernel_) is type(other.kernel_)
+            np.testing.assert_allclose(*found, atol=1e-5)
+
+    def test_a_dozen_rows_of_noise_are_not_interpolated(self) -> None:
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            est = KernelRidge(random_state=0).fit(rng.normal(size=(12, 3)), rng.normal(size=12))
+            assert est.penalty_ > 1e-6
+
+    def test_of_equal_penalties_the_largest_is_chosen(self) -> None:
+        assert first_of_ties([2.0, 1.001, 1.0, 1.0005]) == 1
+        assert first_of_ties([math.inf, math.inf]) == 0
 
 
 class TestTheFit:

@@ -38,6 +38,9 @@ class Scored:
         Whether the smallest penalty of all was the best one, by far.
     held : HeldValues, optional
         Its predictions of these rows, of the targets that are compared.
+    spread : float, optional
+        Geometric mean variance of one-step-ahead predictions: the marginal likelihood. None where
+        it takes no part in the choice.
     """
 
     kernel: Kernel
@@ -46,11 +49,31 @@ class Scored:
     inputs: str = "standard"
     falling: bool = False
     held: HeldValues | None = None
+    spread: float | None = None
+
+    @property
+    def criterion(self) -> float:
+        """The squared error by which kernels are compared.
+
+        The loss, or its geometric mean with `spread`: kernels whose losses are equal may be far
+        apart away from the rows, and a kernel that is implausible there has a large spread.
+        """
+        return self.loss if self.spread is None else math.sqrt(self.loss * self.spread)
 
 
 @runtime_checkable
 class Comparison(Protocol):
-    """A comparison of kernels: in a moment to screen them, and by fits like the last one."""
+    """A comparison of kernels: in a moment to screen them, and by fits like the last one.
+
+    Attributes
+    ----------
+    fine_steps : tuple of float
+        Ratios of lengthscales, below `STEP`, that are tried once the best one is known.
+    """
+
+    @property
+    def fine_steps(self) -> tuple[float, ...]:
+        """Return ratios of lengthscales."""
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel, on a sample."""
@@ -77,17 +100,33 @@ def failed(kernel: Kernel) -> Scored:
     return Scored(kernel, UNKNOWN, math.inf)
 
 
+def has_scale(kernel: Kernel) -> bool:
+    """Return whether another lengthscale is another function: not of a linear kernel, say."""
+    scaled = medians(getattr(kernel, "lengthscale", None)) is not None
+    return scaled and not kernel.scale_free
+
+
+def first_of_ties(criteria: Sequence[float]) -> int:
+    """Return the number of the first criterion that is the least up to `GAIN`.
+
+    Of decreasing penalties it is the largest: rounding does not decide among equals, and a larger
+    penalty is the safer one away from the rows.
+    """
+    least = min(criteria)
+    return next(k for k, value in enumerate(criteria) if value <= (1 + GAIN) * least)
+
+
 def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel, Comparison]:
-    """Return the kernel of the smallest loss, and the inputs with which it has that."""
+    """Return the kernel of the smallest criterion, and the inputs with which it has that."""
     if len(kernels) == len(by) == 1:
         return kernels[0], by[0]
-    tried = [(each.screen(kernel).loss, kernel, each) for each in by for kernel in kernels]
-    _, kernel, each = min(tried, key=lambda one: one[0])
-    return kernel, each
+    tried = [(each.screen(kernel), each) for each in by for kernel in kernels]
+    best, each = min(tried, key=lambda one: one[0].criterion)
+    return best.kernel, each
 
 
-def walk(kernel: Kernel, score: Comparison, *, moves: bool = True) -> Scored:
-    """Return the best lengthscale: smaller ones as long as the loss falls, or else larger ones.
+def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = True) -> Scored:
+    """Return the best lengthscale: smaller ones while the criterion falls, or else larger ones.
 
     Parameters
     ----------
@@ -96,19 +135,24 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True) -> Scored:
     score : Comparison
     moves : bool, default=True
         Whether other lengthscales may be tried.
+    fine : bool, default=True
+        Whether `fine_steps` are tried last, on both sides of the best lengthscale.
     """
     best = score(kernel)
-    if not (moves and best.loss > 0):
+    if not (moves and best.criterion > 0):
         return best
     for step in (1 / STEP, STEP):
         first, factor = best, step
         while 1 / FARTHEST <= factor <= FARTHEST:
             found = score(times(kernel, factor), best)
-            if not found.loss < (1 - GAIN) * best.loss:
+            if not found.criterion < (1 - GAIN) * best.criterion:
                 break
             best, factor = found, factor * step
         if best is not first:
             break
+    for step in score.fine_steps if fine else ():
+        sides = [score(times(best.kernel, factor), best) for factor in (1 / step, step)]
+        best = min((best, *sides), key=lambda scored: scored.criterion)
     return best
 
 

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from ..callbacks import announce, stages
 from ..data import LinearMap
-from ..kernels import Kernel, medians
+from ..kernels import Kernel
 from ..model import Shares
 from ..search import L1, RADIAL
 from ..search.recipe import MULTIPLES
 from . import resolve
-from .choice import Comparison, best_of, walk
+from .choice import Comparison, best_of, has_scale, walk
 from .data import TrainingData
 from .few_rows import LeaveOneOut
 from .fitted import Fitted
@@ -103,9 +103,9 @@ def chosen(
     Notes
     -----
     Cost: up to 1,000 rows, and with a memory limit below 1 GiB, some ten eigenvalue problems of n
-    rows. Beyond, a screen of kernels with 500 landmarks, and some four fits to 10,000
-    rows with all penalties at once: about what a fit to 20,000 rows costs. Of more than eight
-    classes, one of these more, at one penalty.
+    rows, and some fifteen of 400. Beyond, a screen of kernels with 500 landmarks, and some four
+    fits to 10,000 rows with all penalties at once: about what a fit to 20,000 rows costs. Of more
+    than eight classes, one of these more, at one penalty.
     """
     if before is not None:
         settings = _as_before(settings, before)
@@ -118,7 +118,7 @@ def chosen(
     by = _comparisons(settings, data, landmarks, rng, ends, tried[0], mapped)
     resolve.check_features(tried[0], data.rows)
     best, comparison = best_of(tried, by)
-    moves = settings.chooses_lengthscale and _has_scale(best)
+    moves = settings.chooses_lengthscale and has_scale(best)
     found = comparison.beyond(walk(best, comparison, moves=moves))
     logger.info(
         "chosen: kernel %r, penalty %.3g, squared error on other rows %.3g of the target's",
@@ -169,7 +169,8 @@ def _comparisons(
     index = _sampled(settings, data, rng)
     if _leaves_one_out(settings, data):
         few = data if index is None else data.part(index)
-        return [LeaveOneOut.of(few, landmarks, engine, penalties, rng)]
+        moves = settings.chooses_lengthscale
+        return [LeaveOneOut.of(few, landmarks, engine, penalties, rng, moves=moves)]
     splits = None
     if settings.cv is not None:
         splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
@@ -193,12 +194,6 @@ def candidates(settings: FitSettings, *, sparse: bool, mapped: LinearMap | None)
     if isinstance(given, Kernel):
         return [given]
     return [resolve.kernel(name, f"{MULTIPLES.get(str(name), 1.0)!r} median") for name in names]
-
-
-def _has_scale(kernel: Kernel) -> bool:
-    """Return whether another lengthscale is another function: not of a linear kernel, say."""
-    scaled = medians(getattr(kernel, "lengthscale", None)) is not None
-    return scaled and not kernel.scale_free
 
 
 def _leaves_one_out(settings: FitSettings, data: TrainingData) -> bool:

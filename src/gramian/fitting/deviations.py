@@ -58,10 +58,11 @@ def with_variance(
     have been chosen with the same rows, which is not undone. Of an average the residuals are those
     of the average, and v is the weighted mean of those of its models, which get the same numbers.
 
-    In range of the training, see `IN_RANGE`, that is all. Beyond, where no residual says anything,
-    c is added for each unit of v: so large that where nothing is known, v = k(x, x), the variance
-    is no less than that of the targets, since predictions there are their mean, or 0 if they were
-    not shifted.
+    In range of the training, see `IN_RANGE`, that is all. Residuals there have about the same v,
+    and hardly determine a. Beyond, c is added for each unit of v. It is so large that a + c is no
+    less than the most likely amplitude of a Gaussian process, see `Solved`, and that where nothing
+    is known, v = k(x, x), the variance is no less than that of the targets: predictions there are
+    their mean, or 0 if they were not shifted.
     """
     seen, free = data.without_zero_weights(), limit
     solved: list[Solved] = []
@@ -77,7 +78,9 @@ def with_variance(
     far = float(v.kthvalue(math.ceil(IN_RANGE * len(v))).values)
     full = sum(share * one.diagonal for share, one in zip(model.shares, solved, strict=True))
     missing = (_spread(model, seen, weights) - scale * full - noise).clamp(min=0.0)
-    beyond = missing / (full - far) if full > far else torch.zeros_like(missing)
+    slope = missing / (full - far) if full > far else torch.zeros_like(missing)
+    amplitude = shares @ torch.stack([one.amplitude for one in solved])
+    beyond = torch.maximum(slope, amplitude - scale)
     parts = tuple(
         replace(one, variance=Variance(scale, noise, beyond, far, found.factors))
         for one, found in zip(model.parts, solved, strict=True)

@@ -59,6 +59,9 @@ class Solved:
         v of each row without it: see `gramian.model.variance`.
     diagonal : float
         The mean of k(x, x).
+    amplitude : Tensor of shape (t,)
+        The most likely variance of a Gaussian process, in units of k(x, x) and of the targets
+        squared: :math:`y^\top (K + N \lambda W^{-1})^{-1} y / n`.
     evidence : float
         Logarithm of the marginal likelihood of the targets as the solver sees them, summed over
         targets; NaN with landmarks.
@@ -70,6 +73,7 @@ class Solved:
     free: Float[Tensor, " n"]
     variance: Float[Tensor, " n"]
     diagonal: float
+    amplitude: Float[Tensor, " t"]
     evidence: float = math.nan
 
 
@@ -117,7 +121,8 @@ def solved_exactly(
             "use solver='direct'"
         )
     scale = 1.0 if model.target_scale is None else model.target_scale
-    return replace(found, off=found.off * scale, left=found.left * scale)
+    amplitude = found.amplitude * scale**2
+    return replace(found, off=found.off * scale, left=found.left * scale, amplitude=amplitude)
 
 
 def system_of(
@@ -179,6 +184,7 @@ def _full(problem: FullProblem) -> Solved:
         free=free,
         variance=above_rounding(1 / inverse - ridge, diagonal),
         diagonal=float(diagonal.mean()),
+        amplitude=white.square().sum(dim=0) / n,
         evidence=evidence,
     )
 
@@ -202,7 +208,9 @@ def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solve
         left[rows] = residual / without[:, None]
         beyond = (diagonal[rows] - norm).clamp(min=0.0)
         variance[rows] = above_rounding(beyond + shift * spread / without, diagonal[rows])
-    return Solved(factors, off, left, free, variance, float(diagonal.mean())), values
+    fitted = off if problem.weights is None else problem.weights[:, None] * off
+    amplitude = ((y * fitted).sum(dim=0) / (shift * len(y))).clamp(min=0.0)
+    return Solved(factors, off, left, free, variance, float(diagonal.mean()), amplitude), values
 
 
 def _free_share(

@@ -16,7 +16,7 @@ from ..engines import Engine
 from ..kernels import Kernel, medians
 from ..operators import KernelOperator
 from ..paths.leave_one_out import Spectrum
-from .choice import Scored, failed
+from .choice import Scored, failed, first_of_ties, has_scale, walk
 from .data import TrainingData
 from .held_values import HeldValues
 
@@ -26,6 +26,9 @@ SCREEN_ROWS = 400
 PENALTIES = tuple(10.0 ** (-e / 2) for e in range(-4, 23))
 """Penalties per row, in units of the diagonal of the kernel, decreasing."""
 
+FINE_STEPS = (2**0.5, 2**0.25)
+"""Ratios of lengthscales that are tried last."""
+
 MOST_NUMBERS = 1 << 24
 """Rows of more numbers are not compared with each other to find those that are equal."""
 
@@ -33,6 +36,12 @@ MOST_NUMBERS = 1 << 24
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
     """A kernel's loss and best penalty: each row is left out once, in closed form.
+
+    The loss does not measure a kernel where there are no rows: in a hole of the data near
+    interpolants with equal losses are far apart. So where all rows are centers, numbers are
+    compared by the geometric mean of the loss and the spread of one-step-ahead predictions, which
+    the marginal likelihood measures; see `Spectrum.spreads`. Landmarks are not the Gaussian process
+    of their kernel, and codes of classes have no Gaussian noise: the loss alone compares both.
 
     Rows that are equal are one row here, of their weights together and the mean of their targets:
     a weight that is a whole number is then a repeated row for the choice, too.
@@ -50,6 +59,10 @@ class LeaveOneOut:
     engine : str or Engine
     penalties : sequence of float, or None
         Those that may be chosen.
+    coded : bool, default=False
+        Whether targets are codes of classes.
+    moves : bool, default=True
+        Whether other lengthscales may be tried.
     """
 
     rows: RowSource
@@ -59,6 +72,8 @@ class LeaveOneOut:
     centers: int
     engine: str | Engine
     penalties: tuple[float, ...] | None = None
+    coded: bool = False
+    moves: bool = True
 
     @classmethod
     def of(
@@ -68,6 +83,8 @@ class LeaveOneOut:
         engine: str | Engine,
         penalties: tuple[float, ...] | None,
         rng: torch.Generator,
+        *,
+        moves: bool = True,
     ) -> LeaveOneOut:
         """Return the comparison of few rows; `centers` is None if all are."""
         data = data.with_numbers_here()
@@ -77,8 +94,9 @@ class LeaveOneOut:
         n = len(rows)
         m = n if centers is None else min(centers, n)
         return cls(
-            Subset(rows, order), Y[order], weights[order], max(scatter, 0.0), m, engine, penalties
-        )
+            Subset(rows, order), Y[order], weights[order], max(scatter, 0.0), m, engine, penalties,
+            data.coded, moves,
+        )  # fmt: skip
 
     def first(self, n: int) -> LeaveOneOut:
         """Return the comparison by the first n rows."""
@@ -102,11 +120,25 @@ class LeaveOneOut:
         if spectrum is None:
             return failed(kernel)
         penalties = self.penalties or tuple(scale * p for p in PENALTIES)
-        losses = self._losses(spectrum, penalties)
-        best = min(range(len(losses)), key=losses.__getitem__)
-        values = spectrum.left_out(self.Y, float(self.weights.sum()) * penalties[best])
-        held = HeldValues(values, self.Y, self.weights)
-        return Scored(kernel, penalties[best], losses[best], held=held)
+        shifts = [float(self.weights.sum()) * penalty for penalty in penalties]
+        losses = self._losses(spectrum, shifts)
+        spreads: Sequence[float | None] = [None] * len(shifts)
+        if self._has_evidence:
+            spreads = spectrum.spreads(self.Y, shifts)
+        scores = [Scored(kernel, *s) for s in zip(penalties, losses, strict=True)]
+        scores = [replace(one, spread=s) for one, s in zip(scores, spreads, strict=True)]
+        best = first_of_ties([one.criterion for one in scores])
+        held = HeldValues(spectrum.left_out(self.Y, shifts[best]), self.Y, self.weights)
+        return replace(scores[best], held=held)
+
+    @property
+    def fine_steps(self) -> tuple[float, ...]:
+        """Return ratios of lengthscales that are tried last."""
+        return FINE_STEPS if self._has_evidence else ()
+
+    @property
+    def _has_evidence(self) -> bool:
+        return self.centers == len(self.rows) and not self.coded
 
     @functools.cached_property
     def _everything(self) -> Tensor:
@@ -135,10 +167,9 @@ class LeaveOneOut:
             return Spectrum.of(K_nm, self.weights)
         return Spectrum.of_landmarks(K_nm, self.weights)
 
-    def _losses(self, spectrum: Spectrum, penalties: Sequence[float]) -> list[float]:
-        """Return the loss at each penalty, rounding of huge coefficients included."""
-        eps, total = torch.finfo(self.rows.dtype).eps, float(self.weights.sum())
-        shifts = [total * p for p in penalties]
+    def _losses(self, spectrum: Spectrum, shifts: Sequence[float]) -> list[float]:
+        """Return the loss at each shift, rounding of huge coefficients included."""
+        eps = torch.finfo(self.rows.dtype).eps
         losses = spectrum.losses(self.Y, shifts, eps=eps)
         within = eps**2 * self.scatter / self.Y.shape[1]
         return [loss + within / s**2 for loss, s in zip(losses, shifts, strict=True)]
@@ -152,8 +183,9 @@ class LeaveOneOut:
         return scored.held
 
     def screen(self, kernel: Kernel) -> Scored:
-        """Return the best penalty of a kernel by some of the rows."""
-        return self.first(SCREEN_ROWS)(kernel)
+        """Return the best lengthscale and penalty of a kernel by some of the rows."""
+        moves = self.moves and has_scale(kernel)
+        return walk(kernel, self.first(SCREEN_ROWS), moves=moves, fine=False)
 
 
 def _lengthscale(kernel: Kernel) -> float:
@@ -168,7 +200,10 @@ def _weighted_squares(Y: Float[Tensor, "n t"], weights: Float[Tensor, " n"] | No
 def merged(
     data: TrainingData,
 ) -> tuple[RowSource, Float[Tensor, "n t"], Float[Tensor, " n"]]:
-    """Return distinct rows in order, the means of their targets, and the sums of their weights."""
+    """Return distinct rows, the means of their targets, and the sums of their weights.
+
+    In the order of the first targets, which that of rows and of columns does not change.
+    """
     rows, Y = data.rows, data.targets.double().cpu()
     n, d = rows.shape
     weights = torch.ones(n, dtype=torch.float64)
@@ -182,4 +217,8 @@ def merged(
     sums = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, place, weights)
     means = torch.zeros(len(distinct), Y.shape[1], dtype=torch.float64)
     means.index_add_(0, place, weights[:, None] * Y)
-    return as_rows(distinct), means / sums[:, None], sums
+    means /= sums[:, None]
+    first = torch.full((len(distinct),), n).scatter_reduce_(0, place, torch.arange(n), "amin")
+    order = first.argsort()
+    order = order[means[order, 0].argsort(stable=True)]
+    return as_rows(distinct[order]), means[order], sums[order]

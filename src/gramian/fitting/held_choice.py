@@ -21,7 +21,7 @@ from ..search import Budget, Clock, Material, Split
 from ..search.full_fit import DIRECT_ROWS, DIRECT_SHIFTS, SHIFTS, SMALL_SHIFTS, FullFit, full_fit
 from ..search.recipe import Recipe
 from ..search.sampled import Stem
-from .choice import Scored, failed
+from .choice import Scored, failed, first_of_ties
 from .data import TrainingData
 from .held_values import HeldValues
 
@@ -96,6 +96,7 @@ class HeldOutChoice:
     clock: Clock = field(default_factory=lambda: Clock(Budget()))
     inputs: str = "standard"
     every: Float[Tensor, "n t"] | None = None
+    fine_steps: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -243,7 +244,7 @@ def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float
         sum(v * path[i][1] for v, path in zip(sizes, paths, strict=True)) / sum(sizes)
         for i in range(shared)
     ]
-    best = min(range(shared), key=losses.__getitem__)
+    best = first_of_ties(losses)
     return paths[0][best][0], losses[best]
 
 

@@ -58,8 +58,9 @@ def left_out(
     Generalised cross-validation has the mean of all leverages in place of each:
     :math:`\frac1N \sum_i w_i r_i^2 / (1 - \mathrm{tr} H / n)^2` with residuals r = y - H y of the
     n rows of positive weight, N the sum of the weights. Without weights that is
-    :math:`n \|r\|^2 / (n - \mathrm{tr} H)^2`. Weights of 2 are not rows that are there twice: a row
-    is left out whole.
+    :math:`n \|r\|^2 / (n - \mathrm{tr} H)^2`. Weights are precisions here: of noise with a variance
+    proportional to 1 / w all :math:`w_i r_i^2` have the same size, so the mean leverage is that of
+    the n rows. A weight of 2 is not a repeated row, since a row is left out whole.
 
     References
     ----------
