@@ -158,7 +158,8 @@ class KernelRidge(Regressing, KernelRidgeBase):
     validation_error_ : float or None
         With early stopping, their error on the held-out rows, weighted by ``sample_weight``: the
         root mean squared error, as ``valid_rmse`` in `history_`; of a classifier the share of wrong
-        labels, ``valid_error``.
+        labels, ``valid_error``. It is the least of all iterations, and so optimistic; other rows
+        give an honest estimate.
     solver_, engine_, kernel_ : object
         What was chosen; the kernel with its lengthscale.
     objects_ : list
