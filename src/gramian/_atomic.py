@@ -18,13 +18,13 @@ if sys.platform != "win32":  # where what a kill left behind is not removed
     import fcntl
 
 
-_ADDRESS_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+ADDRESS_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """Start of an address, such as ``s3://``; a `Path` of it has lost a slash."""
 
 
 def check_local(path: str | Path) -> None:
     """Raise ValueError if a path is the address of an object store, where no file is written."""
-    if _ADDRESS_START.match(str(path)):
+    if ADDRESS_START.match(str(path)):
         raise ValueError(
             f"{displayed(path)} is an address, but only tables are read from object stores, and "
             "nothing is written there: give a path of this machine, and copy the file with the "

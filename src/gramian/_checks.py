@@ -8,6 +8,8 @@ import numbers
 import re
 from collections.abc import Iterable, Sequence
 
+from ._display import escaped
+
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
@@ -92,9 +94,9 @@ MOST_NAMES = 20
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names with commas, no more than a reader takes in."""
+    """Return names with commas, escaped, no more than a reader takes in."""
     more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(map(escaped, names[:MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def it_has(names: Sequence[str], wanted: str) -> str:
@@ -105,4 +107,4 @@ def it_has(names: Sequence[str], wanted: str) -> str:
 def did_you_mean(wanted: object, names: Iterable[str]) -> str:
     """Return the end of an error about an unknown name: the nearest one; empty if none is near."""
     near = difflib.get_close_matches(str(wanted), list(names), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return f"; did you mean {escaped(near[0])}?" if near else ""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 
-_ADDRESS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]+):(/{1,3})([^/\s'\"<>][^\s'\"<>]*)")
+URI_IN_TEXT = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]+):(/{1,3})([^/\s'\"<>][^\s'\"<>]*)")
 """An address in a text, also as `pathlib.Path` leaves it: with one slash."""
 
-_LOGIN = re.compile(r"[^/@]*:.*@|[^/]*@")
+URI_LOGIN = re.compile(r"[^/@]*:.*@|[^/]*@")
 """User and password. A password may have slashes: without an escape, but they are secret, too."""
 
-_QUERY = re.compile(r"[?#].*?([,;:.)]*)$")
+URI_QUERY = re.compile(r"[?#].*?([,;:.)]*)$")
 """Options of an address, such as a signature, without the punctuation of the sentence around."""
 
-_CONTROL = re.compile(
+CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
     r"\U000e0000-\U000e007f]"
 )
@@ -26,20 +26,25 @@ def displayed(text: object) -> str:
     return escaped(without_secrets(text))
 
 
+def displayed_lines(text: str) -> str:
+    """Return the same of a text whose lines stay lines, as a traceback."""
+    return "\n".join(map(displayed, text.splitlines()))
+
+
 def without_secrets(text: object) -> str:
     """Return a text whose addresses have neither user and password nor options.
 
     >>> without_secrets("s3://KEY:SECRET@bucket/x.parquet?region=eu: no such file")
     's3://bucket/x.parquet: no such file'
     """
-    return _ADDRESS.sub(_public, str(text))
+    return URI_IN_TEXT.sub(_public, str(text))
 
 
 def _public(match: re.Match[str]) -> str:
     """Return an address of which a user may read all; a lost slash is there again."""
     scheme, slashes, rest = match.groups()
-    login = _LOGIN.match(rest)
-    rest = _QUERY.sub(r"\1", rest[login.end() :] if login else rest)
+    login = URI_LOGIN.match(rest)
+    rest = URI_QUERY.sub(r"\1", rest[login.end() :] if login else rest)
     return f"{scheme}:{slashes if scheme == 'file' else '//'}{rest}"
 
 
@@ -48,9 +53,9 @@ def escaped(text: str) -> str:
 
     A column, file or label with one could else rewrite the terminal, or reverse what follows.
     """
-    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+    return CONTROL_CHARACTERS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def escaped_json(text: str) -> str:
     """Return JSON whose control characters, which are in its strings, are written as JSON does."""
-    return _CONTROL.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    return CONTROL_CHARACTERS.sub(lambda match: json.dumps(match[0])[1:-1], text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 
 import numpy as np
@@ -50,3 +51,33 @@ def test_an_output_in_a_subfolder_of_the_data(error, fit, train, data, tmp_path)
     for inside in (folder / "1.parquet", tmp_path / "set" / "new" / "1.parquet"):
         said = error("predict", model, tmp_path / "set", "--out", inside)
         assert "would become a part of the data" in said
+
+
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "-1.5", "+2", "a=1", "", None]
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_formulas_are_texts_where_that_is_asked_for(escaped, report, fit, train, save, tmp_path):
+    model = fit(train)
+    data = save("x.parquet", n=10, **{"=id": FORMULAS, "b": np.arange(-5.0, 5.0)})
+    out, more = tmp_path / "p.csv", ["--escape-formulas"] if escaped else []
+    report("predict", model, data, "--keep", "=id,b", *more, "--out", out)
+    with out.open(newline="", encoding="utf-8") as file:
+        names, *rows = csv.reader(file)
+    quote = "'" if escaped else ""
+    assert names == [f"{quote}=id", "b", "prediction"]
+    dangerous = FORMULAS[:5]
+    assert [row[0] for row in rows] == [quote + text for text in dangerous] + [
+        "-1.5", "+2", "a=1", "", "",
+    ]  # fmt: skip
+    assert [float(row[1]) for row in rows] == list(range(-5, 5))
+
+
+def test_formulas_in_labels(report, error, save, tmp_path):
+    data = save("x.parquet", n=60, y=np.where(np.arange(60) % 2 == 0, "=1+1", "-1"))
+    model, out = tmp_path / "m.model", tmp_path / "p.csv"
+    report("fit", data, "--target", "y", "--landmarks", 20, "--out", model)
+    report("predict", model, data, "--escape-formulas", "--out", out)
+    assert set(out.read_text().split()) == {'"prediction"', '"\'=1+1"', '"-1"'}
+    said = error("predict", model, data, "--escape-formulas", "--out", tmp_path / "p.parquet")
+    assert "--escape-formulas is for text, and" in said

@@ -489,6 +489,40 @@ def test_a_source_that_is_its_target(error, train):
     assert "a file other than the source" in error("convert", train, train)
 
 
+# --- what is shown -------------------------------------------------------------------------------
+
+ESCAPE = "\x1b]0;owned\x07\u202e\x9b"
+"""Renames the window of a terminal, reverses what follows, and starts a command."""
+
+
+def test_names_and_labels_cannot_write_to_the_terminal(gramian, save, tmp_path):
+    labels = np.where(np.arange(60) % 2 == 0, f"a{ESCAPE}", "b")
+    data = save(f"x{ESCAPE}.parquet", n=60, **{f"c{ESCAPE}": np.arange(60.0), "y": labels})
+    model = tmp_path / f"m{ESCAPE}.model"
+    runs = [
+        ("fit", data, *FIT, "--out", model),
+        ("fit", data, "--target", "none", "--landmarks", 20, "--out", model),
+        ("fit", tmp_path / f"none{ESCAPE}.csv", *FIT, "--out", model),
+        ("info", model), ("info", model, "--json"),
+        ("evaluate", model, data), ("evaluate", model, data, "--json"),
+        ("--debug", "info", data), ("fit", f"--{ESCAPE}", data),
+    ]  # fmt: skip
+    for arguments in runs:
+        done = gramian(*arguments)
+        said = done.out + done.err
+        assert done.code in (0, 2)
+        assert r"\x1b" in said or r"\u001b" in said, arguments
+        assert not set(ESCAPE[:1] + ESCAPE[-3:]) & set(said), arguments
+
+
+def test_passwords_of_a_cluster_are_not_shown(error, model, tmp_path):
+    for address in ("tcp://user:secret@127.0.0.1:1", "user:secret@127.0.0.1:1"):
+        out = ("--dask", address, "--out", tmp_path / "p.csv")
+        said = error("predict", model, tmp_path, *out)
+        assert "127.0.0.1:1" in said
+        assert "secret" not in said
+
+
 # --- the disk and the program --------------------------------------------------------------------
 
 

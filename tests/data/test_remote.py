@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from s3_server import Store, store
 
 from gramian.cli import main
-from gramian.data import as_table, convert
+from gramian.data import as_rows, as_table, convert
 from gramian.data.tables import PiecesTable
+from gramian.model import load_model
 
 N = 30_000
 X = np.random.default_rng(0).normal(size=N)
@@ -124,6 +126,21 @@ def test_an_address_of_an_unknown_kind() -> None:
         as_table("ftp://reader:secret@houses/x.csv")
 
 
+@pytest.mark.parametrize("read", [as_table, as_rows, load_model])
+def test_errors_have_no_secrets(read: Callable[[str], object]) -> None:
+    with pytest.raises((ValueError, OSError)) as caught:
+        read("s3://reader:secret@houses/x.csv?endpoint_override=127.0.0.1:1&scheme=http")
+    assert "s3://houses/x.csv" in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert "127.0.0.1:1&" not in str(caught.value)
+
+
+def test_rows_of_an_address(bucket: Path, s3: Store) -> None:
+    pq.write_table(WHOLE, bucket / "x.parquet")
+    rows = as_rows(s3.uri("houses/x.parquet"), columns=["b", "a"])
+    assert rows.take(torch.tensor([7])).tolist() == [[7.0, X[7]]]
+
+
 def test_an_address_of_this_machine(tmp_path: Path) -> None:
     pq.write_table(WHOLE, tmp_path / "x.parquet")
     assert read(as_table(f"file://{tmp_path}/x.parquet")).equals(WHOLE)
@@ -141,3 +158,12 @@ def test_the_command_line_takes_addresses(
         assert main(command) == 0, capsys.readouterr().err
     assert as_table(out).column("place").to_pylist() == ["Rome", "Oslo"] * 100
     assert len(as_table(tmp_path / "x.tsv")) == 200
+    capsys.readouterr()
+    for form in ([], ["--json"]):
+        assert main(["evaluate", str(model), data, *form]) == 0
+        assert main(["fit", data, "--target", "none", "--out", str(model)]) == 2
+    said = capsys.readouterr()
+    assert said.out.count("s3://houses/x.parquet") == 2
+    assert said.err.count("s3://houses/x.parquet") == 2
+    assert "secret" not in said.out + said.err
+    assert "endpoint_override" not in said.out + said.err

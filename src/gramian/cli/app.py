@@ -185,6 +185,14 @@ def predict(
             "set of classes, if the fit had --conformal."
         ),
     ] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            help="In text, such as .csv: an apostrophe before texts that begin with =, +, -, @, "
+            "which spreadsheets would compute; numbers stay.",
+        ),
+    ] = False,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     dask: Dask = None,
@@ -196,7 +204,7 @@ def predict(
     with on_cluster(dask, data):
         found = run(
             model, data, out, keep, memory_limit, engine, proba, std, interval,
-            in_folder=dask is not None,
+            escape_formulas=escape_formulas, in_folder=dask is not None,
         )  # fmt: skip
     show(found, as_json)
 

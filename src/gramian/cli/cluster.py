@@ -58,8 +58,8 @@ def _address(given: str) -> str | int:
     if not given.startswith(LOCAL):
         if "://" not in given:
             raise ValueError(
-                f"--dask {given} is neither the address of a scheduler, as tls://scheduler:8786, "
-                "nor local:4 for so many processes here"
+                f"--dask {given.rpartition('@')[2]} is neither the address of a scheduler, as "
+                "tls://scheduler:8786, nor local:4 for so many processes here"
             )
         return given
     count = given.removeprefix(LOCAL)

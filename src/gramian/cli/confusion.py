@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._display import escaped
 from .tally import Tally
 
 MOST_CLASSES = 20
@@ -32,9 +33,9 @@ class Confusion:
         return {"labels": self.labels, "matrix": self.matrix}
 
     def __str__(self) -> str:
-        head = ["true \\ predicted", *map(str, self.labels)]
+        head = ["true \\ predicted", *map(_label, self.labels)]
         rows = [
-            [str(label), *(f"{count:,}" for count in counts)]
+            [_label(label), *(f"{count:,}" for count in counts)]
             for label, counts in zip(self.labels, self.matrix, strict=True)
         ]
         return "\n".join(_aligned([head, *rows]))
@@ -62,7 +63,7 @@ class LargestConfusions:
         }
 
     def __str__(self) -> str:
-        rows = [[str(true), str(predicted), f"{n:,}"] for true, predicted, n in self.mistakes]
+        rows = [[_label(true), _label(answer), f"{n:,}"] for true, answer, n in self.mistakes]
         return "\n".join(_aligned([["true", "predicted", "rows"], *rows]))
 
 
@@ -85,6 +86,10 @@ def confusion(tally: Tally) -> Confusion | LargestConfusions:
             for i, j, count in zip(*mistakes, strict=True)
         ]
     )
+
+
+def _label(label: Any) -> str:
+    return escaped(str(label))
 
 
 def _aligned(cells: Sequence[Sequence[str]]) -> list[str]:

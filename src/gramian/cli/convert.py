@@ -14,8 +14,8 @@ def convert(source: Path, target: Path, dtype: str) -> Report:
     start = time.perf_counter()
     rows = data.convert(source, target, dtype=dtype)
     return {
-        "source": str(source),
-        "target": str(target),
+        "source": source,
+        "target": target,
         "floats": dtype,
         "rows": rows,
         "file_bytes": target.stat().st_size,

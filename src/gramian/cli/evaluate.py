@@ -42,7 +42,7 @@ def evaluate(
     truth = truth_of(loaded, model, data, target)
     name, y, rows = truth.name, truth.y, truth.rows
     settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit, "--memory-limit")}
-    about = {"model": str(model), "data": str(data), "target": name, "rows": len(y), "task": task}
+    about = {"model": model, "data": data, "target": name, "rows": len(y), "task": task}
     levels = loaded.info.get(LEVELS)
     if levels and metric is None:
         sums = _pinball(loaded, rows, y, tuple(levels), settings)

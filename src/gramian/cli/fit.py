@@ -101,7 +101,7 @@ def _saved(
     model.save(out)
     if history is not None:
         write_atomically(history, lambda part: write_history(part, history, fitted.history))
-    report = {"model": str(out), **about, "kernel": model.kernel.to_dict()}
+    report = {"model": out, **about, "kernel": model.kernel.to_dict()}
     return report if ready.columns is None else {**report, "columns": ready.columns}
 
 

@@ -57,7 +57,7 @@ def _about_model(path: Path) -> Report:
     else:
         own = {"average": {f"model_{i + 1}": part for i, part in enumerate(parts)}}
     return {
-        "model": str(path),
+        "model": path,
         "file_bytes": path.stat().st_size,
         "weights": weights,
         **own,

@@ -9,15 +9,16 @@ from contextlib import contextmanager
 
 import typer
 
+from .._display import displayed
 from .words import in_options
 
 
 def message(kind: str, text: object) -> None:
     """Write one line to stderr, such as ``gramian: warning: ...``; no kind for a remark.
 
-    What it says of parameters is said of options.
+    Parameters become options; addresses lose their secrets, and control characters are escaped.
     """
-    words = in_options(" ".join(str(text).split()))
+    words = displayed(in_options(" ".join(str(text).split())))
     typer.echo(f"gramian: {kind}: {words}" if kind else f"gramian: {words}", err=True)
 
 

@@ -35,12 +35,14 @@ def predict(
     std: bool = False,
     interval: float | None = None,
     *,
+    escape_formulas: bool = False,
     in_folder: bool = False,
 ) -> Report:
     """Write one column, ``prediction``, of numbers or labels, beside those of the table to keep.
 
     With `proba`, one more for each class: ``probability_`` and its label. A file without names of
     columns has these alone. With `std` a standard deviation for each prediction: ``_std``.
+    With `escape_formulas` no text in a file of text is one that a spreadsheet computes.
     With `interval` its ends, ``_lower`` and ``_upper``, or the classes that a set has: ``set``.
     With `in_folder`, on a cluster, a path that is no name of a table is a folder of files, which
     workers write.
@@ -52,6 +54,8 @@ def predict(
     else:
         check_outputs({"out": out}, [model, data])
         written = format_to_write(out)  # refuses a name that says no such format, before any work
+    if escape_formulas and (parts or not written.text):
+        raise ValueError(f"--escape-formulas is for text, and {out} is none; leave it out")
     loaded = load_model(model)
     _check(loaded, model, proba, std, interval)
     kept = [] if keep is None else split_names(keep)
@@ -64,16 +68,16 @@ def predict(
     if parts:
         rows.write(out, predicted)  # type: ignore[attr-defined]
         seconds = time.perf_counter() - start
-        return {"predictions": str(out), "rows": len(rows), "seconds": seconds}
+        return {"predictions": out, "rows": len(rows), "seconds": seconds}
     columns = predicted(rows)
     if proba and not written.named:
         del columns["prediction"]  # labels may be texts
     if not kept:
-        write_table(out, columns)
+        write_table(out, columns, escape_formulas=escape_formulas)
     else:
-        write_beside(out, table, kept, columns)
+        write_beside(out, table, kept, columns, escape_formulas=escape_formulas)
     seconds = time.perf_counter() - start
-    return {"predictions": str(out), "rows": len(rows), "seconds": seconds}
+    return {"predictions": out, "rows": len(rows), "seconds": seconds}
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,4 +22,4 @@ def sample(name: str, out: Path, part: str) -> Report:
     table = pq.read_table(sample_path(name), filters=wanted).drop_columns("split")
     write_table(out, {column: table[column] for column in table.column_names})
     columns = ", ".join(table.column_names)
-    return {"table": str(out), "rows": table.num_rows, "columns": columns, "target": "target"}
+    return {"table": out, "rows": table.num_rows, "columns": columns, "target": "target"}

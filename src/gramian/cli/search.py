@@ -227,7 +227,7 @@ def _validation(done: Outcome) -> dict[str, Any] | None:
 
 def report(done: Outcome, out: Path | None, about: dict[str, Any]) -> dict[str, Any]:
     """Return the report of a search, for a person or a program."""
-    where = {} if out is None else {"model": str(out)}
+    where = {} if out is None else {"model": out}
     columns = done.ready.columns
     return {**where, **about, **({} if columns is None else {"columns": columns})}
 

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from .._display import without_secrets
 from ..search import Member, Trial
 from ..search.gains import gains
 from .fit import check_files
@@ -100,7 +101,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
         That are learned from.
     """
     recipe = member.recipe
-    words = ["gramian", "fit", str(data), *_given(options)]
+    words = ["gramian", "fit", without_secrets(data), *_given(options)]
     words += ["--kernel", recipe.kernel, "--lengthscale", f"{recipe.multiple:g} median"]
     words += ["--penalty", f"{member.penalty:.6g}"]
     words += INPUTS[recipe.inputs]

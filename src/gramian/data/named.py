@@ -14,6 +14,7 @@ from .._checks import listed
 from .base import RowSource
 from .columns import check_columns
 from .formats import Column, WritableFormat, format_of, format_to_write
+from .formats.csv import without_formulas
 from .tables import Table
 
 _ROWS = 1 << 14  # of kept columns that are copied at a time
@@ -90,7 +91,9 @@ def open_rows(path: str | Path, columns: Sequence[str] | None = None) -> RowSour
     return format_of(path).rows(Path(path), columns)
 
 
-def write_table(path: str | Path, columns: Mapping[str, Column]) -> None:
+def write_table(
+    path: str | Path, columns: Mapping[str, Column], *, escape_formulas: bool = False
+) -> None:
     """Write columns in the format that the name says: all of the file, or none of it.
 
     Parameters
@@ -99,13 +102,25 @@ def write_table(path: str | Path, columns: Mapping[str, Column]) -> None:
         An older file is replaced once the new one is complete.
     columns : mapping of name to ndarray or Arrow array of shape (n,)
         ``.npy`` keeps no names: it gets the column itself, or the columns side by side.
+    escape_formulas : bool, default=False
+        Whether texts that a spreadsheet would compute get an apostrophe; see
+        `gramian.data.formats.csv.without_formulas`.
     """
     found = format_to_write(path)
+    if escape_formulas:
+        arrays = [pa.array(values) for values in columns.values()]
+        batch = without_formulas(pa.record_batch(arrays, names=list(columns)))
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     write_atomically(path, lambda part: found.write(part, columns))
 
 
 def write_beside(
-    path: str | Path, table: Table, keep: Sequence[str], columns: Mapping[str, np.ndarray]
+    path: str | Path,
+    table: Table,
+    keep: Sequence[str],
+    columns: Mapping[str, np.ndarray],
+    *,
+    escape_formulas: bool = False,
 ) -> None:
     """Write columns of a table, of any type, and beside them others of as many rows.
 
@@ -118,6 +133,8 @@ def write_beside(
     keep : sequence of str
         Its columns to copy; they come first.
     columns : mapping of name to ndarray of shape (n,)
+    escape_formulas : bool, default=False
+        See `write_table`.
 
     Raises
     ------
@@ -129,12 +146,15 @@ def write_beside(
     fields = [table.schema.field(name) for name in keep]
     schema = pa.schema([*fields, *((name, array.type) for name, array in arrays.items())])
 
+    change = without_formulas if escape_formulas else lambda batch: batch
+    written = change(pa.RecordBatch.from_pylist([], schema)).schema
+
     def write(part: Path) -> None:
         start = 0
-        with closing(found.writer(part, schema)) as writer:
+        with closing(found.writer(part, written)) as writer:
             for batch in table.batches(keep, _ROWS):
                 new = [array.slice(start, batch.num_rows) for array in arrays.values()]
-                writer.write(pa.record_batch([*batch.columns, *new], schema=schema))
+                writer.write(change(pa.record_batch([*batch.columns, *new], schema=schema)))
                 start += batch.num_rows
 
     write_atomically(path, write)

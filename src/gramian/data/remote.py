@@ -12,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs
 
+from .._display import without_secrets
 from .formats import Parquet, format_of
 from .tables.base import Table
 from .temporary import remove_with
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_CLEANED = re.compile(r"(s3|gs|gcs|abfss?|hdfs):/(?=[^/])")
+_CLEANED = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
 
 
 def address_of(x: str | Path) -> str | None:
@@ -98,16 +99,16 @@ def remote_table(uri: str, where: str | None = None) -> Table:
     Parquet, a file or a folder, is read through the network in each pass. Another file is copied
     into a temporary one that is removed with the table.
     """
-    shown = re.sub(r"//[^@]*@", "//", uri).partition("?")[0]
+    shown = without_secrets(uri)
     where = shown if where is None else where
     try:
         system, place = pyarrow.fs.FileSystem.from_uri(uri)
         kind = system.get_file_info(place).type
     except (pa.ArrowInvalid, OSError) as error:
-        said = str(error).splitlines()[0].replace(uri, shown)  # without what is secret in it
+        reason = without_secrets(str(error).splitlines()[0])
         raise ValueError(
-            f"{shown} cannot be reached: {said}; check the address, and credentials and region as "
-            "the store's own tools use them"
+            f"{shown} cannot be reached: {reason}; check the address, and credentials and region "
+            "as the store's own tools use them"
         ) from None
     if kind == pyarrow.fs.FileType.NotFound:
         raise FileNotFoundError(f"there is no file or folder {shown}")

@@ -20,6 +20,7 @@ from .cluster import lies_there
 from .formats import format_of
 from .frame import frame_rows, is_frame
 from .parts import column_numbers, select
+from .remote import address_of, remote_table
 from .sparse import SparseRows
 from .tables import Table
 
@@ -62,7 +63,7 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
     if isinstance(x, Table):
         return x.rows(x.names if columns is None else [str(c) for c in columns])
     if isinstance(x, str | Path):
-        return _file_rows(Path(x), columns)
+        return _file_rows(x, columns)
     if is_frame(x):
         return frame_rows(x, columns)
     if (table := _as_table(x)) is not None:
@@ -92,7 +93,10 @@ def is_collection(x: object) -> bool:
     return module[0] == "dask_expr" or module[:2] in (["dask", "array"], ["dask", "dataframe"])
 
 
-def _file_rows(path: Path, columns: Sequence[str | int] | None) -> RowSource:
+def _file_rows(x: str | Path, columns: Sequence[str | int] | None) -> RowSource:
+    path, address = Path(x), address_of(x)
+    if address is not None:
+        return as_rows(remote_table(address), columns=columns)
     if lies_there(path):
         from .dask import DaskRows
 

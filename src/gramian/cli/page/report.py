@@ -168,7 +168,7 @@ def report(
     found = _found(model, data, target, out, train, memory_limit, engine)
     text = written(found)
     write_atomically(out, lambda part: _write(part, text))
-    return {"report": str(out), **numbers(found)}
+    return {"report": out, **numbers(found)}
 
 
 def _write(part: Path, text: str) -> None:

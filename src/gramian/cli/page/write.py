@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
+from ..._display import without_secrets
 from ..metrics import CONSTANT
 from ..report import lines_of
 from . import pictures
@@ -21,13 +23,18 @@ else:
 WHAT = {"rmse": "root mean squared error", "error": "share of wrong labels"}
 
 
+def name_of(path: Path) -> str:
+    """Return the name of a file, which may be an address with a signature."""
+    return Path(without_secrets(path)).name
+
+
 def written(found: Found) -> str:
     """Return the page."""
     name = found.truth.name
     title = f"{name}, predicted by {found.path.name}"
     foot = (
-        f"Written by gramian {__version__} from {found.path.name} and {found.data.name}. The page "
-        "needs no network: all pictures are in it."
+        f"Written by gramian {__version__} from {found.path.name} and {name_of(found.data)}. "
+        "The page needs no network: all pictures are in it."
     )
     return page(title, _lead(found), _sections(found), foot)
 
@@ -47,7 +54,7 @@ def _lead(found: Found) -> str:
     metric, constant = found.metric, CONSTANT[found.answers.task]
     own, of_constant = found.errors[metric], found.errors[f"{metric}_of_{constant}"]
     return (
-        f"On {len(found.truth.y):,} rows of {found.data.name} the {WHAT[metric]} is "
+        f"On {len(found.truth.y):,} rows of {name_of(found.data)} the {WHAT[metric]} is "
         f"{readable(own)}. Always giving the same answer, the {constant} of the training, would "
         f"cost {readable(of_constant)}."
     )
@@ -92,12 +99,12 @@ def _how_compared(found: Found) -> str:
     if found.train is not None:
         return (
             f"The table is of all rows. In the picture, linear ridge regression has learned from "
-            f"{learn:,} rows of {found.train.name}, and all are compared on {test:,} rows of "
-            f"{found.data.name}."
+            f"{learn:,} rows of {name_of(found.train)}, and all are compared on {test:,} rows of "
+            f"{name_of(found.data)}."
         )
     return (
         f"The table is of all rows. In the picture, linear ridge regression has learned from "
-        f"{learn:,} rows of {found.data.name}, since the rows of the training were not given "
+        f"{learn:,} rows of {name_of(found.data)}, since the rows of the training were not given "
         f"(--train), and all are compared on the other {test:,}."
     )
 

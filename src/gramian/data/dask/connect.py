@@ -13,6 +13,8 @@ from distributed.security import Security
 
 import dask
 
+from ..._display import without_secrets
+
 WAIT = 10.0
 """Seconds in which a scheduler has to answer."""
 
@@ -123,9 +125,11 @@ def _remote(address: str, wait: float) -> Iterator[distributed.Client]:
         client = distributed.Client(address, timeout=wait)
     except (OSError, TimeoutError, ValueError) as error:
         said = str(error).splitlines()
+        tells = said and isinstance(error, ValueError) and "@" not in address  # or a password
+        reason = f" ({said[0]})" if tells else ""
         raise ConnectionError(
-            f"no Dask scheduler answers at {address} within {wait:.0f} s; start one, or check the "
-            f"address{f' ({said[0]})' if said and isinstance(error, ValueError) else ''}"
+            f"no Dask scheduler answers at {without_secrets(address)} within {wait:.0f} s; start "
+            f"one, or check the address{reason}"
         ) from None
     if not address.startswith(SECURE_PROTOCOLS):
         warnings.warn(

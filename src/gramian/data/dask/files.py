@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..._checks import listed
+from ..._display import without_secrets
 from ..base import RowSource
 from ..parquet_files import parquet_paths
 from ..partitions import keys_of
@@ -18,8 +19,9 @@ def files_of(path: str | Path) -> list[Path]:
     """Return the Parquet files of a path that all workers see."""
     if "://" in str(path):
         raise ValueError(
-            f"{path} is in an object store, where workers read no rows by themselves: give them as "
-            "a collection, DaskRows.of(dask.dataframe.read_parquet(path)[names])"
+            f"{without_secrets(path)} is in an object store, where workers read no rows by "
+            "themselves: give them as a collection, "
+            "DaskRows.of(dask.dataframe.read_parquet(path)[names])"
         )
     return parquet_paths(Path(path))
 

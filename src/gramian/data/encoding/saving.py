@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ..._display import displayed
 from ..._tensors import DamagedFile, read_tensors, write_tensors
 from .encoding import Encoding
 
@@ -39,7 +40,7 @@ def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path} of an encoding")
+        raise FileNotFoundError(f"there is no file {displayed(path)} of an encoding")
     try:
         contents = read_tensors(path)
         header = json.loads(contents.metadata.get(KEY, "null"))

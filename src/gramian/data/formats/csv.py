@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from ..arrow_compute import pc
 from ..tables.base import Table
 from ..text import text_table
 from .base import BatchWriter, WritableFormat, formats
@@ -96,6 +97,34 @@ class CsvZstandard(Csv):
 
     suffixes = (".csv.zst",)
     compression = "zstd"
+
+
+FORMULA_START = r"^[=+\-@\t\r]"
+"""Start of a text that spreadsheets compute, or run, when they open a file."""
+
+TEXT_NUMBER = r"^[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$"
+
+
+def without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return texts and names of columns with an apostrophe before each that would be a formula.
+
+    Numbers stay as they are, also those that are texts, such as the label ``-1``. Categories become
+    texts.
+    """
+    names = [_escape_texts(pa.array([name])).to_pylist()[0] for name in batch.schema.names]
+    return pa.record_batch([_escape_texts(column) for column in batch.columns], names=names)
+
+
+def _escape_texts(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    number = pc.match_substring_regex(column, TEXT_NUMBER)
+    formula = pc.and_(pc.match_substring_regex(column, FORMULA_START), pc.invert(number))
+    quote = pa.scalar("'", column.type)
+    empty = pa.scalar("", column.type)
+    return pc.if_else(formula, pc.binary_join_element_wise(quote, column, empty), column)
 
 
 class TextWriter:

@@ -81,6 +81,7 @@ def _frame_table(x: Any, where: str | None) -> Table:
 
 
 def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Table:
+    from ..._display import displayed
     from ..cluster import lies_there
     from ..formats import format_of
     from ..formats.csv import Csv
@@ -90,7 +91,7 @@ def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Tab
     if address is not None:
         return remote_table(address, where)
     path = Path(x)
-    where = str(x) if where is None else where
+    where = displayed(x) if where is None else where
     if lies_there(path):
         from ..dask import DaskTable
 

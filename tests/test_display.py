@@ -1,0 +1,48 @@
+"""Text for people: no secret of an address, no control character."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gramian._checks import it_has, listed
+from gramian._display import displayed, displayed_lines, escaped, escaped_json, without_secrets
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("s3://KEY:SECRET@b/x.parquet?region=eu: no file", "s3://b/x.parquet: no file"),
+        ("s3:/KEY:SE/CR?ET@b/x is no table", "s3://b/x is no table"),  # as a Path leaves it
+        ("tcp://user:p@ss@host:8786, which", "tcp://host:8786, which"),
+        ("'https://token@h/x?X-Amz-Signature=a&b=c' (or", "'https://h/x' (or"),
+        ("(see https://h/x?sig=abc#d)", "(see https://h/x)"),
+        ("s3://K:S@b/a and gs://L:T@c/d.", "s3://b/a and gs://c/d."),
+    ],
+)
+def test_secrets_of_addresses_are_left_out(text, shown):
+    assert without_secrets(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["s3://bucket/a@b.csv", "tls://scheduler:8786", "C:/users/a@b", "me@home.org", "12:30@noon"],
+)
+def test_other_texts_stay(text):
+    assert displayed(text) == text
+
+
+def test_control_characters_are_escaped():
+    assert escaped("\x1b[2J\r\n\u202ea\x9b\udcff") == r"\x1b[2J\r\n\u202ea\x9b\udcff"
+    names = "Zürich é 東京 \u0646\u200c\u0647 \U0001f600"  # a joiner is a letter's in Persian
+    assert escaped(names) == names
+    assert displayed_lines("a\nb\x1b") == "a\nb\\x1b"
+    assert "\x1b" not in listed(["a\x1b"]) + it_has(["a\x1b"], "a")
+
+
+def test_escaped_json_says_the_same():
+    value = {"a\u202e": "\x9b\udcff\U000e0041é"}
+    text = escaped_json(json.dumps(value, ensure_ascii=False))
+    assert json.loads(text) == value
+    assert text == r'{"a\u202e": "\u009b\udcff\udb40\udc41é"}'
