@@ -206,15 +206,10 @@ def mixed_table(folder: Path) -> KernelRidge:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 9, 400)
     texts = pa.array([f"text {code}" if code else None for code in codes])
-    columns = {
-        "number": rng.standard_normal(400),
-        "text": texts,
-        "view": texts.cast("string_view"),
-        "category": texts.dictionary_encode(),
-        "day": pa.array(codes, pa.int32()).cast(pa.date32()),
-        "y": codes + rng.standard_normal(400),
-    }
-    table = pa.table(columns)
+    numbers = {"number": rng.standard_normal(400), "y": codes + rng.standard_normal(400)}
+    days = pa.array(codes, pa.int32()).cast(pa.date32())
+    kinds = {"view": texts.cast("string_view"), "category": texts.dictionary_encode()}
+    table = pa.table({"text": texts, "day": days, **numbers, **kinds})
     for suffix, codec in ARROW_CODECS.items():
         options = pa.ipc.IpcWriteOptions(compression=codec)
         with pa.ipc.new_file(folder / f"x.{suffix}", table.schema, options=options) as file:

@@ -313,3 +313,30 @@ class TestDivided:
     def test_a_sample_of_the_rows_grows_them(self):
         _, members = divided(MedianSplits(500, 0.0), normal(5000), most=300, rng=generator())
         assert torch.cat(members).sort().values.tolist() == list(range(5000))
+
+
+def overlapping_tree(depth: int, d: int = 2) -> TreeCells:
+    """Return cells to all of which nearly every row belongs: their bands are wide."""
+    p = 2**depth - 1
+    child = torch.arange(1, 2 * p + 1).reshape(p, 2)
+    child = torch.where(child < p, child, p - 1 - child)
+    direction = torch.nn.functional.normalize(torch.ones(p, d), dim=1)
+    return TreeCells(direction, torch.full((p,), -9.0), torch.full((p,), 9.0), child)
+
+
+@pytest.mark.parametrize("slopes", [False, True])
+def test_rows_of_too_many_cells_are_routed_in_parts(slopes, monkeypatch):
+    cells = TreeCells.from_tensors(overlapping_tree(4).tensors())
+    X = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    whole = {share.cell: share for share in cells.route(X, slopes=slopes)}
+    monkeypatch.setattr("gramian.cells.tree.SHARES_AT_ONCE", 1000)
+    total = torch.zeros(200, 16, dtype=torch.float64)
+    for share in cells.route_in_parts(X, slopes=slopes):
+        assert len(share.index) < 200
+        total[share.index, share.cell] += share.weight
+        if slopes:
+            assert torch.equal(share.slope, whole[share.cell].slope[share.index])
+    for cell, share in whole.items():
+        assert torch.equal(total[:, cell], share.weight)
+    monkeypatch.setattr("gramian.cells.tree.SHARES_AT_ONCE", 1)
+    assert len(list(cells.route_in_parts(X[:1]))) == 16  # one row is never too many

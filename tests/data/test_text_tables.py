@@ -437,3 +437,19 @@ def test_a_text_that_changes_while_it_is_read(tmp_path, monkeypatch, held):
     monkeypatch.setattr(module, "strings", changing)
     with pytest.raises(ValueError, match=r"x\.csv has changed since it was opened: it had 404 byt"):
         as_table(path)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (b"", r"its first 16 MB have no end of a line"),
+        (b"x,y\n", r"a row of more than 16 MB, or a quote that does not end"),
+        (b'x,y\n1,2\n3,"', r"a row of more than 16 MB, or a quote that does not end"),
+    ],
+)
+def test_a_compressed_line_of_many_megabytes_is_refused(tmp_path, start, message):
+    path = tmp_path / "x.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(start + b"a" * (40 << 20))
+    with pytest.raises(ValueError, match=message):
+        as_table(path)

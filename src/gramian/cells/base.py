@@ -64,6 +64,13 @@ class Cells(ABC):
             Whether gradients of the weights are wanted.
         """
 
+    def route_in_parts(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+        """Yield shares as `route` does, of some rows after the others where memory needs it.
+
+        For cells from a file, whose rows may belong to any number of them.
+        """
+        yield from self.route(X, slopes=slopes)
+
     def members(self, X: Float[Tensor, "n d"], *, rng: torch.Generator) -> list[Tensor]:
         """Return the numbers of the rows that each cell is fitted to, increasing: all of its own.
 

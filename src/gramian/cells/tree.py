@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -14,6 +15,9 @@ from .base import Cells, Share, check_names, kinds
 
 AT_ONCE = 1 << 18
 """Numbers of rows that go down a tree at once: they stay in the cache."""
+
+SHARES_AT_ONCE = 1 << 19
+"""Shares of rows in cells that are held at once: some 100 MB. Four for each row may always be."""
 
 NAMES = ("direction", "low", "high", "child")
 
@@ -48,7 +52,22 @@ class TreeCells(Cells):
         return self.direction.shape[1] if len(self.low) else None
 
     def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
-        leaf, row, weight, slope = self._leaves(X, weights=True, slopes=slopes)
+        yield from self._shares(self._leaves(X, weights=True, slopes=slopes), slopes)
+
+    def route_in_parts(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+        limit = max(SHARES_AT_ONCE // (X.shape[1] if slopes else 1), 4 * len(X), self.count)
+        try:
+            leaves = self._leaves(X, weights=True, slopes=slopes, limit=limit)
+        except _TooManySharesError:
+            half = len(X) // 2
+            for first, part in ((0, X[:half]), (half, X[half:])):
+                for share in self.route_in_parts(part, slopes=slopes):
+                    yield replace(share, index=share.index + first)
+        else:
+            yield from self._shares(leaves, slopes)
+
+    def _shares(self, leaves: tuple[Tensor, ...], slopes: bool) -> Iterator[Share]:
+        leaf, row, weight, slope = leaves
         for cell, here in self._by_cell(leaf):
             here = here[weight[here] > 0]  # rounding at the end of a band
             if len(here):
@@ -65,12 +84,20 @@ class TreeCells(Cells):
         yield from enumerate(order.split(sizes))
 
     def _leaves(
-        self, X: Tensor, *, weights: bool = False, slopes: bool = False
+        self,
+        X: Tensor,
+        *,
+        weights: bool = False,
+        slopes: bool = False,
+        limit: float = math.inf,
     ) -> tuple[Tensor, ...]:
         """Return cells, rows, weights and slopes; those of each cell by increasing row."""
         parts = X.split(max(1, AT_ONCE // X.shape[1]))
-        descents = (_Descent(self, part, weights, slopes) for part in parts)
-        found = list(run(default_threads(), _Descent.leaves, descents))
+        descents = (_Descent(self, part, weights, slopes, limit) for part in parts)
+        found: list[tuple[Tensor, ...]] = []
+        for leaves in run(default_threads(), _Descent.leaves, descents):
+            found.append(leaves)
+            _check_shares(sum(len(leaf) for leaf, *_ in found), limit)
         first = 0
         for leaf_and_rest, part in zip(found, parts, strict=True):
             leaf_and_rest[1].add_(first)
@@ -112,12 +139,15 @@ class _Descent:
     X : Tensor of shape (n, d)
     weights, slopes : bool
         Whether these are wanted.
+    limit : float
+        Shares of the rows in cells, at most.
     """
 
     cells: TreeCells
     X: Float[Tensor, "n d"]
     weights: bool
     slopes: bool
+    limit: float
 
     def leaves(self) -> tuple[Tensor, ...]:
         """Return cells, numbers of rows, weights and slopes of all rows in all of their cells.
@@ -130,8 +160,9 @@ class _Descent:
         weight = torch.ones(n, int(self.weights), dtype=torch.float64)
         slope = torch.zeros(n, d if self.slopes else 0, dtype=torch.float64)
         now: tuple[Tensor, ...] = (at, row, weight, slope)
-        found = []
+        found: list[tuple[Tensor, ...]] = []
         while len(now[0]):
+            _check_shares(len(now[0]) + sum(len(ended) for ended, *_ in found), self.limit)
             ends = now[0] < 0
             found.append(_of(now, ends.nonzero()[:, 0]))
             now = self._below(*_of(now, (~ends).nonzero()[:, 0]))
@@ -166,6 +197,15 @@ class _Descent:
                 after = after * share[:, None]
             sides.append((child, row.index_select(0, here), after, steeper))
         return tuple(map(torch.cat, zip(*sides, strict=True)))
+
+
+class _TooManySharesError(Exception):
+    """Raised where rows belong to more cells than are held at once; one row never does."""
+
+
+def _check_shares(count: int, limit: float) -> None:
+    if count > limit:
+        raise _TooManySharesError
 
 
 def _of(tensors: Iterable[Tensor], index: Int[Tensor, " k"]) -> tuple[Tensor, ...]:

@@ -102,7 +102,7 @@ class _Values:
     def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
         """Return them."""
         found = torch.zeros(len(X), self.t, dtype=torch.float64)
-        for share in self.cells.route(X):
+        for share in self.cells.route_in_parts(X):
             model = self.part(share.cell)
             values = _predicted(model, X[share.index], self.engine, self.memory_bytes)
             found[share.index] += share.weight[:, None] * values
@@ -115,7 +115,7 @@ class _Gradients(_Values):
     def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
         """Return them."""
         found = torch.zeros(len(X), self.t, X.shape[1], dtype=torch.float64)
-        for share in self.cells.route(X, slopes=True):
+        for share in self.cells.route_in_parts(X, slopes=True):
             model = self.part(share.cell)
             found[share.index] += _gradient(model, X, share, self.engine, self.memory_bytes)
         return found

@@ -16,6 +16,10 @@ from .encodings import compression_of, decoded, encoding_of, first_bytes
 SEPARATORS = ("\t", ";", "|", ",")
 """Of several that divide all rows alike, the first: commas are found in numbers and sentences."""
 
+LONGEST_LINE_BYTES = 1 << 24
+"""Length of the header line, or of a row, beyond which a file is refused: it needs ten times that
+to be read, and a compressed file of some kilobytes can hold it."""
+
 _SAMPLE_BYTES = 1 << 18
 _SAMPLE_ROWS = 100
 _NUMBER = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
@@ -71,8 +75,15 @@ def sniff(path: Path) -> Dialect:
     compression = compression_of(path)
     size, sample = _SAMPLE_BYTES, first_bytes(path, compression, _SAMPLE_BYTES)
     while len(sample) == size and sample.count(b"\n") < 3:  # thousands of columns
+        if size >= LONGEST_LINE_BYTES:
+            break
         size *= 4
         sample = first_bytes(path, compression, size)
+    if len(sample) == size >= LONGEST_LINE_BYTES and not {*b"\r\n"} & {*sample}:
+        raise ValueError(
+            f"{path}: its first {size >> 20} MB have no end of a line; expected a line with the "
+            "names of the columns: this is no table of text"
+        )
     encoding = encoding_of(sample, path)
     text = decoded(sample, encoding)
     separator, header = _divided(text, whole=len(sample) < size)

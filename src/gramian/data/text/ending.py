@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +13,9 @@ import pyarrow as pa
 from .dialect import Dialect
 
 _KEPT_BYTES = 1 << 16
+
+RELEASE_SECONDS = 0.5
+"""How long an error waits for Arrow's thread to finish with the file."""
 
 
 class Tail:
@@ -20,24 +26,52 @@ class Tail:
     stream : pyarrow.NativeFile
     """
 
-    closed = False
-
     def __init__(self, stream: pa.NativeFile) -> None:
         self._stream = stream
+        self._lock = threading.Lock()
+        self._ended = False
+        self._released = threading.Event()
         self.last = b""
 
+    def __enter__(self) -> Tail:
+        return self
+
+    def __exit__(self, error: object, *_more: object) -> None:
+        # After an error Arrow's thread reads on, and crashes if the process ends meanwhile.
+        with self._lock:
+            self._ended = True
+        if error is not None:
+            self._released.wait(RELEASE_SECONDS)
+
+    def file(self) -> TailFile:
+        """Return the stream as Arrow reads it, the only reference to it."""
+        file = TailFile(self.read)
+        weakref.finalize(file, self._released.set)
+        return file
+
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
-        found = bytes(self._stream.read(size))
-        self.last = (self.last + found[-_KEPT_BYTES:])[-_KEPT_BYTES:]
-        return found
+        """Return the next bytes; none after the context."""
+        with self._lock:
+            if self._ended:
+                return b""
+            block = bytes(self._stream.read(size))
+            self.last = (self.last + block[-_KEPT_BYTES:])[-_KEPT_BYTES:]
+            return block
+
+
+@dataclass(eq=False)
+class TailFile:
+    """A file of Python, whose stream is left open to its owner."""
+
+    read: Callable[[int], bytes]
+    closed = False
 
     def readable(self) -> bool:
         """Return that it can be read."""
         return True
 
     def close(self) -> None:
-        """Leave the stream to who opened it."""
+        """Leave the stream open."""
 
 
 def checked_quotes(

@@ -11,15 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from .dialect import Dialect
+from .dialect import LONGEST_LINE_BYTES, Dialect
 from .encodings import NEXT, check_utf8
 from .ending import Tail, checked_quotes, without_blank_end
 
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at a time, more if the header line is long: Arrow reads 32 blocks ahead."""
 
-
-_LONG_ROWS = 64  # times as much, where a row is longer than that
+_LONG_ROWS = LONGEST_LINE_BYTES // BLOCK_BYTES  # times as much, where a row is longer than that
 
 
 class NotOfThisDialectError(ValueError):
@@ -88,7 +87,8 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     with (
         _explained(path, dialect, uneven),
         pa.input_stream(path, compression=dialect.compression) as stream,
-        pc.open_csv(tail := Tail(stream), read, parse, values) as reader,
+        Tail(stream) as tail,
+        pc.open_csv(tail.file(), read, parse, values) as reader,
     ):
         batches = checked_quotes(reader, path, dialect, tail)
         yield from batches if d > 1 else without_blank_end(batches)
@@ -126,6 +126,11 @@ def _explained(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[None
             raise NotOfThisDialectError(_recoded(path, dialect)) from error
         if "straddl" in said and not dialect.long_rows:
             raise NotOfThisDialectError(replace(dialect, long_rows=True)) from error
+        if "straddl" in said:
+            raise ValueError(
+                f"{path} has a row of more than {LONGEST_LINE_BYTES >> 20} MB, or a quote that "
+                "does not end; write shorter texts, or the quote that is missing"
+            ) from error
         raise ValueError(
             f"{path} cannot be read as a table of text: it is cut off or damaged, or a quote does "
             f"not end; write it again (Arrow says: {said})"
