@@ -27,6 +27,7 @@ from gramian.data import (
     read_targets,
     write_table,
 )
+from gramian.data.parquet_files import TEXT_BATCH_BYTES, ParquetFile
 
 CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "1-D array": (np.zeros(3), ValueError, r"1-D array of 3.*reshape\(-1, 1\)"),
@@ -426,3 +427,22 @@ def test_all_blocks_of_a_column_are_one_warning_on_the_command_line(
             list(rows.blocks(1))
             list(rows.blocks(3))
     assert capsys.readouterr().err.count("'id' holds whole numbers") == 2
+
+
+def test_long_texts_of_a_small_parquet_file_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": np.arange(300.0), "text": ["a" * 100_000] * 300}), path)
+    assert path.stat().st_size < 20_000
+    with pytest.raises(ValueError, match=r"column 'text' have 100,004 bytes on average"):
+        list(as_table(path).batches(["x", "text"], 300))
+    (batch,) = as_table(path).batches(["x"], 300)
+    assert batch.num_rows == 300
+
+
+def test_texts_are_decoded_in_batches_of_bounded_size(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    texts = [f"{i:03}" + "a" * 50_000 for i in range(30)] * 80  # 120 MB of texts
+    pq.write_table(pa.table({"text": texts}), path)
+    sizes = [batch.num_rows for batch in ParquetFile(path, (2400,)).batches(["text"], 2400)]
+    assert sum(sizes) == 2400
+    assert max(sizes) * 50_000 < 1.1 * TEXT_BATCH_BYTES

@@ -19,6 +19,17 @@ SUFFIXES = (".parquet", ".pq")
 _BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
 
 
+TEXT_BATCH_BYTES = 1 << 26
+"""Bytes of texts that are decoded at a time, by the length of the first ones."""
+
+MEAN_TEXT_BYTES = 1 << 16
+"""Mean length of the texts of a column, beyond which they are refused as no categories. A file of
+some kilobytes can hold any number of long ones, if they are equal."""
+
+PROBED_ROWS = 32
+"""Rows whose texts are decoded first, to know their length."""
+
+
 @dataclass(frozen=True)
 class ParquetFile:
     """A Parquet file and the rows of its row groups.
@@ -79,11 +90,44 @@ class ParquetFile:
                 raise changed(self.path, f"it had {self.rows:,} rows, and has {rows:,}")
             own = [name for name in columns if name not in {key.name for key in self.keys}]
             read = own or file.schema_arrow.names[:1]  # which says how many rows there are
+            size = min(size, self._text_rows(file, read, groups))
             for batch in file.iter_batches(
                 size, row_groups=groups, columns=read, use_threads=False
             ):
+                _check_texts(self.path, batch)
                 batch.validate(full=True)  # Arrow believes the indices and texts of a file
                 yield with_keys(batch, self.keys, columns) if self.keys else batch
+
+    def _text_rows(
+        self, file: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int] | None
+    ) -> int:
+        """Return how many rows are decoded at a time, so that their texts need bounded memory."""
+        schema = file.schema_arrow
+        texts = [name for name in columns if _is_long(schema.field(name).type)]
+        if not texts:
+            return max(1, int(file.metadata.num_rows))
+        probe = file.iter_batches(PROBED_ROWS, row_groups=groups, columns=texts, use_threads=False)
+        batch = next(probe, None)
+        if batch is None:
+            return 1
+        _check_texts(self.path, batch)
+        return max(1, TEXT_BATCH_BYTES * int(batch.num_rows) // max(1, int(batch.nbytes)))
+
+
+def _is_long(kind: pa.DataType) -> bool:
+    """Return whether values of a type have any length."""
+    return not (pa.types.is_primitive(kind) or pa.types.is_null(kind))
+
+
+def _check_texts(path: Path | RemoteFile, batch: pa.RecordBatch) -> None:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if text and column.nbytes > MEAN_TEXT_BYTES * max(1, len(column)):
+            raise ValueError(
+                f"{path}: the texts of column '{name}' have {column.nbytes // len(column):,} "
+                f"bytes on average, more than {MEAN_TEXT_BYTES:,}; leave it out "
+                "(on the command line --drop), or shorten them"
+            )
 
 
 @contextmanager
