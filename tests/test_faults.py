@@ -58,6 +58,14 @@ def test_damaged_files_of_arrow_end_no_process(kind, faults, tmp_path):
     assert row["refused"] > 10
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["line", "texts", "cells"])
+def test_small_files_that_need_much_memory(name, faults, tmp_path):
+    row = faults.measure_bomb(name, tmp_path)
+    assert row["exit code"] == (0 if name == "cells" else 2)
+    assert row["of the limit"] < 1.2
+
+
 def test_a_disk_that_is_full_and_a_folder_that_is_closed(faults, tmp_path):
     for row in faults.disks(tmp_path):
         expected = ("OSError, old file kept", "not tried", "PermissionError", "the fit ends, coef")

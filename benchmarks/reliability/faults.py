@@ -37,6 +37,7 @@ from gramian.solvers import State, max_iterations, solve
 from ..lib.process import resident_bytes
 from ..lib.results import Row
 from ..lib.tables import Tables
+from .bombs import BOMBS, measure_bomb
 from .changed_files import changes
 from .damaged_files import damaged, outcomes
 
@@ -64,7 +65,7 @@ ARROW_CODECS = {"feather": "lz4", "ipc": "zstd", "arrow": None}
 """Compression of the files of Arrow, by their suffix."""
 
 TITLES = (
-    "Kills", "Damaged files", "Changed files", "Full disks", "Two processes", "Memory",
+    "Kills", "Damaged files", "Changed files", "Bombs", "Full disks", "Two processes", "Memory",
 )  # fmt: skip
 NOTES = """\
 Kills: kill -9 of a fit at random times, resumed from its checkpoint, which is written in each
@@ -73,7 +74,8 @@ Damaged files: half of them at random (bits, swaps, cuts, zeros, moved and doubl
 their structure; of models and checkpoints a quarter is edited with the digest put right. CSV,
 .npy and Arrow's files (lz4, .ipc: zstd, .arrow: not compressed; with texts, categories and dates)
 have no checksums, so that values may change unseen there. Changed files: each is replaced, removed
-or written to under a fit that reads it in each pass, before or between iterations. Memory: resident
+or written to under a fit that reads it in each pass, before or between iterations. Bombs: peak
+memory of commands that read a small file made to need much, libraries included. Memory: resident
 size after 5 and after 40 fits in one process."""
 
 
@@ -443,6 +445,11 @@ class Campaign:
         if not self.tables["Changed files"]:
             self.tables.add("Changed files", *changes(self.folder("changes")))
 
+    def bombs(self) -> None:
+        if not self.tables["Bombs"]:
+            folder = self.folder("bombs")
+            self.tables.add("Bombs", *(measure_bomb(name, folder) for name in BOMBS))
+
     def disks(self) -> None:
         if not self.tables["Full disks"]:
             self.tables.add("Full disks", *disks(self.folder("disks")))
@@ -471,6 +478,7 @@ def main(options: argparse.Namespace) -> None:
         campaign.kills()
         campaign.damage()
         campaign.changes()
+        campaign.bombs()
         campaign.disks()
         campaign.processes()
         campaign.memory()

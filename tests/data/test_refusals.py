@@ -27,6 +27,7 @@ from gramian.data import (
     read_targets,
     write_table,
 )
+from gramian.data.file_stamp import FileStamp
 from gramian.data.parquet_files import TEXT_BATCH_BYTES, ParquetFile
 
 CASES: dict[str, tuple[Any, type[Exception], str]] = {
@@ -443,6 +444,9 @@ def test_texts_are_decoded_in_batches_of_bounded_size(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     texts = [f"{i:03}" + "a" * 50_000 for i in range(30)] * 80  # 120 MB of texts
     pq.write_table(pa.table({"text": texts}), path)
-    sizes = [batch.num_rows for batch in ParquetFile(path, (2400,)).batches(["text"], 2400)]
+    sizes = [
+        batch.num_rows
+        for batch in ParquetFile(path, FileStamp.of(path), (2400,)).batches(["text"], 2400)
+    ]
     assert sum(sizes) == 2400
     assert max(sizes) * 50_000 < 1.1 * TEXT_BATCH_BYTES

@@ -16,8 +16,9 @@ from .base import Cells, Share, check_names, kinds
 AT_ONCE = 1 << 18
 """Numbers of rows that go down a tree at once: they stay in the cache."""
 
-SHARES_AT_ONCE = 1 << 19
-"""Shares of rows in cells that are held at once: some 100 MB. Four for each row may always be."""
+SHARES_AT_ONCE = 1 << 17
+"""Shares of rows in cells that are held at once: some 100 MB with what computes them. Four for each
+row are always allowed."""
 
 NAMES = ("direction", "low", "high", "child")
 
