@@ -27,6 +27,9 @@ STEPS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 COLORS = ("bless", "recursive_rls", "rpcholesky", "squeak", "recursive_rls, accelerated", "kmeans")
 
 WORTH, UNCALIBRATED, SECONDS = "Worth", "Without calibration", "CPU seconds"
+SHARES_OF_LANDMARKS = (0.05, 0.2, 0.5)
+SHARE_ROWS = 1_500
+BY_LANDMARKS = "By the share of landmarks"
 AWAY, FLAGGED = "Rows moved away from the center", "Out of range"
 NOTES = f"""\
 `KernelRidge(landmarks=..., random_state=0)` on at most {CAP:,} random training and test rows (seed
@@ -40,12 +43,14 @@ NOTES = f"""\
 - {SECONDS}: predict with deviations, of all test rows; the first call calibrates, too.
 - {AWAY}: features of test rows times so much around the mean of the training rows. Mean deviation
   in deviations of the target, and the share that is out of range.
-- {FLAGGED}: test rows that are out of range, and RMSE of these and of the others."""
+- {FLAGGED}: test rows that are out of range, and RMSE of these and of the others.
+- {BY_LANDMARKS}: {SHARE_ROWS:,} training rows at most; z: root mean square of error / deviation of
+  test rows; leave-one-out: the RMSE of `loo_predictions_` over that of test rows."""
 
 
 def main(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
-    titles = (WORTH, UNCALIBRATED, FLAGGED, AWAY, SECONDS)
+    titles = (WORTH, UNCALIBRATED, FLAGGED, AWAY, BY_LANDMARKS, SECONDS)
     tables = Tables("deviations", titles, NOTES, options)
     for name in SETS[:1] if options.quick else SETS:
         if (path := path_of(options.data, name)) is None:
@@ -54,6 +59,9 @@ def main(options: argparse.Namespace) -> None:
             key = {"set": name, "centers": centers}
             if not tables.has(SECONDS, **key):
                 measure(tables, key, sample(load(path, CAP)), landmarks)
+        for share in SHARES_OF_LANDMARKS:
+            if not tables.has(BY_LANDMARKS, set=name, share=share):
+                tables.add(BY_LANDMARKS, by_landmarks(name, share, sample(load(path, SHARE_ROWS))))
     if not options.quick:
         picture(tables)
 
@@ -87,6 +95,15 @@ def measure(tables: Tables, key: Row, data: Any, landmarks: int | None) -> None:
     tables.add(AWAY, *away(est, key, X, y, new[:500]))
     cpu = {"fit": fit.cpu, "predict": plain.cpu, "first call": first.cpu, "with std": both.cpu}
     tables.add(SECONDS, {**key, "rows": len(y), "test rows": len(truth), **cpu})
+
+
+def by_landmarks(name: str, share: float, data: Any) -> Row:
+    """Return the calibration of a fit whose landmarks are this share of the rows."""
+    X, y, new, truth = data
+    est = KernelRidge(landmarks=int(share * len(y)), random_state=0).fit(X, y)
+    mean, std = est.predict(new, return_std=True)
+    left = rms(est.loo_predictions_ - y) / rms(mean - truth)
+    return {"set": name, "share": share, "z": rms((mean - truth) / std), "leave-one-out": left}
 
 
 def shares(off: np.ndarray, std: np.ndarray) -> Row:
