@@ -39,6 +39,23 @@ def search(report, tmp_path):
     return run
 
 
+@pytest.mark.parametrize("name", ["tune", "fit"])
+def test_a_checkpoint_keeps_the_trials(name, report, gramian, train, tmp_path):
+    def run(*more):
+        files = ("--checkpoint", tmp_path / "c", "--out", tmp_path / "y.model")
+        return (name, train, "--target", "y", "--budget", FEW, *more, *files)
+
+    first = report(*run())
+    again = report(*run())
+    timed = ("seconds", "gains")
+    assert {k: first[k] for k in first if k not in timed} == {
+        k: again[k] for k in again if k not in timed
+    }
+    failed = gramian(*run("--seed", 1))
+    assert failed.code != 0
+    assert "checkpoint of another problem" in failed.err
+
+
 @pytest.mark.slow
 def test_which_it_was_is_said(report, search, train, tmp_path):
     said = search(train)

@@ -10,8 +10,14 @@ import pytest
 import torch
 from plain import PLAIN
 
-from gramian import KernelRidge, KernelRidgeClassifier
+from gramian import (
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+    KernelRidgeCV,
+)
 from gramian.callbacks import Checkpoint
+from gramian.search import sampled
 from gramian.solvers import Falkon
 
 RNG = np.random.default_rng(0)
@@ -118,3 +124,79 @@ def test_another_number_of_threads_changes_rounding_only(tmp_path):
     torch.set_num_threads(1)
     whole = estimator("falkon", tmp_path / "whole").fit(X, Y)
     np.testing.assert_allclose(resumed.predict(X), whole.predict(X), rtol=1e-6, atol=1e-7)
+
+
+SEARCH: dict[str, Any] = {"budget": 3_000_000, "random_state": 0}
+
+
+class TestSearches:
+    """A search that was killed goes on after its last trial."""
+
+    @staticmethod
+    def record(est: Any) -> tuple[Any, ...]:
+        timed = ("seconds", "elapsed")
+        rows = [{name: row[name] for name in row if name not in timed} for row in est.history_]
+        coefs = [part.coef for part in est.model_.parts]
+        scores = np.asarray(est.cv_results_["squared_error"]).tobytes()
+        return [c.numpy().tobytes() for c in coefs], repr(rows), scores, est.kernel_evaluations_
+
+    @staticmethod
+    def killed(path: Path, after: int, kind: type = KernelRidgeCV, y: Any = Y[:, 0]) -> None:
+        count = []
+
+        def watch(trial: Any) -> None:
+            count.append(trial)
+            if len(count) == after:
+                raise SystemExit
+
+        with pytest.raises(SystemExit):
+            kind(callbacks=[Checkpoint(path), watch], **SEARCH).fit(X, y)
+
+    @pytest.mark.parametrize("after", [1, 7, 12])
+    @pytest.mark.parametrize("kind", [KernelRidgeCV, KernelRidgeClassifierCV])
+    @pytest.mark.usefixtures("unchecked")
+    def test_the_same_model_and_record(self, kind, after, tmp_path, monkeypatch):
+        y = Y[:, 0] if kind is KernelRidgeCV else Y[:, 0] > 0
+        whole = kind(**SEARCH).fit(X, y)
+        self.killed(tmp_path / "c", after, kind, y)
+        counted, real = [], sampled.fit_sample
+        monkeypatch.setattr(
+            sampled, "fit_sample", lambda *a, **m: counted.append(1) or real(*a, **m)
+        )
+        resumed = kind(callbacks=[Checkpoint(tmp_path / "c")], **SEARCH).fit(X, y)
+        assert self.record(resumed) == self.record(whole)
+        again = len(counted)
+        kind(callbacks=[Checkpoint(tmp_path / "c")], **SEARCH).fit(X, y)
+        assert len(counted) == again  # nothing is left
+        kind(**SEARCH).fit(X, y)
+        assert again < len(counted) - again
+
+    def test_times_of_finished_trials_are_kept(self, tmp_path):
+        search = SEARCH | {"budget": "1 h", "kernel": "gaussian", "metric": None}
+        est = KernelRidgeCV(callbacks=[Checkpoint(tmp_path / "c")], **search).fit(X, Y[:, 0])
+        again = KernelRidgeCV(callbacks=[Checkpoint(tmp_path / "c")], **search).fit(X, Y[:, 0])
+        for name in ("seconds", "elapsed"):
+            expected = [row[name] for row in est.history_ if row["step"] != "refit"]
+            found = [row[name] for row in again.history_ if row["step"] != "refit"]
+            assert found[:-1] == pytest.approx(expected[:-1], abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("more", "y", "message"),
+        [
+            ({"budget": 4_000_000}, Y[:, 0], "budget differ"),
+            ({"random_state": 1}, Y[:, 0], "random_state"),
+            ({"kernel": "gaussian"}, Y[:, 0], "settings differ"),
+            ({"scoring": "neg_mean_absolute_error"}, Y[:, 0], "scoring differ"),
+            ({}, Y[:, 1], "targets differ"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_another_search_is_refused(self, more, y, message, tmp_path):
+        self.killed(tmp_path / "c", 1)
+        with pytest.raises(ValueError, match=message):
+            KernelRidgeCV(callbacks=[Checkpoint(tmp_path / "c")], **SEARCH | more).fit(X, y)
+
+    def test_a_search_that_no_checkpoint_resumes_is_refused(self, tmp_path):
+        est = KernelRidgeCV(callbacks=[Checkpoint(tmp_path / "c")])
+        with pytest.raises(ValueError, match="random_state=None"):
+            est.fit(X, Y[:, 0])

@@ -63,7 +63,8 @@ class Checkpoint:
     and the next one is tried.
 
     Of a fit by cells each cell is appended to the file once it is solved, whatever `every` says,
-    and a kill costs those under way; see `Journal`.
+    and a kill costs those under way; see `Journal`. So are the trials and the last fits of a
+    search, as of `KernelRidgeCV`: they are not repeated, and their seconds count as before.
 
     Cost: one pass over the rows for their digest, when a state is first saved or read, at about
     1.5 GB/s (rows in a Parquet file: what a pass over it costs); one pass of the solver after a
@@ -172,8 +173,8 @@ class Checkpoint:
             return None
         if is_journal(self.path):
             raise ValueError(
-                f"{self.path} is a checkpoint of a fit by cells; give the name of another file, or "
-                "delete it to start again"
+                f"{self.path} is a checkpoint of a fit by cells or of a search; give the name of "
+                "another file, or delete it to start again"
             )
         saved = read_state(self.path)
         self._check_is_of(saved, problem, solver)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from .._atomic import write_atomically
@@ -125,8 +126,12 @@ class Journal:
         journal, and the part is computed again by a fit that resumes.
         """
         text = json.dumps({"about": self._about, "facts": facts})
-        dense = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        payload = safetensors.torch.save(dense, {KEY: text})
+        # the library refuses tensors that share memory
+        own = {
+            name: tensor.cpu().clone(memory_format=torch.contiguous_format)
+            for name, tensor in tensors.items()
+        }
+        payload = safetensors.torch.save(own, {KEY: text})
         digest = _digest(number, payload)
         record = memoryview(MARK + FIELDS.pack(number, len(payload), digest) + payload)
         try:
@@ -191,11 +196,12 @@ def _records(path: Path) -> Iterator[tuple[int, int, int]]:
     ):
         for mark in re.finditer(re.escape(MARK), content):
             place = mark.end()
-            if place + FIELDS.size > len(content):
-                return
-            number, length, _ = FIELDS.unpack_from(content, place)
-            if length <= len(content) - place - FIELDS.size:
+            left = len(content) - place - FIELDS.size
+            number, length, _ = FIELDS.unpack_from(content, place) if left >= 0 else (0, 1, b"")
+            if length <= left:
                 yield number, place, length
+            else:
+                logger.warning("%s: %d bytes of a part were lost", path, len(content) - place)
 
 
 def _digest(number: int, payload: bytes) -> bytes:

@@ -110,7 +110,8 @@ def fit(
 
     With none of the options below "The model" and "The fit", a search chooses kernel, inputs,
     learned metric, lengthscale and penalty on rows that it holds out, and fits all rows last. With
-    any of them, or --checkpoint, it is one fit, and Parquet is streamed, never loaded as a whole.
+    any of them, or --checkpoint without --budget, it is one fit, and Parquet is streamed, never
+    loaded as a whole.
     """
     if options.of_a_model:
         from .fit import fit as run
@@ -119,9 +120,11 @@ def fit(
             found = run(data, options, out, checkpoint, history, checkpoint_every, std, conformal)
         show(found, as_json)
     else:
+        from ..callbacks import Checkpoint
         from .search import fit as search
 
-        show(search(data, options, out, history, std, conformal), as_json)
+        kept = None if checkpoint is None else Checkpoint(checkpoint)
+        show(search(data, options, out, history, std, conformal, kept), as_json)
 
 
 @app.command()
@@ -132,6 +135,13 @@ def tune(
     out: Annotated[
         Path | None, typer.Option(help="File for the model.", rich_help_panel=OUTPUT)
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for the finished trials; a search that finds it resumes after them.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Search as `gramian fit` does, and say what was tried, and what each step gained.
@@ -140,7 +150,7 @@ def tune(
     """
     from .tune import tune as run
 
-    show(run(data, options, out), as_json)
+    show(run(data, options, out, checkpoint), as_json)
 
 
 @app.command()

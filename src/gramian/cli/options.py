@@ -195,11 +195,9 @@ class FitOptions:
     def of_a_model(self) -> tuple[str, ...]:
         """The options that were given and describe a model or its fit: a search has none."""
         named = [f.name for f in fields(self) if f.name not in SEARCHED]
-        return tuple(
-            f"--{name.replace('_', '-')}"
-            for name in (*named, "checkpoint", "checkpoint_every")
-            if name in self.given
-        )
+        if "budget" not in self.given:  # a search has a checkpoint, too
+            named += ["checkpoint", "checkpoint_every"]
+        return tuple(f"--{name.replace('_', '-')}" for name in named if name in self.given)
 
     def __post_init__(self) -> None:
         self._check_together()

@@ -15,6 +15,7 @@ import torch
 
 from .. import __version__
 from .._atomic import write_atomically
+from ..callbacks import Checkpoint
 from ..fitting import Generators
 from ..fitting.again import Again
 from ..fitting.automatic import Searched, search_fit
@@ -106,12 +107,14 @@ def fit(
     history: Path | None,
     std: bool = False,
     conformal: str | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Report:
     """Search for a model, save it, and report what was found."""
     check(options)
-    check_files(data, options, {"out": out, "history": history})
-    with told():
-        done = searched(data, options, std, conformal)
+    kept = None if checkpoint is None else checkpoint.path
+    check_files(data, options, {"out": out, "checkpoint": kept, "history": history})
+    with told(kept):
+        done = searched(data, options, std, conformal, checkpoint)
         about = saved(done, out)
         penalties = [member.penalty for member in done.found.members]
         if std:
@@ -132,7 +135,11 @@ def fit(
 
 
 def searched(
-    data: Path, options: FitOptions, std: bool = False, conformal: str | None = None
+    data: Path,
+    options: FitOptions,
+    std: bool = False,
+    conformal: str | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Outcome:
     """Search for a model of a table: the same one as the estimators, with the same seed."""
     start = time.perf_counter()
@@ -148,13 +155,15 @@ def searched(
         if std:
             check_std(options, ready.data.coded)
         remark(task.reason(training.y, options))
-        settings = SearchSettings(budget=spent, engine=options.engine, watchers=shown)
+        settings = SearchSettings(
+            budget=spent, engine=options.engine, watchers=shown, checkpoint=checkpoint
+        )
         found = search_fit(ready.data, settings, torch.Generator().manual_seed(seed))
     return Outcome(ready, found, options, time.perf_counter() - start)
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
+def told(checkpoint: Path | None = None) -> Iterator[None]:
     """Say what there is if the user interrupts before there is a model."""
     try:
         yield
@@ -162,7 +171,10 @@ def told() -> Iterator[None]:
         raise
     except KeyboardInterrupt as error:
         with contextlib.suppress(OSError):  # the terminal may be gone
-            message("", f"{reason(error)}; nothing is saved")
+            kept = "nothing is saved"
+            if checkpoint is not None and checkpoint.exists():
+                kept = f"to resume from {checkpoint}, run the same command again"
+            message("", f"{reason(error)}; {kept}")
         raise
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._display import without_secrets
+from ..callbacks import Checkpoint
 from ..search import Member, Trial
 from ..search.gains import gains
 from .fit import check_files
@@ -31,13 +32,16 @@ DIRECT_ROWS = 3000
 """Rows beyond which the command asks for the solver that the search has used."""
 
 
-def tune(data: Path, options: TuneOptions, out: Path | None) -> Report:
+def tune(
+    data: Path, options: TuneOptions, out: Path | None, checkpoint: Path | None = None
+) -> Report:
     """Search, save the model if there is a file for it, and report trials, gains and winner."""
     asked = options.of_fit
     check(asked)
-    check_files(data, asked, {"out": out})
-    with told():
-        done = searched(data, asked)
+    check_files(data, asked, {"out": out, "checkpoint": checkpoint})
+    with told(checkpoint):
+        saved_steps = None if checkpoint is None else Checkpoint(checkpoint)
+        done = searched(data, asked, checkpoint=saved_steps)
         about = saved(done, out)
         kept = "no --out was given, and nothing is kept" if out is None else (
             f"{out} holds the best of {about['trials']} trials"

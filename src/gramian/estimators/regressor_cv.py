@@ -54,7 +54,9 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
         which take part if they are too many; a search that would take more even so is refused, see
         `plan`.
     callbacks : sequence of callables, default=()
-        Called with each `gramian.search.Trial`; one that returns True ends the search.
+        Called with each `gramian.search.Trial`; one that returns True ends the search. A
+        `Checkpoint` keeps each finished trial, and the last fits: the same search, with the same
+        `random_state`, resumes after a kill, to the same bits unless the budget is a time.
     conformal : "split", "cv+" or None, default=None
         As in `KernelRidge`. The folds of ``"cv+"`` do not search anew: they have the kernels, maps
         and penalties that the search has found.

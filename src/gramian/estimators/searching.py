@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from .._checks import as_bytes, as_count
+from ..callbacks import Checkpoint
 from ..data import RowSource
 from ..fitting import FitSettings, TrainingData, Whole
 from ..fitting.again import Again
@@ -134,8 +135,19 @@ class KernelRidgeSearch(Conforming):
             standardize=self.standardize is not False,
             score=scoring_of(self.scoring, classes=classes).loss,
             memory_limit=limit,
-            watchers=tuple(self.callbacks),
+            watchers=tuple(one for one in self.callbacks if not isinstance(one, Checkpoint)),
+            checkpoint=self._checkpoint(),
         )
+
+    def _checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint among the callbacks; ValueError if no search could resume."""
+        checkpoint = next((one for one in self.callbacks if isinstance(one, Checkpoint)), None)
+        if checkpoint is not None and self.random_state is None:
+            raise ValueError(
+                "random_state=None makes each search another one, which no checkpoint resumes: set "
+                "it to a number"
+            )
+        return checkpoint
 
     def _fit_settings(self) -> FitSettings:
         """Return the settings by which a table is read."""

@@ -14,7 +14,7 @@ from ..model import AverageModel, KernelModel, Model
 from ..search import CellSearch, Clock, Effort, Member, Search, Trial, Watcher
 from .data import TrainingData
 from .many_rows import cell_search, members_of_cells, with_landmarks
-from .search_data import ScaledData, check_data, material_of, score_of
+from .search_data import ScaledData, check_data, material_of, score_of, search_journal
 from .search_plan import rows_by_cells
 from .search_settings import SearchSettings
 from .search_values import held_out
@@ -72,7 +72,8 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
 
     Notes
     -----
-    An interruption (Ctrl-C) ends the search, not the fit: the best until then is returned.
+    An interruption (Ctrl-C) ends the search, not the fit: the best until then is returned. With a
+    checkpoint, the same call resumes the search after the last step that was finished.
     """
     clock = Clock(settings.budget)
     data = data.without_zero_weights()
@@ -80,6 +81,9 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     settings = settings.of(data.rows)
     scaled = ScaledData.of(data, settings.standardize)
     material, index = material_of(scaled, settings, rng)
+    if settings.checkpoint is not None:
+        journal = search_journal(settings.checkpoint, settings, data, material, rng)
+        clock.steps.keep(journal, started=clock.started, rng=rng, meter=clock.meter)
     machine = settings.space.machine
     found = Search(
         material,
@@ -97,7 +101,9 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
         by_cells = cell_search(found, scaled.rows, scaled.targets, data.weights, index, most, folds)
     steps = found.steps() if by_cells is None else _by_cells(found, by_cells)
     trials, interrupted = _watched(steps, settings.watchers, found)
-    members, interrupted = _last_fits(found, by_cells, scaled, index, interrupted)
+    if interrupted:
+        clock.steps.end()
+    members, interrupted = _last_fits(found, by_cells, scaled, index, interrupted, settings)
     models = [scaled.model(member, material) for member in members]
     model = _model(models, members)
     if data.coded:
@@ -154,6 +160,7 @@ def _last_fits(
     scaled: ScaledData,
     index: Int[Tensor, " s"] | None,
     interrupted: bool,
+    settings: SearchSettings,
 ) -> tuple[list[Member], bool]:
     """Return the functions of the result, and whether a fit was interrupted."""
     of_cells = [] if by_cells is None else members_of_cells(by_cells)
@@ -166,9 +173,10 @@ def _last_fits(
         members = found.members()
         if index is not None and by_cells is None and _varies(members):
             rows, targets, weights = scaled.rows, scaled.targets, scaled.data.weights
-            member = with_landmarks(found, rows, targets, weights, index)
+            member = with_landmarks(found, rows, targets, weights, index, settings.checkpoint)
             members = members if member is None else [member]
     except KeyboardInterrupt:
+        found.clock.steps.end()
         return members or found.members(refits=False), True
     return members, False
 

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..callbacks import Checkpoint
 from ..data import Complement, RowSource, as_rows
 from ..model import CellCenters
 from ..operators import KernelOperator
@@ -131,10 +132,12 @@ def with_landmarks(
     targets: Float[Tensor, "n t"],
     weights: Float[Tensor, " n"] | None,
     index: Int[Tensor, " s"],
+    checkpoint: Checkpoint | None = None,
 ) -> Member | None:
     """Return the best stem fitted by FALKON to all rows, with as many landmarks as time allows.
 
-    None if it is no better on the rows that the search has held out, or there is no time.
+    None if it is no better on the rows that the search has held out, or there is no time. With a
+    checkpoint, the state of FALKON is in a file beside it until the fit is finished.
     """
     material = search.material
     stem, split = search.least(), material.splits[0]
@@ -156,9 +159,8 @@ def with_landmarks(
     landmarks = torch.randperm(len(fitted), generator=material.rng)[:m].sort().values
     w = None if weights is None else weights[stays]
     problem = NystromProblem.at(K, landmarks, targets[stays].to(rows.dtype), penalty, w)
-    stop = [max_iterations(FALKON_ITERATIONS), deadline(time.monotonic() + search.clock.left)]
-    result = solve(problem, Falkon(), stop=stop, rng=material.rng)
-    centers, coef = problem.K.cols.take(torch.arange(m)), result.state.coef.double()
+    coef = search.clock.steps.run("landmarks", lambda: _solved(problem, search, checkpoint))
+    centers = problem.K.cols.take(torch.arange(m))
     values = (replace(problem.K, rows=as_rows(mapped.take(held))) @ coef)[order.argsort()]
     loss, best = _losses(search, values)
     logger.info("FALKON with %d landmarks: loss %.4g, all rows of the sample %.4g", m, loss, best)
@@ -168,6 +170,23 @@ def with_landmarks(
         stem.recipe, 1.0, kernel, stem.recipe.inputs == "quantile", map_, centers, coef, penalty,
         problem.shift, False, importances(material, stem),
     )  # fmt: skip
+
+
+def _solved(
+    problem: NystromProblem, search: Findings, checkpoint: Checkpoint | None
+) -> Float[Tensor, "m t"]:
+    """Return the coefficients of FALKON."""
+    stop = [max_iterations(FALKON_ITERATIONS), deadline(time.monotonic() + search.clock.left)]
+    if checkpoint is None:
+        return solve(problem, Falkon(), stop=stop, rng=search.material.rng).state.coef.double()
+    path = checkpoint.path.with_name(f"{checkpoint.path.name}.falkon")
+    saved = Checkpoint(path, checkpoint.every, checkpoint.resume, checkpoint.every_seconds)
+    state = saved.restore(problem, Falkon())
+    result = solve(
+        problem, Falkon(), stop=stop, callbacks=[saved], state=state, rng=search.material.rng
+    )
+    path.unlink(missing_ok=True)
+    return result.state.coef.double()
 
 
 def _losses(search: Findings, values: Tensor) -> tuple[float, float]:

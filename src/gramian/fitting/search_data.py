@@ -9,7 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..callbacks import Checkpoint
+from ..callbacks.journal import Journal
 from ..data import RowSource, Standardizer, as_rows, subset
+from ..data.digest import digest, tensor_digest
 from ..model import KernelModel
 from ..search import Material, Member, Score
 from .data import TrainingData
@@ -98,6 +101,35 @@ def material_of(
         scales=None if scaled.features is None else scaled.features.scale,
     )
     return material, index
+
+
+def search_journal(
+    checkpoint: Checkpoint,
+    settings: SearchSettings,
+    data: TrainingData,
+    material: Material,
+    rng: torch.Generator,
+) -> Journal:
+    """Return the journal of a search in the file of a checkpoint.
+
+    Raises
+    ------
+    ValueError
+        If the file is no journal, or that of a search of other data or settings.
+    """
+    parts = [part for split in material.splits for part in (split.learn, split.held)]
+    about = {
+        "fit": "a search",
+        "rows": digest(data.rows),
+        "targets": tensor_digest(data.targets),
+        "weights": tensor_digest(data.weights),
+        "held-out rows": " ".join(map(tensor_digest, parts)),
+        "random_state": tensor_digest(rng.get_state()),
+        "budget": repr(settings.budget),
+        "settings": repr((settings.space, settings.standardize, settings.memory_limit)),
+        "scoring": getattr(settings.score, "__qualname__", repr(settings.score)),
+    }
+    return Journal(checkpoint.path, about, resume=checkpoint.resume)
 
 
 def score_of(settings: SearchSettings, material: Material, targets: Standardizer) -> Score | None:

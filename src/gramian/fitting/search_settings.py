@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
+from ..callbacks import Checkpoint
 from ..data import RowSource
 from ..engines import Engine
 from ..search import Budget, Space, Watcher
@@ -34,6 +35,8 @@ class SearchSettings:
         Bytes that it may take beside the data it is given, about.
     watchers : sequence of callables
         Called with each `Trial`; one that returns True ends the search.
+    checkpoint : Checkpoint, optional
+        Names the file of the journal that keeps the steps of the search.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -44,6 +47,7 @@ class SearchSettings:
     score: LossOf | None = None
     memory_limit: int | None = None
     watchers: Sequence[Watcher] = ()
+    checkpoint: Checkpoint | None = None
 
     def of(self, rows: RowSource) -> SearchSettings:
         """Return the settings of a search on these rows: of sparse ones nothing is mapped."""

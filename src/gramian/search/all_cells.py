@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -186,17 +187,18 @@ class AllCells:
             rng = torch.Generator().manual_seed(seed ^ cell)
             return self._task(Z, division.members[cell], routed[cell][0], left, rng)
 
+        def compute(numbers: Sequence[int]) -> Iterator[tuple[CellFit, int]]:
+            waiting = [cells[number] for number in numbers]
+            if workers == 1:
+                return (solver.counted(task(cell)) for cell in waiting)
+            if first is not None and self._processes_pay(first.seconds, len(cells), workers):
+                return run_apart(workers, solver.counted, map(task, waiting), logger=logger)
+            return run(workers, lambda cell: solver.counted(task(cell)), waiting)
+
         if first is not None:
             yield first.found
-        if workers == 1:
-            yield from (solver(task(cell)) for cell in cells)
-        elif first is not None and self._processes_pay(first.seconds, len(cells), workers):
-            tasks = map(task, cells)
-            for found, spent in run_apart(workers, solver.counted, tasks, logger=logger):
-                self.clock.meter.evaluations += spent
-                yield found
-        else:
-            yield from run(workers, lambda cell: solver(task(cell)), cells)
+        steps, meter = self.clock.steps, self.clock.meter
+        yield from steps.run_each(f"cell of {count}", len(cells), compute, meter)
 
     def _processes_pay(self, seconds: float, cells: int, workers: int) -> bool:
         """Return whether processes solve cells faster than threads, and may."""
@@ -220,11 +222,12 @@ class AllCells:
             return division, None
         n, shrunk = len(self.material.splits[0].learn), False
         for _ in range(RESTARTS):
-            started, index = time.monotonic(), division.members[0]
+            started, index = self.clock.steps.now(), division.members[0]
             held = self._routed(division, Z)[0][0]
-            task = self._task(Z, index, held, self.clock.left, self.material.rng)
-            found = self._solver(fit)(task)
-            seconds = time.monotonic() - started
+            found = self.clock.steps.run(
+                f"cell of {len(index)} rows", partial(self._first, fit, Z, index, held)
+            )
+            seconds = self.clock.steps.now() - started
             needed = seconds * (division.rows / len(index) - 1)
             better = cell_sizes.rows_measured(self.clock, n, seconds, len(index))
             larger = needed < SPARE * self.clock.left and better > (rows, most) and not shrunk
@@ -237,6 +240,12 @@ class AllCells:
             rows, most = better
             division = self.divided(fit.stem, rows, most)
         return division, None
+
+    def _first(
+        self, fit: FullFit, Z: Float[Tensor, "n k"], index: Int[Tensor, " c"], held: Tensor
+    ) -> CellFit:
+        """Return the cell that is measured."""
+        return self._solver(fit)(self._task(Z, index, held, self.clock.left, self.material.rng))
 
     def _task(
         self,

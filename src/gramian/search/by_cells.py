@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -101,12 +101,12 @@ class CellSearch:
             clock = self.search.clock
             yield replace(trial, elapsed=clock.seconds, evaluations=clock.meter.evaluations)
         for fit in self._candidates():
-            started = time.monotonic()
+            started = self.search.clock.steps.now()
             fit, size = self._with_size(fit, rows)
             if self.models and not self._has_time(size):
                 return
             found = self.cells.fitted(fit, *size)
-            self.seconds = time.monotonic() - started
+            self.seconds = self.search.clock.steps.now() - started
             self._add(found)
             values, penalty = found.values, fit.shift / self.total
             yield self.search.trial(
@@ -116,7 +116,7 @@ class CellSearch:
             values, main = self.expected(), self.models[0].fit
             yield self.search.trial(
                 "average", main.recipe, main.shift / self.total, self._loss(values), (), values,
-                time.monotonic(),
+                self.search.clock.steps.now(),
             )  # fmt: skip
 
     def _candidates(self) -> list[FullFit]:
@@ -197,9 +197,12 @@ class CellSearch:
             return rows, n
         pilot = self.pilot.material
         sample = pilot.sample(fit.recipe.inputs, pilot.splits[0]).mapped(fit.stem.maps[0])
-        started = time.monotonic()
-        self.cells.solved(fit, sample, clock.left, self.material.rng)
-        seconds = time.monotonic() - started
+        started = self.search.clock.steps.now()
+        clock.steps.run(
+            "seconds of a cell",
+            lambda: self.cells.solved(fit, sample, clock.left, self.material.rng).shift,
+        )
+        seconds = self.search.clock.steps.now() - started
         return cell_sizes.rows_measured(clock, n, seconds, len(sample.X))
 
     def _timely_pilot(self, stems: Sequence[Stem], rows: int) -> Findings:
@@ -207,7 +210,10 @@ class CellSearch:
         while True:
             members = self.cells.divided(stems[0], rows).members
             pilot = self._pilot(stems, members)
-            seconds = seconds_of_fit(pilot.material, pilot.stems[0], pilot.engine)
+            seconds = self.search.clock.steps.run(
+                f"seconds of a fit of {rows} rows",
+                partial(seconds_of_fit, pilot.material, pilot.stems[0], pilot.engine),
+            )
             if PILOT_FITS * seconds <= pilot.clock.left or rows <= cell_sizes.LEAST_ROWS:
                 return pilot
             rows = max(cell_sizes.LEAST_ROWS, rows // 2)
@@ -240,7 +246,12 @@ class CellSearch:
         return Findings(
             self.material.part(torch.cat(cells), splits),
             replace(search.space, machine=None, precise=False),
-            Clock(Budget(budget.seconds, budget.evaluations), meter=search.clock.meter),
+            Clock(
+                Budget(budget.seconds, budget.evaluations),
+                search.clock.steps.now(),
+                search.clock.meter,
+                search.clock.steps,
+            ),
             search.engine,
             search.effort,
             flattens=True,

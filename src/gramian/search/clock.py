@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from ..operators import CostMeter
+from .steps import Steps
 
 UNITS = {
     "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0,
@@ -70,16 +71,19 @@ class Clock:
         By `time.monotonic`.
     meter : CostMeter
         Of all kernel operators of the search.
+    steps : Steps
+        Those that a journal keeps, with the time that they have taken.
     """
 
     budget: Budget = field(default_factory=Budget)
     started: float = field(default_factory=lambda: time.monotonic())
     meter: CostMeter = field(default_factory=CostMeter)
+    steps: Steps = field(default_factory=Steps)
 
     @property
     def seconds(self) -> float:
         """Seconds since the start."""
-        return time.monotonic() - self.started
+        return self.steps.now() - self.started
 
     @property
     def left(self) -> float:

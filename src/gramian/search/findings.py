@@ -183,7 +183,8 @@ class Findings:
 
     def record(self, step: str, member: Member) -> Trial:
         """Return a member as a trial, of a last fit."""
-        return self.trial(step, member.recipe, member.penalty, math.nan, (), None, time.monotonic())
+        now = self.clock.steps.now()
+        return self.trial(step, member.recipe, member.penalty, math.nan, (), None, now)
 
     def sampled(self, step: str, stem: Stem, started: float) -> Trial:
         """Return a fit to a sample as a trial."""
@@ -193,7 +194,7 @@ class Findings:
         """Return a fit with all rows as centers as a trial."""
         return self.trial(
             "fit", fit.recipe, fit.penalty, self.loss(fit), fit.losses, fit.values,
-            time.monotonic() - fit.seconds,
+            self.clock.steps.now() - fit.seconds,
         )  # fmt: skip
 
     def trial(
@@ -207,7 +208,7 @@ class Findings:
         started: float,
     ) -> Trial:
         """Return the record of a fit that the watchers get."""
-        now, clock = time.monotonic(), self.clock
+        now, clock = self.clock.steps.now(), self.clock
         return Trial(
             step, recipe, penalty, loss, losses, values,
             now - started, now - clock.started, clock.meter.evaluations,

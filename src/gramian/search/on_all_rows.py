@@ -70,7 +70,10 @@ def _has_time(search: Findings, stem: Stem) -> bool:
     """Return whether a fit with all rows as centers comes to an end in time."""
     if math.isinf(search.clock.budget.seconds):
         return True
-    return FIRST_SHARE * search.clock.left > seconds_of_fit(search.material, stem, search.engine)
+    seconds = search.clock.steps.run(
+        "seconds of a fit", lambda: seconds_of_fit(search.material, stem, search.engine)
+    )
+    return FIRST_SHARE * search.clock.left > seconds
 
 
 def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
@@ -78,14 +81,20 @@ def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
     least, rows = search.effort.machine.landmarks, len(search.material.X)
     sizes = [m for m in LANDMARKS if m > least and 2 * m < rows]
     seconds = LANDMARKS_SHARE * search.clock.left
-    m = landmarks_within(seconds, search.material, stem, search.engine, sizes)
+    m = search.clock.steps.run(
+        "number of landmarks",
+        lambda: landmarks_within(seconds, search.material, stem, search.engine, sizes),
+    )
     if m is None or not search.clock.allows(0.0, of_sample(search.material, m, rows)):
         return
-    started = time.monotonic()
+    started = search.clock.steps.now()
     machine = replace(search.effort.machine, landmarks=m, rows=rows)
-    found = at_maps(
-        search.material, stem.recipe, stem.maps, stem.gradients,
-        replace(search.effort, machine=machine), search.engine, search.clock.meter,
+    found = search.clock.steps.run(
+        f"landmarks {m} {stem.recipe}",
+        lambda: at_maps(
+            search.material, stem.recipe, stem.maps, stem.gradients,
+            replace(search.effort, machine=machine), search.engine, search.clock.meter,
+        ),
     )  # fmt: skip
     search.stems.append(found)
     yield search.sampled("landmarks", found, started)
@@ -108,8 +117,10 @@ def _rounds(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
         return
 
     def following(fit: FullFit) -> Stem | None:
-        return next_round(
-            search.material, fit, machine, engine=search.engine, meter=search.clock.meter
+        meter = search.clock.meter
+        return search.clock.steps.run(
+            f"round {fit.recipe}",
+            lambda: next_round(search.material, fit, machine, engine=search.engine, meter=meter),
         )
 
     yield from _metrics(search, walk, fit, following)
@@ -177,16 +188,19 @@ def _fit(
 ) -> FullFit:
     left = search.clock.left * (1.0 if search.fits else FIRST_SHARE)
     left = max(0.0, left - _refit_seconds(search))
-    fit = full_fit(
-        search.material,
-        stem,
-        multiple,
-        clock=search.clock,
-        engine=search.engine,
-        ends=time.monotonic() + left,
-        most=_most(search),
-        small=small,
-        shifts=shifts,
+    fit = search.clock.steps.run(
+        f"fit {multiple:g} {stem.recipe}",
+        lambda: full_fit(
+            search.material,
+            stem,
+            multiple,
+            clock=search.clock,
+            engine=search.engine,
+            ends=time.monotonic() + left,
+            most=_most(search),
+            small=small,
+            shifts=shifts,
+        ),
     )
     search.fits.append(fit)
     return fit
@@ -219,7 +233,7 @@ def average(search: Findings) -> Iterator[Trial]:
     """Weigh the fits by their predictions of held-out rows."""
     if not search.fits:
         return
-    started = time.monotonic()
+    started = search.clock.steps.now()
     best = min(range(len(search.fits)), key=lambda i: search.loss(search.fits[i]))
     search.weights = [float(i == best) for i in range(len(search.fits))]
     if not search.space.averages or len(search.fits) < 2:

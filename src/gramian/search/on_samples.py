@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from torch import Tensor
+
+from ..data import LinearMap
 from .cost import of_sample
 from .findings import Findings
 from .recipe import Recipe, Trial
@@ -45,16 +47,38 @@ def screen(search: Findings) -> Iterator[Trial]:
         for name in inputs:
             if search.stems and not search.clock.allows(0.2 * search.clock.seconds, cost):
                 return
-            started = time.monotonic()
+            started = search.clock.steps.now()
             recipe = Recipe(kernel, name, search.space.first(kernel))
-            stem = screened(
-                search.material, recipe, search.effort, search.engine, search.clock.meter
-            )
+            stem = _screened(search, recipe)
             search.stems.append(stem)
             yield search.sampled("screen", stem, started)
         if kernel == order[0]:
             least = min(s.loss for s in search.stems)
             inputs = tuple(s.recipe.inputs for s in search.stems if s.loss <= INPUTS_WORTH * least)
+
+
+def _screened(search: Findings, recipe: Recipe) -> Stem:
+    """Return a step of the screen."""
+    material, effort, meter = search.material, search.effort, search.clock.meter
+    if recipe.inputs == "quantile":  # they are random, and also of a step that is not computed
+        _ = material.quantiles
+    return search.clock.steps.run(
+        f"screen {recipe}", lambda: screened(material, recipe, effort, search.engine, meter)
+    )
+
+
+def _at_maps(
+    search: Findings,
+    recipe: Recipe,
+    maps: Sequence[LinearMap | None],
+    gradients: Tensor | None,
+) -> Stem:
+    """Return the step of a kernel with metrics that are known."""
+    effort, meter = search.effort, search.clock.meter
+    return search.clock.steps.run(
+        f"kernel {recipe}",
+        lambda: at_maps(search.material, recipe, maps, gradients, effort, search.engine, meter),
+    )
 
 
 def _cost(search: Findings, landmarks: int, rows: int) -> float:
@@ -103,14 +127,10 @@ def metrics(search: Findings) -> Iterator[Trial]:
             yield from _other_kernels(search, group)
             continue
         stem = _learner(search, screen, group)
-        started = time.monotonic()
-        found = learned(
-            search.material,
-            stem,
-            search.effort,
-            search.engine,
-            search.clock.meter,
-            goes_on,
+        started = search.clock.steps.now()
+        learn = partial(learned, search.material, stem, search.effort, search.engine)
+        found = search.clock.steps.run(
+            f"metric {stem.recipe}", partial(learn, search.clock.meter, goes_on)
         )
         search.stems += found
         for one in found:
@@ -131,11 +151,9 @@ def _learner(search: Findings, stems: list[Stem], group: tuple[str, ...]) -> Ste
 
 def _again(search: Findings, stem: Stem) -> Trial:
     """Return a stem without a metric, on the larger sample of those with one."""
-    started = time.monotonic()
+    started = search.clock.steps.now()
     maps = (None,) * len(search.material.splits)
-    found = at_maps(
-        search.material, stem.recipe, maps, None, search.effort, search.engine, search.clock.meter
-    )
+    found = _at_maps(search, stem.recipe, maps, None)
     search.stems.append(found)
     return search.sampled("kernel", found, started)
 
@@ -147,16 +165,8 @@ def _other_kernels(search: Findings, group: tuple[str, ...]) -> Iterator[Trial]:
     for kernel in group:
         if kernel == stem.recipe.kernel or not search.clock.allows(0.0, cost):
             continue
-        started = time.monotonic()
+        started = search.clock.steps.now()
         recipe = replace(stem.recipe, kernel=kernel, multiple=search.space.first(kernel))
-        found = at_maps(
-            search.material,
-            recipe,
-            stem.maps,
-            stem.gradients,
-            search.effort,
-            search.engine,
-            search.clock.meter,
-        )
+        found = _at_maps(search, recipe, stem.maps, stem.gradients)
         search.stems.append(found)
         yield search.sampled("kernel", found, started)

@@ -103,7 +103,10 @@ def refit(
     K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **MEMORY)
     problem = FullProblem(K, material.Y, 0.0, material.weights)
     penalty = fit.shift / problem.total
-    coef = _coefficients(problem, fit, penalty, material, clock, (ends, most))
+    coef = clock.steps.run(
+        f"refit {fit.recipe}",
+        lambda: _coefficients(problem, fit, penalty, material, clock, (ends, most)),
+    )
     all_rows = coef is not None
     if coef is None:  # coefficients of the first split go with its map and its lengthscale
         map_, kernel, coef = fit.stem.maps[0], fit.kernels[0], fit.coefs[0]

@@ -1,0 +1,284 @@
+"""Steps: the computations of a search, of which those in a journal are read, not repeated.
+
+A search decides by results, by its random generator and by the clock. A journal keeps all three, so
+a search that resumes decides as before, up to the step at which it was killed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from .._sparse import is_sparse
+from ..data import LinearMap
+from ..kernels import Kernel, from_dict
+from ..operators import CostMeter
+
+T = TypeVar("T")
+
+GENERATOR = "generator"
+"""Name of the tensor with the state of the random generator after a step."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Parts by their numbers, as `gramian.callbacks.journal.Journal` keeps them."""
+
+    def part(self, number: int) -> tuple[dict[str, Any], dict[str, Tensor]] | None: ...
+
+    def append(
+        self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    ) -> None: ...
+
+    def warn_of_damage(self, number: int) -> None: ...
+
+
+class Steps:
+    """The steps of a search in their order, and its time. Without a journal all are computed.
+
+    Notes
+    -----
+    A step in the journal is used if its name is the same, and the results of all steps before are:
+    a step that was damaged is computed again, and those after it hold if it has the same bits.
+    """
+
+    def __init__(self) -> None:
+        self._store: Store | None = None
+        self._offset, self._started = 0.0, 0.0
+        self._next, self._chain = 0, ""
+        self._part: tuple[dict[str, Any], dict[str, Tensor]] | None = None
+        self._replayed: deque[float] = deque()
+        self._readings: list[float] = []
+        self._is_computing = False
+
+    def keep(self, store: Store, *, started: float, rng: torch.Generator, meter: CostMeter) -> None:
+        """Read steps from a journal from now on, and append others to it.
+
+        Parameters
+        ----------
+        store : Journal
+        started : float
+            The time of `now` at which the search began.
+        rng : torch.Generator
+            Of the search.
+        meter : CostMeter
+            Of the search.
+        """
+        self._store, self._started, self._rng, self._meter = store, started, rng, meter
+        self._load()
+
+    def end(self) -> None:
+        """Append no more steps: those that follow are of a search that was interrupted."""
+        self._store, self._part = None, None
+        self._replayed.clear()
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether there is a journal."""
+        return self._store is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the journal out of copies for other processes, which compute a part of a step."""
+        return Steps().__dict__ | {"_offset": self._offset}
+
+    def now(self) -> float:
+        """Return the time of the search in seconds: that of `time.monotonic`, less pauses.
+
+        Between steps it is in the journal, too.
+        """
+        if self._replayed and not self._is_computing:
+            return self._started + self._replayed.popleft()
+        now = time.monotonic() + self._offset
+        if self.are_kept and not self._is_computing:
+            self._readings.append(now - self._started)
+        return now
+
+    def run(self, name: str, compute: Callable[[], T]) -> T:
+        """Return the result of a step: from the journal, or computed and appended to it.
+
+        Parameters
+        ----------
+        name : str
+            What is computed. Arguments follow from the steps before.
+        compute : callable
+            Returns numbers, tensors, kernels, linear maps, or dataclasses and tuples of these.
+        """
+        if self._store is None:
+            return compute()
+        if (found := self._taken(name)) is not None:
+            return found[0]  # type: ignore[no-any-return]
+        spent, self._is_computing = self._meter.evaluations, True
+        try:
+            result = compute()
+        finally:
+            self._is_computing = False
+        self._add(name, result, self._meter.evaluations - spent)
+        return result
+
+    def run_each(
+        self,
+        name: str,
+        count: int,
+        compute: Callable[[Sequence[int]], Iterator[tuple[T, int]]],
+        meter: CostMeter,
+    ) -> Iterator[T]:
+        """Yield the results of so many steps that do not depend on each other.
+
+        Parameters
+        ----------
+        name : str
+        count : int
+        compute : callable
+            Yields the results of steps, given their numbers, each with its kernel evaluations.
+        meter : CostMeter
+            To which these are added.
+        """
+        if self._store is None:
+            for result, spent in compute(range(count)):
+                meter.evaluations += spent
+                yield result
+            return
+        first, chain = self._next, self._chain
+        known: dict[int, T] = {}
+        chains: dict[int, str] = {}
+        for number in range(count):
+            self._next, self._chain = first + number, f"{chain} {number}"
+            self._load()
+            if (found := self._taken(name)) is not None:
+                known[number], chains[number] = found[0], self._chain
+        missing = [number for number in range(count) if number not in known]
+        self._is_computing = True
+        try:
+            fresh = compute(missing)
+            for number in range(count):
+                if number in known:
+                    yield known.pop(number)
+                    continue
+                result, spent = next(fresh)
+                meter.evaluations += spent
+                self._next, self._chain = first + number, f"{chain} {number}"
+                self._add(name, result, spent)
+                chains[number] = self._chain
+                yield result
+        finally:
+            self._is_computing = False
+        together = " ".join(chains[number] for number in range(count))
+        self._next, self._chain = first + count, hashlib.sha256(together.encode()).hexdigest()
+        self._load()
+
+    def _load(self) -> None:
+        """Read the next step, and the times that were looked at before it."""
+        self._part = None if self._store is None else self._store.part(self._next)
+        self._replayed.clear()
+        chains = (self._chain, f"{self._chain} 0")
+        if self._part is not None and self._part[0].get("before") in chains:
+            self._replayed.extend(map(float, self._part[0].get("readings", [])))
+
+    def _taken(self, name: str) -> tuple[Any] | None:
+        """Return the result of the next step, if the journal has it, and go past it."""
+        if self._part is None:
+            return None
+        facts, tensors = self._part
+        self._replayed.clear()
+        if facts.get("step") != name or facts.get("before") != self._chain:
+            return None
+        try:
+            state, ended = tensors[GENERATOR], float(facts["ended"])
+            spent = int(facts["evaluations"])
+            result = unpack(facts["result"], tensors)
+            self._rng.set_state(state)
+            self._meter.evaluations += spent
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError):
+            if self._store is not None:
+                self._store.warn_of_damage(self._next)
+            return None
+        self._offset = self._started + ended - time.monotonic()
+        self._go_on(name, tensors)
+        return (result,)
+
+    def _add(self, name: str, result: object, spent: int) -> None:
+        """Append a step to the journal."""
+        tensors = {GENERATOR: self._rng.get_state()}
+        facts = {
+            "step": name, "before": self._chain, "readings": self._readings,
+            "ended": time.monotonic() + self._offset - self._started, "evaluations": spent,
+            "result": pack(result, tensors),
+        }  # fmt: skip
+        if self._store is not None:
+            self._store.append(self._next, facts, tensors)
+        self._go_on(name, tensors)
+
+    def _go_on(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+        digest = hashlib.sha256(f"{self._chain} {name}".encode())
+        for key in sorted(tensors):
+            dense = tensors[key].detach().contiguous().reshape(-1)
+            digest.update(dense.view(torch.uint8).numpy().tobytes())
+        self._chain, self._readings = digest.hexdigest(), []
+        self._next += 1
+        self._load()
+
+
+def _classes() -> dict[str, type]:
+    """Return the classes of results by their names."""
+    from ..paths.sample import SampleFit
+    from .cell_fit import CellFit
+    from .full_fit import FullFit
+    from .recipe import Recipe
+    from .sampled import Stem
+
+    return {cls.__name__: cls for cls in (CellFit, FullFit, Recipe, SampleFit, Stem)}
+
+
+def pack(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """Return a result as JSON, and put its tensors into `tensors`."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return {type(value).__name__: [pack(each, tensors) for each in value]}
+    if isinstance(value, Tensor):
+        if is_sparse(value):
+            parts = (value.crow_indices(), value.col_indices(), value.values())
+            return {"sparse": [pack(each, tensors) for each in parts], "shape": list(value.shape)}
+        name = str(len(tensors))
+        tensors[name] = value
+        return {"tensor": name, "strides": value.stride()}
+    if isinstance(value, Kernel):
+        return {"kernel": value.to_dict()}
+    if isinstance(value, LinearMap):
+        return {"map": [pack(each, tensors) for each in (value.matrix, value.scales)]}
+    if is_dataclass(value) and type(value).__name__ in _classes():
+        packed = {f.name: pack(getattr(value, f.name), tensors) for f in fields(value)}
+        return {"class": type(value).__name__, "fields": packed}
+    raise TypeError(f"a step of a search cannot return {type(value).__name__}")
+
+
+def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Return the result that `pack` was given."""
+    if not isinstance(value, dict):
+        return value
+    if "class" in value:
+        values = {name: unpack(each, tensors) for name, each in value["fields"].items()}
+        return _classes()[value["class"]](**values)
+    if "kernel" in value:
+        return from_dict(value["kernel"])
+    if "tensor" in value:
+        tensor = tensors[value["tensor"]]
+        strided = torch.empty_strided(tensor.shape, value["strides"], dtype=tensor.dtype)
+        return strided.copy_(tensor)  # products of another layout are rounded otherwise
+    if "sparse" in value:
+        crow, col, values = (unpack(each, tensors) for each in value["sparse"])
+        return torch.sparse_csr_tensor(
+            crow, col, values, size=value["shape"], check_invariants=True
+        )
+    if "map" in value:
+        return LinearMap(*(unpack(each, tensors) for each in value["map"]))
+    ((kind, each),) = value.items()
+    parts = [unpack(one, tensors) for one in each]
+    return tuple(parts) if kind == "tuple" else parts
