@@ -61,15 +61,12 @@ class Answer:
         The largest error of the values, in the same units, for a relative residual of 1.
     fitted : ndarray of shape (n, t)
         At the rows of training.
-    normal_gain : float
-        As `gain`, for the residual of the normal equations.
     """
 
     values: np.ndarray
     blurred: float
     gain: float
     fitted: np.ndarray
-    normal_gain: float = 0.0
 
 
 def scale(y: np.ndarray) -> np.ndarray:
@@ -101,7 +98,7 @@ def nystrom(p: Problem, rng: np.random.Generator) -> Answer:
     """Return the answer for m landmarks: least squares on features of K_mm, with a ridge.
 
     `gain` is that of a residual in coordinates in which the Hessian is the identity, as those of
-    FALKON nearly are; `normal_gain` that of the residual of the normal equations.
+    FALKON nearly are.
     """
     root_w, N = np.sqrt(p.w)[:, None], p.w.sum()
     E = root(p.K_mm)
@@ -124,9 +121,7 @@ def nystrom(p: Problem, rng: np.random.Generator) -> Answer:
     Q, R = scipy.linalg.qr(stacked, mode="economic")
     pulled = np.linalg.norm(Q.T @ stacked_y[: len(stacked)], axis=0)
     whitened = scipy.linalg.solve_triangular(R.T, (p.K_test @ E).T, lower=True)
-    rhs = np.linalg.norm(p.K.T @ (p.w[:, None] * p.y), axis=0)
-    back = scipy.linalg.solve_triangular(R, whitened).T @ E.T
-    return Answer(values, blurred, _gain(whitened, pulled, p), p.K @ coef, _gain(back, rhs, p))
+    return Answer(values, blurred, _gain(whitened, pulled, p), p.K @ coef)
 
 
 def _gain(from_residual: np.ndarray, rhs: np.ndarray, p: Problem) -> float:

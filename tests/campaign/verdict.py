@@ -57,11 +57,10 @@ def compared(
     said: list[str],
 ) -> Verdict:
     name = precision(c)
-    gain = answer.normal_gain if "sketchysaga" in str(c.solver).lower() else answer.gain
-    allowed = 10 * answer.blurred + FLOOR[name] + RESIDUAL * gain * reported
+    allowed = 10 * answer.blurred + FLOOR[name] + RESIDUAL * answer.gain * reported
     error = dense.relative(values - answer.values, y)
     note = (
-        f"{reason}, residual {reported:.1e} x gain {gain:.1e}, rounding {answer.blurred:.1e}"
+        f"{reason}, residual {reported:.1e} x gain {answer.gain:.1e}, rounding {answer.blurred:.1e}"
         f"; {' | '.join(said)}"
     )
     if not np.isfinite(values).all():
