@@ -130,8 +130,11 @@ class TestLandmarks:
     def test_coverage(self):
         assert nystrom().covered == pytest.approx(M / N)
         X = normal(3, D)
-        more = NystromProblem(KernelOperator(KERNEL, X, normal(7, D)), normal(3, 1), PENALTY)
-        assert more.covered == 1
+        own = NystromProblem(KernelOperator(KERNEL, X, normal(7, D)), normal(3, 1), PENALTY)
+        assert own.covered == 0
+        square = KernelOperator(KERNEL, X, X)
+        every = NystromProblem.at(square, torch.arange(3), normal(3, 1), PENALTY)
+        assert every.covered == 1
 
 
 def test_models_are_the_functions_of_the_coefficients():

@@ -78,7 +78,10 @@ def _ridge(c: Configuration, data: Data, folder: Path) -> Judged:
         seen = slice(None) if data.w is None else data.w > 0
         fitted = predict(_in(c, data.X, folder / "train")).reshape(len(data.X), -1)
         return lambda said: early(c, codes[seen], fitted[seen], answer, said)
-    return lambda said: compared(c, codes, values, answer, reported, est.stop_reason_, said)
+    claimed = float(est.history_[-1].get("prediction_error", 0.0)) if est.history_ else 0.0
+    return lambda said: compared(
+        c, codes, values, answer, reported, est.stop_reason_, said, claimed
+    )
 
 
 def _answer(c: Configuration, data: Data, y: np.ndarray, est: Any) -> dense.Answer:

@@ -90,7 +90,7 @@ class TreeCells(Cells):
         *,
         weights: bool = False,
         slopes: bool = False,
-        limit: float = math.inf,
+        limit: float | int = math.inf,
     ) -> tuple[Tensor, ...]:
         """Return cells, rows, weights and slopes; those of each cell by increasing row."""
         parts = X.split(max(1, AT_ONCE // X.shape[1]))
@@ -148,7 +148,7 @@ class _Descent:
     X: Float[Tensor, "n d"]
     weights: bool
     slopes: bool
-    limit: float
+    limit: float | int
 
     def leaves(self) -> tuple[Tensor, ...]:
         """Return cells, numbers of rows, weights and slopes of all rows in all of their cells.
@@ -204,7 +204,7 @@ class _TooManySharesError(Exception):
     """Raised where rows belong to more cells than are held at once; one row never does."""
 
 
-def _check_shares(count: int, limit: float) -> None:
+def _check_shares(count: int, limit: float | int) -> None:
     if count > limit:
         raise _TooManySharesError
 

@@ -106,10 +106,8 @@ def leverage_scores(
        learning*, NeurIPS 2018.
     """
     as_positive(penalty, "penalty")
-    X = inputs.rows(X)
-    selector = _selector(method, penalty, oversampling, X)
-    _check_remote(selector, X)
-    K, rng = _operator(kernel, X, lengthscale, engine, memory_limit, random_state)
+    rows, selector = _checked_rows(X, method, penalty, oversampling)
+    K, rng = _operator(kernel, rows, lengthscale, engine, memory_limit, random_state)
     if selector is None:
         return _exact(K, penalty, memory_limit).numpy()
     dictionary = Dictionary.of(selector.select(K, rng=rng), K.shape[0])
@@ -146,10 +144,8 @@ def effective_dimension(
     2 to 15 % low. "uniform", and selectors given as such, score every row instead.
     """
     as_positive(penalty, "penalty")
-    X = inputs.rows(X)
-    selector = _selector(method, penalty, oversampling, X)
-    _check_remote(selector, X)
-    K, rng = _operator(kernel, X, lengthscale, engine, memory_limit, random_state)
+    rows, selector = _checked_rows(X, method, penalty, oversampling)
+    K, rng = _operator(kernel, rows, lengthscale, engine, memory_limit, random_state)
     if selector is None:
         return float(_exact(K, penalty, memory_limit).sum())
     chosen = selector.select(K, rng=rng)
@@ -180,9 +176,17 @@ def _selector(
     return landmarks.make(name, penalty=penalty, oversampling=oversampling)
 
 
-def _check_remote(selector: Selector | None, rows: RowSource) -> None:
-    """Raise ValueError if remote rows would become local; None stands for exact scores."""
+def _checked_rows(
+    X: RowsLike, method: str | Selector, penalty: float, oversampling: int | float
+) -> tuple[RowSource, Selector | None]:
+    """Return rows and the selector of their dictionary, None for exact scores.
+
+    Remote rows that would become local are refused before the first pass over them.
+    """
+    rows = X if isinstance(X, RowSource) else inputs.rows(X)
+    selector = _selector(method, penalty, oversampling, rows)
     (selector or landmarks.ExactRLS(m=1)).check_rows(rows)
+    return inputs.rows(rows) if rows is X else rows, selector
 
 
 def _operator(
