@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ import pytest
 import torch
 from clusters import in_threads
 
+from gramian import KernelRidge
+from gramian.data import as_rows, as_table
 from gramian.data.parquet import ParquetRows
 
 distributed = pytest.importorskip("distributed")
 
-from gramian.data.dask import DaskRows, remote_columns  # noqa: E402
-from gramian.data.dask.table import DaskTable  # noqa: E402
+from gramian.data.dask import DaskRows, DaskTable, remote_columns  # noqa: E402
+from gramian.data.dask.connect import connection  # noqa: E402
 from gramian.data.dask.workers import connected  # noqa: E402
 
 pytestmark = pytest.mark.slow  # workers of its own
@@ -62,6 +65,61 @@ def test_a_file_that_changes_is_named(client, tmp_path, moment):
         (tmp_path / "1.parquet").unlink()
         with pytest.raises((ValueError, FileNotFoundError), match=r"1\.parquet"):
             DaskTable.rows(table, ["a"])
+
+
+@pytest.mark.parametrize("scheduler", ["lives", "is gone"])
+def test_a_client_of_something_else_changes_nothing(tmp_path, scheduler):
+    table = {name: RNG.standard_normal(50) for name in "aby"} | {"k": ["up", "down"] * 25}
+    for number in range(2):
+        pq.write_table(pa.table(table), tmp_path / f"{number}.parquet")
+    model = KernelRidge(landmarks=20, lengthscale=1.0, penalty=1e-3, random_state=0)
+
+    def coefficients() -> list[torch.Tensor]:
+        every = {"columns": None}, {"columns": ["a", "b"]}
+        return [model.fit(tmp_path, "y", **more).model_.coef for more in every]
+
+    expected = coefficients()
+    with in_threads(1) as found:
+        if scheduler == "is gone":
+            found.cluster.close()
+        assert distributed.default_client() is found
+        assert type(as_rows(tmp_path, columns=["a", "b"])) is ParquetRows
+        assert not as_table(tmp_path).remote
+        assert all(map(torch.equal, coefficients(), expected))
+
+
+def test_a_connection_reads_folders_while_it_lasts(client, tmp_path):
+    write(tmp_path, 0, "aby")
+    with connection(client.scheduler.address) as asked, in_threads(1) as last:
+        assert distributed.default_client() is last
+        rows = [as_rows(tmp_path), as_table(tmp_path).rows(["a"])]
+        assert [one.workers.client for one in rows] == [asked, asked]
+        assert type(as_rows(tmp_path / "0.parquet")) is ParquetRows
+    assert type(as_rows(tmp_path)) is ParquetRows
+
+
+def test_a_table_of_a_folder_has_its_own_client(client, tmp_path):
+    write(tmp_path, 0, "aby")
+    with in_threads(1) as last:
+        tables = DaskTable(str(tmp_path)), DaskTable(tmp_path, client=client)
+        assert [table.rows(["a"]).workers.client for table in tables] == [last, client]
+        assert [table.there(["y"]).rows.workers.client for table in tables] == [last, client]
+
+
+def test_addresses_are_shown_without_secrets(monkeypatch):
+    def refuse(address: str, **_more: Any) -> None:
+        raise ValueError(f"no port in {address}")
+
+    monkeypatch.setattr(distributed, "Client", lambda *_, **_more: contextlib.nullcontext())
+    with (
+        pytest.warns(UserWarning, match="scheduler at ws://host:8786 accepts connections"),
+        connection("ws://me:SECRET@host:8786?key=SECRET"),
+    ):
+        pass
+    monkeypatch.setattr(distributed, "Client", refuse)
+    with pytest.raises(ConnectionError, match="at ws://host:8786 within") as error:
+        connection("ws://host:8786?key=SECRET").__enter__()
+    assert "SECRET" not in str(error.value)
 
 
 def test_files_without_rows_are_left_out(client, tmp_path):

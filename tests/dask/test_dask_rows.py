@@ -31,7 +31,7 @@ dask = pytest.importorskip("dask")
 
 from distributed.comm import CommClosedError  # noqa: E402
 
-from gramian.data.dask import DaskRows, remote_columns  # noqa: E402
+from gramian.data.dask import DaskRows, DaskTable, remote_columns  # noqa: E402
 from gramian.data.dask.connect import connection  # noqa: E402
 
 pytestmark = [
@@ -455,35 +455,38 @@ def test_without_a_client_nothing_is_loaded(monkeypatch):
 
 
 class TestFolders:
-    """A path and the name of a column, with a client there."""
+    """A `DaskTable` and the name of a column."""
 
     def test_workers_read_a_folder(self, client, folder, monkeypatch):
         from gramian.data.parquet import ParquetRows
 
         monkeypatch.setattr(ParquetRows, "blocks", None)  # not here
-        found = KernelRidge("gaussian", **SETTINGS).fit(str(folder), "y", columns=NAMES)
+        table = DaskTable(folder, client=client)
+        found = KernelRidge("gaussian", **SETTINGS).fit(table, "y", columns=NAMES)
         rows = DaskRows.open(folder, NAMES, client=client)
         expected = KernelRidge("gaussian", **SETTINGS).fit(rows, rows.column("y"))
         assert torch.equal(found.model_.coef, expected.model_.coef)
         assert found.model_.target == ("y",)
-        assert found.score(folder) == pytest.approx(expected.score(FRAME, Y), abs=1e-5)
-        np.testing.assert_allclose(found.predict(folder), expected.predict(FRAME), atol=1e-5)
+        assert found.score(table) == pytest.approx(expected.score(FRAME, Y), abs=1e-5)
+        np.testing.assert_allclose(found.predict(table), expected.predict(FRAME), atol=1e-5)
 
     def test_labels(self, client, tmp_path):
         pq.write_table(
             pa.table({"a": X[:, 0], "b": X[:, 1], "side": np.where(Y > 0, "up", "down")}),
             tmp_path / "one.parquet",
         )
-        est = KernelRidgeClassifier("gaussian", **SETTINGS).fit(tmp_path, "side")
-        assert est.score(tmp_path, "side") > 0.9
+        table = DaskTable(tmp_path, client=client)
+        est = KernelRidgeClassifier("gaussian", **SETTINGS).fit(table, "side")
+        assert est.score(table, "side") > 0.9
         with pytest.raises(TypeError, match="columns that are not numbers: side"):
-            KernelRidge("gaussian", **SETTINGS).fit(tmp_path, "a")
+            KernelRidge("gaussian", **SETTINGS).fit(table, "a")
 
     def test_gaps_are_refused(self, client, tmp_path):
-        table = pa.table({"a": [1.0, None, 2.0], "y": [1.0, 2.0, 3.0]})
-        pq.write_table(table, tmp_path / "one.parquet")
+        missing = pa.table({"a": [1.0, None, 2.0], "y": [1.0, 2.0, 3.0]})
+        pq.write_table(missing, tmp_path / "one.parquet")
+        table = DaskTable(tmp_path, client=client)
         with pytest.raises(ValueError, match="column 'a'"):
-            KernelRidge("gaussian", **SETTINGS | {"landmarks": 2}).fit(tmp_path, "y")
+            KernelRidge("gaussian", **SETTINGS | {"landmarks": 2}).fit(table, "y")
 
     def test_a_path_that_workers_cannot_see(self, client, folder, monkeypatch):
         rows = DaskRows.open(folder, NAMES, client=client)
@@ -508,7 +511,8 @@ class TestFolders:
         assert torch.equal(rows.take(torch.arange(3)), torch.from_numpy(X[:3]))
 
     def test_settings_that_no_cluster_has_are_refused_first(self, client, folder):
+        table = DaskTable(folder, client=client)
         with pytest.raises(ValueError, match="has all rows as centers"):
             KernelRidge("gaussian", lengthscale=1.0, penalty=1e-3, solver="pcg").fit(
-                folder, "y", columns=NAMES
+                table, "y", columns=NAMES
             )

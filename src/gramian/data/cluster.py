@@ -1,23 +1,21 @@
-"""Whether there is a cluster, asked without importing what it is made with."""
+"""The cluster that reads folders, set without importing Dask."""
 
 from __future__ import annotations
 
-import sys
+from contextvars import ContextVar
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+FOLDER_CLIENT: ContextVar[Client | None] = ContextVar("FOLDER_CLIENT", default=None)
+"""The client of the `gramian.data.dask.connect.connection` that surrounds a call; none outside."""
 
 
-def has_client() -> bool:
-    """Return whether this process is connected to a Dask cluster."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return False
-    try:
-        distributed.default_client()
-    except ValueError:
-        return False
-    return True
+def client_of(path: Path) -> Client | None:
+    """Return the client whose workers read a path: a folder within a connection; else None.
 
-
-def lies_there(path: Path) -> bool:
-    """Return whether the rows of a path are read by workers: of a folder, with a client."""
-    return path.is_dir() and has_client()
+    A client that the process opened for something else has no effect.
+    """
+    return FOLDER_CLIENT.get() if path.is_dir() else None

@@ -16,7 +16,7 @@ from .._sparse import as_scipy
 from .array import ArrayRows
 from .arrow import TableRows
 from .base import RowSource
-from .cluster import lies_there
+from .cluster import client_of
 from .formats import format_of
 from .frame import frame_rows, is_frame
 from .parts import column_numbers, select
@@ -97,10 +97,10 @@ def _file_rows(x: str | Path, columns: Sequence[str | int] | None) -> RowSource:
     path, address = Path(x), address_of(x)
     if address is not None:
         return as_rows(remote_table(address), columns=columns)
-    if lies_there(path):
+    if (client := client_of(path)) is not None:
         from .dask import DaskRows
 
-        return DaskRows.open(path, _as_names(columns))
+        return DaskRows.open(path, _as_names(columns), client=client)
     found = format_of(path, text=False)
     if found.text:
         raise ValueError(

@@ -14,6 +14,7 @@ from distributed.security import Security
 import dask
 
 from ..._display import without_secrets
+from ..cluster import FOLDER_CLIENT
 
 WAIT = 10.0
 """Seconds in which a scheduler has to answer."""
@@ -47,7 +48,7 @@ def connection(
     patience: str | float | None = None,
     keep: bool | None = None,
 ) -> Iterator[distributed.Client]:
-    """Connect while a context lasts: rows of folders then are on that cluster.
+    """Connect while a context lasts: its workers read the folders that are opened within.
 
     Parameters
     ----------
@@ -79,7 +80,11 @@ def connection(
         dask.config.set({name: value for name, value in asked.items() if value is not None}),
         _client_of(address, WAIT if wait is None else wait) as client,
     ):
-        yield client
+        before = FOLDER_CLIENT.set(client)
+        try:
+            yield client
+        finally:
+            FOLDER_CLIENT.reset(before)
 
 
 @contextmanager
@@ -126,16 +131,16 @@ def _remote(address: str, wait: float) -> Iterator[distributed.Client]:
     except (OSError, TimeoutError, ValueError) as error:
         said = str(error).splitlines()
         tells = said and isinstance(error, ValueError) and "@" not in address  # or a password
-        reason = f" ({said[0]})" if tells else ""
+        reason = f" ({without_secrets(said[0])})" if tells else ""
         raise ConnectionError(
             f"no Dask scheduler answers at {without_secrets(address)} within {wait:.0f} s; start "
             f"one, or check the address{reason}"
         ) from None
     if not address.startswith(SECURE_PROTOCOLS):
         warnings.warn(
-            f"the scheduler at {address} accepts connections without a certificate: anyone who "
-            "reaches it can run code on its workers, and in this process by their answers; use "
-            "tls:// with certificates, or a private network",
+            f"the scheduler at {without_secrets(address)} accepts connections without a "
+            "certificate: anyone who reaches it can run code on its workers, and in this process "
+            "by their answers; use tls:// with certificates, or a private network",
             stacklevel=2,
         )
     with client:

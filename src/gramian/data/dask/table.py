@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import distributed
+
 from ..._checks import listed
 from ..arrow import Columns
 from ..parquet_pieces import ParquetPieces
@@ -18,19 +20,32 @@ class DaskTable(PiecesTable):
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         The same on all workers and here.
     where : str, optional
         Subject of error messages; the path by default.
+    client : distributed.Client, optional
+        By default the one that was made last, when rows are asked for.
+
+    Examples
+    --------
+    >>> KernelRidge().fit(DaskTable("/lake/taxi"), "fare")  # doctest: +SKIP
     """
 
     remote = True
 
-    def __init__(self, path: Path, where: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        where: str | None = None,
+        *,
+        client: distributed.Client | None = None,
+    ) -> None:
+        path = Path(path)
         pieces = ParquetPieces.at(path)
         pieces.check_alike()
         super().__init__(pieces, str(path) if where is None else where)
-        self.path = path
+        self.path, self._client = path, client
         self._stamps = {
             file.path: file.stamp for file in pieces.files if isinstance(file.path, Path)
         }
@@ -49,7 +64,7 @@ class DaskTable(PiecesTable):
         """
         chosen = Columns.choose(self.schema, columns, self.where).names
         self._check_in_files(chosen)
-        return DaskRows.open(self.path, chosen, stamps=self._stamps)
+        return self._open(chosen)
 
     def there(self, columns: Sequence[str]) -> RemoteColumns:
         """Return columns of numbers or labels, which workers read.
@@ -65,8 +80,11 @@ class DaskTable(PiecesTable):
         self._check_in_files(names)
         if len(names) == 1:
             some = [name for name in self.names if name not in self._keys]
-            return DaskRows.open(self.path, some[:1], stamps=self._stamps).column(names[0])
+            return self._open(some[:1]).column(names[0])
         return RemoteColumns(self.rows(names))
+
+    def _open(self, columns: Sequence[str]) -> DaskRows:
+        return DaskRows.open(self.path, columns, client=self._client, stamps=self._stamps)
 
     def _check_in_files(self, columns: Sequence[str]) -> None:
         keys = [name for name in columns if name in self._keys]

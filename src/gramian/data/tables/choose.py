@@ -82,7 +82,7 @@ def _frame_table(x: Any, where: str | None) -> Table:
 
 def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Table:
     from ..._display import displayed
-    from ..cluster import lies_there
+    from ..cluster import client_of
     from ..formats import format_of
     from ..formats.csv import Csv
     from ..remote import address_of, remote_table
@@ -92,10 +92,10 @@ def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Tab
         return remote_table(address, where)
     path = Path(x)
     where = displayed(x) if where is None else where
-    if lies_there(path):
+    if (client := client_of(path)) is not None:
         from ..dask import DaskTable
 
-        return DaskTable(path, where)
+        return DaskTable(path, where, client=client)
     found = format_of(path)
     if isinstance(found, Csv):
         return found.table(path, where, texts)
