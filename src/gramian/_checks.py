@@ -72,11 +72,11 @@ def as_positive(value: object, name: str) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def as_share(value: object, name: str) -> float:
+def as_share(value: object, name: str, *, example: float = 0.9) -> float:
     """Return a number between 0 and 1, without both; ValueError if `value` is none."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not 0 < float(value) < 1:  # type: ignore[arg-type]
-        raise ValueError(f"{name} must be between 0 and 1, such as 0.9, not {value!r}")
+        raise ValueError(f"{name} must be between 0 and 1, such as {example:g}, not {value!r}")
     return float(value)  # type: ignore[arg-type]
 
 

@@ -278,3 +278,12 @@ def test_a_browser_shows_it(files, fitted, report):
     assert done.stdout.count("<svg") == 9
     assert done.stdout.count("<section") == 8
     assert "y, predicted by y.model" in done.stdout
+
+
+def test_the_optimism_of_a_search_is_stated(files, gramian, report):
+    train, test, folder = files
+    model, page = folder / "y.model", folder / "page.html"
+    done = gramian("fit", train, "--target", "y", "--budget", 2e5, "--out", model)
+    assert done.code == 0, done.err
+    report("report", model, test, "--train", train, "--out", page)
+    assert "optimistic, as these rows chose among the trials" in page.read_text("utf-8")

@@ -111,6 +111,18 @@ def test_rows_of_validation_are_not_looked_at(search, report, save, fresh, tmp_p
     assert part["validation"].keys() == {"rows", "mae", "mae_of_mean"}
 
 
+@pytest.mark.parametrize("name", ["fit", "tune"])
+def test_the_optimism_of_a_search_is_stated(name, gramian, report, train, fresh, tmp_path):
+    run = (name, train, "--target", "y", "--budget", FEW, "--out", tmp_path / "y.model")
+    printed = gramian(*run)
+    assert "optimistic" in printed.out
+    assert "--validation FRACTION or FILE" in printed.out
+    trained = report("info", tmp_path / "y.model")["trained"]
+    assert "--validation FRACTION or FILE" in trained["chosen_by"]["remark"]
+    measured = report(*run, "--validation", fresh)["chosen_by"]["remark"]
+    assert "validation has the error on rows by which nothing is chosen" in measured
+
+
 def test_classes(search, report, save, tmp_path):
     x = np.linspace(-1, 1, 61)
     label = np.array(["low", "mid", "high"])[np.digitize(x, [-0.3, 0.3])]

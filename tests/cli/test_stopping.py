@@ -46,6 +46,7 @@ def test_a_tenth_is_held_out(fitted, noisy, tmp_path):
     about = KernelModel.load(tmp_path / "y.model").info
     assert about["best_iteration"] == said["best_iteration"]
     assert about["validation"] == said["validation"]
+    assert "optimistic, as these rows chose the iteration" in said["validation"]["remark"]
 
 
 def test_rows_for_validation_are_looked_at(fitted, noisy, tmp_path):
@@ -61,6 +62,7 @@ def test_rows_for_validation_are_looked_at(fitted, noisy, tmp_path):
     rows = json.loads((tmp_path / "h.json").read_text())
     assert best["validation"]["rmse"] == min(row["valid_rmse"] for row in rows)
     assert last["best_iteration"] is None
+    assert "remark" not in last["validation"]
 
 
 def test_classes(fitted, noisy, save):

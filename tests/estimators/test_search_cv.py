@@ -18,6 +18,7 @@ from sklearn.preprocessing import MinMaxScaler
 import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
 from gramian.data import as_rows
+from gramian.estimators import searching
 from gramian.fitting import automatic, many_rows, search_data, search_plan
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine
@@ -68,6 +69,8 @@ class TestParameters:
             ({"lengthscale": []}, "multiples of the median"),
             ({"metric": "pca"}, "metric must be 'auto'"),
             ({"standardize": "minmax"}, "standardize must be 'auto'"),
+            ({"test_fraction": 1.0}, "test_fraction must be between 0 and 1, such as 0.2, not 1.0"),
+            ({"test_fraction": 0.99}, "a search needs 5 at least"),
             ({"average": "yes"}, "average must be True or False"),
             ({"budget": "soon"}, "budget must be a time"),
             ({"scoring": "accuracy"}, "scoring must be one of"),
@@ -117,7 +120,7 @@ class TestParameters:
         assert clone(est).get_params() == est.get_params()
         assert list(est.get_params()) == [
             "average", "budget", "callbacks", "conformal", "cv", "engine", "kernel", "lengthscale",
-            "memory_limit", "metric", "random_state", "scoring", "standardize",
+            "memory_limit", "metric", "random_state", "scoring", "standardize", "test_fraction",
         ]  # fmt: skip
 
 
@@ -242,6 +245,62 @@ class TestAttributes:
         est = ridge(budget=100_000).fit(pd.DataFrame(X, columns=["a", "b", "c"]), Y)
         assert est.feature_names_in_.tolist() == ["a", "b", "c"]
         assert est.n_features_in_ == D
+
+
+class TestTestRows:
+    """Rows of ``test_fraction``: neither the search nor its fits see them."""
+
+    @pytest.mark.parametrize("settings", [{}, {"conformal": "split"}, {"scoring": "r2"}], ids=str)
+    def test_no_choice_and_no_fit_depends_on_them(self, settings, monkeypatch):
+        is_test, share = np.zeros(N, dtype=bool), searching.share
+
+        def recorded(*arguments):
+            index = share(*arguments)
+            is_test[index.numpy()] = True
+            return index
+
+        monkeypatch.setattr(searching, "share", recorded)
+        est = ridge(test_fraction=0.25, **settings).fit(X, Y)
+        assert is_test.sum() == 30
+        changed = np.where(is_test, Y + 1e6, Y)
+        other = ridge(test_fraction=0.25, **settings).fit(X, changed)
+        np.testing.assert_array_equal(other.predict(X), est.predict(X))
+        assert other.best_score_ == est.best_score_
+        assert other.test_score_ < est.test_score_
+        errors = est.predict(X[is_test]) - Y[is_test]
+        expected = -np.square(errors).mean()
+        if "scoring" in settings:
+            expected = 1 + expected / Y[~is_test].var()
+        assert est.test_score_ == pytest.approx(expected, rel=1e-4)
+        if "conformal" in settings:
+            low, high = est.predict_interval(X[is_test], 0.8).T
+            assert ((low < Y[is_test]) & (Y[is_test] < high)).mean() > 0.5
+
+    def test_the_columns_of_a_table_are_encoded_without_them(self):
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.arange(N) % 7)
+        frame["kind"] = frame["kind"].astype(str)
+        est = ridge(test_fraction=0.5, kernel="laplacian").fit(frame, Y)
+        assert -300 < est.test_score_ < 0
+
+    def test_pairs_of_cv_number_all_rows(self):
+        pairs = list(KFold(3).split(X))
+        assert ridge(test_fraction=0.25, cv=pairs).fit(X, Y).test_score_ > -Y.var()
+
+    def test_weights_count(self):
+        weights = np.where(np.arange(N) % 2, 1.0, 0.0)
+        targets = np.where(weights > 0, Y, 1e6)
+        est = ridge(test_fraction=0.25).fit(X, targets, sample_weight=weights)
+        assert -Y.var() < est.test_score_ < 0
+
+    @pytest.mark.parametrize("y", [LABELS, THREE], ids=["two", "three"])
+    @pytest.mark.parametrize("scoring", [None, "accuracy", "roc_auc", "neg_log_loss"])
+    def test_scores_of_classes(self, scoring, y):
+        est = classifier(scoring=scoring, test_fraction=0.3, kernel="laplacian").fit(X, y)
+        least = {"accuracy": 0.6, "roc_auc": 0.6}.get(scoring, -1)
+        assert least < est.test_score_ <= 1
+
+    def test_without_them_there_is_no_score(self, fitted):
+        assert fitted.test_score_ is None
 
 
 class TestScores:

@@ -22,7 +22,7 @@ from ..model import Model, load_model
 from ..solvers.metrics import VALID_ERROR, VALID_RMSE
 from . import metrics, parsing, task
 from .deviations import check_std, save_with_std
-from .held_out import held_out_errors
+from .held_out import EARLY_STOPPING_OPTIMISM, held_out_errors
 from .intervals import divided, save_with_intervals
 from .messages import message, remark
 from .options import FitOptions
@@ -190,6 +190,9 @@ def _fitted(
 def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float) -> dict[str, Any]:
     """Return the facts that are reported, and kept in the model."""
     n, d = len(ready.training.y), ready.data.rows.shape[1]
+    validation = _validation(ready, fitted, options.metric)
+    if validation is not None and fitted.best_iteration is not None:
+        validation["remark"] = EARLY_STOPPING_OPTIMISM
     return {
         "version": __version__,
         "task": "classification" if ready.training.classification else "regression",
@@ -207,7 +210,7 @@ def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float)
         "baseline": _baseline(ready.training),
         LEVELS: levels_of(ready.settings.loss),
         "best_iteration": fitted.best_iteration,
-        "validation": _validation(ready, fitted, options.metric),
+        "validation": validation,
     }
 
 

@@ -11,6 +11,20 @@ from ..model import Probabilities
 from . import metrics
 from .answers import answers_of
 
+EARLY_STOPPING_OPTIMISM = (
+    "optimistic, as these rows chose the iteration; `gramian evaluate` with other rows is not"
+)
+"""Remark on the error of early stopping."""
+
+
+def optimism_of_search(has_validation: bool) -> str:
+    """Return the remark on the error of a search, which names the error that is not optimistic."""
+    honest = "validation has" if has_validation else "--validation FRACTION or FILE reports"
+    return (
+        f"optimistic, as these rows chose among the trials; {honest} the error on rows by which "
+        "nothing is chosen"
+    )
+
 
 def held_out_errors(
     y: np.ndarray,

@@ -26,7 +26,7 @@ from . import metrics, task
 from .answers import Answers, answers_of
 from .deviations import check_std, save_with_std
 from .fit import check_files, check_metric, write_history
-from .held_out import held_out_errors
+from .held_out import held_out_errors, optimism_of_search
 from .intervals import divided, save_with_intervals
 from .messages import message, remark
 from .options import FitOptions
@@ -206,6 +206,7 @@ def _with_info(model: Model, info: dict[str, Any]) -> Model:
 
 def _about(done: Outcome) -> dict[str, Any]:
     ready, found = done.ready, done.found
+    validation = _validation(done)
     return {
         "version": __version__,
         "task": "regression" if done.classes is None else "classification",
@@ -220,8 +221,12 @@ def _about(done: Outcome) -> dict[str, Any]:
         "kernel_evaluations": found.evaluations,
         "seconds": done.seconds,
         "baseline": done.constant,
-        "chosen_by": {"rows": len(found.truth), **done.error(done.chosen)},
-        "validation": _validation(done),
+        "chosen_by": {
+            "rows": len(found.truth),
+            **done.error(done.chosen),
+            "remark": optimism_of_search(validation is not None),
+        },
+        "validation": validation,
     }
 
 

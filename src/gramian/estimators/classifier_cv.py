@@ -25,6 +25,8 @@ class KernelRidgeClassifierCV(Classifying, KernelRidgeSearch):
     kernel, lengthscale, metric, standardize, average, budget : as in `KernelRidgeCV`
     cv : as in `KernelRidgeCV`
         Random parts have the same share of each class.
+    test_fraction : float or None, default=None
+        As in `KernelRidgeCV`; the test rows have the same share of each class.
     scoring : str or None, default=None
         What fits are compared by: None, the squared error of the codes, which is less noisy than
         the share of wrong labels; ``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``, of
@@ -39,7 +41,8 @@ class KernelRidgeClassifierCV(Classifying, KernelRidgeSearch):
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
-    best_params_, best_score_, best_index_, cv_results_, history_, members_ : as in `KernelRidgeCV`
+    best_params_, best_score_, best_index_, test_score_ : as in `KernelRidgeCV`
+    cv_results_, history_, members_ : as in `KernelRidgeCV`
     model_, kernel_, dual_coef_, metric_, feature_importances_ : as in `KernelRidgeCV`
 
     Examples

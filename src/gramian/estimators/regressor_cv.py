@@ -39,6 +39,11 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
         How rows are held out. None: five folds of fewer than 1,500 rows, else a random fifth, at
         most 2,000 rows. Beyond 20,000 rows the sample and the cells that choose obey it; the rows
         that all cells are checked on are fewer.
+    test_fraction : float or None, default=None
+        Fraction of the rows, drawn at random, that neither the search nor its fits see, for an
+        estimate without the optimism of `best_score_`: `test_score_`. The model is not refitted
+        with them. Where rows depend on each other, as in groups or over time, a random part is
+        optimistic, too: hold rows out by group or time, and use `score`.
     scoring : str or None, default=None
         What fits are compared by: None, ``"neg_root_mean_squared_error"`` or ``"r2"``: the squared
         error; ``"neg_mean_absolute_error"``. Samples, and penalties of a fit, are compared by the
@@ -71,10 +76,11 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
         to random draws.
     best_score_ : float
         The negative mean squared error on held-out rows, or the score that was asked for (R2 with
-        the variance of all rows). It is the best of all trials on these rows, and so optimistic: by
-        1 to 7 % of the error with 1,500 rows, and by a fifth with 600. For an honest estimate hold
-        out rows by which nothing is chosen: ``cross_val_score(KernelRidgeCV(), X, y)``, or a test
-        part from ``train_test_split``.
+        the variance of all rows). It is the best of all trials on these rows, and so optimistic,
+        the more so with few rows. For an estimate that is not, see ``test_fraction``; or
+        ``cross_val_score(KernelRidgeCV(), X, y)``, which holds out each row once.
+    test_score_ : float or None
+        The same score of `model_` on the rows of ``test_fraction``, by which nothing is chosen.
     best_index_ : int
         Its row in `cv_results_`.
     cv_results_ : dict

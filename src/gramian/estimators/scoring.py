@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from .._checks import did_you_mean
-from ..model import Shares
+from ..fitting import TrainingData
+from ..fitting.automatic import Searched
+from ..model import Probabilities, Shares
+from ..operators import Engine
 
 Loss = Callable[[Tensor, Tensor, Tensor | None], float]
 
@@ -56,6 +60,31 @@ def scoring_of(scoring: object, *, classes: bool) -> Scoring:
     return known[scoring]
 
 
+def score_rows(
+    scoring: Scoring, search: Searched, data: TrainingData, *, engine: str | Engine
+) -> float:
+    """Score the model of a search on other rows, by the same score.
+
+    Parameters
+    ----------
+    scoring : Scoring
+    search : Searched
+    data : TrainingData
+        Rows that neither the search nor its fits have seen.
+    engine : str or Engine
+    """
+    data = data.with_numbers_here()
+    values = search.model.predict(data.rows, engine=engine).double()
+    truth, loss = data.targets.double(), scoring.loss
+    if loss is None:
+        squares = ((values - truth) / search.targets.scale).square().mean(dim=1)
+        mean = float(np.average(squares.numpy(), weights=_numpy(data.weights)))
+        return scoring.score(mean, search.unit)
+    if loss is _log_loss:
+        loss = partial(_log_loss, probabilities=search.model.class_map)
+    return scoring.score(loss(values, truth, data.weights), search.unit)
+
+
 def _absolute(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
     errors = (truth - values).abs().mean(dim=1).numpy()
     return float(np.average(errors, weights=_numpy(weights)))
@@ -74,9 +103,16 @@ def _balanced(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
     return 1 - float(np.mean(shares))
 
 
-def _log_loss(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
-    """Return the log loss of the probabilities that a fit with these values would predict."""
-    logs, labels = Shares.fitted(values, truth, weights).log(values).numpy(), _labels(truth)
+def _log_loss(
+    values: Tensor,
+    truth: Tensor,
+    weights: Tensor | None,
+    probabilities: Probabilities | None = None,
+) -> float:
+    """Return the log loss of probabilities; by default, a map fitted to these values."""
+    if probabilities is None:
+        probabilities = Shares.fitted(values, truth, weights)
+    logs, labels = probabilities.log(values).numpy(), _labels(truth)
     return float(np.average(-logs[np.arange(len(labels)), labels], weights=_numpy(weights)))
 
 

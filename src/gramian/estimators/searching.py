@@ -3,7 +3,7 @@
 # No `from __future__ import annotations`: subclasses in other modules inherit the fields, and the
 # types of their parameters would be looked up there by name.
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,22 @@ import torch
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from .._checks import as_bytes, as_count
+from .._checks import as_bytes, as_count, as_share
 from ..callbacks import Checkpoint
 from ..data import RowSource
-from ..fitting import FitSettings, TrainingData, Whole
+from ..fitting import Divided, FitSettings, TrainingData, Whole
 from ..fitting.again import Again
 from ..fitting.automatic import search_fit
-from ..fitting.parameters import Callbacks, EngineLike, Folds, MemoryLimit, RandomState
+from ..fitting.conformal import check_method, held_back
+from ..fitting.held_out import other_rows, share
+from ..fitting.parameters import (
+    Callbacks,
+    EngineLike,
+    Folds,
+    MemoryLimit,
+    OptionalNumber,
+    RandomState,
+)
 from ..fitting.search_plan import SearchPlan, check_memory, plan_search
 from ..fitting.search_settings import SearchSettings
 from ..fitting.settings import check_callbacks
@@ -28,7 +37,7 @@ from .conforming import Conforming
 from .explaining import one_or_all
 from .regressor import KernelRidge
 from .rows_estimator import squeezed
-from .scoring import scoring_of
+from .scoring import score_rows, scoring_of
 from .search_parameters import (
     AUTO,
     folds_of,
@@ -51,6 +60,7 @@ class KernelRidgeSearch(Conforming):
     standardize: Any = AUTO
     average: bool = True
     cv: Folds = None
+    test_fraction: OptionalNumber = None
     scoring: str | None = None
     budget: Any = AUTO
     engine: EngineLike = "auto"
@@ -159,7 +169,7 @@ class KernelRidgeSearch(Conforming):
 
     def _search(self, settings: SearchSettings, whole: Whole, seed: int) -> None:
         """Search, and set the attributes that regressor and classifier have in common."""
-        divided = self._divided(whole)
+        divided, test = self._split_rows(whole)
         data, held = divided.train, divided.others
         self._check_sparse(data.rows)
         limit = self._limit()
@@ -179,7 +189,33 @@ class KernelRidgeSearch(Conforming):
         self.best_index_ = best_index(self.cv_results_)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.history_ = history(found, scoring)
+        self.test_score_ = None
+        if test is not None:
+            self.test_score_ = score_rows(scoring, found, test, engine=self.engine)
         self._conform(data, held)
+
+    def _split_rows(self, whole: Whole) -> tuple[Divided, TrainingData | None]:
+        """Return the rows of the search, and the test rows, if any, by which nothing is chosen."""
+        if self.test_fraction is None:
+            return self._divided(whole), None
+        fraction = as_share(self.test_fraction, "test_fraction", example=0.2)
+        check_method(self.conformal)
+        rng, classes = self._draws(), whole.classes
+        test = share(whole.count, fraction, rng, classes)
+        calibration = test[:0]
+        if self.conformal == "split":
+            remaining = other_rows(whole.count, test)
+            classes = None if classes is None else classes[remaining]
+            calibration = remaining[held_back(len(remaining), rng, classes)[1]]
+        index, order = torch.cat([test, calibration]).sort()
+        divided = whole.without(index)
+        assert divided.others is not None
+        is_test = order < len(test)
+        test_data = divided.others.part(is_test.nonzero()[:, 0])
+        if not len(calibration):
+            return replace(divided, others=None), test_data
+        calibration_data = divided.others.part((~is_test).nonzero()[:, 0])
+        return replace(divided, others=calibration_data), test_data
 
     def _again(self, data: TrainingData) -> Again:
         shifts = tuple(penalty * data.total for penalty in self._penalty)
