@@ -95,6 +95,13 @@ class TestRefits:
 class TestCenters:
     """A landmark leaves as a row and as a center."""
 
+    @pytest.mark.parametrize("change", ["offset", "feature far from zero"])
+    def test_are_found_where_features_have_an_offset(self, change):
+        day = 1.6e9 + np.arange(N) // 10
+        x = X + 1e5 if change == "offset" else np.column_stack([X, day])
+        est = fitted(x, landmarks=15)
+        np.testing.assert_allclose(est.loo_predictions_, refits(est, x, Y), atol=1e-5)
+
     def test_errors_are_as_large_as_on_fresh_rows(self):
         rng = np.random.default_rng(0)
         x = rng.normal(size=(1400, 4))

@@ -18,6 +18,9 @@ from ..problems import NystromProblem
 SAME_POINT = 1e-6
 """A row is a center if combinations of their features differ by less, relative to the largest."""
 
+ROUNDING_UNITS = 4
+"""Units of rounding of the features by which they may always differ."""
+
 KEY_COUNT = 4
 """Random combinations of the features by which rows and centers are compared."""
 
@@ -107,16 +110,23 @@ def rows_of_centers(
     """Return the number of the one row that equals each center; -1 where none or several do.
 
     Points are equal where random combinations of their features agree to the rounding of maps.
+    Dense features count in units of their spread among the centers, from their mean on: else an
+    offset, or one wide feature, hides the others.
     """
     rng = torch.Generator().manual_seed(0)
     mixing = torch.randn(rows.shape[1], KEY_COUNT, generator=rng, dtype=torch.float64)
+    points = centers.take(index)
+    if not is_sparse(points):
+        spread = points.double().std(dim=0, correction=0)
+        mixing /= torch.where(spread > 0, spread, 1.0)[:, None]
 
     def mix(block: Tensor) -> Tensor:
         return times(block, mixing) if is_sparse(block) else block.double() @ mixing
 
-    keys = rows.map(mix, size=comfortable_size(rows))
-    own = mix(centers.take(index))
-    tolerance = SAME_POINT * float(own.abs().max())
+    keys, own = rows.map(mix, size=comfortable_size(rows)), mix(points)
+    rounding = ROUNDING_UNITS * torch.finfo(rows.dtype).eps * float(own.abs().max())
+    keys, own = keys - own.mean(dim=0), own - own.mean(dim=0)
+    tolerance = max(SAME_POINT * float(own.abs().max()), rounding)
     order = keys[:, 0].argsort()
     first = keys[order, 0]
     numbers = torch.full((len(own),), -1)
