@@ -31,13 +31,14 @@ GENERATOR = "generator"
 class Store(Protocol):
     """Parts by their numbers, as `gramian.callbacks.journal.Journal` keeps them."""
 
-    def part(self, number: int) -> tuple[dict[str, Any], dict[str, Tensor]] | None: ...
+    def part(self, number: int) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+        """Return the facts and the tensors of a part; None if it is missing or damaged."""
 
-    def append(
-        self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]
-    ) -> None: ...
+    def append(self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Write a part."""
 
-    def warn_of_damage(self, number: int) -> None: ...
+    def warn_of_damage(self, number: int) -> None:
+        """Log that a part cannot be used."""
 
 
 class Steps:
