@@ -27,6 +27,15 @@ def test_killed_fits_go_on_to_the_same_bits(name, faults, tmp_path):
     assert row["left over"] == 0
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("name", ["KernelRidgeCV", "gramian tune"])
+def test_killed_searches_resume_to_the_same_bits(name, faults, tmp_path):
+    row = faults.kill_searches(name, 2, tmp_path)
+    assert row["identical"] == 2
+    assert row["left over"] == 0
+
+
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("kind", ["model", "average", "state"])
 def test_damaged_files_are_refused(kind, faults, tmp_path):
@@ -52,7 +61,7 @@ def test_files_that_change_under_fits_are_named(faults, tmp_path):
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("kind", ["feather", "ipc", "arrow"])
 def test_damaged_files_of_arrow_end_no_process(kind, faults, tmp_path):
-    row = faults.child(lambda: faults.damage(kind, 60, tmp_path))
+    row = faults.in_child(lambda: faults.damage(kind, 60, tmp_path))
     assert isinstance(row, dict), row
     assert row["bug"] == 0
     assert row["refused"] > 10

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import multiprocessing
+import os
+import pickle
+import signal
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -19,6 +24,37 @@ def in_fresh_process(work: Callable[..., Any], *arguments: Any) -> Any:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(work, *arguments).result()
+
+
+def in_child(work: Callable[[], Any], kill_after: float | Callable[[], None] | None = None) -> Any:
+    """Run `work` in a forked child; return its result, an exception as its text, None if killed.
+
+    The child is killed after a number of seconds, or once a function returns.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        try:
+            outcome = work()
+        except BaseException as error:
+            outcome = f"{type(error).__name__}: {error}"
+        with open(writer, "wb") as pipe:
+            pickle.dump(outcome, pipe)
+        os._exit(0)
+    os.close(writer)
+    if kill_after is not None:
+        if callable(kill_after):
+            kill_after()
+        else:
+            time.sleep(kill_after)
+        os.kill(pid, signal.SIGKILL)
+    with open(reader, "rb") as pipe:
+        content = pipe.read()
+    os.waitpid(pid, 0)
+    with contextlib.suppress(EOFError, pickle.UnpicklingError):
+        return pickle.loads(content)
+    return None
 
 
 def resident_bytes() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import pickle
 import random
 import resource
 import shutil
@@ -34,12 +33,13 @@ from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import State, max_iterations, solve
 
-from ..lib.process import resident_bytes
+from ..lib.process import in_child, resident_bytes
 from ..lib.results import Row
 from ..lib.tables import Tables
 from .bombs import BOMBS, measure_bomb
 from .changed_files import changes
 from .damaged_files import damaged, outcomes
+from .killed_searches import SEARCHES, kill_searches
 
 N, M, D = 200, 40, 3
 KILLED: dict[str, tuple[dict[str, Any], int]] = {
@@ -70,6 +70,7 @@ TITLES = (
 NOTES = """\
 Kills: kill -9 of a fit at random times, resumed from its checkpoint, which is written in each
 iteration; `identical` counts resumed fits with the coefficients of the whole one, bit by bit.
+Searches are killed after or within a random step, and compared in their records, too.
 Damaged files: half of them at random (bits, swaps, cuts, zeros, moved and doubled bytes), half in
 their structure; of models and checkpoints a quarter is edited with the digest put right. CSV,
 .npy and Arrow's files (lz4, .ipc: zstd, .arrow: not compressed; with texts, categories and dates)
@@ -77,31 +78,6 @@ have no checksums, so that values may change unseen there. Changed files: each i
 or written to under a fit that reads it in each pass, before or between iterations. Bombs: peak
 memory of commands that read a small file made to need much, libraries included. Memory: resident
 size after 5 and after 40 fits in one process."""
-
-
-def child(work: Callable[[], Any], kill_after: float | None = None) -> Any:
-    """Run `work` in a forked child; return its result, an exception as its text, None if killed."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reader)
-        try:
-            said = work()
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        with open(writer, "wb") as pipe:
-            pickle.dump(said, pipe)
-        os._exit(0)
-    os.close(writer)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        os.kill(pid, signal.SIGKILL)
-    with open(reader, "rb") as pipe:
-        content = pipe.read()
-    os.waitpid(pid, 0)
-    with contextlib.suppress(EOFError, pickle.UnpicklingError):
-        return pickle.loads(content)
-    return None
 
 
 def problem_for(name: str) -> Any:
@@ -143,13 +119,13 @@ def leftovers(folder: Path) -> int:
 def kills(name: str, count: int, folder: Path) -> Row:
     rng, row = random.Random(name), {"solver": name, "kills": count, "identical": 0, "at": []}
     start = time.perf_counter()
-    whole = child(lambda: fitted(name, folder / "whole"))
+    whole = in_child(lambda: fitted(name, folder / "whole"))
     seconds = time.perf_counter() - start
     for i in range(count):
         path = folder / f"{name}{i}"
-        child(lambda path=path: fitted(name, path), kill_after=rng.uniform(0.2, 1.0) * seconds)
+        in_child(lambda path=path: fitted(name, path), kill_after=rng.uniform(0.2, 1.0) * seconds)
         row["at"].append(load_state(path).iteration if path.exists() else -1)
-        resumed = child(lambda path=path: fitted(name, path))
+        resumed = in_child(lambda path=path: fitted(name, path))
         row["identical"] += isinstance(resumed, np.ndarray) and np.array_equal(resumed, whole)
     last = KILLED[name][1]
     row["before the end"] = sum(at < last for at in row["at"])
@@ -170,7 +146,7 @@ def mid_write(count: int, folder: Path) -> Row:
 
     left = whole = 0
     for _ in range(count):
-        child(write, kill_after=rng.uniform(0.02, 0.3))
+        in_child(write, kill_after=rng.uniform(0.02, 0.3))
         left += leftovers(folder)
         state = load_state(path)
         whole += bool((state.coef == state.iteration).all())
@@ -330,18 +306,18 @@ def disks(folder: Path) -> list[Row]:
         os.setuid(65534)
         return tried(closed / "model")
 
-    rows = [{"fault": "RLIMIT_FSIZE", "outcome": child(limited)}]
-    rows.append({"fault": "RLIMIT_FSIZE of a checkpoint", "outcome": child(limited_checkpoint)})
+    rows = [{"fault": "RLIMIT_FSIZE", "outcome": in_child(limited)}]
+    rows.append({"fault": "RLIMIT_FSIZE of a checkpoint", "outcome": in_child(limited_checkpoint)})
     mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(small)]
     outcome = "not tried: this user may not mount a file system"
     with contextlib.suppress(OSError):
         if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
             (small / "ballast").write_bytes(bytes(4096))
-            outcome = child(lambda: tried(small / "model"))
+            outcome = in_child(lambda: tried(small / "model"))
             subprocess.run(["umount", str(small)], check=False)
     rows.append({"fault": "ENOSPC", "outcome": outcome})
     closed.chmod(0o555)
-    outcome = child(nobody if os.getuid() == 0 else lambda: tried(closed / "model"))
+    outcome = in_child(nobody if os.getuid() == 0 else lambda: tried(closed / "model"))
     rows.append({"fault": "read-only folder", "outcome": outcome})
     closed.chmod(0o755)
     for row in rows:
@@ -351,7 +327,7 @@ def disks(folder: Path) -> list[Row]:
 
 def two_processes(name: str, folder: Path) -> Row:
     """Fit twice at once with one checkpoint."""
-    whole = child(lambda: fitted(name, folder / "whole"))
+    whole = in_child(lambda: fitted(name, folder / "whole"))
     path = folder / "shared"
 
     def other() -> Any:
@@ -363,7 +339,7 @@ def two_processes(name: str, folder: Path) -> Row:
         os.waitpid(pid, 0)
         return coef
 
-    first = child(other)
+    first = in_child(other)
     second = np.load(folder / "second.npy")
     same = sum(np.array_equal(coef, whole) for coef in (first, second))
     return {"solver": name, "processes": 2, "identical": same, "left over": leftovers(folder)}
@@ -426,6 +402,10 @@ class Campaign:
             if not self.tables.has("Kills", solver=name):
                 count = 2 if self.quick else 20
                 self.tables.add("Kills", kills(name, count, self.folder(f"kills {name}")))
+        for name in SEARCHES:
+            if not self.tables.has("Kills", solver=name):
+                folder = self.folder(f"kills {name}")
+                self.tables.add("Kills", kill_searches(name, 2 if self.quick else 20, folder))
         if not self.tables.has("Kills", solver="mid-write"):
             self.tables.add("Kills", mid_write(3 if self.quick else 20, self.folder("mid-write")))
 
@@ -433,12 +413,12 @@ class Campaign:
         for kind, count in MUTANTS.items():
             if not self.tables.has("Damaged files", file=kind):
                 count = 20 if self.quick else count
-                found = child(lambda k=kind, c=count: damage(k, c, self.folder(k)))
+                found = in_child(lambda k=kind, c=count: damage(k, c, self.folder(k)))
                 row = found if isinstance(found, dict) else {"file": kind, "crashed": str(found)}
                 self.tables.add("Damaged files", row)
         if not self.tables.has("Damaged files", file="journal"):
             count = 20 if self.quick else 300
-            row = child(lambda: journal_damage(count, self.folder("journal")))
+            row = in_child(lambda: journal_damage(count, self.folder("journal")))
             self.tables.add("Damaged files", row)
 
     def changes(self) -> None:
@@ -463,7 +443,7 @@ class Campaign:
     def memory(self) -> None:
         for name, work in works().items():
             if not self.tables.has("Memory", what=name):
-                found = child(lambda work=work: growth(work, 4 if self.quick else 40))
+                found = in_child(lambda work=work: growth(work, 4 if self.quick else 40))
                 early, late = found if isinstance(found, tuple) else (float("nan"),) * 2
                 said = {} if isinstance(found, tuple) else {"failed": str(found)[:200]}
                 row = {"what": name, "after 5 fits, MB": early, "after 40 fits, MB": late}
