@@ -7,7 +7,13 @@ import json
 import pytest
 
 from gramian._checks import it_has, listed
-from gramian._display import displayed, displayed_lines, escaped, escaped_json, without_secrets
+from gramian._display import (
+    display_lines,
+    display_text,
+    escape_controls,
+    escape_json_controls,
+    without_secrets,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,19 +36,19 @@ def test_secrets_of_addresses_are_left_out(text, shown):
     ["s3://bucket/a@b.csv", "tls://scheduler:8786", "C:/users/a@b", "me@home.org", "12:30@noon"],
 )
 def test_other_texts_stay(text):
-    assert displayed(text) == text
+    assert display_text(text) == text
 
 
 def test_control_characters_are_escaped():
-    assert escaped("\x1b[2J\r\n\u202ea\x9b\udcff") == r"\x1b[2J\r\n\u202ea\x9b\udcff"
+    assert escape_controls("\x1b[2J\r\n\u202ea\x9b\udcff") == r"\x1b[2J\r\n\u202ea\x9b\udcff"
     names = "Zürich é 東京 \u0646\u200c\u0647 \U0001f600"  # a joiner is a letter's in Persian
-    assert escaped(names) == names
-    assert displayed_lines("a\nb\x1b") == "a\nb\\x1b"
+    assert escape_controls(names) == names
+    assert display_lines("a\nb\x1b") == "a\nb\\x1b"
     assert "\x1b" not in listed(["a\x1b"]) + it_has(["a\x1b"], "a")
 
 
 def test_escaped_json_says_the_same():
     value = {"a\u202e": "\x9b\udcff\U000e0041é"}
-    text = escaped_json(json.dumps(value, ensure_ascii=False))
+    text = escape_json_controls(json.dumps(value, ensure_ascii=False))
     assert json.loads(text) == value
     assert text == r'{"a\u202e": "\u009b\udcff\udb40\udc41é"}'

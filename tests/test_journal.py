@@ -13,11 +13,18 @@ import torch
 
 from gramian import KernelRidge
 from gramian.callbacks import Checkpoint, journal
-from gramian.callbacks.journal import FIELDS, HEADER, HEADER_COPIES, MARK, Journal, is_journal
+from gramian.callbacks.journal import (
+    FILE_HEADER,
+    HEADER_COPIES,
+    RECORD_FIELDS,
+    RECORD_MARK,
+    Journal,
+    is_journal,
+)
 
 ABOUT = {"kernel": "a", "rows": "b"}
 SETTINGS = {"kernel": "gaussian", "penalty": 1e-3, "random_state": 0}
-START = HEADER_COPIES * len(HEADER)
+START = HEADER_COPIES * len(FILE_HEADER)
 
 
 def coef(number: int) -> torch.Tensor:
@@ -86,7 +93,8 @@ def test_a_part_that_was_damaged_is_missing(path, caplog):
 def test_a_flipped_bit_costs_one_part_at_most(path):
     content = path.read_bytes()
     rng = random.Random(0)
-    heads = [i + j for i in range(len(content)) if content.startswith(MARK, i) for j in range(56)]
+    marks = [i for i in range(len(content)) if content.startswith(RECORD_MARK, i)]
+    heads = [mark + j for mark in marks for j in range(56)]
     places = [*range(0, START, 3), *heads, *(rng.randrange(len(content)) for _ in range(100))]
     for place in places:
         mutant = bytearray(content)
@@ -98,8 +106,8 @@ def test_a_flipped_bit_costs_one_part_at_most(path):
 @pytest.mark.parametrize("length", [1 << 62, (1 << 64) - 1, 0])
 def test_a_length_beyond_sense_is_damage(path, length):
     content = bytearray(path.read_bytes())
-    place = content.rindex(MARK) + len(MARK)
-    FIELDS.pack_into(content, place, 2, length, bytes(32))
+    place = content.rindex(RECORD_MARK) + len(RECORD_MARK)
+    RECORD_FIELDS.pack_into(content, place, 2, length, bytes(32))
     path.write_bytes(content)
     assert kept(path) == [0, 1]
 
@@ -111,8 +119,8 @@ def test_facts_that_were_changed_are_damage(path):
 
 def forged(path: Path, payload: bytes) -> None:
     """Append a record whose digest is right."""
-    fields = FIELDS.pack(2, len(payload), journal._digest(2, payload))
-    path.write_bytes(path.read_bytes() + MARK + fields + payload)
+    fields = RECORD_FIELDS.pack(2, len(payload), journal._digest(2, payload))
+    path.write_bytes(path.read_bytes() + RECORD_MARK + fields + payload)
 
 
 @pytest.mark.parametrize(
@@ -220,9 +228,9 @@ def test_facts_that_no_cell_has_are_damage(tmp_path, name, value):
 def edited(path: Path):
     """Return what appends the first part once more, with other facts or other coefficients."""
     content = path.read_bytes()
-    place = content.index(MARK) + len(MARK)
-    _, length, _ = FIELDS.unpack_from(content, place)
-    payload = content[place + FIELDS.size :][:length]
+    place = content.index(RECORD_MARK) + len(RECORD_MARK)
+    _, length, _ = RECORD_FIELDS.unpack_from(content, place)
+    payload = content[place + RECORD_FIELDS.size :][:length]
     about, facts, tensors = journal._unpack(payload)
 
     def append(change: dict[str, object]) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ._display import displayed
+from ._display import display_text
 
 if sys.platform != "win32":  # where what a kill left behind is not removed
     import fcntl
@@ -26,7 +26,7 @@ def check_local(path: str | Path) -> None:
     """Raise ValueError if a path is the address of an object store, where no file is written."""
     if ADDRESS_START.match(str(path)):
         raise ValueError(
-            f"{displayed(path)} is an address, but only tables are read from object stores, and "
+            f"{display_text(path)} is an address, but only tables are read from object stores, and "
             "nothing is written there: give a path of this machine, and copy the file with the "
             "store's own tools"
         )
@@ -62,10 +62,10 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
         parent = parent.parent
     if not parent.exists():
         raise OSError(
-            errno.ENOENT, f"there is no folder {displayed(parent)}; make it, or give another"
+            errno.ENOENT, f"there is no folder {display_text(parent)}; make it, or give another"
         )
     if not (parent.is_dir() and os.access(parent, os.W_OK)):
-        raise OSError(errno.EACCES, f"{displayed(parent)} is no writable folder")
+        raise OSError(errno.EACCES, f"{display_text(parent)} is no writable folder")
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
@@ -75,7 +75,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     ----------
     path : str or Path
         A file that is there keeps its permissions and, as far as this user may, its owner; a
-        symbolic link stays, and what it points to is replaced. See `check_output`.
+        symbolic link stays, and the file it points to is replaced. See `check_output`.
     write : callable
         Given the path of the temporary file, writes it.
 
@@ -111,7 +111,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     except OSError as error:
         kept = " The file that was there is unchanged." if target.is_file() else ""
         raise OSError(
-            error.errno, f"could not write {displayed(path)}: {error.strerror or error}.{kept}"
+            error.errno, f"could not write {display_text(path)}: {error.strerror or error}.{kept}"
         ) from error
     _flush_folder(target.parent)
 
@@ -126,9 +126,9 @@ def _status(target: Path) -> os.stat_result | None:
 def _check_regular(target: Path) -> None:
     """Raise OSError for a folder, a device or a pipe: a new file would destroy it."""
     if target.is_dir():
-        raise OSError(errno.EISDIR, f"{displayed(target)} is a directory; it must be a file")
+        raise OSError(errno.EISDIR, f"{display_text(target)} is a directory; it must be a file")
     if not target.is_file():
-        raise OSError(errno.EINVAL, f"{displayed(target)} is not a regular file")
+        raise OSError(errno.EINVAL, f"{display_text(target)} is not a regular file")
 
 
 def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:

@@ -8,7 +8,7 @@ import numbers
 import re
 from collections.abc import Iterable, Sequence
 
-from ._display import escaped
+from ._display import escape_controls
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -96,7 +96,8 @@ MOST_NAMES = 20
 def listed(names: Sequence[str]) -> str:
     """Return names with commas, escaped, no more than a reader takes in."""
     more = len(names) - MOST_NAMES
-    return ", ".join(map(escaped, names[:MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")
+    shown = ", ".join(map(escape_controls, names[:MOST_NAMES]))
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def it_has(names: Sequence[str], wanted: str) -> str:
@@ -107,4 +108,4 @@ def it_has(names: Sequence[str], wanted: str) -> str:
 def did_you_mean(wanted: object, names: Iterable[str]) -> str:
     """Return the end of an error about an unknown name: the nearest one; empty if none is near."""
     near = difflib.get_close_matches(str(wanted), list(names), n=1)
-    return f"; did you mean {escaped(near[0])}?" if near else ""
+    return f"; did you mean {escape_controls(near[0])}?" if near else ""

@@ -21,14 +21,14 @@ CONTROL_CHARACTERS = re.compile(
 """Control characters, line separators, invisible marks of direction, halves of pairs."""
 
 
-def displayed(text: object) -> str:
+def display_text(text: object) -> str:
     """Return a text that is safe on a terminal and in a log: see the two functions below."""
-    return escaped(without_secrets(text))
+    return escape_controls(without_secrets(text))
 
 
-def displayed_lines(text: str) -> str:
+def display_lines(text: str) -> str:
     """Return the same of a text whose lines stay lines, as a traceback."""
-    return "\n".join(map(displayed, text.splitlines()))
+    return "\n".join(map(display_text, text.splitlines()))
 
 
 def without_secrets(text: object) -> str:
@@ -41,21 +41,21 @@ def without_secrets(text: object) -> str:
 
 
 def _public(match: re.Match[str]) -> str:
-    """Return an address of which a user may read all; a lost slash is there again."""
-    scheme, slashes, rest = match.groups()
-    login = URI_LOGIN.match(rest)
-    rest = URI_QUERY.sub(r"\1", rest[login.end() :] if login else rest)
-    return f"{scheme}:{slashes if scheme == 'file' else '//'}{rest}"
+    """Return an address without its secrets, and with the slash that a `Path` drops."""
+    scheme, slashes, address = match.groups()
+    login = URI_LOGIN.match(address)
+    address = URI_QUERY.sub(r"\1", address[login.end() :] if login else address)
+    return f"{scheme}:{slashes if scheme == 'file' else '//'}{address}"
 
 
-def escaped(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Return a text whose control characters are written as in Python, such as ``\x1b``.
 
-    A column, file or label with one could else rewrite the terminal, or reverse what follows.
+    A column, file or label with one could else rewrite the terminal, or reverse the text after it.
     """
     return CONTROL_CHARACTERS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
-def escaped_json(text: str) -> str:
+def escape_json_controls(text: str) -> str:
     """Return JSON whose control characters, which are in its strings, are written as JSON does."""
     return CONTROL_CHARACTERS.sub(lambda match: json.dumps(match[0])[1:-1], text)

@@ -57,9 +57,10 @@ class Search:
         return torch.rand(3, generator=self.rng)
 
     def run(self, until=3):
-        found = [self.steps.run("a", lambda: self.draw("a")), self.steps.now()]
+        found = [self.steps.run("a", lambda: self.draw("a")), self.steps.read_clock()]
         for name in ("b", "c")[: until - 1]:
-            found += [self.steps.run(name, lambda name=name: self.draw(name)), self.steps.now()]
+            found.append(self.steps.run(name, lambda name=name: self.draw(name)))
+            found.append(self.steps.read_clock())
         return found
 
 

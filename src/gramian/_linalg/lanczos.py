@@ -22,8 +22,8 @@ def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) 
     ----------
     .. [1] Golub & Van Loan, *Matrix Computations*, 4th ed., section 11.3.5.
     """
-    least, largest = extremes_of_lanczos(alpha, beta)
-    return largest / least
+    smallest, largest = extremes_of_lanczos(alpha, beta)
+    return largest / smallest
 
 
 def extremes_of_lanczos(

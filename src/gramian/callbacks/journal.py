@@ -31,22 +31,24 @@ from .state_file import JOURNAL_START, KEY, KEY_WITHIN_BYTES, check_is_checkpoin
 
 logger = logging.getLogger("gramian")
 
-FORMAT = 2
+JOURNAL_FORMAT = 2
 KIND = "journal"
 ANOTHER = (
     "Delete it, or use Checkpoint(..., resume=False); if landmarks are random, set random_state"
 )
 """Remedy for a checkpoint of another fit; cells and searches draw at random as landmarks do."""
 
-HEADER = JOURNAL_START + b'{"%s": "%s", "format": %d}\n' % (KEY.encode(), KIND.encode(), FORMAT)
+FILE_HEADER = JOURNAL_START + b'{"%s": "%s", "format": %d}\n' % (
+    KEY.encode(), KIND.encode(), JOURNAL_FORMAT
+)  # fmt: skip
 HEADER_COPIES = 3
 """Copies of the header at the start: a flipped bit leaves two."""
 
 HEADER_PATTERN = re.compile(rb'"%s": "%s", "format": (\d+)' % (KEY.encode(), KIND.encode()))
-MARK = bytes.fromhex("8f6772616d69616ed1a5f03e9b7c42e6")
+RECORD_MARK = bytes.fromhex("8f6772616d69616ed1a5f03e9b7c42e6")
 """Start of a record: 16 bytes that data hold by chance once in 10^38 places."""
 
-FIELDS = struct.Struct("<qQ32s")
+RECORD_FIELDS = struct.Struct("<qQ32s")
 """Fields after the mark: number of the part, bytes of the payload, digest of all three."""
 
 Part = tuple[dict[str, Any], dict[str, Tensor]]
@@ -84,7 +86,7 @@ class Journal:
         self._places: dict[int, list[tuple[int, int]]] = {}
         check_is_checkpoint(path)
         if not (resume and path.exists()):
-            write_atomically(path, lambda part: _write(part, HEADER_COPIES * HEADER))
+            write_atomically(path, lambda part: _write(part, HEADER_COPIES * FILE_HEADER))
             return
         if not is_journal(path):
             raise ValueError(
@@ -133,7 +135,8 @@ class Journal:
         }
         payload = safetensors.torch.save(own, {KEY: text})
         digest = _digest(number, payload)
-        record = memoryview(MARK + FIELDS.pack(number, len(payload), digest) + payload)
+        fields = RECORD_FIELDS.pack(number, len(payload), digest)
+        record = memoryview(RECORD_MARK + fields + payload)
         try:
             with self.path.open("ab", buffering=0) as file:
                 while record:
@@ -145,9 +148,9 @@ class Journal:
 
     def _check_version(self) -> None:
         version = _version(self.path)
-        if version is not None and version > FORMAT:
+        if version is not None and version > JOURNAL_FORMAT:
             raise ValueError(f"{self.path} was written by a newer version of gramian: upgrade it")
-        if version is not None and version < FORMAT:
+        if version is not None and version < JOURNAL_FORMAT:
             raise ValueError(
                 f"{self.path} was written by an older version of gramian, whose journals this one "
                 "does not read: finish the fit with that version, or delete the file to start again"
@@ -158,7 +161,7 @@ class Journal:
         for place, length in reversed(self._places.get(number, [])):
             with self.path.open("rb") as file:
                 file.seek(place)
-                digest = file.read(FIELDS.size)[-32:]
+                digest = file.read(RECORD_FIELDS.size)[-32:]
                 payload = file.read(length)
             content = _unpack(payload) if _digest(number, payload) == digest else None
             if content is not None:
@@ -194,11 +197,13 @@ def _records(path: Path) -> Iterator[tuple[int, int, int]]:
         path.open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
     ):
-        for mark in re.finditer(re.escape(MARK), content):
+        for mark in re.finditer(re.escape(RECORD_MARK), content):
             place = mark.end()
-            left = len(content) - place - FIELDS.size
-            number, length, _ = FIELDS.unpack_from(content, place) if left >= 0 else (0, 1, b"")
-            if length <= left:
+            available = len(content) - place - RECORD_FIELDS.size
+            number, length = 0, 1
+            if available >= 0:
+                number, length, _ = RECORD_FIELDS.unpack_from(content, place)
+            if length <= available:
                 yield number, place, length
             else:
                 logger.warning("%s: %d bytes of a part were lost", path, len(content) - place)

@@ -17,7 +17,7 @@ AT_ONCE = 1 << 18
 """Numbers of rows that go down a tree at once: they stay in the cache."""
 
 SHARES_AT_ONCE = 1 << 17
-"""Shares of rows in cells that are held at once: some 100 MB with what computes them. Four for each
+"""Shares of rows in cells that are held at once: about 100 MB with temporary tensors. Four for each
 row are always allowed."""
 
 NAMES = ("direction", "low", "high", "child")
@@ -95,15 +95,15 @@ class TreeCells(Cells):
         """Return cells, rows, weights and slopes; those of each cell by increasing row."""
         parts = X.split(max(1, AT_ONCE // X.shape[1]))
         descents = (_Descent(self, part, weights, slopes, limit) for part in parts)
-        found: list[tuple[Tensor, ...]] = []
+        outcomes: list[tuple[Tensor, ...]] = []
         for leaves in run(default_threads(), _Descent.leaves, descents):
-            found.append(leaves)
-            _check_shares(sum(len(leaf) for leaf, *_ in found), limit)
+            outcomes.append(leaves)
+            _check_shares(sum(len(leaf) for leaf, *_ in outcomes), limit)
         first = 0
-        for leaf_and_rest, part in zip(found, parts, strict=True):
+        for leaf_and_rest, part in zip(outcomes, parts, strict=True):
             leaf_and_rest[1].add_(first)
             first += len(part)
-        return tuple(map(torch.cat, zip(*found, strict=True)))
+        return tuple(map(torch.cat, zip(*outcomes, strict=True)))
 
     def tensors(self) -> dict[str, Tensor]:
         return {name: getattr(self, name) for name in NAMES}
@@ -160,14 +160,14 @@ class _Descent:
         at = torch.zeros_like(row) if len(self.cells.low) else torch.full_like(row, -1)
         weight = torch.ones(n, int(self.weights), dtype=torch.float64)
         slope = torch.zeros(n, d if self.slopes else 0, dtype=torch.float64)
-        now: tuple[Tensor, ...] = (at, row, weight, slope)
-        found: list[tuple[Tensor, ...]] = []
-        while len(now[0]):
-            _check_shares(len(now[0]) + sum(len(ended) for ended, *_ in found), self.limit)
-            ends = now[0] < 0
-            found.append(_of(now, ends.nonzero()[:, 0]))
-            now = self._below(*_of(now, (~ends).nonzero()[:, 0]))
-        leaf, row, weight, slope = map(torch.cat, zip(*found, strict=True))
+        pending: tuple[Tensor, ...] = (at, row, weight, slope)
+        parts: list[tuple[Tensor, ...]] = []
+        while len(pending[0]):
+            _check_shares(len(pending[0]) + sum(len(ended) for ended, *_ in parts), self.limit)
+            ends = pending[0] < 0
+            parts.append(_of(pending, ends.nonzero()[:, 0]))
+            pending = self._below(*_of(pending, (~ends).nonzero()[:, 0]))
+        leaf, row, weight, slope = map(torch.cat, zip(*parts, strict=True))
         return -1 - leaf, row, weight[:, 0] if self.weights else weight, slope
 
     def _below(self, at: Tensor, row: Tensor, weight: Tensor, slope: Tensor) -> tuple[Tensor, ...]:

@@ -123,8 +123,8 @@ def fit(
         from ..callbacks import Checkpoint
         from .search import fit as search
 
-        kept = None if checkpoint is None else Checkpoint(checkpoint)
-        show(search(data, options, out, history, std, conformal, kept), as_json)
+        callback = None if checkpoint is None else Checkpoint(checkpoint)
+        show(search(data, options, out, history, std, conformal, callback), as_json)
 
 
 @app.command()

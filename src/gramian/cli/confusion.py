@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._display import escaped
+from .._display import escape_controls
 from .tally import Tally
 
 MOST_CLASSES = 20
@@ -89,7 +89,7 @@ def confusion(tally: Tally) -> Confusion | LargestConfusions:
 
 
 def _label(label: Any) -> str:
-    return escaped(str(label))
+    return escape_controls(str(label))
 
 
 def _aligned(cells: Sequence[Sequence[str]]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from .._display import displayed_lines
+from .._display import display_lines
 from .app import app
 from .completion import answer_shell
 from .messages import message, messages_on_stderr
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = INTERRUPTED
         except Exception as error:
             if "--debug" in arguments:
-                typer.echo(displayed_lines(traceback.format_exc()), err=True)
+                typer.echo(display_lines(traceback.format_exc()), err=True)
             code, text = explained(error)
             message("error", text)
     if came:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import typer
 
-from .._display import displayed
+from .._display import display_text
 from .words import in_options
 
 
@@ -18,7 +18,7 @@ def message(kind: str, text: object) -> None:
 
     Parameters become options; addresses lose their secrets, and control characters are escaped.
     """
-    words = displayed(in_options(" ".join(str(text).split())))
+    words = display_text(in_options(" ".join(str(text).split())))
     typer.echo(f"gramian: {kind}: {words}" if kind else f"gramian: {words}", err=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import typer
 
-from .._display import escaped, escaped_json, without_secrets
+from .._display import escape_controls, escape_json_controls, without_secrets
 
 Report = Mapping[str, Any]
 """Names and values: texts, numbers, lists, and reports within reports. None: nothing to say.
@@ -30,7 +30,7 @@ class Table(Protocol):
 def show(report: Report, as_json: bool) -> None:
     """Print a report to stdout: one JSON object, or one line per entry."""
     if as_json:
-        typer.echo(escaped_json(to_json(report)))
+        typer.echo(escape_json_controls(to_json(report)))
         return
     entries = list(lines_of(report))
     width = max(len(name) for name, _ in entries)
@@ -63,7 +63,7 @@ def _finite(value: Any) -> Any:
 def lines_of(report: Report, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each entry, those of reports within it, too."""
     for key, value in report.items():
-        name = f"{prefix}{escaped(key.replace('_', ' '))}"
+        name = f"{prefix}{escape_controls(key.replace('_', ' '))}"
         if isinstance(value, Mapping):
             yield from lines_of(value, f"{name} ")
         elif value is not None:
@@ -83,14 +83,14 @@ def _text(value: Any) -> str:
         return ", ".join(_text(inner) for inner in value)
     if isinstance(value, Table):
         return str(value)
-    return escaped(without_secrets(value) if isinstance(value, PurePath) else str(value))
+    return escape_controls(without_secrets(value) if isinstance(value, PurePath) else str(value))
 
 
 def _aligned(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows below the names of their columns; a column without any value is left out."""
     names = dict.fromkeys(name for row in rows for name in row)
     shown = [name for name in names if any(row.get(name) is not None for row in rows)]
-    cells = [[escaped(name.replace("_", " ")) for name in shown]]
+    cells = [[escape_controls(name.replace("_", " ")) for name in shown]]
     cells += [["" if row.get(name) is None else _text(row[name]) for name in shown] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(

@@ -111,9 +111,9 @@ def fit(
 ) -> Report:
     """Search for a model, save it, and report what was found."""
     check(options)
-    kept = None if checkpoint is None else checkpoint.path
-    check_files(data, options, {"out": out, "checkpoint": kept, "history": history})
-    with told(kept):
+    path = None if checkpoint is None else checkpoint.path
+    check_files(data, options, {"out": out, "checkpoint": path, "history": history})
+    with report_interruption(path):
         done = searched(data, options, std, conformal, checkpoint)
         about = saved(done, out)
         penalties = [member.penalty for member in done.found.members]
@@ -163,23 +163,23 @@ def searched(
 
 
 @contextlib.contextmanager
-def told(checkpoint: Path | None = None) -> Iterator[None]:
-    """Say what there is if the user interrupts before there is a model."""
+def report_interruption(checkpoint: Path | None = None) -> Iterator[None]:
+    """Report whether a search can resume, if the user interrupts it before there is a model."""
     try:
         yield
-    except _Told:
+    except _ReportedInterrupt:
         raise
     except KeyboardInterrupt as error:
         with contextlib.suppress(OSError):  # the terminal may be gone
-            kept = "nothing is saved"
+            remedy = "nothing is saved"
             if checkpoint is not None and checkpoint.exists():
-                kept = f"to resume from {checkpoint}, run the same command again"
-            message("", f"{reason(error)}; {kept}")
+                remedy = f"to resume from {checkpoint}, run the same command again"
+            message("", f"{reason(error)}; {remedy}")
         raise
 
 
-class _Told(KeyboardInterrupt):
-    """An interruption that was spoken of."""
+class _ReportedInterrupt(KeyboardInterrupt):
+    """Interruption that was reported."""
 
 
 def stop_if_interrupted(done: Outcome, kept: str) -> None:
@@ -187,7 +187,7 @@ def stop_if_interrupted(done: Outcome, kept: str) -> None:
     if done.found.interrupted:
         with contextlib.suppress(OSError):
             message("", f"interrupted; {kept}")
-        raise _Told
+        raise _ReportedInterrupt
 
 
 def saved(done: Outcome, out: Path | None) -> dict[str, Any]:

@@ -14,7 +14,15 @@ from .fit import check_files
 from .importances import importances
 from .options import FitOptions, Task, TuneOptions
 from .report import Report
-from .search import Outcome, recipe_row, report, saved, searched, stop_if_interrupted, told
+from .search import (
+    Outcome,
+    recipe_row,
+    report,
+    report_interruption,
+    saved,
+    searched,
+    stop_if_interrupted,
+)
 from .settings import check
 
 SHOWN = 15
@@ -39,7 +47,7 @@ def tune(
     asked = options.of_fit
     check(asked)
     check_files(data, asked, {"out": out, "checkpoint": checkpoint})
-    with told(checkpoint):
+    with report_interruption(checkpoint):
         saved_steps = None if checkpoint is None else Checkpoint(checkpoint)
         done = searched(data, asked, checkpoint=saved_steps)
         about = saved(done, out)

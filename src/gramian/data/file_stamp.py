@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from .._display import displayed
+from .._display import display_text
 
 
 @runtime_checkable
@@ -55,13 +55,13 @@ class FileStamp:
     def check(self, path: Path | RemoteFile) -> None:
         """Raise ValueError if a file has another stamp now; it names the file and the change."""
         try:
-            now = FileStamp.of(path)
+            current = FileStamp.of(path)
         except FileNotFoundError:
-            raise changed(path, "it is gone") from None
-        if now.size != self.size:
-            raise changed(path, f"it had {self.size:,} bytes, and has {now.size:,}")
-        if now != self:
-            raise changed(path, f"it was written again, at {_clock(now.time_ns)}")
+            raise change_error(path, "it is gone") from None
+        if current.size != self.size:
+            raise change_error(path, f"it had {self.size:,} bytes, and has {current.size:,}")
+        if current != self:
+            raise change_error(path, f"it was written again, at {_clock(current.time_ns)}")
 
     @contextmanager
     def unchanged(self, path: Path | RemoteFile) -> Iterator[None]:
@@ -75,10 +75,10 @@ class FileStamp:
         self.check(path)
 
 
-def changed(path: Path | RemoteFile, change: str) -> ValueError:
+def change_error(path: Path | RemoteFile, change: str) -> ValueError:
     """Return the error about a file that changed under its reader."""
     return ValueError(
-        f"{displayed(path)} has changed since it was opened: {change}. All passes must read the "
+        f"{display_text(path)} has changed since it was opened: {change}. All passes must read the "
         "same rows: start again, and write another file meanwhile"
     )
 

@@ -63,8 +63,8 @@ def warn_of_rounded_columns(x: Any) -> None:
                 warn_of_rounding(x[name].dropna().to_numpy(str(kind).lower()), name)
     elif isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 2:
         for j, column in enumerate(x.T):
-            whole = [isinstance(value, int) and abs(value) > EXACT_INTEGER for value in column]
-            warn_of_rounding(column[whole].astype(np.float64), j)
+            is_rounded = [isinstance(value, int) and abs(value) > EXACT_INTEGER for value in column]
+            warn_of_rounding(column[is_rounded].astype(np.float64), j)
 
 
 def _check_types(frame: Any) -> None:

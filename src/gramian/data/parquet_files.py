@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .file_stamp import FileStamp, RemoteFile, changed
+from .file_stamp import FileStamp, RemoteFile, change_error
 from .partitions import Key, with_keys
 
 SUFFIXES = (".parquet", ".pq")
@@ -87,7 +87,7 @@ class ParquetFile:
         with self.stamp.unchanged(self.path), opened(self.path, buffer_size) as file:
             if row_groups(file) != self.groups:  # within one tick of the clock of the file system
                 rows = file.metadata.num_rows
-                raise changed(self.path, f"it had {self.rows:,} rows, and has {rows:,}")
+                raise change_error(self.path, f"it had {self.rows:,} rows, and has {rows:,}")
             own = [name for name in columns if name not in {key.name for key in self.keys}]
             read = own or file.schema_arrow.names[:1]  # which says how many rows there are
             size = min(size, self._text_rows(file, read, groups))
@@ -95,7 +95,7 @@ class ParquetFile:
                 size, row_groups=groups, columns=read, use_threads=False
             ):
                 _check_texts(self.path, batch)
-                batch.validate(full=True)  # Arrow believes the indices and texts of a file
+                batch.validate(full=True)  # Arrow does not check indices and texts
                 yield with_keys(batch, self.keys, columns) if self.keys else batch
 
     def _text_rows(

@@ -18,7 +18,7 @@ from .tables.base import Table
 from .temporary import remove_with
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_CLEANED = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
+_PATH_OF_URI = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
 
 
 def address_of(x: str | Path) -> str | None:
@@ -27,7 +27,7 @@ def address_of(x: str | Path) -> str | None:
     A `Path` of an address, as the command line makes it, has lost a slash: it gets it back.
     """
     if isinstance(x, Path):
-        return _CLEANED.sub(r"\1://", str(x)) if _CLEANED.match(str(x)) else None
+        return _PATH_OF_URI.sub(r"\1://", str(x)) if _PATH_OF_URI.match(str(x)) else None
     return x if _URI.match(x) else None
 
 

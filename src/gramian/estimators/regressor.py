@@ -203,9 +203,9 @@ class KernelRidge(Regressing, KernelRidgeBase):
     the lengthscale is halved or doubled as long as the error falls, at all penalties at once, by
     fits with all these rows as centers, or with as many landmarks as the fit has, 1,000 at most. Up
     to 1,000 rows, and for sparse rows or a memory limit below 1 GiB by 1,000 of them, errors are
-    those of leaving each row out, in closed form; where all rows are centers, kernels are compared
+    leave-one-out errors, in closed form; where all rows are centers, kernels are compared
     by the geometric mean of that error and of the spread under the marginal likelihood, which also
-    measures a kernel away from the rows. Rows times penalty is what is chosen, and stays
+    measures a kernel away from the rows. The product of rows and penalty is chosen, and stays
     for more rows. What is given restricts the choice: ``KernelRidge("gaussian",
     lengthscale="median", penalty=1e-6)`` chooses nothing. `kernel_` and `penalty_` say what was
     chosen, as does the log. With ``warm_start``, and in later calls of `partial_fit`, the first

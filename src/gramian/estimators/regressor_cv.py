@@ -76,9 +76,10 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
         to random draws.
     best_score_ : float
         The negative mean squared error on held-out rows, or the score that was asked for (R2 with
-        the variance of all rows). It is the best of all trials on these rows, and so optimistic,
-        the more so with few rows. For an estimate that is not, see ``test_fraction``; or
-        ``cross_val_score(KernelRidgeCV(), X, y)``, which holds out each row once.
+        the variance of all rows). It is the best of all trials on these rows, and so optimistic;
+        its fits have fewer rows than the last one, which offsets a part. For an honest estimate
+        see ``test_fraction``, or ``cross_val_score(KernelRidgeCV(), X, y)``, which holds out each
+        row once.
     test_score_ : float or None
         The same score of `model_` on the rows of ``test_fraction``, by which nothing is chosen.
     best_index_ : int

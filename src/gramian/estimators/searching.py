@@ -145,13 +145,16 @@ class KernelRidgeSearch(Conforming):
             standardize=self.standardize is not False,
             score=scoring_of(self.scoring, classes=classes).loss,
             memory_limit=limit,
-            watchers=tuple(one for one in self.callbacks if not isinstance(one, Checkpoint)),
+            watchers=tuple(
+                callback for callback in self.callbacks if not isinstance(callback, Checkpoint)
+            ),
             checkpoint=self._checkpoint(),
         )
 
     def _checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint among the callbacks; ValueError if no search could resume."""
-        checkpoint = next((one for one in self.callbacks if isinstance(one, Checkpoint)), None)
+        checkpoints = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
+        checkpoint = checkpoints[0] if checkpoints else None
         if checkpoint is not None and self.random_state is None:
             raise ValueError(
                 "random_state=None makes each search another one, which no checkpoint resumes: set "

@@ -35,10 +35,10 @@ logger = logging.getLogger("gramian")
 MEASURED = 8
 """Cells, for each worker, from which on the first one is solved alone and measured."""
 
-FACTS = ("iteration", "reason", "shift", "residual")
+CELL_FACTS = ("iteration", "reason", "shift", "residual")
 """Fields of a cell that a journal keeps as JSON."""
 
-FINISHED: tuple[StopReason, ...] = ("converged", "no_progress", "max_iterations")
+FINAL_REASONS: tuple[StopReason, ...] = ("converged", "no_progress", "max_iterations")
 """Reasons to stop of cells that a journal keeps; others are solved again by a fit that resumes."""
 
 
@@ -116,8 +116,8 @@ class CellProblems:
         with one_thread_if_small(0 if several else math.inf):
             every = self._at_once(journal) if several else self._in_turn(journal)
             for cell, (found, fresh) in enumerate(every):
-                if fresh is not None and journal is not None and found.reason in FINISHED:
-                    facts = {name: getattr(found, name) for name in FACTS}
+                if fresh is not None and journal is not None and found.reason in FINAL_REASONS:
+                    facts = {name: getattr(found, name) for name in CELL_FACTS}
                     journal.append(cell, facts | {"rows": fresh}, {"coef": found.coef})
                 yield found
 
@@ -138,12 +138,12 @@ class CellProblems:
 
     def _by_processes(self, journal: Journal | None, first: int) -> Iterator[Told]:
         cells = range(first, len(self.rows))
-        told = {cell: self._told(journal, cell, self._data(cell)) for cell in cells}
-        fresh = [cell for cell, (known, _) in told.items() if known is None]
+        states = {cell: self._read_cell(journal, cell, self._data(cell)) for cell in cells}
+        fresh = [cell for cell, (saved, _) in states.items() if saved is None]
         tasks = (self._task(cell) for cell in fresh)
         every = run_apart(self.workers, self._solver_of_cells(), tasks, logger=logger)
-        for known, own in told.values():
-            yield (known, None) if known is not None else (next(every), own)
+        for saved, data_digest in states.values():
+            yield (saved, None) if saved is not None else (next(every), data_digest)
 
     def _work(self, journal: Journal | None) -> Callable[[int], Told]:
         """Return what solves a cell; with the digest of its data, if it is to be kept."""
@@ -153,12 +153,12 @@ class CellProblems:
             if self._stopped.is_set():
                 raise RuntimeError("stopped: cells are missing")
             data = self._data(cell)
-            known, own = self._told(journal, cell, data)
-            return (solver(self._task(cell, data)), own) if known is None else (known, None)
+            saved, data_digest = self._read_cell(journal, cell, data)
+            return (solver(self._task(cell, data)), data_digest) if saved is None else (saved, None)
 
         return work
 
-    def _told(
+    def _read_cell(
         self, journal: Journal | None, cell: int, data: TrainingData
     ) -> tuple[SolvedCell | None, str | None]:
         """Return the cell that a journal holds, and the digest of its data."""
@@ -222,11 +222,11 @@ def _solved_cell(
 ) -> SolvedCell | None:
     """Return the cell in a journal; None if it cannot be one, whatever its digest says."""
     coef = tensors.get("coef")
-    rest: dict[str, Any] = {name: facts.get(name) for name in FACTS}
+    values: dict[str, Any] = {name: facts.get(name) for name in CELL_FACTS}
     is_cell = (
         coef is not None and coef.dtype == torch.float64 and coef.shape == shape
         and bool(coef.isfinite().all())
-        and isinstance(rest["iteration"], int) and rest["reason"] in FINISHED
-        and isinstance(rest["shift"], float) and isinstance(rest["residual"], float | None)
+        and isinstance(values["iteration"], int) and values["reason"] in FINAL_REASONS
+        and isinstance(values["shift"], float) and isinstance(values["residual"], float | None)
     )  # fmt: skip
-    return SolvedCell(coef, **rest) if coef is not None and is_cell else None
+    return SolvedCell(coef, **values) if coef is not None and is_cell else None

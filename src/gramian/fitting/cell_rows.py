@@ -96,7 +96,7 @@ def rows_by_cell(
     beside it.
     """
     with one_thread_each():  # many small operations; those on rows have workers
-        cells, seed = grown(partition, rows, unused, rng)
+        cells, seed = grow_cells(partition, rows, unused, rng)
         return _divided(partition, cells, seed, rows, memory_bytes, block_bytes, rng)
 
 
@@ -188,7 +188,7 @@ def _gathered(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "
             start, count, waiting = part.stop, 0, []
 
 
-def grown(
+def grow_cells(
     partition: Partition, rows: RowSource, unused: Sequence[int], rng: torch.Generator
 ) -> tuple[Cells, int]:
     """Return cells grown from a sample of the rows, and a seed by which rows are routed.

@@ -222,10 +222,10 @@ def _all(problems: CellProblems, coef: Float[Tensor, "m t"]) -> list[tuple[Row, 
     callbacks, rows = problems.settings.callbacks, problems.rows
     announce(callbacks, stages.CELLS)
     saved = [callback for callback in callbacks if isinstance(callback, Checkpoint)]
-    found = []
+    outcomes = []
     journal = problems.journal(saved[0]) if saved else None
-    for number, one in enumerate(problems.solved(journal)):
-        coef[rows.bounds(number)] = one.coef
-        found.append((one.row, one.reason))
+    for number, cell in enumerate(problems.solved(journal)):
+        coef[rows.bounds(number)] = cell.coef
+        outcomes.append((cell.row, cell.reason))
         announce_part(callbacks, number + 1, len(rows))
-    return found
+    return outcomes

@@ -17,7 +17,7 @@ from ..callbacks.journal import Journal
 from ..cells import Cells, Partition
 from ..data import Folding, RowNumbers, RowSource, Value, as_rows, comfortable_size, scratch
 from .cell_fits import CellProblems
-from .cell_rows import CellRows, beside, filled, grown, taken_of_large
+from .cell_rows import CellRows, beside, filled, grow_cells, taken_of_large
 from .cell_solver import CellSolver, CellTask, SolvedCell
 from .data import TrainingData
 
@@ -118,7 +118,7 @@ def cell_rows_there(
     -----
     Cost: the sample comes here, and a pass over the rows where they are.
     """
-    cells, seed = grown(partition, rows, unused, rng)
+    cells, seed = grow_cells(partition, rows, unused, rng)
     counts = rows.fold(_Counts(Members(cells, seed)), size=_size(rows))
     kept = taken_of_large(counts, partition, rng)
     empty = (counts == 0).nonzero()[:, 0].tolist()

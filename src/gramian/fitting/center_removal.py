@@ -63,7 +63,7 @@ class CenterRemoval:
         beta: Float[Tensor, "q t"],
         root: Root,
     ) -> CenterRemoval:
-        """Find the rows that are landmarks, and solve for their centers: some 2 m³ operations.
+        """Find the rows that are landmarks, and solve for their centers: about 2 m³ operations.
 
         A center stays where another row equals it, which pins it down, and where landmarks without
         a pivot that are other points span it.
@@ -71,9 +71,9 @@ class CenterRemoval:
         q = len(factors.index)
         index = torch.arange(q) if root.order is None else root.order
         numbers = rows_of_centers(problem.K.rows, problem.K.cols, index)
-        rows, others = numbers[:q], numbers[q:]
-        rest = torch.linalg.solve_triangular(factors.T, root.S, upper=True)
-        spanned = ((rest.abs() > SPANNED_SHARE) & (rows[:, None] != others)).any(dim=1)
+        rows, unpivoted = numbers[:q], numbers[q:]
+        expansion = torch.linalg.solve_triangular(factors.T, root.S, upper=True)
+        spanned = ((expansion.abs() > SPANNED_SHARE) & (rows[:, None] != unpivoted)).any(dim=1)
         removed = ((rows >= 0) & ~spanned).nonzero()[:, 0]
         identity = torch.eye(len(factors.T), dtype=torch.float64)[:, removed]
         U = torch.linalg.solve_triangular(factors.T.t(), identity, upper=False)

@@ -63,7 +63,7 @@ class Scored:
 
 @runtime_checkable
 class Comparison(Protocol):
-    """A comparison of kernels: in a moment to screen them, and by fits like the last one.
+    """Comparison of kernels: by a quick screen, and by fits like the last one.
 
     Attributes
     ----------
@@ -112,17 +112,17 @@ def first_of_ties(criteria: Sequence[float]) -> int:
     Of decreasing penalties it is the largest: rounding does not decide among equals, and a larger
     penalty is the safer one away from the rows.
     """
-    least = min(criteria)
-    return next(k for k, value in enumerate(criteria) if value <= (1 + GAIN) * least)
+    limit = (1 + GAIN) * min(criteria)
+    return next(k for k, value in enumerate(criteria) if value <= limit)
 
 
 def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel, Comparison]:
     """Return the kernel of the smallest criterion, and the inputs with which it has that."""
     if len(kernels) == len(by) == 1:
         return kernels[0], by[0]
-    tried = [(each.screen(kernel), each) for each in by for kernel in kernels]
-    best, each = min(tried, key=lambda one: one[0].criterion)
-    return best.kernel, each
+    scores = [(comparison.screen(kernel), comparison) for comparison in by for kernel in kernels]
+    best, comparison = min(scores, key=lambda pair: pair[0].criterion)
+    return best.kernel, comparison
 
 
 def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = True) -> Scored:

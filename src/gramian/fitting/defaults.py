@@ -104,7 +104,7 @@ def chosen(
     -----
     Cost: up to 1,000 rows, and with a memory limit below 1 GiB, some ten eigenvalue problems of n
     rows, and some fifteen of 400. Beyond, a screen of kernels with 500 landmarks, and some four
-    fits to 10,000 rows with all penalties at once: about what a fit to 20,000 rows costs. Of more
+    fits to 10,000 rows with all penalties at once: about as much as a fit to 20,000 rows. Of more
     than eight classes, one of these more, at one penalty.
     """
     if before is not None:

@@ -60,8 +60,8 @@ def with_variance(
 
     In range of the training, see `IN_RANGE`, that is all. Residuals there have about the same v,
     and hardly determine a. Beyond, c is added for each unit of v. It is so large that a + c is no
-    less than the most likely amplitude of a Gaussian process, see `Solved`, and that where nothing
-    is known, v = k(x, x), the variance is no less than that of the targets: predictions there are
+    less than the most likely amplitude of a Gaussian process, see `Solved`. Far from all rows,
+    where v = k(x, x), the variance is no less than the variance of the targets: predictions are
     their mean, or 0 if they were not shifted.
     """
     seen, free = data.without_zero_weights(), limit
@@ -76,14 +76,14 @@ def with_variance(
     fits = [calibrated(v, off, weights) for off in left.T]
     scale, noise = torch.tensor(fits, dtype=torch.float64).T.contiguous()
     far = float(v.kthvalue(math.ceil(IN_RANGE * len(v))).values)
-    full = sum(share * one.diagonal for share, one in zip(model.shares, solved, strict=True))
+    full = sum(share * fit.diagonal for share, fit in zip(model.shares, solved, strict=True))
     missing = (_spread(model, seen, weights) - scale * full - noise).clamp(min=0.0)
     slope = missing / (full - far) if full > far else torch.zeros_like(missing)
-    amplitude = shares @ torch.stack([one.amplitude for one in solved])
+    amplitude = shares @ torch.stack([fit.amplitude for fit in solved])
     beyond = torch.maximum(slope, amplitude - scale)
     parts = tuple(
-        replace(one, variance=Variance(scale, noise, beyond, far, found.factors))
-        for one, found in zip(model.parts, solved, strict=True)
+        replace(part, variance=Variance(scale, noise, beyond, far, fit.factors))
+        for part, fit in zip(model.parts, solved, strict=True)
     )
     return _made_of(model, parts), summed(model, data, solved)
 

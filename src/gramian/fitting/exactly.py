@@ -193,7 +193,7 @@ def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solve
     """Solve by the two factors, and return the values of other coefficients at the rows, too."""
     factors, beta, root = _landmark_factors(problem)
     diagonal, y = diagonal_of(problem.K), problem.targets
-    values, off, left = torch.empty_like(y), torch.empty_like(y), torch.empty_like(y)
+    values, off, left_out = torch.empty_like(y), torch.empty_like(y), torch.empty_like(y)
     free, variance = torch.empty_like(diagonal), torch.empty_like(diagonal)
     removal = CenterRemoval.build(problem, factors, beta, root)
     shift = problem.shift
@@ -205,18 +205,19 @@ def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solve
         off[rows], values[rows] = y[rows] - f @ beta, block @ coef
         residual, norm, spread = removal.apply(rows, f, off[rows], norm, spread)
         without = _free_share(shift, w, norm, spread)
-        left[rows] = residual / without[:, None]
+        left_out[rows] = residual / without[:, None]
         beyond = (diagonal[rows] - norm).clamp(min=0.0)
         variance[rows] = above_rounding(beyond + shift * spread / without, diagonal[rows])
     fitted = off if problem.weights is None else problem.weights[:, None] * off
     amplitude = ((y * fitted).sum(dim=0) / (shift * len(y))).clamp(min=0.0)
-    return Solved(factors, off, left, free, variance, float(diagonal.mean()), amplitude), values
+    mean = float(diagonal.mean())
+    return Solved(factors, off, left_out, free, variance, mean, amplitude), values
 
 
 def _free_share(
     shift: float, w: Tensor | float, norm: Float[Tensor, " b"], spread: Float[Tensor, " b"]
 ) -> Float[Tensor, " b"]:
-    """Return 1 - H_ii of rows: no less than that of a row by itself, where rounding is larger."""
+    """Return 1 - H_ii of rows, at least its value for the row alone, below which is rounding."""
     return torch.maximum(1 - w * spread, shift / (shift + w * norm))
 
 

@@ -126,10 +126,10 @@ class LeaveOneOut:
         if self._has_evidence:
             spreads = spectrum.spreads(self.Y, shifts)
         scores = [Scored(kernel, *s) for s in zip(penalties, losses, strict=True)]
-        scores = [replace(one, spread=s) for one, s in zip(scores, spreads, strict=True)]
-        best = first_of_ties([one.criterion for one in scores])
-        held = HeldValues(spectrum.left_out(self.Y, shifts[best]), self.Y, self.weights)
-        return replace(scores[best], held=held)
+        scores = [replace(score, spread=s) for score, s in zip(scores, spreads, strict=True)]
+        best = first_of_ties([score.criterion for score in scores])
+        values = HeldValues(spectrum.left_out(self.Y, shifts[best]), self.Y, self.weights)
+        return replace(scores[best], held=values)
 
     @property
     def fine_steps(self) -> tuple[float, ...]:
@@ -205,7 +205,7 @@ def merged(
 ) -> tuple[RowSource, Float[Tensor, "n t"], Float[Tensor, " n"]]:
     """Return distinct rows, the means of their targets, and the sums of their weights.
 
-    In the order of the first targets, which that of rows and of columns does not change.
+    In the order of the first targets: permuting rows or columns does not change it.
     """
     rows, Y = data.rows, data.targets.double().cpu()
     n, d = rows.shape

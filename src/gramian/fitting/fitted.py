@@ -198,12 +198,12 @@ class Fitted:
         )
 
     def _out_of_time(self) -> str:
-        said = f"stopped by time_limit={self.settings.time_limit:g} at iteration {self.iteration}"
+        text = f"stopped by time_limit={self.settings.time_limit:g} at iteration {self.iteration}"
         if RESIDUAL in self.history[-1]:
-            said += f" with {self._shortfall}"
+            text += f" with {self._shortfall}"
         if self.best_iteration is not None:
-            said += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
-        return f"{said}. To converge: give more time, or raise penalty or tol"
+            text += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
+        return f"{text}. To converge: give more time, or raise penalty or tol"
 
     def end_of_path(self) -> str | None:
         """Return a warning if a penalty below the smallest one tried could be better."""

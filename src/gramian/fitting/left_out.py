@@ -59,8 +59,8 @@ def left_out(
     :math:`\frac1N \sum_i w_i r_i^2 / (1 - \mathrm{tr} H / n)^2` with residuals r = y - H y of the
     n rows of positive weight, N the sum of the weights. Without weights that is
     :math:`n \|r\|^2 / (n - \mathrm{tr} H)^2`. Weights are precisions here: of noise with a variance
-    proportional to 1 / w all :math:`w_i r_i^2` have the same size, so the mean leverage is that of
-    the n rows. A weight of 2 is not a repeated row, since a row is left out whole.
+    proportional to 1 / w all :math:`w_i r_i^2` have the same size, so the mean leverage is taken
+    over the n rows. A weight of 2 is not a repeated row, since a row is left out whole.
 
     References
     ----------

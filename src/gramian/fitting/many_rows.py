@@ -137,7 +137,7 @@ def with_landmarks(
     """Return the best stem fitted by FALKON to all rows, with as many landmarks as time allows.
 
     None if it is no better on the rows that the search has held out, or there is no time. With a
-    checkpoint, the state of FALKON is in a file beside it until the fit is finished.
+    checkpoint, the state of FALKON is in a file next to it until the fit is finished.
     """
     material = search.material
     stem, split = search.least(), material.splits[0]
@@ -159,7 +159,7 @@ def with_landmarks(
     landmarks = torch.randperm(len(fitted), generator=material.rng)[:m].sort().values
     w = None if weights is None else weights[stays]
     problem = NystromProblem.at(K, landmarks, targets[stays].to(rows.dtype), penalty, w)
-    coef = search.clock.steps.run("landmarks", lambda: _solved(problem, search, checkpoint))
+    coef = search.clock.steps.run("landmarks", lambda: _solve(problem, search, checkpoint))
     centers = problem.K.cols.take(torch.arange(m))
     values = (replace(problem.K, rows=as_rows(mapped.take(held))) @ coef)[order.argsort()]
     loss, best = _losses(search, values)
@@ -172,10 +172,10 @@ def with_landmarks(
     )  # fmt: skip
 
 
-def _solved(
+def _solve(
     problem: NystromProblem, search: Findings, checkpoint: Checkpoint | None
 ) -> Float[Tensor, "m t"]:
-    """Return the coefficients of FALKON."""
+    """Solve by FALKON, and return the coefficients."""
     stop = [max_iterations(FALKON_ITERATIONS), deadline(time.monotonic() + search.clock.left)]
     if checkpoint is None:
         return solve(problem, Falkon(), stop=stop, rng=search.material.rng).state.coef.double()

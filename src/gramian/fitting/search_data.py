@@ -115,7 +115,7 @@ def search_journal(
     Raises
     ------
     ValueError
-        If the file is no journal, or that of a search of other data or settings.
+        If the file is no journal, or belongs to a search of other data or settings.
     """
     parts = [part for split in material.splits for part in (split.learn, split.held)]
     about = {

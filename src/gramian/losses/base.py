@@ -154,7 +154,7 @@ def spread(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
     return float(weighted_mean(off.square(), weights).mean().sqrt()) or 1.0
 
 
-def clipped(
+def clip_targets(
     y: Float[Tensor, "n t"], weights: Float[Tensor, " n"], deviations: float
 ) -> Float[Tensor, "n t"]:
     """Return targets that are moved to within some robust deviations of their median."""

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import as_positive
-from .base import Loss, clipped, losses, spread, weighted_median
+from .base import Loss, clip_targets, losses, spread, weighted_median
 
 ROUNDS = 200
 """Steps of the fixed point that finds the best constant."""
@@ -62,7 +62,7 @@ class Huber(Loss):
         return replace(self, delta=1.35 if self.delta is None else self.delta / unit)
 
     def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
-        return clipped(y, weights, 3.0)
+        return clip_targets(y, weights, 3.0)
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
         at = weighted_median(y, weights)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from .._checks import listed
-from .base import Loss, clipped, losses, spread, weighted_quantile
+from .base import Loss, clip_targets, losses, spread, weighted_quantile
 from .links import IDENTITY, SORTED, Link
 
 
@@ -89,7 +89,7 @@ class Quantile(Loss):
         return replace(self, smoothing=self.smoothing / unit)
 
     def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
-        return clipped(y, weights, 5.0)
+        return clip_targets(y, weights, 5.0)
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
         columns = [weighted_quantile(c, weights, tau) for c in y.T for tau in self._taus]

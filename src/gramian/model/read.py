@@ -11,7 +11,7 @@ from typing import Any
 import scipy.sparse
 from torch import Tensor
 
-from .._display import displayed
+from .._display import display_text
 from .._tensors import DamagedFile, read_tensors
 from ..data import (
     Encoding,
@@ -108,7 +108,7 @@ def read_model(path: Path, verify: bool) -> Saved:
         If it is no model, is damaged, or was written by a newer version.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {displayed(path)}")
+        raise FileNotFoundError(f"there is no model file {display_text(path)}")
     try:
         contents = read_tensors(path, verify=verify)
         header = json.loads(contents.metadata.pop(KEY, "null"))

@@ -59,7 +59,7 @@ class Spectrum:
     def of_landmarks(cls, K_nm: Float[Tensor, "n m"], weights: Float[Tensor, " n"]) -> Spectrum:
         """Decompose the Nystrom approximation whose landmarks are the first m of n distinct rows.
 
-        Cost: 3 n m² operations and some 6 m³.
+        Cost: 3 n m² operations and about 6 m³.
         """
         K_mm = K_nm[: K_nm.shape[1]].double()
         identity = torch.eye(len(K_mm), dtype=torch.float64)
@@ -72,9 +72,9 @@ class Spectrum:
         values, vectors = values[kept], vectors[:, kept]
         inverse = torch.linalg.solve_triangular(R, identity, upper=False)
         dual = inverse.t() @ vectors
-        rest = (inverse.square().sum(dim=0) - dual.square().sum(dim=1)).clamp(min=0.0)
+        dual_rest = (inverse.square().sum(dim=0) - dual.square().sum(dim=1)).clamp(min=0.0)
         left_vectors = features @ vectors / values.sqrt()
-        return cls(values, left_vectors, False, weights, dual, rest)
+        return cls(values, left_vectors, False, weights, dual, dual_rest)
 
     def losses(
         self, Y: Float[Tensor, "n t"], shifts: Sequence[float], *, eps: float = 0.0
@@ -153,8 +153,8 @@ class Spectrum:
             off = self.vectors @ (stays[:, :, None] * inside[:, None]).flatten(1)
             free = squares @ stays
             for k, shift in enumerate(some.tolist()):
-                one, free_one = beyond + off[:, k * t : (k + 1) * t], left + free[:, k]
-                yield shift, *self._without_centers(shift, inside, one, free_one)
+                residual = beyond + off[:, k * t : (k + 1) * t]
+                yield shift, *self._without_centers(shift, inside, residual, left + free[:, k])
 
     def _without_centers(
         self,

@@ -21,7 +21,7 @@ QUANTITIES = {
 }
 """What is shown, the first that there is, and what it is called."""
 
-CERTIFIED = {name: QUANTITIES[name] for name in ("prediction_error", "rel_residual")}
+LIMITED_QUANTITIES = {name: QUANTITIES[name] for name in ("prediction_error", "rel_residual")}
 """Quantities that a tolerance limits, the first that there is."""
 
 AGAINST = {
@@ -129,7 +129,7 @@ class ConvergenceDisplay(Display):
             wanted = x if not any(x in row for row in rows) else y
             meant = did_you_mean(wanted, known)
             raise ValueError(f"the history has no {wanted!r}; it has {listed(known)}{meant}")
-        goal = _goal(estimator) if y == _first_of(rows, CERTIFIED) else None
+        goal = _goal(estimator) if y == _first_of(rows, LIMITED_QUANTITIES) else None
         across, up = (np.array([row[key] for row in seen], dtype=float) for key in (x, y))
         return cls(across, up, x, y, goal, name).plot(ax, **line_kw)
 

@@ -222,18 +222,18 @@ class AllCells:
             return division, None
         n, shrunk = len(self.material.splits[0].learn), False
         for _ in range(RESTARTS):
-            started, index = self.clock.steps.now(), division.members[0]
+            started, index = self.clock.steps.read_clock(), division.members[0]
             held = self._routed(division, Z)[0][0]
-            found = self.clock.steps.run(
+            cell_fit = self.clock.steps.run(
                 f"cell of {len(index)} rows", partial(self._first, fit, Z, index, held)
             )
-            seconds = self.clock.steps.now() - started
+            seconds = self.clock.steps.read_clock() - started
             needed = seconds * (division.rows / len(index) - 1)
             better = cell_sizes.rows_measured(self.clock, n, seconds, len(index))
             larger = needed < SPARE * self.clock.left and better > (rows, most) and not shrunk
             shrunk = needed > self.clock.left and better < (rows, most)
             if not (larger or shrunk):
-                return division, Measured(found, seconds)
+                return division, Measured(cell_fit, seconds)
             logger.info(
                 "cells of %d of %d rows take %.3g s: now %d of %d", rows, most, needed, *better
             )

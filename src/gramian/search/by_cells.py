@@ -101,12 +101,12 @@ class CellSearch:
             clock = self.search.clock
             yield replace(trial, elapsed=clock.seconds, evaluations=clock.meter.evaluations)
         for fit in self._candidates():
-            started = self.search.clock.steps.now()
+            started = self.search.clock.steps.read_clock()
             fit, size = self._with_size(fit, rows)
             if self.models and not self._has_time(size):
                 return
             found = self.cells.fitted(fit, *size)
-            self.seconds = self.search.clock.steps.now() - started
+            self.seconds = self.search.clock.steps.read_clock() - started
             self._add(found)
             values, penalty = found.values, fit.shift / self.total
             yield self.search.trial(
@@ -116,7 +116,7 @@ class CellSearch:
             values, main = self.expected(), self.models[0].fit
             yield self.search.trial(
                 "average", main.recipe, main.shift / self.total, self._loss(values), (), values,
-                self.search.clock.steps.now(),
+                self.search.clock.steps.read_clock(),
             )  # fmt: skip
 
     def _candidates(self) -> list[FullFit]:
@@ -197,12 +197,12 @@ class CellSearch:
             return rows, n
         pilot = self.pilot.material
         sample = pilot.sample(fit.recipe.inputs, pilot.splits[0]).mapped(fit.stem.maps[0])
-        started = self.search.clock.steps.now()
+        started = self.search.clock.steps.read_clock()
         clock.steps.run(
             "seconds of a cell",
             lambda: self.cells.solved(fit, sample, clock.left, self.material.rng).shift,
         )
-        seconds = self.search.clock.steps.now() - started
+        seconds = self.search.clock.steps.read_clock() - started
         return cell_sizes.rows_measured(clock, n, seconds, len(sample.X))
 
     def _timely_pilot(self, stems: Sequence[Stem], rows: int) -> Findings:
@@ -248,7 +248,7 @@ class CellSearch:
             replace(search.space, machine=None, precise=False),
             Clock(
                 Budget(budget.seconds, budget.evaluations),
-                search.clock.steps.now(),
+                search.clock.steps.read_clock(),
                 search.clock.meter,
                 search.clock.steps,
             ),

@@ -43,14 +43,14 @@ def rows_expected(search: Findings, stem: Stem, n: int) -> int:
     clock, most = search.clock, min(MOST_ROWS, n)
     if math.isinf(clock.budget.seconds) and math.isinf(clock.budget.evaluations):
         return min(USUAL_ROWS, most)
-    each = clock.steps.run(
+    pair_seconds = clock.steps.run(
         "seconds of an evaluation",
         lambda: seconds_of_evaluation(search.material, stem, search.engine),
     )
     left = ALL_SHARE * (1 - PILOT_SHARE)
     for rows in range(most, LEAST_ROWS, -STEP):
         pairs = _pairs(n, rows)
-        if clock.allows(pairs * each / left, pairs / left):
+        if clock.allows(pairs * pair_seconds / left, pairs / left):
             return rows
     return min(LEAST_ROWS, most)
 

@@ -83,7 +83,7 @@ class Clock:
     @property
     def seconds(self) -> float:
         """Seconds since the start."""
-        return self.steps.now() - self.started
+        return self.steps.read_clock() - self.started
 
     @property
     def left(self) -> float:

@@ -183,8 +183,8 @@ class Findings:
 
     def record(self, step: str, member: Member) -> Trial:
         """Return a member as a trial, of a last fit."""
-        now = self.clock.steps.now()
-        return self.trial(step, member.recipe, member.penalty, math.nan, (), None, now)
+        started = self.clock.steps.read_clock()
+        return self.trial(step, member.recipe, member.penalty, math.nan, (), None, started)
 
     def sampled(self, step: str, stem: Stem, started: float) -> Trial:
         """Return a fit to a sample as a trial."""
@@ -194,7 +194,7 @@ class Findings:
         """Return a fit with all rows as centers as a trial."""
         return self.trial(
             "fit", fit.recipe, fit.penalty, self.loss(fit), fit.losses, fit.values,
-            self.clock.steps.now() - fit.seconds,
+            self.clock.steps.read_clock() - fit.seconds,
         )  # fmt: skip
 
     def trial(
@@ -208,8 +208,8 @@ class Findings:
         started: float,
     ) -> Trial:
         """Return the record of a fit that the watchers get."""
-        now, clock = self.clock.steps.now(), self.clock
+        ended, clock = self.clock.steps.read_clock(), self.clock
         return Trial(
             step, recipe, penalty, loss, losses, values,
-            now - started, now - clock.started, clock.meter.evaluations,
+            ended - started, ended - clock.started, clock.meter.evaluations,
         )  # fmt: skip

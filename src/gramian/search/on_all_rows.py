@@ -87,17 +87,17 @@ def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
     )
     if m is None or not search.clock.allows(0.0, of_sample(search.material, m, rows)):
         return
-    started = search.clock.steps.now()
+    started = search.clock.steps.read_clock()
     machine = replace(search.effort.machine, landmarks=m, rows=rows)
-    found = search.clock.steps.run(
+    larger = search.clock.steps.run(
         f"landmarks {m} {stem.recipe}",
         lambda: at_maps(
             search.material, stem.recipe, stem.maps, stem.gradients,
             replace(search.effort, machine=machine), search.engine, search.clock.meter,
         ),
     )  # fmt: skip
-    search.stems.append(found)
-    yield search.sampled("landmarks", found, started)
+    search.stems.append(larger)
+    yield search.sampled("landmarks", larger, started)
 
 
 def _sees_more(search: Findings, fit: FullFit) -> bool:
@@ -233,7 +233,7 @@ def average(search: Findings) -> Iterator[Trial]:
     """Weigh the fits by their predictions of held-out rows."""
     if not search.fits:
         return
-    started = search.clock.steps.now()
+    started = search.clock.steps.read_clock()
     best = min(range(len(search.fits)), key=lambda i: search.loss(search.fits[i]))
     search.weights = [float(i == best) for i in range(len(search.fits))]
     if not search.space.averages or len(search.fits) < 2:

@@ -47,9 +47,9 @@ def screen(search: Findings) -> Iterator[Trial]:
         for name in inputs:
             if search.stems and not search.clock.allows(0.2 * search.clock.seconds, cost):
                 return
-            started = search.clock.steps.now()
+            started = search.clock.steps.read_clock()
             recipe = Recipe(kernel, name, search.space.first(kernel))
-            stem = _screened(search, recipe)
+            stem = _screen_recipe(search, recipe)
             search.stems.append(stem)
             yield search.sampled("screen", stem, started)
         if kernel == order[0]:
@@ -57,8 +57,8 @@ def screen(search: Findings) -> Iterator[Trial]:
             inputs = tuple(s.recipe.inputs for s in search.stems if s.loss <= INPUTS_WORTH * least)
 
 
-def _screened(search: Findings, recipe: Recipe) -> Stem:
-    """Return a step of the screen."""
+def _screen_recipe(search: Findings, recipe: Recipe) -> Stem:
+    """Fit a recipe to a sample: a step of the screen."""
     material, effort, meter = search.material, search.effort, search.clock.meter
     if recipe.inputs == "quantile":  # they are random, and also of a step that is not computed
         _ = material.quantiles
@@ -127,14 +127,14 @@ def metrics(search: Findings) -> Iterator[Trial]:
             yield from _other_kernels(search, group)
             continue
         stem = _learner(search, screen, group)
-        started = search.clock.steps.now()
+        started = search.clock.steps.read_clock()
         learn = partial(learned, search.material, stem, search.effort, search.engine)
-        found = search.clock.steps.run(
+        stems = search.clock.steps.run(
             f"metric {stem.recipe}", partial(learn, search.clock.meter, goes_on)
         )
-        search.stems += found
-        for one in found:
-            yield search.sampled("metric", one, started)
+        search.stems += stems
+        for learned_stem in stems:
+            yield search.sampled("metric", learned_stem, started)
         yield from _other_kernels(search, group)
 
 
@@ -151,11 +151,11 @@ def _learner(search: Findings, stems: list[Stem], group: tuple[str, ...]) -> Ste
 
 def _again(search: Findings, stem: Stem) -> Trial:
     """Return a stem without a metric, on the larger sample of those with one."""
-    started = search.clock.steps.now()
+    started = search.clock.steps.read_clock()
     maps = (None,) * len(search.material.splits)
-    found = _at_maps(search, stem.recipe, maps, None)
-    search.stems.append(found)
-    return search.sampled("kernel", found, started)
+    larger = _at_maps(search, stem.recipe, maps, None)
+    search.stems.append(larger)
+    return search.sampled("kernel", larger, started)
 
 
 def _other_kernels(search: Findings, group: tuple[str, ...]) -> Iterator[Trial]:
@@ -165,8 +165,8 @@ def _other_kernels(search: Findings, group: tuple[str, ...]) -> Iterator[Trial]:
     for kernel in group:
         if kernel == stem.recipe.kernel or not search.clock.allows(0.0, cost):
             continue
-        started = search.clock.steps.now()
+        started = search.clock.steps.read_clock()
         recipe = replace(stem.recipe, kernel=kernel, multiple=search.space.first(kernel))
-        found = _at_maps(search, recipe, stem.maps, stem.gradients)
-        search.stems.append(found)
-        yield search.sampled("kernel", found, started)
+        candidate = _at_maps(search, recipe, stem.maps, stem.gradients)
+        search.stems.append(candidate)
+        yield search.sampled("kernel", candidate, started)

@@ -21,9 +21,9 @@ from ..data import LinearMap
 from ..kernels import Kernel, from_dict
 from ..operators import CostMeter
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
-GENERATOR = "generator"
+GENERATOR_STATE = "generator"
 """Name of the tensor with the state of the random generator after a step."""
 
 
@@ -66,7 +66,7 @@ class Steps:
         ----------
         store : Journal
         started : float
-            The time of `now` at which the search began.
+            The time of `read_clock` at which the search began.
         rng : torch.Generator
             Of the search.
         meter : CostMeter
@@ -89,32 +89,32 @@ class Steps:
         """Leave the journal out of copies for other processes, which compute a part of a step."""
         return Steps().__dict__ | {"_offset": self._offset}
 
-    def now(self) -> float:
-        """Return the time of the search in seconds: that of `time.monotonic`, less pauses.
+    def read_clock(self) -> float:
+        """Return the time of the search in seconds: `time.monotonic` without the pauses.
 
         Between steps it is in the journal, too.
         """
         if self._replayed and not self._is_computing:
             return self._started + self._replayed.popleft()
-        now = time.monotonic() + self._offset
+        seconds = time.monotonic() + self._offset
         if self.are_kept and not self._is_computing:
-            self._readings.append(now - self._started)
-        return now
+            self._readings.append(seconds - self._started)
+        return seconds
 
-    def run(self, name: str, compute: Callable[[], T]) -> T:
+    def run(self, name: str, compute: Callable[[], Result]) -> Result:
         """Return the result of a step: from the journal, or computed and appended to it.
 
         Parameters
         ----------
         name : str
-            What is computed. Arguments follow from the steps before.
+            Name of the computation. Its arguments follow from the steps before.
         compute : callable
             Returns numbers, tensors, kernels, linear maps, or dataclasses and tuples of these.
         """
         if self._store is None:
             return compute()
-        if (found := self._taken(name)) is not None:
-            return found[0]  # type: ignore[no-any-return]
+        if (replayed := self._replay_step(name)) is not None:
+            return replayed[0]  # type: ignore[no-any-return]
         spent, self._is_computing = self._meter.evaluations, True
         try:
             result = compute()
@@ -127,10 +127,10 @@ class Steps:
         self,
         name: str,
         count: int,
-        compute: Callable[[Sequence[int]], Iterator[tuple[T, int]]],
+        compute: Callable[[Sequence[int]], Iterator[tuple[Result, int]]],
         meter: CostMeter,
-    ) -> Iterator[T]:
-        """Yield the results of so many steps that do not depend on each other.
+    ) -> Iterator[Result]:
+        """Yield the results of `count` steps that do not depend on each other.
 
         Parameters
         ----------
@@ -147,20 +147,20 @@ class Steps:
                 yield result
             return
         first, chain = self._next, self._chain
-        known: dict[int, T] = {}
+        results: dict[int, Result] = {}
         chains: dict[int, str] = {}
         for number in range(count):
             self._next, self._chain = first + number, f"{chain} {number}"
             self._load()
-            if (found := self._taken(name)) is not None:
-                known[number], chains[number] = found[0], self._chain
-        missing = [number for number in range(count) if number not in known]
+            if (replayed := self._replay_step(name)) is not None:
+                results[number], chains[number] = replayed[0], self._chain
+        missing = [number for number in range(count) if number not in results]
         self._is_computing = True
         try:
             fresh = compute(missing)
             for number in range(count):
-                if number in known:
-                    yield known.pop(number)
+                if number in results:
+                    yield results.pop(number)
                     continue
                 result, spent = next(fresh)
                 meter.evaluations += spent
@@ -175,14 +175,14 @@ class Steps:
         self._load()
 
     def _load(self) -> None:
-        """Read the next step, and the times that were looked at before it."""
+        """Read the next step, and the clock readings before it."""
         self._part = None if self._store is None else self._store.part(self._next)
         self._replayed.clear()
         chains = (self._chain, f"{self._chain} 0")
         if self._part is not None and self._part[0].get("before") in chains:
             self._replayed.extend(map(float, self._part[0].get("readings", [])))
 
-    def _taken(self, name: str) -> tuple[Any] | None:
+    def _replay_step(self, name: str) -> tuple[Any] | None:
         """Return the result of the next step, if the journal has it, and go past it."""
         if self._part is None:
             return None
@@ -191,7 +191,7 @@ class Steps:
         if facts.get("step") != name or facts.get("before") != self._chain:
             return None
         try:
-            state, ended = tensors[GENERATOR], float(facts["ended"])
+            state, ended = tensors[GENERATOR_STATE], float(facts["ended"])
             spent = int(facts["evaluations"])
             result = unpack(facts["result"], tensors)
             self._rng.set_state(state)
@@ -201,12 +201,12 @@ class Steps:
                 self._store.warn_of_damage(self._next)
             return None
         self._offset = self._started + ended - time.monotonic()
-        self._go_on(name, tensors)
+        self._advance(name, tensors)
         return (result,)
 
     def _add(self, name: str, result: object, spent: int) -> None:
         """Append a step to the journal."""
-        tensors = {GENERATOR: self._rng.get_state()}
+        tensors = {GENERATOR_STATE: self._rng.get_state()}
         facts = {
             "step": name, "before": self._chain, "readings": self._readings,
             "ended": time.monotonic() + self._offset - self._started, "evaluations": spent,
@@ -214,9 +214,9 @@ class Steps:
         }  # fmt: skip
         if self._store is not None:
             self._store.append(self._next, facts, tensors)
-        self._go_on(name, tensors)
+        self._advance(name, tensors)
 
-    def _go_on(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+    def _advance(self, name: str, tensors: Mapping[str, Tensor]) -> None:
         digest = hashlib.sha256(f"{self._chain} {name}".encode())
         for key in sorted(tensors):
             dense = tensors[key].detach().contiguous().reshape(-1)
@@ -242,18 +242,18 @@ def pack(value: Any, tensors: dict[str, Tensor]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list):
-        return {type(value).__name__: [pack(each, tensors) for each in value]}
+        return {type(value).__name__: [pack(element, tensors) for element in value]}
     if isinstance(value, Tensor):
         if is_sparse(value):
             parts = (value.crow_indices(), value.col_indices(), value.values())
-            return {"sparse": [pack(each, tensors) for each in parts], "shape": list(value.shape)}
+            return {"sparse": [pack(part, tensors) for part in parts], "shape": list(value.shape)}
         name = str(len(tensors))
         tensors[name] = value
         return {"tensor": name, "strides": value.stride()}
     if isinstance(value, Kernel):
         return {"kernel": value.to_dict()}
     if isinstance(value, LinearMap):
-        return {"map": [pack(each, tensors) for each in (value.matrix, value.scales)]}
+        return {"map": [pack(part, tensors) for part in (value.matrix, value.scales)]}
     if is_dataclass(value) and type(value).__name__ in _classes():
         packed = {f.name: pack(getattr(value, f.name), tensors) for f in fields(value)}
         return {"class": type(value).__name__, "fields": packed}
@@ -265,7 +265,7 @@ def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     if "class" in value:
-        values = {name: unpack(each, tensors) for name, each in value["fields"].items()}
+        values = {name: unpack(field, tensors) for name, field in value["fields"].items()}
         return _classes()[value["class"]](**values)
     if "kernel" in value:
         return from_dict(value["kernel"])
@@ -274,12 +274,12 @@ def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         strided = torch.empty_strided(tensor.shape, value["strides"], dtype=tensor.dtype)
         return strided.copy_(tensor)  # products of another layout are rounded otherwise
     if "sparse" in value:
-        crow, col, values = (unpack(each, tensors) for each in value["sparse"])
+        crow, col, values = (unpack(part, tensors) for part in value["sparse"])
         return torch.sparse_csr_tensor(
             crow, col, values, size=value["shape"], check_invariants=True
         )
     if "map" in value:
-        return LinearMap(*(unpack(each, tensors) for each in value["map"]))
-    ((kind, each),) = value.items()
-    parts = [unpack(one, tensors) for one in each]
-    return tuple(parts) if kind == "tuple" else parts
+        return LinearMap(*(unpack(part, tensors) for part in value["map"]))
+    ((kind, packed),) = value.items()
+    elements = [unpack(element, tensors) for element in packed]
+    return tuple(elements) if kind == "tuple" else elements

@@ -137,8 +137,8 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         curvature = progress.mean_curvature(s, B)
         auto = self.convexity == "auto"
         mu = max(curvature, s.convexity) if auto else float(self.convexity)
-        excess, most = s.excess(mu), rule.most_convexity
-        if not self.accelerated or min(mu, most) * excess >= most:
+        excess, limit = s.excess(mu), rule.most_convexity
+        if not self.accelerated or min(mu, limit) * excess >= limit:
             w = z = x  # algorithm 4: no momentum
         else:  # z <- (z + gamma lambda w) / (1 + gamma lambda) - ...; w <- tau z + (1 - tau) x
             w, z = rule.momentum(x, w, z, B, d, s.smoothness, mu, excess)

@@ -143,7 +143,7 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     there are at most two rows for each, all rows make the factor, at n m² operations: with more
     centers than rows the penalty alone decides on the functions that vanish at all rows, and a
     factor of centers sees them after thousands of iterations. Where float64 cannot tell them
-    (penalties below some 1e-12), ``prediction_error`` includes an estimate of that.
+    (penalties below about 1e-12), ``prediction_error`` includes an estimate of that.
 
     Departures: the penalty inside A. On three real sets (16,512 to 40,000 rows, m = 1,000,
     penalties 1e-3 to 1e-8) the penalty of fewest iterations had an effective dimension of 265 to
@@ -270,8 +270,8 @@ class _System:
         That is the distance from the solution in the norm of B'H B, whose square is the mean
         squared error on the rows and the penalty of the error. Visible rounding adds to it.
         """
-        least, _ = extremes_of_lanczos(cg.lanczos[:, 0], cg.lanczos[:, 1])
-        norms = cg.residual.double().norm(dim=0) / math.sqrt(least)
+        smallest, _ = extremes_of_lanczos(cg.lanczos[:, 0], cg.lanczos[:, 1])
+        norms = cg.residual.double().norm(dim=0) / math.sqrt(smallest)
         error = self.problem.relative_error(norms)
         rounding = max(self.rounding, self.B.rounding_in_float64)
         if rounding <= VISIBLE_ROUNDING:

@@ -179,9 +179,9 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
             return S.restart(half) if s.halved_last else half
         # the table lags behind, and a gradient of few numbers may pass through zero once
         ends = [average + S.ridge.gradient(at) for at, average in ((s.coef, s.average), (w, x))]
-        left = torch.stack([S.certificate.norm(gradient) for gradient in ends]).amax(dim=0)
-        error = S.problem.relative_error(S.certificate.error(left))
-        return s.after(part.done, seen.mse, w, x, Psi, left, error)
+        norms = torch.stack([S.certificate.norm(gradient) for gradient in ends]).amax(dim=0)
+        error = S.problem.relative_error(S.certificate.error(norms))
+        return s.after(part.done, seen.mse, w, x, Psi, norms, error)
 
     def setup(self, problem: NystromProblem, seed: int) -> Setup:
         """Return the setup of algorithm 5: P <- Nystrom, L_P <- get_L, eta."""

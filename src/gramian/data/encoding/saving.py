@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..._display import displayed
+from ..._display import display_text
 from ..._tensors import DamagedFile, read_tensors, write_tensors
 from .encoding import Encoding
 
@@ -40,7 +40,7 @@ def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {displayed(path)} of an encoding")
+        raise FileNotFoundError(f"there is no file {display_text(path)} of an encoding")
     try:
         contents = read_tensors(path)
         header = json.loads(contents.metadata.get(KEY, "null"))

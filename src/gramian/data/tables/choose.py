@@ -81,7 +81,7 @@ def _frame_table(x: Any, where: str | None) -> Table:
 
 
 def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Table:
-    from ..._display import displayed
+    from ..._display import display_text
     from ..cluster import client_of
     from ..formats import format_of
     from ..formats.csv import Csv
@@ -91,7 +91,7 @@ def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Tab
     if address is not None:
         return remote_table(address, where)
     path = Path(x)
-    where = displayed(x) if where is None else where
+    where = display_text(x) if where is None else where
     if (client := client_of(path)) is not None:
         from ..dask import DaskTable
 

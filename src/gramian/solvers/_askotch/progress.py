@@ -57,7 +57,7 @@ class Progress:
         )
 
     def residuals(self, mean_square: Float[Tensor, " t"]) -> dict[str, int | float]:
-        """Return the relative residual, and what it says of the error of predictions.
+        """Return the relative residual, and the error of predictions that it bounds.
 
         Row by row: `FullProblem.error_bound` without weights.
         """

@@ -41,12 +41,12 @@ class Certificate:
     inverse : FalkonFactor or LowRankInverse
         The inverse of M: B B' as FALKON has it, or the preconditioner of the steps where m² numbers
         do not fit or there is no penalty. The latter does not see outside of the sketch.
-    least : float
+    smallest_eigenvalue : float
         That eigenvalue, from a sample of rows.
     """
 
     inverse: FalkonFactor | LowRankInverse
-    least: float
+    smallest_eigenvalue: float
 
     @classmethod
     def build(
@@ -79,4 +79,4 @@ class Certificate:
 
     def error(self, norm: Float[Tensor, " t"]) -> Float[Tensor, " t"]:
         """Return the error of predictions that gradients of these norms mean."""
-        return norm / math.sqrt(self.least)
+        return norm / math.sqrt(self.smallest_eigenvalue)
