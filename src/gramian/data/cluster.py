@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from distributed import Client
-
-FOLDER_CLIENT: ContextVar[Client | None] = ContextVar("FOLDER_CLIENT", default=None)
+FOLDER_CLIENT: ContextVar[Any] = ContextVar("FOLDER_CLIENT", default=None)
 """The client of the `gramian.data.dask.connect.connection` that surrounds a call; none outside."""
 
 
-def client_of(path: Path) -> Client | None:
+def client_of(path: Path) -> Any:
     """Return the client whose workers read a path: a folder within a connection; else None.
 
     A client that the process opened for something else has no effect.
