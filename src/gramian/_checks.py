@@ -6,6 +6,7 @@ import difflib
 import math
 import numbers
 import re
+import reprlib
 from collections.abc import Iterable, Sequence
 
 from ._display import escape_controls
@@ -50,6 +51,8 @@ def as_count(value: object, name: str) -> int:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or int(value) < 1:  # type: ignore[call-overload]
         raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+    if int(value) >= 2**63:  # type: ignore[call-overload]
+        raise ValueError(f"{name} must be below 2**63, not {reprlib.repr(value)}")
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from awkward import TABLES, VERY_WIDE, original
-from plain import PLAIN
+from plain import PLAIN, PLAIN_OPTIONS
 
 from gramian import KernelRidge, load
 from gramian.data import as_table
@@ -49,7 +49,9 @@ def test_it_is_fitted_and_predicted_or_refused(gramian: Any, tmp_path: Path, nam
     given = TABLES[name]
     path = given.write(tmp_path, original(3000 if "levels" in name else 120))
     model, out = tmp_path / "a.model", tmp_path / "predictions.csv"
-    done = gramian("fit", path, "--target", "target", "--landmarks", 50, "--out", model)
+    done = gramian(
+        "fit", path, "--target", "target", "--landmarks", 50, *PLAIN_OPTIONS, "--out", model
+    )
     refusal = given.refused or UNUSABLE.get(name, "")
     if refusal:
         assert done.code == 2, done.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from plain import PLAIN_OPTIONS
 
 from gramian import KernelRidge
 from gramian.model import KernelModel
@@ -23,12 +24,14 @@ def data(tmp_path):
 
 def test_the_model_is_that_of_python(gramian, data, tmp_path):
     out = tmp_path / "m"
-    done = gramian("fit", data, "--target", "y", "--cells", 100, "--seed", 3, "--out", out)
+    done = gramian(
+        "fit", data, "--target", "y", "--cells", 100, "--seed", 3, *PLAIN_OPTIONS, "--out", out
+    )
     assert done.code == 0, done.err
     model = KernelModel.load(out)
     frame = pd.read_csv(data)
     est = KernelRidge(
-        "gaussian", lengthscale="median", penalty=1e-6, standardize=True, cells=100, random_state=3
+        "gaussian", lengthscale="median", penalty=1e-6, cells=100, random_state=3
     ).fit(frame[["a", "b"]], frame["y"])
     assert model.cells.cells.count == est.model_.cells.cells.count > 4
     np.testing.assert_array_equal(model.predict(frame)[:, 0], est.predict(frame[["a", "b"]]))
@@ -57,11 +60,11 @@ def test_a_checkpoint_keeps_them(gramian, report, data, tmp_path):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--cells", 0], "--cells must be at least 1"),
-        (["--cells", 50, "--landmarks", 20], "with which --landmarks 20 does not go"),
-        (["--cells", 50, "--early-stopping"], "with which --early-stopping does not go"),
-        (["--cells", 50, "--validation", 0.2], "with which --validation does not go"),
-        (["--cells", 50, "--budget", "9 s"], "--cells asks for one fit"),
+        (["--cells", 0], "rows must be a whole number of at least 1, not 0"),
+        (["--cells", 50, "--landmarks", 20], "--landmarks 20 are others; leave one of them out"),
+        (["--cells", 50, "--early-stopping"], "--early-stopping does not go with cells"),
+        (["--cells", 50, "--validation", 0.2], "--cells and --validation cannot be combined"),
+        (["--cells", 50, "--budget", "9 s"], "--cells requests a single fit"),
     ],
 )
 def test_what_does_not_go_with_them(gramian, data, tmp_path, more, said):

@@ -14,11 +14,21 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain import PLAIN_OPTIONS
 
 from gramian import KernelModel, KernelRidge, kernels
 from gramian.cli.training import spread_rows
 
-EXACT = ("--landmarks", "none", "--solver", "direct", "--lengthscale", "1.5")
+EXACT = (
+    "--kernel",
+    "gaussian",
+    "--landmarks",
+    "none",
+    "--solver",
+    "direct",
+    "--lengthscale",
+    "1.5",
+)
 
 
 def arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +58,7 @@ def test_standardises_features_and_target(fit, train, fresh):
 
 def test_without_standardisation_it_is_the_estimator(fit, train, fresh):
     X, y = arrays(train)
-    model = fit(train, "--no-standardize", "--landmarks", 20, "--lengthscale", "2,40,0.02")
+    model = fit(train, "--standardize", "false", "--landmarks", 20, "--lengthscale", "2,40,0.02")
     kernel = KernelModel.load(model).kernel
     truth = KernelRidge(
         kernel, landmarks=20, penalty=1e-4, standardize=False, random_state=0, lengthscale="median"
@@ -181,7 +191,9 @@ def test_places(fit, save):
 def test_history_has_a_row_per_iteration(report, train, tmp_path, kind):
     history = tmp_path / f"history.{kind}"
     out = ("--out", tmp_path / "y.model", "--history", history)
-    said = report("fit", train, "--target", "y", "--landmarks", 20, "--validation", 0.2, *out)
+    said = report(
+        "fit", train, "--target", "y", "--landmarks", 20, "--validation", 0.2, *PLAIN_OPTIONS, *out
+    )
     text = history.read_text("utf-8")
     rows = json.loads(text) if kind.lower() == "json" else list(csv.DictReader(text.splitlines()))
     assert [int(row["iteration"]) for row in rows] == list(range(said["iterations"] + 1))
@@ -192,7 +204,8 @@ def test_history_has_a_row_per_iteration(report, train, tmp_path, kind):
 
 
 def test_the_report_for_people(gramian, train, tmp_path):
-    done = gramian("fit", train, "--target", "y", "--landmarks", 20, "--out", tmp_path / "y.model")
+    options = ("--target", "y", "--landmarks", 20, *PLAIN_OPTIONS)
+    done = gramian("fit", train, *options, "--out", tmp_path / "y.model")
     assert done.code == 0
     assert done.err == ""
     lines = dict(line.split("  ", 1) for line in done.out.splitlines())
@@ -207,7 +220,7 @@ def test_an_existing_model_is_replaced(fit, train):
 
 def test_more_landmarks_than_rows(gramian, train, tmp_path):
     out = tmp_path / "y.model"
-    done = gramian("fit", train, "--target", "y", "--landmarks", 100, "--out", out)
+    done = gramian("fit", train, "--target", "y", "--landmarks", 100, *PLAIN_OPTIONS, "--out", out)
     assert done.code == 0
     assert done.err.startswith("gramian: warning: 100 landmarks were asked for but there are 61")
     assert done.err.count("\n") == 1
@@ -224,7 +237,17 @@ def test_too_few_iterations(gramian, train, tmp_path):
 
 
 def test_a_fit_that_explains_little_is_said(gramian, train, tmp_path):
-    options = ("--target", "y", "--landmarks", 20, "--validation", 0.3, "--penalty", 100)
+    options = (
+        "--target",
+        "y",
+        "--landmarks",
+        20,
+        "--validation",
+        0.3,
+        *PLAIN_OPTIONS,
+        "--penalty",
+        100,
+    )
     done = gramian("fit", train, *options, "--out", tmp_path / "y.model")
     assert done.code == 0
     assert done.err.startswith("gramian: warning: R2 is ")

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from plain import PLAIN_OPTIONS
 
 from gramian import KernelModel
 from gramian.callbacks import Validate, load_state
@@ -59,6 +60,7 @@ def arguments(save, tmp_path):
             "y",
             "--landmarks",
             60,
+            *PLAIN_OPTIONS,
             "--penalty",
             1e-3,
         )

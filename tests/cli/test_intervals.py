@@ -8,7 +8,9 @@ import pytest
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV, load
 
 FEATURES = ["a", "b", "c"]
-OWN = ("--kernel", "matern32", "--penalty", "1e-4", "--seed", "3")
+OWN = (
+    "--kernel", "matern32", "--lengthscale", "median", "--penalty", "1e-4", "--seed", "3",
+)  # fmt: skip
 PLAIN = {
     "kernel": "matern32", "lengthscale": "median", "penalty": 1e-4, "standardize": True,
     "random_state": 3,

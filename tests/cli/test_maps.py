@@ -28,7 +28,16 @@ def columns(path: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_the_same_as_in_python(fit, train, correlated, tmp_path):
-    path = fit(train, "--quantiles", "--learn-metric", "--lengthscale", "2 median")
+    path = fit(
+        train,
+        "--kernel",
+        "gaussian",
+        "--standardize",
+        "quantile",
+        "--learn-metric",
+        "--lengthscale",
+        "2 median",
+    )
     X, y = columns(train)
     settings = {"standardize": "quantile", "metric": "learned", "lengthscale": "2 median"}
     python = KernelRidge(
@@ -42,7 +51,7 @@ def test_the_same_as_in_python(fit, train, correlated, tmp_path):
 
 
 def test_info_names_the_maps_and_the_largest_importances(report, fit, train, correlated):
-    said = report("info", fit(train, "--quantiles", "--learn-metric"))
+    said = report("info", fit(train, "--standardize", "quantile", "--learn-metric"))
     assert said["quantiles"] == "of 3 features"
     assert said["metric"] == "learned: 3 factors"
     assert sorted(said["importances"]) == NAMES
@@ -80,11 +89,9 @@ def test_an_average_predicts_and_is_described(report, gramian, fit, train, tmp_p
 
 
 def test_what_contradicts_itself_is_refused(gramian, train, tmp_path):
-    done = gramian(
-        "fit", train, "--target", "y", "--out", tmp_path / "m", "--quantiles", "--no-standardize"
-    )
+    done = gramian("fit", train, "--target", "y", "--out", tmp_path / "m", "--standardize", "maybe")
     assert done.code == 2
-    assert "--quantiles goes on from --standardize: leave --no-standardize out" in done.err
+    assert "--standardize is true or false, quantile, auto, not 'maybe'" in done.err
     for bad in ("x median", "0 median", "2 medians"):
         done = gramian("fit", train, "--target", "y", "--out", tmp_path / "m", "--lengthscale", bad)
         assert done.code == 2
@@ -96,7 +103,7 @@ def test_how_a_metric_is_learned(fit, train, tmp_path):
     one = KernelModel.load(fit(train, "--kernel", "laplacian", "--learn-metric", *how))
     X, y = columns(train)
     machine = RecursiveFeatureMachine(rounds=1, powers=(0.25,), kernel="matern32")
-    given = {"lengthscale": "median", "penalty": 1e-4, "standardize": True, "tol": 1e-6}
+    given = {"penalty": 1e-4}
     other = KernelRidge("laplacian", metric=machine, random_state=0, **given).fit(X, y)
     assert torch.equal(one.predict(X), other.model_.predict(X))
     assert one.kernel == other.kernel_

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from plain import PLAIN_OPTIONS
 from pyarrow import csv
 from sklearn import metrics as sk
 
@@ -27,7 +28,7 @@ def labelled(request, save) -> Path:
 
 @pytest.fixture
 def classifier(fit, labelled) -> Path:
-    return fit(labelled, "--landmarks", 20)
+    return fit(labelled, "--landmarks", 20, *PLAIN_OPTIONS)
 
 
 @pytest.fixture

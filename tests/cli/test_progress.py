@@ -8,6 +8,7 @@ import time
 
 import pytest
 from clock import wait_until
+from plain import PLAIN_OPTIONS
 
 from gramian.callbacks import ProgressBar
 from gramian.cli import progress
@@ -65,7 +66,7 @@ def test_a_piped_run_says_where_it_is(gramian, train, tmp_path, monkeypatch, sai
 
 
 def test_a_short_run_says_nothing(gramian, train, tmp_path):
-    options = ("--target", "y", "--landmarks", 20, "--out", tmp_path / "y.model")
+    options = ("--target", "y", "--landmarks", 20, *PLAIN_OPTIONS, "--out", tmp_path / "y.model")
     assert gramian("fit", train, *options).err == ""
 
 
@@ -81,6 +82,6 @@ def test_a_terminal_has_a_bar_with_the_stages(train, tmp_path, monkeypatch, gram
     stages = []
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr(ProgressBar, "stage", lambda _self, name: stages.append(name))
-    options = ("--target", "y", "--landmarks", 20, "--out", tmp_path / "y.model")
+    options = ("--target", "y", "--landmarks", 20, *PLAIN_OPTIONS, "--out", tmp_path / "y.model")
     assert gramian("fit", train, *options).code == 0
     assert stages == ["reading", "choosing landmarks", "preparing"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from plain import PLAIN
+from plain import PLAIN, PLAIN_OPTIONS
+from sklearn.exceptions import ConvergenceWarning
 
 import gramian
 from gramian import (
@@ -27,6 +29,7 @@ from gramian import (
     KernelRidgeClassifierCV,
     KernelRidgeCV,
 )
+from gramian._parameters import option_parameters
 from gramian.data import sample_path
 
 
@@ -127,7 +130,15 @@ def test_a_regression(gramian: Any, tmp_path: Path, n: int, columns: list[str] |
         assert_same(KernelRidge(**(PLAIN | settings)).fit(given, "target").model_, first)
         if isinstance(given, Path):
             done = gramian(
-                "fit", given, "--target", "target", "--penalty", "1e-4", "--out", tmp_path / "m"
+                "fit",
+                given,
+                "--target",
+                "target",
+                *PLAIN_OPTIONS,
+                "--penalty",
+                1e-4,
+                "--out",
+                tmp_path / "m",
             )
             assert done.code == 0, done.err
             assert_same(KernelModel.load(tmp_path / "m"), first)
@@ -149,7 +160,15 @@ def test_classes(gramian: Any, tmp_path: Path, target: str) -> None:
         assert_same(found.model_, first)
         if isinstance(given, Path):
             done = gramian(
-                "fit", given, "--target", target, "--penalty", "1e-4", "--out", tmp_path / "m"
+                "fit",
+                given,
+                "--target",
+                target,
+                *PLAIN_OPTIONS,
+                "--penalty",
+                1e-4,
+                "--out",
+                tmp_path / "m",
             )
             assert done.code == 0, done.err
             assert_same(KernelModel.load(tmp_path / "m"), first)
@@ -181,6 +200,49 @@ def test_a_search(gramian: Any, tmp_path: Path, target: str, columns: list[str] 
         assert_same(one, two)
         assert (one.metric is None) == (two.metric is None)
         assert one.metric is None or torch.equal(one.metric.array, two.metric.array)
+
+
+GIVEN: dict[str, tuple[Any, ...]] = {
+    "kernel": ("matern52",),
+    "lengthscale": ("2 median", 1.5),
+    "penalty": (1e-3,),
+    "landmarks": (20, "bless_r", None),
+    "standardize": (False, "quantile"),
+    "standardize_target": (False,),
+    "cells": (30,),
+    "loss": ("huber",),
+    "cv": (3,),
+    "solver": ("direct", "pcg"),
+    "max_iter": (3,),
+    "tol": (1e-2,),
+    "engine": ("torch",),
+    "memory_limit": ("300MB",),
+    "early_stopping": (True,),
+    "patience": (2,),
+    "time_limit": (1000.0,),
+}
+"""Values of each parameter that is an option, which `gramian fit` and `KernelRidge` are given."""
+
+
+@pytest.mark.parametrize("name", [each.name for each in option_parameters()])
+def test_every_option_gives_the_model_of_its_parameter(
+    gramian: Any, tmp_path: Path, name: str
+) -> None:
+    frame = houses(80)
+    frame = frame[[*frame.columns[1:3], "region", "target"]]
+    path = parquet(frame, tmp_path)
+    for value in GIVEN[name]:
+        words = ["--kernel", "auto"] if name != "kernel" else []  # one fit, without a search
+        words.append(f"--{name.replace('_', '-')}")
+        if name != "early_stopping":
+            words.append("none" if value is None else str(value))
+        done = gramian("fit", path, "--target", "target", *words, "--out", tmp_path / "m")
+        assert done.code == 0, done.err
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            est = KernelRidge(random_state=0, **{name: value}).fit(path, "target")
+        found = gramian_model(tmp_path / "m")
+        assert_same(found, est.model_)
 
 
 @pytest.mark.slow

@@ -105,8 +105,8 @@ def test_times_are_read(text, expected):
     [
         (["--time-limit", "soon"], "--time-limit is a positive number of seconds, or as 10min"),
         (["--time-limit", "0"], "--time-limit is a positive number of seconds, or as 10min"),
-        (["--patience", "0"], "--patience must be at least 1, not 0"),
-        (["--cv", "1"], "--cv must be at least 2, not 1"),
+        (["--patience", "0"], "--patience must be a whole number of at least 1, not 0"),
+        (["--cv", "1"], "--cv must be None or a number of folds from 2 on"),
     ],
 )
 def test_what_cannot_be_is_refused(more, said, error, train, tmp_path):

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from plain import PLAIN_OPTIONS
 
 from gramian.cli.task import AT_ONCE, possible_labels
 
@@ -30,7 +31,7 @@ def test_numbers_that_may_be_codes_of_classes(kind):
 
 
 def said(gramian, data, tmp_path, *more) -> str:
-    out = ("--out", tmp_path / "y.model", "--landmarks", 20)
+    out = ("--out", tmp_path / "y.model", "--landmarks", 20, *PLAIN_OPTIONS)
     done = gramian("fit", data, "--target", "y", *out, *more)
     assert done.code == 0, done.err
     return done.err
@@ -67,7 +68,16 @@ def test_programs_get_the_task_in_the_report_only(report, save, tmp_path):
 # --- fit --metric --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("more", [(), ("--no-standardize",)])
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        (
+            "--standardize",
+            "false",
+        ),
+    ],
+)
 @pytest.mark.parametrize("metric", ["rmse", "mae", "r2"])
 def test_a_metric_on_held_out_rows(gramian, report, train, fresh, tmp_path, metric, more):
     out = tmp_path / "y.model"

@@ -1,4 +1,4 @@
-"""`options_from`: the fields of a dataclass as options of a command."""
+"""`options_from`: the options of a class as options of a command."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from typing import Any, get_type_hints
 
 from typer import Context
 
+from .options import parameters_of, typer_parameters
+
 
 def options_from(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that makes the fields of a dataclass options of a command.
+    """Return a decorator that gives a command the options of a class.
 
     The command gets one instance as the argument ``options``; its other parameters stay its own.
     """
+    names = {option.name for option in fields(options)} - {"parameters", "given"}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(context: Any, **values: Any) -> None:  # a class of typer's own, not Context itself
-            names = frozenset(name for name in values if is_given(context, name))
-            own = {f.name: values.pop(f.name) for f in fields(options) if f.name != "given"}
-            command(options=options(**own, given=names), **values)
+            given_names = frozenset(name for name in values if is_given(context, name))
+            own = {name: values.pop(name) for name in names}
+            fit = {option.name: values.pop(option.name) for option in parameters_of(options)}
+            fit = {name: value for name, value in fit.items() if name in given_names}
+            command(options=options(**own, parameters=fit, given=given_names), **values)
 
         hints = get_type_hints(command, include_extras=True)
-        own = inspect.signature(command).parameters.values()
         parameters = [
-            p.replace(kind=p.KEYWORD_ONLY, annotation=hints[p.name])
-            for p in own
-            if p.name != "options"
+            argument.replace(kind=argument.KEYWORD_ONLY, annotation=hints[argument.name])
+            for argument in inspect.signature(command).parameters.values()
+            if argument.name != "options"
         ]
-        of_options = inspect.signature(options, eval_str=True).parameters
-        parameters += [p for name, p in of_options.items() if name != "given"]
+        parameters += typer_parameters(options)
         in_context = inspect.Parameter(
             "context", inspect.Parameter.KEYWORD_ONLY, annotation=Context
         )
         parameters.append(in_context)
-        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [p.replace(kind=p.KEYWORD_ONLY) for p in parameters]
-        )
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {argument.name: argument.annotation for argument in parameters}
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         return run
 

@@ -7,21 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from .._checks import as_bytes
-from ..fitting import TrainingData
+from ..fitting import FitSettings, TrainingData
 from ..fitting.deviations import with_variance
 from ..model import Model
-from .options import FitOptions
 
 
-def check_std(options: FitOptions, classes: bool) -> None:
+def check_std(settings: FitSettings, classes: bool) -> None:
     """Refuse `--std` of what can have no deviations, before any work."""
     if classes:
         raise ValueError("--std is of a regression, and this is a classification; leave it out")
     given = {
-        "--loss": options.loss != "squared",
-        "--early-stopping": options.early_stopping,
-        "--cells": options.cells is not None,
+        "--loss": settings.is_nonlinear,
+        "--early-stopping": settings.early_stopping,
+        "--cells": settings.cells is not None,
     }
     for option, is_there in given.items():
         if is_there:
@@ -33,7 +31,7 @@ def save_with_std(
     out: Path,
     data: TrainingData,
     penalties: Callable[[], Sequence[float]],
-    options: FitOptions,
+    limit: int | None,
 ) -> None:
     """Find the deviations of a model that was saved, and save it once more.
 
@@ -42,7 +40,6 @@ def save_with_std(
     ValueError
         If there are none; the model stays as it was saved.
     """
-    limit = None if options.memory_limit is None else as_bytes(options.memory_limit)
     try:
         found, _ = with_variance(model, data, penalties(), limit)
     except ValueError as error:

@@ -49,18 +49,19 @@ def fit(
     start = time.perf_counter()
     check(options)
     check_files(data, options, {"out": out, "checkpoint": checkpoint, "history": history})
+    settings = settings_of(options)
     saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
-    with _resumable(checkpoint), progress(options.max_iter) as shown:
+    with _resumable(checkpoint), progress(settings.max_iter) as shown:
         training = open_training(data, options)
         check_metric(training, options)
         ready = training.prepared(
-            settings_of(options),
+            settings,
             generators(options),
             lambda whole: divided(whole, conformal, options.seed),
         )
         fitting.check_memory(ready.settings, ready.data.rows, ready.training.targets)
         if std:
-            check_std(options, ready.data.coded)
+            check_std(ready.settings, ready.data.coded)
         remark(task.reason(training.y, options))  # once nothing is to be refused
         try:
             fitted = _fitted(ready, options, saved, shown)
@@ -74,7 +75,7 @@ def fit(
             raise
     report = _saved(fitted, ready, options, out, history, start)
     if std:
-        save_with_std(load_model(out), out, ready.data, fitted.closed_form, options)
+        save_with_std(load_model(out), out, ready.data, fitted.closed_form, settings.limit)
     if conformal is not None:
         learned = ready.data
 
@@ -161,7 +162,7 @@ def check_metric(training: Training, options: FitOptions) -> None:
     if options.metric is None:
         return
     metrics.check(options.metric, "classification" if training.classification else "regression")
-    if options.validation is None and not options.early_stopping:
+    if options.validation is None and not settings_of(options).early_stopping:
         raise ValueError(
             "--metric is measured on held-out rows: give --validation, a fraction or a file"
         )

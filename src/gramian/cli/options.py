@@ -1,18 +1,31 @@
-"""Options of a fit and of a search: each field of a class is an option of its commands."""
+"""Options of a fit and of a search.
+
+Each field of a class is an option of its commands. `gramian._parameters` declares the options that
+set a parameter of a fit: `FitSettings` gets the given ones, and has the defaults of the others.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Annotated, Any
 
 from typer import Option
 
+from .._parameters import (
+    COMPUTATION_PANEL,
+    FIT_PANEL,
+    MODEL_PANEL,
+    Parameter,
+    option_parameters,
+)
 from . import parsing
 
-DATA, SEARCH, WORK = "What to learn from", "The search", "The computation"
-MODEL = "The model: each of these asks for one fit, without a search"
-FIT = "The fit: so does each of these"
+DATA, SEARCH = "What to learn from", "The search"
+SEARCH_PARAMETERS = frozenset(("engine", "memory_limit"))
+"""Parameters of a fit that a search has, too."""
 
 
 class Task(StrEnum):
@@ -52,11 +65,7 @@ Spent = Annotated[
         "steps, up to a minute or two.",
     ),
 ]
-Memory = Annotated[
-    str | None, _option(WORK, "Memory for the fit beside data and libraries, as 500MB.")
-]
-Where = Annotated[str, _option(WORK, "auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1.")]
-Seed = Annotated[int, _option(WORK, "For random landmarks and held-out rows.")]
+Seed = Annotated[int, _option(COMPUTATION_PANEL, "For random landmarks and held-out rows.")]
 
 
 @dataclass(frozen=True)
@@ -65,8 +74,10 @@ class FitOptions:
 
     Attributes
     ----------
+    parameters : mapping of str to Any
+        Parameters of the fit that were given, by name, as their options hold them.
     given : frozenset of str
-        Which parameters of the command were given, whatever their values; no option.
+        Parameters of the command that were given, whatever their values; no option.
     """
 
     target: Target
@@ -76,173 +87,70 @@ class FitOptions:
     validation: Validation = None
     metric: Metric = None
     budget: Spent = "auto"
-    kernel: Annotated[
-        str, _option(MODEL, "Name of a kernel, or auto; `gramian info` lists them.")
-    ] = "gaussian"
-    lengthscale: Annotated[
-        str,
-        _option(
-            MODEL,
-            "A number in units of the (standardised) features, one each; median, 2 median, auto.",
-        ),
-    ] = "median"
-    penalty: Annotated[
-        str,
-        _option(
-            MODEL,
-            "Ridge per row, scikit-learn's alpha / n; auto: chosen on held-out rows, as it is with "
-            "another --loss where none is given.",
-        ),
-    ] = "1e-6"
-    cv: Annotated[
-        int | None,
-        _option(MODEL, "Folds that --penalty auto tries penalties on, instead of a fifth."),
-    ] = None
-    landmarks: Annotated[
-        str,
-        _option(
-            MODEL,
-            "Number of centers; none: all rows; auto: all up to 10,000, then sqrt(n) log(n); or "
-            "how to choose them: bless_r, or bless_r:1000 for so many. `gramian info` lists them.",
-        ),
-    ] = "auto"
-    loss: Annotated[
-        str,
-        _option(
-            MODEL,
-            "squared; logistic (probabilities of classes); huber, or huber:0.5 in units of the "
-            "target; quantile:0.1,0.5,0.9; expectile:0.8; poisson and gamma (positive targets).",
-        ),
-    ] = "squared"
-    cells: Annotated[
-        int | None,
-        _option(
-            MODEL,
-            "Divide the rows into cells of at most so many, each a fit of its own with all its "
-            "rows as centers; predictions are blended between them.",
-        ),
-    ] = None
-    standardize: Annotated[
-        bool,
-        _option(MODEL, "Give features, and the target of a regression, mean 0 and deviation 1."),
-    ] = True
-    quantiles: Annotated[
-        bool,
-        _option(MODEL, "Make features normal by their quantiles then: for long tails."),
-    ] = False
     learn_metric: Annotated[
         bool,
-        _option(MODEL, "Learn first, on a sample, which features and directions matter."),
+        _option(MODEL_PANEL, "Learn first, on a sample, which features and directions matter."),
     ] = False
-    standardize_target: Annotated[
-        bool | None, _option(MODEL, "Do so with the target alone, or not; by default as above.")
-    ] = None
     metric_rounds: Annotated[
-        int | None, _option(MODEL, "Rounds of --learn-metric, at most; each is tried.")
+        int | None, _option(MODEL_PANEL, "Rounds of --learn-metric, at most; each is tried.")
     ] = None
     metric_power: Annotated[
         float | None,
-        _option(MODEL, "Power of the matrix that is learned, up to 1; 0.5 and 0.25 are tried."),
+        _option(MODEL_PANEL, "Power of the learned matrix, up to 1; 0.5 and 0.25 are tried."),
     ] = None
     metric_kernel: Annotated[
-        str | None, _option(MODEL, "Kernel that it is learned with; --kernel by default.")
-    ] = None
-    solver: Annotated[str, _option(FIT, "auto, or a name; `gramian info` lists them.")] = "auto"
-    max_iter: Annotated[int, _option(FIT, "Iterations after which to stop.")] = 100
-    tol: Annotated[
-        float,
-        _option(
-            FIT,
-            "Estimated error of predictions at which to stop, over the deviation of the target.",
-        ),
-    ] = 1e-6
-    early_stopping: Annotated[
-        bool,
-        _option(
-            FIT,
-            "Stop when the error on held-out rows no longer falls, and keep the best iteration. "
-            "The rows of --validation, else a random tenth.",
-        ),
-    ] = False
-    patience: Annotated[
-        int, _option(FIT, "Looks at these rows without a new minimum before that.")
-    ] = 5
-    time_limit: Annotated[
-        str | None, _option(FIT, "Time after which to stop: seconds, or 10min, 1.5h.")
+        str | None, _option(MODEL_PANEL, "Kernel of --learn-metric; --kernel by default.")
     ] = None
     dask: Annotated[
         str | None,
         _option(
-            FIT,
+            FIT_PANEL,
             "Where the files of DATA, a folder of Parquet, are read: the scheduler of a Dask "
-            "cluster, as tls://scheduler:8786, or local:4 for so many processes here.",
+            "cluster, as tls://scheduler:8786, or local:4 for four processes of this machine.",
         ),
     ] = None
     dask_patience: Annotated[
         str | None,
-        _option(FIT, "Time without any worker of --dask after which to give up; 5min by default."),
+        _option(
+            FIT_PANEL, "Time without any worker of --dask after which to give up; 5min by default."
+        ),
     ] = None
     dask_keep: Annotated[
         bool,
-        _option(FIT, "Let the workers of --dask keep the rows in memory, not read them each pass."),
+        _option(FIT_PANEL, "Keep the rows in the memory of the workers of --dask between passes."),
     ] = False
-    memory_limit: Memory = None
-    engine: Where = "auto"
     seed: Seed = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
 
     @property
     def of_a_model(self) -> tuple[str, ...]:
-        """The options that were given and describe a model or its fit: a search has none."""
-        named = [f.name for f in fields(self) if f.name not in SEARCHED]
+        """The given options that describe a model or its fit, which a search chooses."""
+        names = {option.name for option in fields(self)} - OPTIONS_OF_SEARCH
+        names |= {option.name for option in option_parameters()} - SEARCH_PARAMETERS
         if "budget" not in self.given:  # a search has a checkpoint, too
-            named += ["checkpoint", "checkpoint_every"]
-        return tuple(f"--{name.replace('_', '-')}" for name in named if name in self.given)
+            names |= {"checkpoint", "checkpoint_every"}
+        return tuple(f"--{name.replace('_', '-')}" for name in sorted(names & self.given))
 
     def __post_init__(self) -> None:
         self._check_together()
-        parsing.penalty(self.penalty)
-        parsing.loss(self.loss)
-        if self.max_iter < 1:
-            raise ValueError(f"--max-iter must be at least 1, not {self.max_iter}")
-        if self.cv is not None and self.cv < 2:
-            raise ValueError(f"--cv must be at least 2, not {self.cv}")
-        if self.patience < 1:
-            raise ValueError(f"--patience must be at least 1, not {self.patience}")
-        if self.time_limit is not None:
-            parsing.seconds(self.time_limit)
-        if not self.tol >= 0:
-            raise ValueError(f"--tol must be at least 0, not {self.tol:g}")
+        for name, value in self.parameters.items():
+            parsing.read(name, value)
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"--seed must be at least 0 and below 2**32, not {self.seed}")
 
-    def _check_cells(self) -> None:
-        if self.cells is None:
-            return
-        if self.cells < 1:
-            raise ValueError(f"--cells must be at least 1, not {self.cells}")
-        others = (
-            (self.landmarks not in ("auto", "none"), f"--landmarks {self.landmarks}"),
-            (self.early_stopping, "--early-stopping"),
-            (self.validation is not None, "--validation"),
-        )
-        for is_given, option in others:
-            if is_given:
-                raise ValueError(
-                    f"--cells has a solver for each cell, with which {option} does not go: leave "
-                    "one of them out; `gramian evaluate` measures the error on other rows"
-                )
-
     def _check_together(self) -> None:
-        self._check_cells()
+        if self.parameters.get("cells") is not None and self.validation is not None:
+            raise ValueError(
+                "--cells and --validation cannot be combined: each cell has a solver of its own; "
+                "leave one of them out, and measure the error with `gramian evaluate`"
+            )
         if self.features is not None and self.drop is not None:
             raise ValueError("--features and --drop are two ways to say the same: give one")
-        if self.quantiles and not self.standardize:
-            raise ValueError("--quantiles goes on from --standardize: leave --no-standardize out")
         if self.budget != "auto" and self.of_a_model:
             raise ValueError(
-                f"--budget is of a search, and {self.of_a_model[0]} asks for one fit without it: "
-                "leave one of them out"
+                f"--budget and {self.of_a_model[0]} cannot be combined: --budget limits a search, "
+                f"{self.of_a_model[0]} requests a single fit"
             )
         for name in ("metric_rounds", "metric_power", "metric_kernel"):
             if getattr(self, name) is not None and not self.learn_metric:
@@ -256,7 +164,7 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """Options of `gramian tune`, those of a search."""
+    """Options of `gramian tune`, a search."""
 
     target: Target
     features: Features = None
@@ -265,16 +173,41 @@ class TuneOptions:
     validation: Validation = None
     metric: Metric = None
     budget: Spent = "auto"
-    memory_limit: Memory = None
-    engine: Where = "auto"
     seed: Seed = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
 
     @property
     def of_fit(self) -> FitOptions:
-        """The same as options of a fit that searches."""
+        """The same options for a fit that searches."""
         return FitOptions(**asdict(self))
 
 
-SEARCHED = frozenset(f.name for f in fields(TuneOptions))
-"""Options that say nothing about the model."""
+OPTIONS_OF_SEARCH = frozenset(option.name for option in fields(TuneOptions))
+"""Options that do not describe the model."""
+
+
+def parameters_of(options: type) -> tuple[Parameter, ...]:
+    """Return the parameters of a fit that the commands of a class have options for."""
+    return tuple(
+        parameter
+        for parameter in option_parameters()
+        if options is FitOptions or parameter.name in SEARCH_PARAMETERS
+    )
+
+
+def typer_parameters(options: type) -> Iterator[inspect.Parameter]:
+    """Yield the options of a class as parameters of a function, as typer reads them."""
+    for name, argument in inspect.signature(options, eval_str=True).parameters.items():
+        if name not in ("parameters", "given"):
+            yield argument.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    for parameter in parameters_of(options):
+        flag = parameter.kind is bool
+        shown: str | bool = False if flag or parameter.default is None else str(parameter.default)
+        option = Option(help=parameter.help, rich_help_panel=parameter.panel, show_default=shown)
+        yield inspect.Parameter(
+            parameter.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False if flag else None,
+            annotation=Annotated[bool if flag else parameter.kind | None, option],
+        )

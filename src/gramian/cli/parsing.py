@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .._checks import did_you_mean
 
@@ -147,6 +148,46 @@ def _selector(text: str) -> str | Selector:
     if not size.isdecimal() or int(size) < 1:
         raise ValueError(f"--landmarks {name}:NUMBER takes a whole number above 0, not {size!r}")
     return selectors.make(name, m=int(size))
+
+
+def standardize(text: str) -> bool | str:
+    """Read ``--standardize``: true, false, quantile or auto."""
+    return text if text in ("quantile", "auto") else flag(text, "--standardize", ", quantile, auto")
+
+
+def flag(text: str, option: str = "--standardize-target", more: str = "") -> bool:
+    """Read true or false."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{option} is true or false{more}, not {text!r}")
+    return text.lower() == "true"
+
+
+def tolerance(text: str) -> float | Literal["auto"]:
+    """Read ``--tol``: "auto" or a number."""
+    if text == "auto":
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--tol is a number of at least 0, or auto, not {text!r}") from None
+
+
+OPTION_READERS: dict[str, Callable[[str], Any]] = {
+    "lengthscale": lengthscale,
+    "penalty": penalty,
+    "landmarks": landmarks,
+    "standardize": standardize,
+    "standardize_target": flag,
+    "loss": loss,
+    "tol": tolerance,
+    "time_limit": seconds,
+}
+"""Functions that read the text of an option, by the parameter; others are taken as they are."""
+
+
+def read(name: str, value: Any) -> Any:
+    """Return the value of a parameter of a fit from the value of its option."""
+    return OPTION_READERS[name](value) if name in OPTION_READERS else value
 
 
 def validation(text: str) -> float | Path:

@@ -24,7 +24,9 @@ def plan(data: Path, options: FitOptions) -> Report:
     if options.of_a_model:
         expected: Plan | SearchPlan = fitting.plan(ready.settings, rows, targets)
     else:
-        search = SearchSettings(budget=budget(options), engine=options.engine)
+        search = SearchSettings(
+            budget=budget(options), engine=ready.settings.engine, memory_limit=ready.settings.limit
+        )
         expected = plan_search(search, rows, targets)
     n, d = ready.data.rows.shape
     return {

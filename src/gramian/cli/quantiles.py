@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..fitting.parameters import LossLike
+from .._parameters import LossLike
 from ..losses import Quantile
 
 LEVELS = "levels"

@@ -118,7 +118,8 @@ def fit(
         about = saved(done, out)
         penalties = [member.penalty for member in done.found.members]
         if std:
-            save_with_std(load_model(out), out, done.ready.data, lambda: penalties, options)
+            limit = settings_of(options).limit
+            save_with_std(load_model(out), out, done.ready.data, lambda: penalties, limit)
         if conformal is not None:
             learned, back = done.ready.data, done.ready.back
 
@@ -149,14 +150,19 @@ def searched(
         check_metric(training, options)
         seed = int(np.random.RandomState(options.seed).randint(2**31 - 1))
         generators = Generators.seeded(np.random.RandomState(seed))
+        fit_settings = settings_of(options)
         ready = training.prepared(
-            settings_of(options), generators, lambda whole: divided(whole, conformal, options.seed)
+            fit_settings, generators, lambda whole: divided(whole, conformal, options.seed)
         )
         if std:
-            check_std(options, ready.data.coded)
+            check_std(fit_settings, ready.data.coded)
         remark(task.reason(training.y, options))
         settings = SearchSettings(
-            budget=spent, engine=options.engine, watchers=shown, checkpoint=checkpoint
+            budget=spent,
+            engine=fit_settings.engine,
+            memory_limit=fit_settings.limit,
+            watchers=shown,
+            checkpoint=checkpoint,
         )
         found = search_fit(ready.data, settings, torch.Generator().manual_seed(seed))
     return Outcome(ready, found, options, time.perf_counter() - start)
@@ -236,7 +242,7 @@ def _validation(done: Outcome) -> dict[str, Any] | None:
     if y is None or ready.held_out is None:
         return None
     model = done.found.model
-    values = model.predict(ready.held_out, engine=done.options.engine).numpy()
+    values = model.predict(ready.held_out, engine=settings_of(done.options).engine).numpy()
     chances = None if model.classes is None else model.class_map
     metric = done.options.metric or ("rmse" if done.classes is None else "error")
     return held_out_errors(y, values, done.classes, done.constant, metric, chances)

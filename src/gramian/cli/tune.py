@@ -29,9 +29,9 @@ SHOWN = 15
 """Recipes in the ranking."""
 
 INPUTS = {
-    "standard": [],
-    "quantile": ["--quantiles"],
-    "common": ["--no-standardize", "--standardize-target"],
+    "standard": ["--standardize", "true"],
+    "quantile": ["--standardize", "quantile"],
+    "common": ["--standardize", "false", "--standardize-target", "true"],
 }
 """Options that give a fit the inputs of a recipe; with one scale for all features, lengthscales in
 medians make up for it."""
@@ -134,12 +134,12 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
 def _given(options: FitOptions) -> list[str]:
     """Return the options that say what is learned from, and where, as they were given."""
     words = ["--target", options.target]
-    for name in ("features", "drop", "validation", "metric", "memory_limit"):
+    for name in ("features", "drop", "validation", "metric"):
         value = getattr(options, name)
         if value is not None:
             words += [f"--{name.replace('_', '-')}", str(value)]
     if options.task is not Task.AUTO:
         words += ["--task", options.task.value]
-    if options.engine != "auto":
-        words += ["--engine", options.engine]
+    for name, value in options.parameters.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
     return words if options.seed == 0 else [*words, "--seed", str(options.seed)]

@@ -10,23 +10,12 @@ from __future__ import annotations
 
 import re
 
+from .._parameters import option_parameters
+
 OPTIONS = {
-    "kernel": "--kernel",
-    "lengthscale": "--lengthscale",
-    "penalty": "--penalty",
-    "landmarks": "--landmarks",
-    "cells": "--cells",
-    "loss": "--loss",
-    "solver": "--solver",
-    "max_iter": "--max-iter",
-    "tol": "--tol",
-    "engine": "--engine",
-    "memory_limit": "--memory-limit",
+    **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},
     "random_state": "--seed",
     "every_seconds": "--checkpoint-every",
-    "cv": "--cv",
-    "patience": "--patience",
-    "time_limit": "--time-limit",
     "budget": "--budget",
 }
 """Options by the parameters that they set."""

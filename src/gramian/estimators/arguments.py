@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
     from sklearn.base import TransformerMixin
 
+    from .._parameters import LandmarksLike
     from ..approximations import FeatureMap
     from ..data import RowSource, Table
-    from ..fitting.parameters import LandmarksLike
 
     RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource | Table
     TargetsLike: TypeAlias = ArrayLike | str | tuple[str, ...]

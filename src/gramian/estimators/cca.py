@@ -14,10 +14,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._checks import as_count, as_positive
-from ..approximations import FeatureMap, Moments
-from ..data import RowSource
-from ..fitting import resolve
-from ..fitting.parameters import (
+from .._parameters import (
     Count,
     EngineLike,
     KernelLike,
@@ -30,6 +27,9 @@ from ..fitting.parameters import (
     OptionalNumber,
     RandomState,
 )
+from ..approximations import FeatureMap, Moments
+from ..data import RowSource
+from ..fitting import resolve
 from . import inputs
 from .arguments import RowsLike
 from .features import NystromEstimator, component_count

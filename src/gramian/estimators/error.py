@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .._checks import as_bytes, as_count
+from .._parameters import (
+    EngineLike,
+    Lengthscale,
+    MemoryLimit,
+    OptionalCount,
+    OptionalKernel,
+    RandomState,
+)
 from ..approximations import (
     FeatureMap,
     NystromMap,
@@ -15,14 +23,6 @@ from ..approximations import (
 )
 from ..data import RowSource, as_rows, check_finite
 from ..fitting import resolve
-from ..fitting.parameters import (
-    EngineLike,
-    Lengthscale,
-    MemoryLimit,
-    OptionalCount,
-    OptionalKernel,
-    RandomState,
-)
 from ..kernels import Kernel
 from ..operators import KernelOperator
 from . import inputs

@@ -12,13 +12,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import as_count, readable_bytes
+from .._parameters import EngineLike, LandmarksLike, OptionalCount, RandomState
 from ..approximations import FeatureMap, KernelColumns, NystromMap
 from ..data import RowSource
 from ..fitting import machine_memory, selection
 from ..fitting.landmarks import given_points
 from ..fitting.memory import LEAST_BLOCKS
 from ..fitting.objects import ObjectRows
-from ..fitting.parameters import EngineLike, LandmarksLike, OptionalCount, RandomState
 from ..fitting.precomputed import announce_calls, check_matrix_settings, of_matrix
 from ..kernels import Kernel
 from ..landmarks import Landmarks

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from .._checks import as_count
-from ..approximations import FourierMap
-from ..data import is_collection
-from ..fitting.parameters import (
+from .._parameters import (
     Count,
     KernelLike,
     Lengthscale,
     MemoryLimit,
     RandomState,
 )
+from ..approximations import FourierMap
+from ..data import is_collection
 from . import inputs
 from .arguments import RowsLike, Values
 from .features import FeatureTransformer

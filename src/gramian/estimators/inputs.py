@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from torch import Tensor
 
 from .._checks import listed
+from .._parameters import RandomState
 from ..data import (
     RemoteColumns,
     RowSource,
@@ -29,7 +30,6 @@ from ..data import (
 from ..data.frame import warn_of_rounded_columns
 from ..fitting import FitSettings
 from ..fitting.objects import Calls, ObjectRows, between
-from ..fitting.parameters import RandomState
 from ..fitting.remote import check_remote, check_remote_landmarks
 from ..model import Model
 from .arguments import RowsLike, Values, Weights

@@ -5,7 +5,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,34 +16,12 @@ from torch import Tensor
 
 from .. import fitting
 from .._checks import as_count
+from .._parameters import FitParameters, RandomState
 from ..callbacks import Validate
 from ..data import RowSource, as_rows
 from ..fitting import FitSettings, Fitted, Generators, Plan, TrainingData, Whole
 from ..fitting.again import Again
 from ..fitting.objects import ObjectRows
-from ..fitting.parameters import (
-    Callbacks,
-    CellsLike,
-    Count,
-    EngineLike,
-    FileLike,
-    Flag,
-    Folds,
-    Inputs,
-    KernelLike,
-    LandmarksLike,
-    Lengthscale,
-    LossLike,
-    MemoryLimit,
-    MetricLike,
-    Number,
-    OptionalFlag,
-    OptionalNumber,
-    Penalty,
-    RandomState,
-    SolverLike,
-    Tolerance,
-)
 from ..fitting.precomputed import NAME as PRECOMPUTED
 from ..fitting.precomputed import only_columns
 from ..metric import Metric
@@ -54,33 +32,10 @@ from .explaining import metric_history
 from .rows_estimator import as_numpy, squeezed
 
 
-@dataclass(eq=False, repr=False)
-class KernelRidgeBase(Conforming):
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelRidgeBase(Conforming, FitParameters):
     """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
 
-    kernel: KernelLike = "auto"
-    _: KW_ONLY
-    lengthscale: Lengthscale = "auto"
-    penalty: Penalty = "auto"
-    landmarks: LandmarksLike = "auto"
-    standardize: Inputs = "auto"
-    standardize_target: OptionalFlag = None
-    metric: MetricLike = None
-    cells: CellsLike = None
-    loss: LossLike = "squared"
-    cv: Folds = None
-    solver: SolverLike = "auto"
-    max_iter: Count = 100
-    tol: Tolerance = "auto"
-    engine: EngineLike = "auto"
-    memory_limit: MemoryLimit = None
-    callbacks: Callbacks = ()
-    warm_start: Flag = False
-    centers_file: FileLike = None
-    early_stopping: Flag = False
-    validation_fraction: Number = 0.1
-    patience: Count = 5
-    time_limit: OptionalNumber = None
     conformal: str | None = None
     random_state: RandomState = None
 

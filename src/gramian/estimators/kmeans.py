@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .._checks import as_count
-from ..data import RowSource, as_rows
-from ..fitting.parameters import (
+from .._parameters import (
     Count,
     EngineLike,
     KernelLike,
@@ -25,6 +24,7 @@ from ..fitting.parameters import (
     RandomState,
     Starts,
 )
+from ..data import RowSource, as_rows
 from . import inputs
 from .arguments import RowsLike, Weights
 from .features import NystromEstimator

@@ -8,15 +8,15 @@ from torch import Tensor
 
 from .. import landmarks
 from .._checks import as_bytes, as_positive
-from ..data import RowSource
-from ..fitting import resolve
-from ..fitting.parameters import (
+from .._parameters import (
     EngineLike,
     KernelLike,
     Lengthscale,
     MemoryLimit,
     RandomState,
 )
+from ..data import RowSource
+from ..fitting import resolve
 from ..landmarks import Selector
 from ..landmarks.exact_rls import exact_scores
 from ..landmarks.leverage import Dictionary, Scorer, own_scores

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from .._checks import as_count
-from .._sparse import as_scipy, is_sparse
-from ..data import is_collection
-from ..fitting.parameters import (
+from .._parameters import (
     EngineLike,
     KernelLike,
     LandmarksLike,
@@ -16,6 +14,8 @@ from ..fitting.parameters import (
     OptionalCount,
     RandomState,
 )
+from .._sparse import as_scipy, is_sparse
+from ..data import is_collection
 from . import inputs
 from .arguments import RowsLike, Values
 from .features import NystromEstimator

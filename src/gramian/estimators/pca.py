@@ -11,11 +11,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._checks import as_count, as_positive
-from ..approximations import NystromMap, largest_first
-from ..data import RowSource, as_rows, is_collection
-from ..engines import choose_engine, covering
-from ..fitting import resolve
-from ..fitting.parameters import (
+from .._parameters import (
     EngineLike,
     Flag,
     KernelLike,
@@ -26,6 +22,10 @@ from ..fitting.parameters import (
     OptionalCount,
     RandomState,
 )
+from ..approximations import NystromMap, largest_first
+from ..data import RowSource, as_rows, is_collection
+from ..engines import choose_engine, covering
+from ..fitting import resolve
 from . import inputs
 from .arguments import RowsLike, Values
 from .features import NystromEstimator, component_count

@@ -10,9 +10,9 @@ import torch
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from .._parameters import EngineLike
 from ..data import RowSource
 from ..engines import Engine, covering
-from ..fitting.parameters import EngineLike
 from ..model import Model
 from . import inputs
 from .arguments import RowsLike

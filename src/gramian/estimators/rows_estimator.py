@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from .._checks import as_bytes
+from .._parameters import KernelLike, Lengthscale, MemoryLimit
 from .._synonyms import meant_by
 from ..data import RowSource
 from ..fitting import resolve
-from ..fitting.parameters import KernelLike, Lengthscale, MemoryLimit
 from ..fitting.precomputed import NAME as PRECOMPUTED
 from ..kernels import Kernel
 

@@ -12,14 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from .._checks import as_bytes, as_count, as_share
-from ..callbacks import Checkpoint
-from ..data import RowSource
-from ..fitting import Divided, FitSettings, TrainingData, Whole
-from ..fitting.again import Again
-from ..fitting.automatic import search_fit
-from ..fitting.conformal import check_method, held_back
-from ..fitting.held_out import other_rows, share
-from ..fitting.parameters import (
+from .._parameters import (
     Callbacks,
     EngineLike,
     Folds,
@@ -27,6 +20,13 @@ from ..fitting.parameters import (
     OptionalNumber,
     RandomState,
 )
+from ..callbacks import Checkpoint
+from ..data import RowSource
+from ..fitting import Divided, FitSettings, TrainingData, Whole
+from ..fitting.again import Again
+from ..fitting.automatic import search_fit
+from ..fitting.conformal import check_method, held_back
+from ..fitting.held_out import other_rows, share
 from ..fitting.search_plan import SearchPlan, check_memory, plan_search
 from ..fitting.search_settings import SearchSettings
 from ..fitting.settings import check_callbacks

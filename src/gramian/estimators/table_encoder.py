@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .._parameters import Count, Number, RandomState
 from ..data import RowSource, Table, as_table, is_table
 from ..data.encoding import (
     Encoding,
@@ -26,7 +27,6 @@ from ..data.encoding import (
     load_encoding,
     save_encoding,
 )
-from ..fitting.parameters import Count, Number, RandomState
 from . import inputs
 
 

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._parameters import LandmarksLike, SolverLike
 from ..data import ArrayRows, RowSource, as_rows, gathered
 from ..model import AverageModel, KernelModel, Model
 from ..model.file import CENTER_BYTES
@@ -20,7 +21,6 @@ from .defaults import TOLERANCE as NOISY
 from .fit import fit
 from .fitted import Fitted
 from .generators import Generators
-from .parameters import LandmarksLike, SolverLike
 from .resolve import PCG_FROM, TINY_SHIFT
 from .settings import FitSettings
 

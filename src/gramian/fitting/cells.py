@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import readable_bytes
+from .._parameters import CellsLike
 from ..callbacks import Checkpoint, announce, stages
 from ..callbacks.stages import announce_part
 from ..cells import MedianSplits, Partition, partitions
@@ -29,7 +30,6 @@ from .defaults import Chosen, chosen
 from .fitted import Fitted
 from .generators import Generators
 from .machine import machine_memory
-from .parameters import CellsLike
 from .scaling import Scaling
 from .settings import FitSettings, is_integer
 

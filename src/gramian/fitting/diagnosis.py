@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._parameters import Callbacks
 from ..callbacks import Validate
 from ..problems import FullProblem, Problem
 from ..solvers import Result
-from .parameters import Callbacks
 
 WEAK_R2 = 0.3
 """R2 below which a fit that converged is said to be weak."""

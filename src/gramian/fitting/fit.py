@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from .._parameters import Callbacks, LandmarksLike, MetricLike
 from ..callbacks import Checkpoint, announce, stages
 from ..landmarks import Selector
 from ..metric import Metric
@@ -26,7 +27,6 @@ from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
 from .long_fits import long_fit
 from .loss_fit import fit_loss
-from .parameters import Callbacks, LandmarksLike, MetricLike
 from .placed import PlacedData
 from .precomputed import NAME, linear_model, looked_up
 from .seen import as_seen

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .. import solvers
+from .._parameters import SolverLike
 from ..model import KernelModel
 from ..problems import NystromProblem, Problem
 from ..solvers import Result, Solver, State, max_iterations, solve
@@ -19,7 +20,6 @@ from .features import check_units
 from .fitted import Fitted, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, chosen, kept_in_file, problem_of
-from .parameters import SolverLike
 from .placed import PlacedData
 from .scaling import Scaling
 from .settings import FitSettings

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
+from .._parameters import FileLike, LandmarksLike
 from .._sparse import are_equal
 from ..data import Cast, RowSource, as_rows, check_finite, gathered, stored
 from ..landmarks import Landmarks
@@ -17,7 +18,6 @@ from ..operators import KernelOperator
 from ..problems import FullProblem, NystromProblem
 from . import selection
 from .data import TrainingData
-from .parameters import FileLike, LandmarksLike
 
 
 def chosen(K: KernelOperator, given: LandmarksLike, rng: torch.Generator) -> Landmarks | None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from .. import losses
 from .._checks import did_you_mean
+from .._parameters import LossLike
 from ..callbacks import Validate
 from ..solvers import Newton
-from .parameters import LossLike
 
 if TYPE_CHECKING:
     from .settings import FitSettings

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._parameters import LandmarksLike, Lengthscale
 from ..callbacks import Validate
 from ..data import RowSource, as_rows
 from ..kernels import Kernel, Linear
@@ -21,7 +22,6 @@ from . import resolve, selection
 from .data import TrainingData
 from .entries import Entries, Given
 from .objects import CallCost, ObjectRows, check_memory_of_calls, cost_of
-from .parameters import LandmarksLike, Lengthscale
 from .settings import FitSettings
 
 logger = logging.getLogger("gramian")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from .._parameters import LandmarksLike
 from ..callbacks import Checkpoint
 from ..data import RowSource
 from ..landmarks import Selector
 from . import resolve, selection
-from .parameters import LandmarksLike
 from .settings import FitSettings
 
 

@@ -12,6 +12,7 @@ import torch
 
 from .. import kernels, losses, solvers
 from .. import metric as metrics
+from .._parameters import KernelLike, Lengthscale, LossLike, MetricLike, SolverLike
 from .._sparse import dense
 from ..data import LinearMap, RowSource
 from ..kernels import Kernel
@@ -26,7 +27,6 @@ from . import selection, splits
 from .held_out import HELD_OUT
 from .machine import machine_memory
 from .memory import FitSize, dense_bytes, least_blocks
-from .parameters import KernelLike, Lengthscale, LossLike, MetricLike, SolverLike
 from .settings import FitSettings
 
 ALL_ROWS = 10_000

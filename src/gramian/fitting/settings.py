@@ -6,47 +6,26 @@ import math
 import numbers
 import reprlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, replace
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from .._atomic import check_output
 from .._checks import as_bytes, as_count, as_positive
+from .._parameters import FitParameters
 from ..callbacks import Checkpoint
 from ..kernels import Kernel
 from ..landmarks import PathSelector
 from ..landmarks.base import selectors
 from ..solvers import Falkon
 from . import splits
-from .loss_settings import SQUARED, check_loss, is_squared
-from .parameters import (
-    Callbacks,
-    CellsLike,
-    Count,
-    EngineLike,
-    FileLike,
-    Flag,
-    Folds,
-    Inputs,
-    KernelLike,
-    LandmarksLike,
-    Lengthscale,
-    LossLike,
-    MemoryLimit,
-    MetricLike,
-    Number,
-    OptionalFlag,
-    OptionalNumber,
-    Penalty,
-    SolverLike,
-    Tolerance,
-)
+from .loss_settings import check_loss, is_squared
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FitSettings:
-    """The parameters of a fit, with the names and meanings of those of `KernelRidge`.
+@dataclass(eq=False)
+class FitSettings(FitParameters):
+    """Parameters of a fit whose values are checked; `dataclasses.replace` makes changed copies.
 
     A `Validate` among the callbacks must hold codes of classes (see `class_codes`), or targets in
     the scale of the training data. Names of kernels, landmarks, solvers and engines are looked up
@@ -59,28 +38,11 @@ class FitSettings:
         of a path of penalties goes with a solver or a warm start that have none.
     """
 
-    kernel: KernelLike
-    lengthscale: Lengthscale
-    penalty: Penalty
-    landmarks: LandmarksLike
-    standardize: Inputs
-    standardize_target: OptionalFlag
-    cv: Folds
-    solver: SolverLike
-    max_iter: Count
-    tol: Tolerance
-    engine: EngineLike
-    memory_limit: MemoryLimit
-    callbacks: Callbacks
-    warm_start: Flag
-    centers_file: FileLike
-    early_stopping: Flag
-    validation_fraction: Number
-    patience: Count
-    time_limit: OptionalNumber
-    metric: MetricLike = None
-    cells: CellsLike = None
-    loss: LossLike = SQUARED
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set a field once; a frozen dataclass cannot inherit fields of estimators."""
+        if name in self.__dict__:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        super().__setattr__(name, value)
 
     def __post_init__(self) -> None:
         as_count(self.max_iter, "max_iter")

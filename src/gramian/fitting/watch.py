@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._parameters import Callbacks
 from ..callbacks import Checkpoint, KeepBest, Validate
 from ..problems import Problem
 from ..solvers import Result, Solver, State, Stop
@@ -13,7 +14,6 @@ from ..solvers.loop import row_of
 from ..solvers.metrics import VALID_RMSE
 from .data import HeldOut
 from .held_values import HeldValues
-from .parameters import Callbacks
 from .settings import FitSettings
 
 

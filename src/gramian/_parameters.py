@@ -1,0 +1,228 @@
+"""FitParameters: the parameters of a fit, each with its type, default and form as an option."""
+
+# No `from __future__ import annotations`: estimators in other modules inherit the fields.
+
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+    from typing import Literal, Protocol, TypeAlias
+
+    import numpy as np
+    from numpy.typing import ArrayLike
+    from torch import Tensor
+
+    from .cells import Partition
+    from .data import LinearMap, RowSource
+    from .kernels import Kernel
+    from .landmarks import Selector
+    from .losses import Loss
+    from .metric import Metric
+    from .operators import Engine
+    from .solvers import Solver
+
+    class Splitter(Protocol):
+        """Methods of scikit-learn's splitters."""
+
+        def split(self, X: Any, y: Any = None) -> Any:
+            """Yield pairs of row numbers."""
+
+        def get_n_splits(self, X: Any = None) -> Any:
+            """Return the number of folds."""
+
+    KernelLike: TypeAlias = str | Kernel | Callable[[Any, Any], float]
+    Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | str
+    Penalty: TypeAlias = float | Sequence[float] | np.ndarray | Literal["auto"]
+    LandmarksLike: TypeAlias = int | str | Path | ArrayLike | Tensor | RowSource | Selector | None
+    CellsLike: TypeAlias = int | str | Partition | None
+    LossLike: TypeAlias = str | Loss
+    Folds: TypeAlias = int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None
+    SolverLike: TypeAlias = str | Solver[Any, Any]
+    Count: TypeAlias = int
+    Number: TypeAlias = float
+    Tolerance: TypeAlias = float | Literal["auto"]
+    Flag: TypeAlias = bool
+    Inputs: TypeAlias = bool | Literal["quantile", "auto"]
+    MetricLike: TypeAlias = str | Metric | LinearMap | ArrayLike | None
+    OptionalFlag: TypeAlias = bool | None
+    EngineLike: TypeAlias = str | Engine
+    MemoryLimit: TypeAlias = float | str | None
+    Callbacks: TypeAlias = Sequence[Callable[..., Any]]
+    FileLike: TypeAlias = str | Path | None
+    OptionalCount: TypeAlias = int | None
+    OptionalKernel: TypeAlias = KernelLike | None
+    OptionalLengthscale: TypeAlias = Lengthscale | None
+    OptionalNumber: TypeAlias = float | None
+    Starts: TypeAlias = int | Literal["auto"]
+    RandomState: TypeAlias = int | np.random.RandomState | None
+else:  # `fit` checks the values: no type checker may refuse them before
+    KernelLike = Lengthscale = Penalty = LandmarksLike = Folds = SolverLike = Any
+    Count = Number = Flag = EngineLike = MemoryLimit = Callbacks = FileLike = Any
+    OptionalCount = OptionalKernel = OptionalLengthscale = OptionalNumber = Any
+    CellsLike = LossLike = RandomState = Starts = OptionalFlag = Inputs = MetricLike = Tolerance = (
+        Any
+    )
+
+MODEL_PANEL = "The model: each of these asks for one fit, without a search"
+FIT_PANEL = "The fit: so does each of these"
+COMPUTATION_PANEL = "The computation"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Option of the command line that sets a parameter.
+
+    Attributes
+    ----------
+    name : str
+    default : Any
+    panel : str
+        Heading of `gramian fit --help` under which the option is listed.
+    help : str
+    kind : type, default=str
+        ``int``, ``float`` or ``bool``; ``str`` for values with a syntax of their own, which
+        `gramian.cli.parsing` reads.
+    """
+
+    name: str
+    default: Any
+    panel: str
+    help: str
+    kind: type = str
+
+
+def _option(panel: str, help: str, kind: type = str) -> dict[str, Any]:
+    """Return the metadata of a field that is an option of the command line."""
+    return {"panel": panel, "help": help, "kind": kind}
+
+
+@dataclass(eq=False, repr=False)
+class FitParameters:
+    """Parameters of a fit, in the order of the signatures of the estimators.
+
+    `KernelRidge` and `KernelRidgeClassifier` inherit the fields, `FitSettings` checks their values,
+    and `gramian fit` has an option for each field with metadata. Nothing else declares a default.
+    """
+
+    kernel: KernelLike = field(
+        default="auto",
+        metadata=_option(MODEL_PANEL, "Name of a kernel, or auto; `gramian info` lists them."),
+    )
+    _: KW_ONLY
+    lengthscale: Lengthscale = field(
+        default="auto",
+        metadata=_option(
+            MODEL_PANEL,
+            "A number in units of the (standardised) features, or one for each, as 1,2.5; median; "
+            "2 median; auto.",
+        ),
+    )
+    penalty: Penalty = field(
+        default="auto",
+        metadata=_option(
+            MODEL_PANEL, "Ridge per row, scikit-learn's alpha / n; auto: chosen on held-out rows."
+        ),
+    )
+    landmarks: LandmarksLike = field(
+        default="auto",
+        metadata=_option(
+            MODEL_PANEL,
+            "Number of centers; none: all rows; auto: all rows up to 30,000 (10,000 with a given "
+            "penalty), then sqrt(n) log(n); or a selector, as bless_r, or bless_r:1000 for 1,000 "
+            "centers. `gramian info` lists them.",
+        ),
+    )
+    standardize: Inputs = field(
+        default="auto",
+        metadata=_option(
+            MODEL_PANEL,
+            "true: give features, and the target of a regression, mean 0 and deviation 1; false: "
+            "leave them; quantile: make features normal, for long tails; auto: true, or quantile "
+            "where that predicts held-out rows better.",
+        ),
+    )
+    standardize_target: OptionalFlag = field(
+        default=None, metadata=_option(MODEL_PANEL, "true or false: the same for the target alone.")
+    )
+    metric: MetricLike = None
+    cells: CellsLike = field(
+        default=None,
+        metadata=_option(
+            MODEL_PANEL,
+            "Divide the rows into cells of at most this many rows, each with a fit of its own on "
+            "all its rows; predictions are blended between cells.",
+            int,
+        ),
+    )
+    loss: LossLike = field(
+        default="squared",
+        metadata=_option(
+            MODEL_PANEL,
+            "squared; logistic (probabilities of classes); huber, or huber:0.5 in units of the "
+            "target; quantile:0.1,0.5,0.9; expectile:0.8; poisson and gamma (positive targets).",
+        ),
+    )
+    cv: Folds = field(
+        default=None,
+        metadata=_option(
+            MODEL_PANEL, "Folds on which --penalty auto compares penalties, not a fifth.", int
+        ),
+    )
+    solver: SolverLike = field(
+        default="auto",
+        metadata=_option(FIT_PANEL, "auto, or a name; `gramian info` lists them."),
+    )
+    max_iter: Count = field(
+        default=100, metadata=_option(FIT_PANEL, "Maximum number of iterations.", int)
+    )
+    tol: Tolerance = field(
+        default="auto",
+        metadata=_option(
+            FIT_PANEL,
+            "Estimated error of predictions at which to stop, over the standard deviation of the "
+            "target; or auto.",
+        ),
+    )
+    engine: EngineLike = field(
+        default="auto",
+        metadata=_option(
+            COMPUTATION_PANEL, "auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1."
+        ),
+    )
+    memory_limit: MemoryLimit = field(
+        default=None,
+        metadata=_option(
+            COMPUTATION_PANEL, "Memory for the fit, without data and libraries, as 500MB."
+        ),
+    )
+    callbacks: Callbacks = ()
+    warm_start: Flag = False
+    centers_file: FileLike = None
+    early_stopping: Flag = field(
+        default=False,
+        metadata=_option(
+            FIT_PANEL,
+            "Stop when the error on held-out rows no longer falls, and keep the best iteration. "
+            "The rows of --validation, else a random tenth.",
+            bool,
+        ),
+    )
+    validation_fraction: Number = 0.1
+    patience: Count = field(
+        default=5,
+        metadata=_option(FIT_PANEL, "Validations without a new minimum after which to stop.", int),
+    )
+    time_limit: OptionalNumber = field(
+        default=None,
+        metadata=_option(FIT_PANEL, "Time after which to stop: seconds, or 10min, 1.5h."),
+    )
+
+
+def option_parameters() -> Iterator[Parameter]:
+    """Yield the parameters that the command line sets."""
+    for parameter in fields(FitParameters):
+        if parameter.metadata:
+            yield Parameter(parameter.name, parameter.default, **parameter.metadata)
