@@ -502,7 +502,15 @@ class TestCentersThatAreNoRows:
 
     @pytest.mark.parametrize(
         ("n", "m", "repeat"),
-        [(60, 120, 1), (60, 90, 1), (60, 58, 1), (60, 40, 1), (30, 50, 2), (400, 625, 1)],
+        [
+            (60, 120, 1),
+            (60, 90, 1),
+            (60, 58, 1),
+            (60, 40, 1),
+            (30, 50, 2),
+            (60, 120, 8),
+            (400, 625, 1),
+        ],
     )
     @pytest.mark.parametrize("penalty", [1e-6, 1e-8, 1e-10])
     def test_predictions_between_rows_are_the_exact_ones(self, n, m, repeat, penalty, unchecked):
@@ -519,6 +527,15 @@ class TestCentersThatAreNoRows:
         estimate = result.history[-1]["prediction_error"]
         assert 1e-6 < self.error(problem, result.state.coef) < 5 * estimate
         assert estimate < 0.5
+
+    def test_rows_with_hardly_any_weight_do_not_count(self, unchecked):
+        problem = self.problem(600, 150, 1e-8)
+        weights = torch.full((600,), 1e-9, dtype=torch.float64)
+        weights[:60] = 1
+        problem = replace(problem, weights=weights)
+        result = solve(problem, Falkon(), stop=[tolerance(5e-3), max_iterations(20)])
+        assert result.reason == "converged"
+        assert self.error(problem, result.state.coef) < 1e-3
 
     def test_zero_weights_and_several_targets(self):
         problem = self.problem(60, 90, 1e-8)

@@ -22,6 +22,9 @@ DIMENSION_SHARE = 0.3
 FEW_ROWS = 2
 """Rows for each landmark, at most, that make the factor where landmarks are no rows."""
 
+MOST_PRODUCTS = 1e12
+"""Products n m² up to which many rows make it, if they are few distinct ones: about a minute."""
+
 ROUNDING_ROWS = 1000
 """Rows of K_mm from which rounding is estimated."""
 
@@ -234,13 +237,37 @@ class FalkonFactor:
 
 
 def _needs_rows(problem: NystromProblem) -> bool:
-    """Return whether few rows make the factor, as centers that are no rows do not stand for them.
+    """Return whether rows make the factor, as centers that are no rows do not stand for them.
 
     With more centers than rows the penalty alone decides on the functions that vanish at all rows,
     and a factor of centers takes thousands of iterations to see them.
     """
     n, m = problem.K.shape
-    return not problem.centers_are_rows and n <= FEW_ROWS * m and not problem.K.rows.remote
+    if problem.centers_are_rows or problem.K.rows.remote:
+        return False
+    if n <= FEW_ROWS * m:
+        return True
+    return float(n) * m * m <= MOST_PRODUCTS and _has_few_distinct_rows(problem)
+
+
+def _has_few_distinct_rows(problem: NystromProblem) -> bool:
+    """Return whether rows drawn with their weights are few distinct ones for each landmark.
+
+    Twice as many are drawn as would do, with replacement. Sparse rows count as distinct.
+    """
+    n, m = problem.K.shape
+    rows = problem.K.rows
+    if rows.sparse or not rows.random_access:
+        return False
+    rng = torch.Generator().manual_seed(0)
+    position = torch.rand(2 * FEW_ROWS * m, dtype=torch.float64, generator=rng)
+    if problem.weights is None:
+        index = (position * n).long()
+    else:
+        total = problem.weights.double().cpu().cumsum(0)
+        index = torch.searchsorted(total, position * total[-1], right=True).clamp(max=n - 1)
+    distinct = rows.take(index.unique()).unique(dim=0)
+    return len(distinct) <= FEW_ROWS * m
 
 
 def _all_strips(problem: NystromProblem) -> Iterator[tuple[Tensor, Tensor]]:

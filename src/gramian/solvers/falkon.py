@@ -140,10 +140,12 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     their geometric mean or larger. Four of 1e-8 to 1 took 1.2 times the iterations of the smallest.
 
     Centers that are no rows, such as points that a user has chosen, do not stand for the rows. If
-    there are at most two rows for each, all rows make the factor, at n m² operations: with more
-    centers than rows the penalty alone decides on the functions that vanish at all rows, and a
-    factor of centers sees them after thousands of iterations. Where float64 cannot tell them
-    (penalties below about 1e-12), ``prediction_error`` includes an estimate of that.
+    there are at most two distinct rows for each, all rows make the factor, at n m² operations: with
+    more centers than rows the penalty alone decides on the functions that vanish at all rows, and a
+    factor of centers sees them after thousands of iterations. Of more rows the distinct ones are
+    counted in a sample that is drawn by their weights, where n m² is at most 1e12. Where float64
+    cannot tell those functions (penalties below about 1e-12), ``prediction_error`` includes an
+    estimate of that.
 
     Departures: the penalty inside A. On three real sets (16,512 to 40,000 rows, m = 1,000,
     penalties 1e-3 to 1e-8) the penalty of fewest iterations had an effective dimension of 265 to
