@@ -559,6 +559,20 @@ class TestPredictionError:
             if true > 1e-3:  # below, rounding of landmarks that depend on others may decide
                 assert 0.4 < state.metrics["prediction_error"] / true < 10
 
+    @pytest.mark.parametrize("penalties", [(1e-5, 1.0), (1.0, 1e-5)])
+    def test_it_is_of_the_target_with_the_smallest_penalty(self, penalties, unchecked):
+        rng = torch.Generator().manual_seed(0)
+        X = torch.randn(400, 2, generator=rng, dtype=torch.float64)
+        y = torch.stack([(4 * X[:, 0]).sin(), 1.5 * X[:, 0].sin()], dim=1)
+        y += 0.3 * torch.randn(400, 2, generator=rng, dtype=torch.float64)
+        y = y if penalties[0] < 1 else y.flip(1)  # the smoother target has the larger penalty
+        problem = problem_of(X, y, X[:120], kernel=kernels.Matern32(0.3), index=torch.arange(120))
+        problem = replace(problem, penalties=penalties)
+        exact = solve(problem, Direct()).state.coef
+        for state in islice(Falkon().iterate(problem), 3, 8):
+            true = problem.relative_error((problem.K @ (state.coef - exact)).norm(dim=0) / 20)
+            assert true < 2 * state.metrics["prediction_error"]
+
     @pytest.mark.parametrize("seed", range(4))
     def test_products_in_float32_alone_state_their_rounding(self, seed, unchecked):
         rng = torch.Generator().manual_seed(seed)

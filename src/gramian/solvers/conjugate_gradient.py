@@ -41,7 +41,7 @@ class CGState(State):
     checked : Tensor of shape (t,)
         Norms of the residual when it was last computed and not updated.
     lanczos : Tensor of shape (k, 2)
-        Step lengths and residual ratios of the column with the largest right-hand side.
+        Step lengths and residual ratios of the watched column, see `conjugate_gradient`.
     best : Tensor of shape (m, t)
         The iterate with the least ``rel_residual`` so far.
     least : float
@@ -74,6 +74,7 @@ def conjugate_gradient(
     probes: Float[Tensor, "m k"] | None = None,
     rounding: float = 1e-5,
     refine_below: float = REFINE_BELOW,
+    watched: int | None = None,
 ) -> Iterator[CGState]:
     """Solve A x = b for the columns of b by (preconditioned) conjugate gradient.
 
@@ -98,6 +99,9 @@ def conjugate_gradient(
         Difference, relative to the right-hand side, that rounding may make there.
     refine_below : float, default=0.1
         It is computed once the recursive residual has dropped by this factor since.
+    watched : int, optional
+        The column whose steps Lanczos estimates have; that with the largest right-hand side if
+        None. For columns that do not share one A: that with the least eigenvalue.
 
     Yields
     ------
@@ -126,7 +130,7 @@ def conjugate_gradient(
         exact_residual,
         refine_below,
         norm,
-        _largest(norm),
+        int(norm.argmax()) if watched is None else watched,
         probes,
         rounding,
     )
@@ -282,7 +286,3 @@ def _dots(a: Tensor, b: Tensor) -> Tensor:
 
 def _norms(a: Tensor) -> Tensor:
     return _dots(a, a).sqrt()
-
-
-def _largest(norm: Tensor) -> int:
-    return int(norm.argmax())

@@ -266,6 +266,14 @@ class _System:
         g = problem.K.normal(self.B.solve_T(w), problem.weights, targets) / problem.total
         return self.B.solve_At(self.B.solve_Tt(g) + problem.each * w)
 
+    def _watched(self, rhs: Tensor) -> int:
+        """Return the column of least curvature: that of the smallest penalty, not zero itself."""
+        norm = rhs.norm(dim=0)
+        each = torch.as_tensor(self.problem.each).to(norm).expand_as(norm)
+        moving = norm > 0
+        least = each[moving].min() if bool(moving.any()) else 0.0
+        return int(torch.where(moving & (each <= least), norm, -1.0).argmax())
+
     def errors(self, cg: CGState) -> dict[str, int | float]:
         """Estimate the error of predictions: the residual over the root of the least Ritz value.
 
@@ -293,6 +301,7 @@ class _System:
             refine_below=REFINE_BELOW,
             probes=_probes(self.B),
             rounding=1e-5 if float64 else 0.05,
+            watched=self._watched(rhs),
         ):
             metrics = {**cg.metrics, **self.errors(cg), "wide": int(float64)}
             coef, penalty = self.B.to_coef(cg.coef), self.B.penalty
