@@ -573,6 +573,38 @@ class TestPredictionError:
             true = problem.relative_error((problem.K @ (state.coef - exact)).norm(dim=0) / 20)
             assert true < 2 * state.metrics["prediction_error"]
 
+    def test_a_start_with_a_small_residual_is_not_converged(self, unchecked):
+        rng = torch.Generator().manual_seed(0)
+        X = torch.randn(400, 2, generator=rng, dtype=torch.float64)
+        y = (2 * X[:, :1]).sin() + 0.5 * torch.randn(400, 1, generator=rng, dtype=torch.float64)
+        kernel = kernels.Laplacian(10.0)
+        problem = problem_of(X, y, X[:100], kernel=kernel, penalty=1e-9, index=torch.arange(100))
+        start = State(0, solve(replace(problem, penalty=1e-7), Direct()).state.coef)
+        exact = solve(problem, Direct()).state.coef
+
+        def true(coef: Tensor) -> float:
+            return problem.relative_error((problem.K @ (coef - exact)).norm(dim=0) / 20)
+
+        for state in islice(Falkon().iterate(problem, start), 6):
+            assert true(state.coef) < 1.5 * state.metrics["prediction_error"]
+
+    def test_an_exact_start_ends_at_once(self, unchecked):
+        problem = random_problem(0)
+        start = State(0, solve(problem, Direct()).state.coef)
+        result = solve(problem, Falkon(), state=start, stop=[tolerance(1e-4), max_iterations(20)])
+        assert result.reason == "converged"
+        assert result.state.iteration <= 3
+
+    @pytest.mark.parametrize("k", [1, 2, 4])
+    def test_a_resumed_warm_start_goes_on_alike(self, k):
+        problem = random_problem(1)
+        start = State(0, solve(replace(problem, penalty=1.0), Direct()).state.coef)
+        states = list(islice(Falkon().iterate(problem, start), 7))
+        again = Falkon().iterate(problem, states[k])
+        for expected, state in zip(states[k:], again, strict=False):
+            assert state.metrics == expected.metrics
+            assert torch.equal(state.cg.lanczos, expected.cg.lanczos)
+
     @pytest.mark.parametrize("seed", range(4))
     def test_products_in_float32_alone_state_their_rounding(self, seed, unchecked):
         rng = torch.Generator().manual_seed(seed)

@@ -235,6 +235,14 @@ class FalkonFactor:
         )
         return la.times_triangular(self.triangles, Tcoef, lower=False, transpose=False)
 
+    def least_eigenvalue(self, penalty: float) -> float:
+        """Return a lower bound of the eigenvalues of B'H B: the penalty over the squares in A."""
+        squares = sum(
+            float(self.triangles[: j.stop, j].triu(-j.start).square().sum())
+            for j in _blocks(len(self.diagonal))
+        )
+        return penalty / squares
+
 
 def _needs_rows(problem: NystromProblem) -> bool:
     """Return whether rows make the factor, as centers that are no rows do not stand for them.

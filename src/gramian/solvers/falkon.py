@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
@@ -22,7 +22,7 @@ from .base import Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import PANEL_ROWS, ProblemSize
 from .metrics import PREDICTION_ERROR, ROUNDING_ERROR
-from .state import State
+from .state import ADDED_LATER, State
 from .stopping import StopReason
 from .storing import StoresEntries
 
@@ -39,6 +39,9 @@ NEGLIGIBLE_SHARE = 0.01
 
 REFINE_BELOW = 1e-2
 """A true residual is computed after so large a drop: 0.1 takes twice as many, 1e-3 more steps."""
+
+EARLY_STEPS = 3
+"""Lanczos steps of a run from given coefficients before which their Ritz value is not believed."""
 
 RESIDUAL_PROBES = 8
 """Directions in which the residual of a state to go on from is compared."""
@@ -58,12 +61,15 @@ class FalkonState(State):
         Whether products run in float64, whatever the dtype of the rows.
     order : Tensor of shape (m,)
         That of the landmarks in T, empty if they are in order.
+    warm : bool
+        Whether conjugate gradient began at given coefficients.
     """
 
     cg: CGState
     penalty: float = 0.0
     wide: bool = False
     order: Int[Tensor, " k"]
+    warm: bool = field(default=False, metadata={ADDED_LATER: True})
 
     @property
     def verdict(self) -> StopReason | None:
@@ -135,6 +141,9 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     predictions were 1e-4 or more of the spread of y from those of `Direct` in four, each of them
     with 10 or 30 landmarks of a smooth kernel and one feature, and 4e-2 in one; true residuals were
     9e-6 and less. A larger penalty, or landmarks that are further apart, is the remedy.
+
+    A run from given coefficients does not end before its third step unless their residual bounds
+    the error, as that of exact ones does.
 
     Targets with penalties of their own share passes and both factors, the penalty inside A being
     their geometric mean or larger. Four of 1e-8 to 1 took 1.2 times the iterations of the smallest.
@@ -226,18 +235,21 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     ) -> Iterator[FalkonState]:
         B = self.factor(problem)
         start = _in_coordinates(B, problem, state)
+        warm = isinstance(state, FalkonState) and state.warm
         precise = problem.double()
         if self.refine is False or problem.K.dtype == torch.float64:
             exact = precise if self.refine is True else None
             rounding = 0.0 if exact is not None else _float32_error(B, problem)
-            yield from _System(B, self.keeping(problem), exact, rounding).states(start)
+            yield from _System(B, self.keeping(problem), exact, rounding).states(start, warm)
             return
         before = isinstance(state, FalkonState) and state.wide
         if not (before or B.rounding > COARSE_ROUNDING):
             refined = self.refine is True or B.rounding > VISIBLE_ROUNDING
             exact = precise if refined else None
-            start = yield from _while_it_gains(_System(B, self.keeping(problem), exact), start)
-        yield from _System(B, self.keeping(precise)).states(start)
+            start = yield from _while_it_gains(
+                _System(B, self.keeping(problem), exact), start, warm
+            )
+        yield from _System(B, self.keeping(precise)).states(start, warm)
 
 
 @dataclass(frozen=True)
@@ -274,13 +286,18 @@ class _System:
         least = each[moving].min() if bool(moving.any()) else 0.0
         return int(torch.where(moving & (each <= least), norm, -1.0).argmax())
 
-    def errors(self, cg: CGState) -> dict[str, int | float]:
+    def errors(self, cg: CGState, warm: bool) -> dict[str, int | float]:
         """Estimate the error of predictions: the residual over the root of the least Ritz value.
 
         That is the distance from the solution in the norm of B'H B, whose square is the mean
-        squared error on the rows and the penalty of the error. Visible rounding adds to it.
+        squared error on the rows and the penalty of the error. Visible rounding adds to it. The
+        residual of given coefficients may lie where no Ritz value has come yet: then the first
+        steps have the bound of `FalkonFactor.least_eigenvalue` instead.
         """
         smallest, _ = extremes_of_lanczos(cg.lanczos[:, 0], cg.lanczos[:, 1])
+        if warm and len(cg.lanczos) < EARLY_STEPS:
+            penalty = float(torch.as_tensor(self.problem.each).min())
+            smallest = min(smallest, self.B.least_eigenvalue(penalty))
         norms = cg.residual.double().norm(dim=0) / math.sqrt(smallest)
         error = self.problem.relative_error(norms)
         rounding = max(self.rounding, self.B.rounding_in_float64)
@@ -288,8 +305,9 @@ class _System:
             return {PREDICTION_ERROR: error}
         return {PREDICTION_ERROR: error + rounding, ROUNDING_ERROR: rounding}
 
-    def states(self, start: State | None) -> Iterator[FalkonState]:
+    def states(self, start: State | None, warm: bool) -> Iterator[FalkonState]:
         """Yield the states of conjugate gradient, from a state in the coordinates beta."""
+        warm = warm or (start is not None and not isinstance(start, CGState))
         rhs = self.B.solve_At(self.B.solve_Tt(self.problem.rhs / self.problem.total))
         residual = None if self.exact is None else self.residual
         float64 = self.problem.K.dtype == torch.float64
@@ -303,7 +321,7 @@ class _System:
             rounding=1e-5 if float64 else 0.05,
             watched=self._watched(rhs),
         ):
-            metrics = {**cg.metrics, **self.errors(cg), "wide": int(float64)}
+            metrics = {**cg.metrics, **self.errors(cg, warm), "wide": int(float64)}
             coef, penalty = self.B.to_coef(cg.coef), self.B.penalty
             yield FalkonState(
                 cg.iteration,
@@ -313,6 +331,7 @@ class _System:
                 penalty=penalty,
                 wide=float64,
                 order=_order(self.B),
+                warm=warm,
             )
 
 
@@ -325,11 +344,11 @@ def _float32_error(B: FalkonFactor, problem: NystromProblem) -> float:
 
 
 def _while_it_gains(
-    system: _System, start: State | None
+    system: _System, start: State | None, warm: bool
 ) -> Generator[FalkonState, None, State | None]:
     """Yield the states with float32 products; return where they gain nothing any more."""
     before: CGState | None = None
-    for state in system.states(start):
+    for state in system.states(start, warm):
         if state.verdict is not None or (before is not None and no_gain(before, state.cg)):
             logger.info("K_nm in float32 gains nothing any more: float64 from here")
             return State(state.iteration, state.cg.coef)
