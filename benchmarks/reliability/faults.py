@@ -75,7 +75,8 @@ Damaged files: half of them at random (bits, swaps, cuts, zeros, moved and doubl
 their structure; of models and checkpoints a quarter is edited with the digest put right. CSV,
 .npy and Arrow's files (lz4, .ipc: zstd, .arrow: not compressed; with texts, categories and dates)
 have no checksums, so that values may change unseen there. Changed files: each is replaced, removed
-or written to under a fit that reads it in each pass, before or between iterations. Bombs: peak
+or written to under a fit that reads it in each pass, before or between iterations; a map keeps
+the file that it was made of, so that only a write is a change of it. Bombs: peak
 memory of commands that read a small file made to need much, libraries included. Memory: resident
 size after 5 and after 40 fits in one process."""
 

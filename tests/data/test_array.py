@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,48 @@ def test_blocks_of_a_read_only_memmap_are_views_and_leave_it_read_only(tmp_path:
     for part, block in as_rows(x).blocks(4):
         assert block.data_ptr() == x[part].ctypes.data
     assert not x.flags.writeable
+
+
+def replaced(path: Path) -> None:
+    np.save(path.with_name("new.npy"), np.zeros((3, 4)))
+    os.replace(path.with_name("new.npy"), path)
+
+
+CHANGED_NAMES: dict[str, Callable[[Path], object]] = {
+    "removed": Path.unlink,
+    "moved": lambda path: path.rename(path.with_name("moved.npy")),
+    "replaced": replaced,
+    "with its folder": lambda path: path.parent.rename(path.parent.with_name("moved")),
+}
+
+
+@pytest.mark.parametrize("first", ["map", "rows"])
+@pytest.mark.parametrize("change", CHANGED_NAMES)
+def test_a_map_stays_valid_without_the_name_of_its_file(
+    change: str, first: str, tmp_path: Path
+) -> None:
+    x, path = RNG.normal(size=(9, 4)), tmp_path / "folder" / "x.npy"
+    path.parent.mkdir()
+    np.save(path, x)
+    mapped = np.load(path, mmap_mode="r")
+    rows = as_rows(mapped) if first == "rows" else None
+    CHANGED_NAMES[change](path)
+    rows = as_rows(mapped) if rows is None else rows
+    if change == "replaced":
+        os.utime(path, (1, 1))  # of a file that is not the one of the map
+    for part, block in rows.blocks(4):
+        np.testing.assert_array_equal(block.numpy(), x[part])
+    np.testing.assert_array_equal(rows.take(torch.tensor([8, 0])).numpy(), x[[8, 0]])
+
+
+def test_a_mapped_file_that_is_written_in_place_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, RNG.normal(size=(9, 4)))
+    rows = as_rows(np.load(path, mmap_mode="r")[:, :2])
+    with path.open("ab") as file:
+        file.write(bytes(32))
+    with pytest.raises(ValueError, match=r"x\.npy has changed since it was opened: it had 416 byt"):
+        rows.take(torch.tensor([0]))
 
 
 def test_blocks_of_a_tensor_are_views() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .base import RowSource, check_index, slices
 from .dtypes import NUMPY_OF, WIDE_INTEGERS, float_for, warn_of_rounding
-from .file_stamp import mapped_file
+from .file_stamp import MappedFile
 
 
 class ArrayRows(RowSource):
@@ -29,8 +29,8 @@ class ArrayRows(RowSource):
     Notes
     -----
     Blocks of a C-contiguous native float array are views and cost nothing; otherwise a block
-    costs one conversion of its rows. A file that is mapped for reading must not change: each pass
-    compares its size and time.
+    costs one conversion of its rows. A file that is mapped for reading must not be written to: each
+    pass compares its size and time. It may be moved, removed or replaced: the map stays valid.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ArrayRows(RowSource):
         else:
             name = data.dtype.name
             self._data = np.asarray(data)
-        self._file = mapped_file(data)
+        self._file = MappedFile.of(data)
         self.shape = check_matrix(tuple(data.shape))
         self.dtype, self._wide = float_for(name), name in WIDE_INTEGERS
         self.feature_names = check_names(feature_names, self.shape[1])
@@ -64,8 +64,7 @@ class ArrayRows(RowSource):
 
     def _check_file(self) -> None:
         if self._file is not None:
-            path, stamp = self._file
-            stamp.check(path)
+            self._file.check()
 
     def _convert(self, part: np.ndarray | Tensor) -> Tensor:
         if self._wide:
