@@ -14,7 +14,7 @@ import numpy as np
 
 from gramian import KernelRidgeCV
 from gramian.callbacks import Checkpoint
-from gramian.callbacks.journal import MARK, Journal
+from gramian.callbacks.journal import RECORD_MARK, Journal
 from gramian.cli import main
 from gramian.model import load_model
 
@@ -106,7 +106,7 @@ def kill_searches(name: str, count: int, folder: Path) -> Row:
 
 
 def marks_in(path: Path) -> int:
-    return path.read_bytes().count(MARK) if path.exists() else 0
+    return path.read_bytes().count(RECORD_MARK) if path.exists() else 0
 
 
 def steps_in(path: Path) -> int:
