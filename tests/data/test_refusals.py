@@ -28,7 +28,7 @@ from gramian.data import (
     write_table,
 )
 from gramian.data.file_stamp import FileStamp
-from gramian.data.parquet_files import TEXT_BATCH_BYTES, ParquetFile
+from gramian.data.parquet_files import TEXT_BATCH_BYTES, TEXT_BATCH_ROWS, ParquetFile
 
 CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "1-D array": (np.zeros(3), ValueError, r"1-D array of 3.*reshape\(-1, 1\)"),
@@ -438,6 +438,36 @@ def test_long_texts_of_a_small_parquet_file_are_refused(tmp_path: Path) -> None:
         list(as_table(path).batches(["x", "text"], 300))
     (batch,) = as_table(path).batches(["x"], 300)
     assert batch.num_rows == 300
+
+
+@pytest.mark.parametrize("row", [0, 5, 40, 999])
+def test_one_long_text_is_read_in_any_row_of_a_parquet_file(row: int, tmp_path: Path) -> None:
+    path, texts = tmp_path / "x.parquet", ["a", "b"] * 500
+    texts[row] = "c" * (3 << 20)
+    pq.write_table(pa.table({"text": texts}), path, row_group_size=100)
+    read = pa.Table.from_batches(as_table(path).batches(["text"], 300))
+    assert read["text"].cast(pa.string()).to_pylist() == texts
+
+
+@pytest.mark.parametrize("row", [0, 39])
+def test_the_mean_length_of_refused_texts_is_of_the_rows_that_it_names(
+    row: int, tmp_path: Path
+) -> None:
+    path, texts = tmp_path / "x.parquet", ["a"] * 40
+    texts[row] = "c" * (3 << 20)
+    pq.write_table(pa.table({"text": texts}), path)
+    read = 32 if row == 0 else 40
+    with pytest.raises(ValueError, match=f"bytes on average over {read} of 40 rows") as caught:
+        list(as_table(path).batches(["text"], 40))
+    mean = int(str(caught.value).split(" bytes")[0].split()[-1].replace(",", ""))
+    assert mean == pytest.approx((3 << 20) / read, abs=8)  # with the offsets of Arrow
+
+
+def test_long_texts_behind_short_ones_are_decoded_a_few_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"text": ["a"] * 5000 + ["b" * 2000] * 20_000}), path)
+    file = ParquetFile(path, FileStamp.of(path), (25_000,))
+    assert max(batch.nbytes for batch in file.batches(["text"], 25_000)) < 2010 * TEXT_BATCH_ROWS
 
 
 def test_texts_are_decoded_in_batches_of_bounded_size(tmp_path: Path) -> None:

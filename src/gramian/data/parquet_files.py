@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,12 +23,15 @@ _BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
 TEXT_BATCH_BYTES = 1 << 26
 """Bytes of texts that are decoded at a time, by the length of the first ones."""
 
+TEXT_BATCH_ROWS = 1 << 12
+"""Rows of texts that are decoded at a time: later texts may be longer than the first ones."""
+
 MEAN_TEXT_BYTES = 1 << 16
 """Mean length of the texts of a column, beyond which they are refused as no categories. A file of
 some kilobytes can hold any number of long ones, if they are equal."""
 
 PROBED_ROWS = 32
-"""Rows whose texts are decoded first, to know their length."""
+"""Rows whose texts are decoded first, to choose the rows of a batch."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +95,11 @@ class ParquetFile:
             own = [name for name in columns if name not in {key.name for key in self.keys}]
             read = own or file.schema_arrow.names[:1]  # which says how many rows there are
             size = min(size, self._text_rows(file, read, groups))
+            texts = _TextLengths(self.path, self.rows)
             for batch in file.iter_batches(
                 size, row_groups=groups, columns=read, use_threads=False
             ):
-                _check_texts(self.path, batch)
+                texts.add(batch)
                 batch.validate(full=True)  # Arrow does not check indices and texts
                 yield with_keys(batch, self.keys, columns) if self.keys else batch
 
@@ -110,8 +115,11 @@ class ParquetFile:
         batch = next(probe, None)
         if batch is None:
             return 1
-        _check_texts(self.path, batch)
-        return max(1, TEXT_BATCH_BYTES * int(batch.num_rows) // max(1, int(batch.nbytes)))
+        _TextLengths(self.path, self.rows).add(batch)  # before a larger batch is decoded
+        rows = TEXT_BATCH_BYTES * int(batch.num_rows) // max(1, int(batch.nbytes))
+        if any(_is_text(column.type) for column in batch.columns):
+            rows = min(rows, TEXT_BATCH_ROWS)
+        return max(1, rows)
 
 
 def _is_long(kind: pa.DataType) -> bool:
@@ -119,15 +127,43 @@ def _is_long(kind: pa.DataType) -> bool:
     return not (pa.types.is_primitive(kind) or pa.types.is_null(kind))
 
 
-def _check_texts(path: Path | RemoteFile, batch: pa.RecordBatch) -> None:
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        if text and column.nbytes > MEAN_TEXT_BYTES * max(1, len(column)):
-            raise ValueError(
-                f"{path}: the texts of column '{name}' have {column.nbytes // len(column):,} "
-                f"bytes on average, more than {MEAN_TEXT_BYTES:,}; leave it out "
-                "(on the command line --drop), or shorten them"
-            )
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+class _TextLengths:
+    """Bytes of the texts that a pass has decoded, of each column.
+
+    Parameters
+    ----------
+    path : Path or RemoteFile
+    file_rows : int
+        Rows of the file, over which the mean is taken: one long text is no long column, whichever
+        row it is in.
+    """
+
+    def __init__(self, path: Path | RemoteFile, file_rows: int) -> None:
+        self._path, self._file_rows, self._rows = path, max(1, file_rows), 0
+        self._bytes: Counter[str] = Counter()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count a batch; ValueError if these texts alone make the mean of the file too long.
+
+        From `TEXT_BATCH_BYTES` on the mean over the rows until now is enough.
+        """
+        self._rows += batch.num_rows
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not _is_text(column.type):
+                continue
+            self._bytes[name] += column.nbytes
+            rows = self._rows if self._bytes[name] > TEXT_BATCH_BYTES else self._file_rows
+            if self._bytes[name] > MEAN_TEXT_BYTES * rows:
+                raise ValueError(
+                    f"{self._path}: the texts of column '{name}' have "
+                    f"{self._bytes[name] // self._rows:,} bytes on average over {self._rows:,} of "
+                    f"{self._file_rows:,} rows, more than {MEAN_TEXT_BYTES:,}; leave it out "
+                    "(on the command line --drop), or shorten them"
+                )
 
 
 @contextmanager
