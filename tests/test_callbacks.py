@@ -92,7 +92,7 @@ EIGENPRO = "seed settings first least epochs lost"
 FIELDS = {
     "direct": ("State", ""),
     "pcg": ("PCGState", f"{CG} seed wide"),
-    "falkon": ("FalkonState", "cg penalty wide order"),
+    "falkon": ("FalkonState", "cg penalty wide order warm"),
     "askotch": (
         "ASkotchState",
         "ahead momentum recent best least convexity curvature squares first smoothness restarts "
