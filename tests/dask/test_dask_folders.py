@@ -60,7 +60,7 @@ def test_a_file_that_changes_is_named(client, tmp_path, moment):
         table = DaskTable(tmp_path)
         rows = table.rows(["a", "b"]) if moment == "between passes" else None
         write(tmp_path, 1, "aby")
-        with pytest.raises(ValueError, match=r"1\.parquet has changed since it was opened: it was"):
+        with pytest.raises(ValueError, match=r"1\.parquet has changed since it was opened: its"):
             table.there(["y"]) if rows is None else rows.take(torch.arange(100))
         (tmp_path / "1.parquet").unlink()
         with pytest.raises((ValueError, FileNotFoundError), match=r"1\.parquet"):

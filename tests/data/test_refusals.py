@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -428,6 +429,21 @@ def test_all_blocks_of_a_column_are_one_warning_on_the_command_line(
             list(rows.blocks(1))
             list(rows.blocks(3))
     assert capsys.readouterr().err.count("'id' holds whole numbers") == 2
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "npy"])
+def test_a_touched_file_is_refused_and_the_reason_is_said(suffix: str, tmp_path: Path) -> None:
+    """Its size is the same, and so may be its bytes, but only all of them could say so."""
+    path = tmp_path / f"x.{suffix}"
+    write_table(path, {"x": np.arange(9.0), "y": np.arange(9.0)})
+    table = as_table(path)
+    os.utime(path, (1, 1))
+    words = (
+        r"modification time did, to 1970-01-01 00:00:01\.000\+00:00: it was written again, or "
+        r"touched.*start again, and meanwhile write to another file, and touch or sync none"
+    )
+    with pytest.raises(ValueError, match=words):
+        list(table.batches(table.names, 9))
 
 
 def test_long_texts_of_a_small_parquet_file_are_refused(tmp_path: Path) -> None:

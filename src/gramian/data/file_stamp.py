@@ -66,7 +66,11 @@ class FileStamp:
         if current.size != self.size:
             raise change_error(path, f"it had {self.size:,} bytes, and has {current.size:,}")
         if current != self:
-            raise change_error(path, f"it was written again, at {_clock(current.time_ns)}")
+            # Only all of its bytes could tell a file that was touched from one with other values.
+            when = _clock(current.time_ns)
+            raise change_error(
+                path, f"its modification time did, to {when}: it was written again, or touched"
+            )
 
     @contextmanager
     def unchanged(self, path: Path | RemoteFile) -> Iterator[None]:
@@ -84,7 +88,7 @@ def change_error(path: Path | RemoteFile, change: str) -> ValueError:
     """Return the error about a file that changed under its reader."""
     return ValueError(
         f"{display_text(path)} has changed since it was opened: {change}. All passes must read the "
-        "same rows: start again, and write another file meanwhile"
+        "same rows: start again, and meanwhile write to another file, and touch or sync none"
     )
 
 
