@@ -95,8 +95,8 @@ FIELDS = {
     "falkon": ("FalkonState", "cg penalty wide order warm"),
     "askotch": (
         "ASkotchState",
-        "ahead momentum recent best least convexity curvature squares first smoothness restarts "
-        "lost seed",
+        "ahead momentum recent best least convexity curvature squares weighted first smoothness "
+        "restarts lost seed",
     ),
     "eigenpro2": ("EigenProState", EIGENPRO),
     "eigenpro3": ("EigenPro3State", f"{EIGENPRO} last count"),
@@ -119,7 +119,7 @@ class TestStateFiles:
         problem, solver = problem_of(FullProblem), solvers.ASkotch(20)
         state = solve(problem, solver, stop=[max_iterations(3)]).state
         later = {f.name for f in fields(state) if f.metadata}
-        assert later == {"curvature", "squares", "first"}
+        assert later == {"curvature", "squares", "weighted", "first"}
         known = state_file.fields
         with monkeypatch.context() as patch:  # as an older version wrote it
             patch.setattr(

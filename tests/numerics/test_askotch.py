@@ -312,14 +312,43 @@ def test_the_residual_of_blocks_is_nearly_the_true_one():
 
 
 @pytest.mark.parametrize("blocks", ["fresh", "fixed"])
+@pytest.mark.parametrize("heaviest", [1e4, 1e6])
+def test_the_estimated_error_has_the_weights(blocks, heaviest):
+    weights = torch.logspace(-2, 2, N, dtype=torch.float64)
+    weights = weights[torch.randperm(N, generator=torch.Generator().manual_seed(2))]
+    weights[0] = heaviest
+    p = problem(penalty=1e-6, weights=weights)
+    p.targets[0] = 50.0
+    for state in states(ASkotch(20, blocks=blocks), p, 200)[40::40]:
+        true = p.error_bound(p.rhs - p.apply(state.coef))
+        assert 0.3 * true < state.metrics["prediction_error"] < 10 * true
+
+
+@pytest.mark.parametrize("blocks", ["fresh", "fixed"])
 @pytest.mark.parametrize("block_solver", ["nystrom", "exact"])
 def test_resuming_changes_nothing(blocks, block_solver):
     solver = ASkotch(50, rank=20, blocks=blocks, block_solver=block_solver)
     whole = states(solver, problem(), 12)
     rest = states(solver, problem(), 7, state=whole[5], seed=77)
     assert rest[-1].iteration == whole[-1].iteration == 11
-    for name in ("coef", "ahead", "momentum", "recent", "best", "smoothness", "squares"):
+    for name in (
+        "coef",
+        "ahead",
+        "momentum",
+        "recent",
+        "weighted",
+        "best",
+        "smoothness",
+        "squares",
+    ):
         assert torch.equal(getattr(rest[-1], name), getattr(whole[-1], name))
+
+
+def test_a_state_of_a_file_without_weighted_squares_goes_on():
+    before = states(ASkotch(50), problem(), 6)[-1]
+    older = replace(before, weighted=torch.empty(0, 0, dtype=torch.float64))
+    expected, last = (states(ASkotch(50), problem(), 3, state=s)[-1] for s in (before, older))
+    assert last.metrics == expected.metrics
 
 
 def test_a_plain_state_is_a_start_whatever_its_iteration():

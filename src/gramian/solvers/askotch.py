@@ -75,7 +75,9 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     Cost per iteration: n b kernel evaluations, b² for the block and b³ / 3 operations, about
     :math:`b^2 r` with Nystrom blocks; a pass over all pairs is n / b iterations. Memory: b²
     numbers, and six vectors of n numbers per target. The residual in the history is that of the
-    blocks of about the last pass, each at the time it was drawn, which costs nothing. Iterates are
+    blocks of about the last pass, each at the time it was drawn, which costs nothing. Blocks may
+    miss rows of large weight: the error of predictions has the present residual of rows with more
+    than 1 / b of all weight and ten times the mean, at n kernel evaluations for each. Iterates are
     float64; kernel entries and P have the dtype of the rows, those of ``"exact"`` are float64.
 
     Departures: blocks of up to 4,000 rows, all automatic ones below 400,000 rows, are solved

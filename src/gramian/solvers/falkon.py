@@ -41,7 +41,7 @@ REFINE_BELOW = 1e-2
 """A true residual is computed after so large a drop: 0.1 takes twice as many, 1e-3 more steps."""
 
 EARLY_STEPS = 3
-"""Lanczos steps of a run from given coefficients before which their Ritz value is not believed."""
+"""Lanczos steps of a run from given coefficients before which their Ritz value does not count."""
 
 RESIDUAL_PROBES = 8
 """Directions in which the residual of a state to go on from is compared."""
@@ -142,8 +142,8 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     with 10 or 30 landmarks of a smooth kernel and one feature, and 4e-2 in one; true residuals were
     9e-6 and less. A larger penalty, or landmarks that are further apart, is the remedy.
 
-    A run from given coefficients does not end before its third step unless their residual bounds
-    the error, as that of exact ones does.
+    A run from given coefficients converges before its third step only if the residual is so small
+    that it bounds the error, as with the exact solution.
 
     Targets with penalties of their own share passes and both factors, the penalty inside A being
     their geometric mean or larger. Four of 1e-8 to 1 took 1.2 times the iterations of the smallest.
@@ -279,7 +279,7 @@ class _System:
         return self.B.solve_At(self.B.solve_Tt(g) + problem.each * w)
 
     def _watched(self, rhs: Tensor) -> int:
-        """Return the column of least curvature: that of the smallest penalty, not zero itself."""
+        """Return the largest column with the smallest penalty that any column but zero has."""
         norm = rhs.norm(dim=0)
         each = torch.as_tensor(self.problem.each).to(norm).expand_as(norm)
         moving = norm > 0
@@ -291,8 +291,8 @@ class _System:
 
         That is the distance from the solution in the norm of B'H B, whose square is the mean
         squared error on the rows and the penalty of the error. Visible rounding adds to it. The
-        residual of given coefficients may lie where no Ritz value has come yet: then the first
-        steps have the bound of `FalkonFactor.least_eigenvalue` instead.
+        residual of given coefficients may point to small eigenvalues, which no Ritz value shows
+        at first: until `EARLY_STEPS` the bound of `FalkonFactor.least_eigenvalue` counts.
         """
         smallest, _ = extremes_of_lanczos(cg.lanczos[:, 0], cg.lanczos[:, 1])
         if warm and len(cg.lanczos) < EARLY_STEPS:

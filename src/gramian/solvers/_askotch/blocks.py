@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -20,6 +21,9 @@ BLOCK_SOLVERS = ("auto", "exact", "nystrom", "none")
 
 EXACT_ROWS = 4000
 """Rows of a block up to which "auto" solves it exactly."""
+
+HEAVY_WEIGHT = 10.0
+"""Weight, in units of the mean one, from which a row may be heavy; see `Blocks.heavy`."""
 
 CURVATURE_PROBES = 32
 """Rows of a block by which its curvature is estimated."""
@@ -74,6 +78,15 @@ class Blocks:
     def n(self) -> int:
         """Rows of the problem."""
         return self.problem.K.shape[0]
+
+    @cached_property
+    def heavy(self) -> Int[Tensor, " h"]:
+        """Rows, at most b, with more than 1 / b of all weight: a few blocks may miss them."""
+        weights = self.problem.weights
+        if weights is None or self.b == self.n:
+            return torch.empty(0, dtype=torch.int64)
+        share = weights.double().cpu() / self.problem.total
+        return (share > max(1 / self.b, HEAVY_WEIGHT / self.n)).nonzero()[:, 0]
 
     def build(self, index: Int[Tensor, " b"], rng: torch.Generator) -> Block:
         """Return the block of some rows. Cost: b² kernel evaluations, and b² r or b³ / 3."""

@@ -41,7 +41,10 @@ class Progress:
         problem = self.rule.blocks.problem
         w = starting_coef(state, problem.rhs.double())
         residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
-        metrics = self.residuals(residual.double().square().mean(dim=0))
+        metrics: dict[str, int | float] = {
+            RESIDUAL: self.relative(residual.double().square().mean(dim=0)),
+            PREDICTION_ERROR: problem.error_bound(residual),
+        }
         return ASkotchState(
             iteration=0 if state is None else state.iteration,
             coef=w,
@@ -56,13 +59,28 @@ class Progress:
             smoothness=self.rule.smoothness(),
         )
 
-    def residuals(self, mean_square: Float[Tensor, " t"]) -> dict[str, int | float]:
-        """Return the relative residual, and the error of predictions that it bounds.
+    def weighted(self, g: Float[Tensor, "b t"], B: Block) -> Float[Tensor, " t"]:
+        """Return the weighted mean squares of a block's residual, without heavy rows."""
+        blocks = self.rule.blocks
+        if blocks.problem.weights is None:
+            return g.square().mean(dim=0)
+        weights = blocks.problem.weights.double().clone()
+        weights[blocks.heavy] = 0
+        share = blocks.n / blocks.problem.total * weights[B.index]
+        return (share[:, None] * g.square()).mean(dim=0)
 
-        Row by row: `FullProblem.error_bound` without weights.
+    def error(self, weighted: Float[Tensor, "k t"], x: Float[Tensor, "n t"]) -> float:
+        """Estimate `FullProblem.error_bound`: from blocks, and for heavy rows from their residual.
+
+        Cost: n kernel evaluations for each heavy row.
         """
-        error = self.rule.blocks.problem.relative_error(mean_square.sqrt())
-        return {RESIDUAL: self.relative(mean_square), PREDICTION_ERROR: error}
+        blocks = self.rule.blocks
+        square, problem = weighted.mean(dim=0), blocks.problem
+        if len(blocks.heavy):
+            assert problem.weights is not None
+            share = problem.weights[blocks.heavy].double() / problem.total
+            square = square + share @ blocks.gradient(blocks.heavy, x).square()
+        return problem.relative_error(square.sqrt())
 
     def relative(self, mean_square: Float[Tensor, " t"]) -> float:
         """Return the root of mean squares over those of the right-hand side: the worst target."""
@@ -113,7 +131,7 @@ class Progress:
         residual has grown fourfold.
         """
         convexity, squares = self.convexity(s, g, mu)
-        s = self._next(s, x, w, z, g).count_singular(B)
+        s = self._next(s, x, w, z, g, B).count_singular(B)
         s = replace(s, curvature=curvature, convexity=convexity, squares=squares)
         if not self.relative(s.recent[-1]) <= LOST_RESIDUAL:
             return s.back(self.relative(s.recent[-1]))
@@ -124,8 +142,12 @@ class Progress:
             return replace(s, best=s.coef, least=mean)
         return s.back(self.relative(s.recent.mean(dim=0)))
 
-    def _next(self, s: ASkotchState, x: Tensor, w: Tensor, z: Tensor, g: Tensor) -> ASkotchState:
+    def _next(
+        self, s: ASkotchState, x: Tensor, w: Tensor, z: Tensor, g: Tensor, B: Block
+    ) -> ASkotchState:
         recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-self.window() :]
+        before = s.weighted if s.weighted.shape == s.recent.shape else s.recent  # an older file
+        weighted = torch.cat([before, self.weighted(g, B)[None]])[-self.window() :]
         mean = float(recent.mean())
         better = len(recent) == self.window() and mean < s.least
         return replace(
@@ -133,7 +155,8 @@ class Progress:
             iteration=s.iteration + 1,
             coef=x,
             metrics={
-                **self.residuals(recent.mean(dim=0)),
+                RESIDUAL: self.relative(recent.mean(dim=0)),
+                PREDICTION_ERROR: self.error(weighted, x),
                 PASSES: self.passes(s.iteration + 1),
                 "restarts": s.restarts,
                 SINGULAR_BLOCKS: s.metrics.get(SINGULAR_BLOCKS, 0),
@@ -141,6 +164,7 @@ class Progress:
             ahead=w,
             momentum=z,
             recent=recent,
+            weighted=weighted,
             best=x if better else s.best,
             least=mean if better else s.least,
         )

@@ -37,6 +37,8 @@ class ASkotchState(State):
         x is `coef`; Y, V and W in later versions of it.
     recent : Tensor of shape (k, t)
         Mean squares of the last block residuals: those of about one pass, 20 at least.
+    weighted : Tensor of shape (k, t)
+        The same with the weights of the rows, without the rows of `Blocks.heavy`.
     best : Tensor of shape (n, t)
         The coefficients at the least mean of them, the start before there is one.
     least : float
@@ -68,6 +70,9 @@ class ASkotchState(State):
     curvature: float = field(default=0.0, metadata=ADDED_FIELD)
     squares: Float[Tensor, " j"] = field(
         default_factory=lambda: torch.empty(0, dtype=torch.float64), metadata=ADDED_FIELD
+    )
+    weighted: Float[Tensor, "i u"] = field(
+        default_factory=lambda: torch.empty(0, 0, dtype=torch.float64), metadata=ADDED_FIELD
     )
     first: int = field(default=0, metadata=ADDED_FIELD)
     smoothness: Float[Tensor, " B"]
@@ -130,6 +135,7 @@ class ASkotchState(State):
             ahead=self.best,
             momentum=self.best,
             recent=self.recent[:0],
+            weighted=self.weighted[:0],
             squares=self.squares[:0],
             least=math.inf,
             restarts=restarts,
