@@ -52,15 +52,35 @@ def test_outputs_that_cannot_be_written_are_refused(path, words, tmp_path, monke
 
 
 @pytest.mark.parametrize("kind", [str, Path])
-@pytest.mark.parametrize("address", ["s3://K:S@bucket/a/file", "gs://bucket/file", "file:///x/y"])
-def test_addresses_are_refused(address, kind, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("s3://K:S@bucket/a/file", "only tables are read"),
+        ("gs://bucket/file", "only tables are read"),
+        ("file:///x/y", "files are written to plain paths: give the path without file://"),
+    ],
+)
+def test_addresses_are_refused(address, words, kind, tmp_path, monkeypatch):
     """A `Path` of an address has lost a slash, and would be a folder named "s3:"."""
     monkeypatch.chdir(tmp_path)
     for write in (check_output, lambda path: write_atomically(path, Path.touch)):
-        with pytest.raises(ValueError, match="is an address, but only tables are read") as caught:
+        with pytest.raises(ValueError, match=f"is an address, but {words}") as caught:
             write(kind(address))
         assert "K:S" not in str(caught.value)
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "path", ["run:/file", "./run:/file", Path("run:/file"), Path("./run:/file")]
+)
+def test_a_local_folder_may_be_named_like_the_start_of_an_address(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("run:").mkdir()
+    check_output(path)
+    write_atomically(path, lambda part: part.write_bytes(b"whole"))
+    assert (tmp_path / "run:" / "file").read_bytes() == b"whole"
+    with pytest.raises(ValueError, match="run://file is an address"):  # whatever folders there are
+        check_output("run://file")
 
 
 def test_the_old_file_is_there_until_the_new_one_is_whole(tmp_path):

@@ -18,18 +18,28 @@ if sys.platform != "win32":  # where what a kill left behind is not removed
     import fcntl
 
 
-ADDRESS_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+ADDRESS_START = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/(/?)")
 """Start of an address, such as ``s3://``; a `Path` of it has lost a slash."""
 
 
 def check_local(path: str | Path) -> None:
-    """Raise ValueError if a path is the address of an object store, where no file is written."""
-    if ADDRESS_START.match(str(path)):
+    """Raise ValueError if a path is an address, where no file is written.
+
+    With one slash it is one unless there is a folder of the name before the slash.
+    """
+    start = ADDRESS_START.match(str(path))
+    if start is None or (not start[2] and Path(start[1]).is_dir()):
+        return
+    if start[1].lower() == "file:":
         raise ValueError(
-            f"{display_text(path)} is an address, but only tables are read from object stores, and "
-            "nothing is written there: give a path of this machine, and copy the file with the "
-            "store's own tools"
+            f"{display_text(path)} is an address, but files are written to plain paths: give the "
+            "path without file://, such as /folder/name"
         )
+    raise ValueError(
+        f"{display_text(path)} is an address, but only tables are read from object stores, and "
+        "nothing is written there: give a path of this machine, and copy the file with the "
+        "store's own tools"
+    )
 
 
 def check_output(path: str | Path, *, folder: bool = False) -> None:

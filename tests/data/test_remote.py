@@ -16,6 +16,7 @@ from s3_server import Store, store
 
 from gramian.cli import main
 from gramian.data import as_rows, as_table, convert
+from gramian.data.remote import is_uri
 from gramian.data.tables import PiecesTable
 from gramian.model import load_model
 
@@ -167,3 +168,12 @@ def test_the_command_line_takes_addresses(
     assert said.err.count("s3://houses/x.parquet") == 2
     assert "secret" not in said.out + said.err
     assert "endpoint_override" not in said.out + said.err
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_local_folder_may_be_named_like_the_start_of_an_address(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert is_uri(Path("run:/x.parquet"))
+    Path("run:").mkdir()
+    pq.write_table(pa.table({"x": [1.0, 2.0]}), tmp_path / "run:" / "x.parquet")
+    assert as_table(kind("run:/x.parquet")).num_rows == 2

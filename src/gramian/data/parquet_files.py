@@ -195,7 +195,7 @@ def opened(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.Parquet
     with (
         readable(path),
         pq.ParquetFile(
-            path if isinstance(path, Path) else path.open(),
+            path.absolute() if isinstance(path, Path) else path.open(),  # "run:/x" is no address
             buffer_size=buffer_size,
             pre_buffer=False,
             memory_map=False,

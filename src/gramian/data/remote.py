@@ -24,10 +24,12 @@ _PATH_OF_URI = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
 def address_of(x: str | Path) -> str | None:
     """Return an address with a scheme, such as ``s3://``; None of a path of this machine.
 
-    A `Path` of an address, as the command line makes it, has lost a slash: it gets it back.
+    A `Path` of an address, as the command line makes it, has lost a slash: it gets it back, unless
+    there is a folder of the name before the slash.
     """
     if isinstance(x, Path):
-        return _PATH_OF_URI.sub(r"\1://", str(x)) if _PATH_OF_URI.match(str(x)) else None
+        is_address = _PATH_OF_URI.match(str(x)) and not Path(x.parts[0]).is_dir()
+        return _PATH_OF_URI.sub(r"\1://", str(x)) if is_address else None
     return x if _URI.match(x) else None
 
 
