@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from plain import PLAIN_OPTIONS
 
 from gramian import KernelRidge
 from gramian.cli import main
@@ -62,7 +63,7 @@ def test_a_fit_is_that_of_the_columns():
 def test_the_command_line(tmp_path: Path, capsys):
     path, model = tmp_path / "x.parquet", tmp_path / "m"
     pq.write_table(lists(), path)
-    said = ["--penalty", "1e-3", "--out", str(model)]
+    said = [*map(str, PLAIN_OPTIONS), "--penalty", "1e-3", "--out", str(model)]
     assert main(["fit", str(path), "--target", "y", "--drop", "age", *said]) == 0
     assert main(["predict", str(model), str(path), "--out", str(tmp_path / "p.parquet")]) == 0
     predicted = pq.read_table(tmp_path / "p.parquet")["prediction"].to_numpy()

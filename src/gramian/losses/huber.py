@@ -46,7 +46,7 @@ class Huber(Loss):
     ...     est = KernelRidge(loss=loss, penalty=0.01, random_state=0).fit(X[:300], wrong[:300])
     ...     print(f"R2 {est.score(X[300:], y[300:]):.2f}")
     R2 0.52
-    R2 0.15
+    R2 0.01
     """
 
     delta: int | float | None = None

@@ -27,9 +27,10 @@ class DaskTable(PiecesTable):
     client : distributed.Client, optional
         By default the one that was made last, when rows are asked for.
 
-    Examples
-    --------
-    >>> KernelRidge().fit(DaskTable("/lake/taxi"), "fare")  # doctest: +SKIP
+    Notes
+    -----
+    ``KernelRidge().fit(DaskTable("/lake/taxi"), "fare")`` fits to a folder by the workers of the
+    default client.
     """
 
     remote = True
