@@ -147,7 +147,8 @@ def components(F: np.ndarray, F_test: np.ndarray, cut: float) -> np.ndarray:
     """Return features of the test in the principal components of those of training."""
     mean = F.mean(axis=0)
     _, s, Vt = np.linalg.svd(F - mean, full_matrices=False)
-    return (F_test - mean) @ Vt[s**2 > cut * max((s**2).sum(), 1e-300)].T
+    rounding = EPS * (F**2).sum()  # the variance of rows that are all the same
+    return (F_test - mean) @ Vt[s**2 > max(cut * (s**2).sum(), rounding, 1e-300)].T
 
 
 def correlations(F: np.ndarray, G: np.ndarray, penalty: float, k: int) -> np.ndarray:

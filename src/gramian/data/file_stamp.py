@@ -73,7 +73,7 @@ class FileStamp:
             )
 
     @contextmanager
-    def unchanged(self, path: Path | RemoteFile) -> Iterator[None]:
+    def require_unchanged(self, path: Path | RemoteFile) -> Iterator[None]:
         """Check before and after a file is read; an error of reading may be one of its change."""
         self.check(path)
         try:
@@ -103,7 +103,7 @@ class MappedFile:
     ----------
     path : Path
     inode : tuple of int
-        Device and number of the file, by which another one of this name is told apart.
+        Device and number of the file, which differ for another file of this name.
     stamp : FileStamp
     """
 

@@ -49,7 +49,7 @@ class IpcFile(Pieces):
     ) -> Iterator[pa.RecordBatch]:
         """Decode a batch at a time; see `Pieces.read`."""
         fields = [self.schema.names.index(name) for name in columns]
-        with self.stamp.unchanged(self.path), _reader(self.path, fields) as file:
+        with self.stamp.require_unchanged(self.path), _reader(self.path, fields) as file:
             for i in range(len(self.counts)) if pieces is None else pieces:
                 batch = _batch(file, i)
                 for start in range(0, batch.num_rows, size):

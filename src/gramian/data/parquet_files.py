@@ -88,7 +88,7 @@ class ParquetFile:
         thread decodes, so that the others are free to compute: about 10^8 numbers per second.
         """
         buffer_size = max(1 << 14, _BUFFER_BYTES // max(1, len(columns)))
-        with self.stamp.unchanged(self.path), opened(self.path, buffer_size) as file:
+        with self.stamp.require_unchanged(self.path), opened(self.path, buffer_size) as file:
             if row_groups(file) != self.groups:  # within one tick of the clock of the file system
                 rows = file.metadata.num_rows
                 raise change_error(self.path, f"it had {self.rows:,} rows, and has {rows:,}")

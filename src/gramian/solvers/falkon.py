@@ -278,13 +278,13 @@ class _System:
         g = problem.K.normal(self.B.solve_T(w), problem.weights, targets) / problem.total
         return self.B.solve_At(self.B.solve_Tt(g) + problem.each * w)
 
-    def _watched(self, rhs: Tensor) -> int:
+    def _watched_column(self, rhs: Tensor) -> int:
         """Return the largest column with the smallest penalty that any column but zero has."""
         norm = rhs.norm(dim=0)
-        each = torch.as_tensor(self.problem.each).to(norm).expand_as(norm)
+        penalties = torch.as_tensor(self.problem.each).to(norm).expand_as(norm)
         moving = norm > 0
-        least = each[moving].min() if bool(moving.any()) else 0.0
-        return int(torch.where(moving & (each <= least), norm, -1.0).argmax())
+        smallest = penalties[moving].min() if bool(moving.any()) else 0.0
+        return int(torch.where(moving & (penalties <= smallest), norm, -1.0).argmax())
 
     def errors(self, cg: CGState, warm: bool) -> dict[str, int | float]:
         """Estimate the error of predictions: the residual over the root of the least Ritz value.
@@ -319,7 +319,7 @@ class _System:
             refine_below=REFINE_BELOW,
             probes=_probes(self.B),
             rounding=1e-5 if float64 else 0.05,
-            watched=self._watched(rhs),
+            watched=self._watched_column(rhs),
         ):
             metrics = {**cg.metrics, **self.errors(cg, warm), "wide": int(float64)}
             coef, penalty = self.B.to_coef(cg.coef), self.B.penalty

@@ -68,7 +68,7 @@ def connection(
     ConnectionError
         If no scheduler answers.
     ValueError
-        If processes are to be started and cryptography is not installed.
+        If `address` asks for processes and cryptography is not installed.
 
     Warns
     -----
@@ -105,7 +105,7 @@ def _local(processes: int) -> Iterator[distributed.Client]:
     parent = dask.config.get("temporary-directory", None)
     with (
         dask.config.set(ONE_MACHINE),
-        # Dask uses /tmp/dask-scratch-space whoever owns it, and unpickles the files it spilled.
+        # Dask's own folder may belong to another user, and Dask unpickles the files in it.
         tempfile.TemporaryDirectory(
             prefix="dask-scratch-space-", dir=parent, ignore_cleanup_errors=True
         ) as folder,

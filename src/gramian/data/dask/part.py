@@ -69,7 +69,7 @@ def seen(path: str | None) -> tuple[str, bool]:
 
 def parquet(path: str, columns: tuple[str, ...] | None, stamp: FileStamp) -> RowSource:
     """Open a file; ValueError if it is no longer as the client saw it."""
-    with stamp.unchanged(Path(path)):
+    with stamp.require_unchanged(Path(path)):
         return ParquetRows(path, columns, read_ahead=False)
 
 
@@ -104,7 +104,7 @@ class About:
 
 def column(path: str, name: str, stamp: FileStamp) -> np.ndarray:
     """Read the numbers or texts of a column of a file; ValueError in words for gaps or a change."""
-    with stamp.unchanged(Path(path)):
+    with stamp.require_unchanged(Path(path)):
         return target_column(as_table(path), name)
 
 

@@ -51,13 +51,13 @@ class NpyTable(Table):
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Copy rows of the file; see `Table.batches`."""
-        with self._stamp.unchanged(self._path):
+        with self._stamp.require_unchanged(self._path):
             for part in slices(self.num_rows, size):
                 yield self._batch(columns, part)
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
         """Copy rows; see `Table.take`."""
-        with self._stamp.unchanged(self._path):
+        with self._stamp.require_unchanged(self._path):
             return self._batch(columns, index)
 
     def _batch(self, columns: Sequence[str], rows: Any) -> pa.RecordBatch:

@@ -58,7 +58,7 @@ def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()
     Memory: about four times `HELD_BYTES`.
     """
     dialect = sniff(path)
-    with FileStamp.of(path).unchanged(path):
+    with FileStamp.of(path).require_unchanged(path):
         while True:
             try:
                 return _Text(path, dialect, str(path) if where is None else where, texts).table()

@@ -59,7 +59,7 @@ class Progress:
             smoothness=self.rule.smoothness(),
         )
 
-    def weighted(self, g: Float[Tensor, "b t"], B: Block) -> Float[Tensor, " t"]:
+    def weigh_squares(self, g: Float[Tensor, "b t"], B: Block) -> Float[Tensor, " t"]:
         """Return the weighted mean squares of a block's residual, without heavy rows."""
         blocks = self.rule.blocks
         if blocks.problem.weights is None:
@@ -147,7 +147,7 @@ class Progress:
     ) -> ASkotchState:
         recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-self.window() :]
         before = s.weighted if s.weighted.shape == s.recent.shape else s.recent  # an older file
-        weighted = torch.cat([before, self.weighted(g, B)[None]])[-self.window() :]
+        weighted = torch.cat([before, self.weigh_squares(g, B)[None]])[-self.window() :]
         mean = float(recent.mean())
         better = len(recent) == self.window() and mean < s.least
         return replace(
