@@ -46,7 +46,7 @@ def test_floors_are_known_for_the_cards_we_name(gpu):
 @pytest.mark.slow
 def test_whole_fits_and_a_fit_in_less_memory(gpu):
     engine = TritonEngine(DEVICE, tuned=False)
-    table = gpu.fit_table(engine, 1e-5, 20, steps=1)
+    table = gpu.fit_table(engine, 1e-5, 20, passes=1)
     assert [row["fit"] for row in table] == ["FALKON", "ASkotch", "EigenPro 3"]
     for row in table:
         assert math.isfinite(row["RMSE"])

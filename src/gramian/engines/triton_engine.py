@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from dataclasses import dataclass, replace
 from importlib import import_module, metadata
@@ -73,9 +74,10 @@ class TritonEngine(Engine):
         ``"3xbf16"``: of two of 8 bits, about 1e-5 of an entry and 6e-5 at most. Where the product
         of choice might lose more, ``"ieee"`` or differences are used instead.
     tuned : bool, default=True
-        On a GPU, time a few tile shapes in the first call of each kind and keep the fastest, some
-        seconds each. False: one shape for all. Products are deterministic either way as long as a
-        process lives; without tuning, each run of a program gives the same bits.
+        On a GPU, time a few tile shapes in the first large product of each kind (2^34 entries) and
+        keep the fastest for others as large, some seconds each. False: one shape for all. Products
+        are deterministic either way as long as a process lives; without tuning, each run of a
+        program gives the same bits.
     memory_bytes : int, optional
         Memory of the device that blocks and workspace may take; 80 % of it if None. The limit of
         an operator holds as well.
@@ -235,6 +237,7 @@ class TritonEngine(Engine):
         return self.tuned and not self.on_host
 
 
+@functools.cache  # an operator makes engines, and reading the metadata takes 0.4 ms
 def is_installed() -> bool:
     """Return whether triton is installed, in a version that this engine can use."""
     try:

@@ -29,6 +29,10 @@ SYMMETRIC_TARGETS = TARGETS // 2
 SPAN = 4096
 """Columns that one program adds up at least."""
 
+TUNED_PAIRS = 1 << 34
+"""Entries of a product from which on tuning pays: it compiles five programs, some 0.7 s each on an
+H200, and this is 0.03 s of entries there."""
+
 PROGRAMS = SPLIT_ROWS // ROWS
 """Programs wanted: where rows make fewer, columns are split too. Some for each of 132 cores."""
 
@@ -216,7 +220,7 @@ class Fused:
         arguments |= {"DIAGONAL": self.diagonal is not None, "diagonal": self.diagonal or 0}
         arguments |= {"D": self.features, "BD": 32 if self.features % 32 == 0 else 16}
         with torch.cuda.device_of(x.rows):
-            if self.tuned:
+            if self.tuned and len(x.rows) * len(z.rows) >= TUNED_PAIRS:
                 tuner = autotuned(program, shapes, x.rows.device)
                 with TUNING:
                     tuner[grid](**arguments, enable_fp_fusion=True)

@@ -25,6 +25,13 @@ import triton.language as tl
 # Whether Triton's interpreter runs these programs; a global name has to be a constexpr for them.
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 
+# A sum across the threads of a tile takes as long as the tile's entries. With one target, each
+# thread therefore adds up its own entries of so many tiles first.
+TILES_PER_SUM = tl.constexpr(8)
+
+# So few features of the rows stay in registers, where the loop over them is unrolled.
+UNROLLED_FEATURES = tl.constexpr(4)
+
 
 @triton.jit
 @no_type_check
@@ -67,11 +74,16 @@ def from_differences(
     s = tl.zeros((BM, BN), tl.float32)
     x += rows * x_row
     z += cols * z_row
-    for _ in range(D):
-        delta = tl.load(x)[:, None] - tl.load(z)[None, :]
-        s += tl.abs(delta) if DISTANCE == "absolute" else delta * delta
-        x += x_feature
-        z += z_feature
+    if D <= UNROLLED_FEATURES:
+        for k in tl.static_range(D):
+            delta = tl.load(x + k * x_feature)[:, None] - tl.load(z + k * z_feature)[None, :]
+            s += tl.abs(delta) if DISTANCE == "absolute" else delta * delta
+    else:
+        for _ in range(D):
+            delta = tl.load(x)[:, None] - tl.load(z)[None, :]
+            s += tl.abs(delta) if DISTANCE == "absolute" else delta * delta
+            x += x_feature
+            z += z_feature
     return s
 
 
@@ -143,13 +155,26 @@ def matvec(
     start = tl.program_id(1).to(tl.int64) * span
     targets = tl.arange(0, T).to(tl.int64)
     total = tl.zeros((BM, T), tl.float64)
-    for j in range(start, tl.minimum(start + span, columns), BN):
-        cols = j + tl.arange(0, BN)
-        K = entries(
-            x, z, x_norms, z_norms, x_row, x_feature, z_row, z_feature, rows, cols,
-            scale, shape, diagonal, PROFILE, DISTANCE, DIAGONAL, D, BM, BN, BD,
-        )  # fmt: skip
-        total += times(K, v, v_target, cols, PRECISION, T, BM).to(tl.float64)
+    end = tl.minimum(start + span, columns)
+    if T == 1:
+        for first in range(start, end, BN * TILES_PER_SUM):
+            products = tl.zeros((BM, BN), tl.float32)
+            for j in range(first, tl.minimum(first + BN * TILES_PER_SUM, end), BN):
+                cols = j + tl.arange(0, BN)
+                K = entries(
+                    x, z, x_norms, z_norms, x_row, x_feature, z_row, z_feature, rows, cols,
+                    scale, shape, diagonal, PROFILE, DISTANCE, DIAGONAL, D, BM, BN, BD,
+                )  # fmt: skip
+                products += K * tl.load(v + cols)[None, :]
+            total += tl.sum(products, axis=1)[:, None].to(tl.float64)
+    else:
+        for j in range(start, end, BN):
+            cols = j + tl.arange(0, BN)
+            K = entries(
+                x, z, x_norms, z_norms, x_row, x_feature, z_row, z_feature, rows, cols,
+                scale, shape, diagonal, PROFILE, DISTANCE, DIAGONAL, D, BM, BN, BD,
+            )  # fmt: skip
+            total += times(K, v, v_target, cols, PRECISION, T, BM).to(tl.float64)
     at = tl.program_id(1).to(tl.int64) * out_split + rows[:, None] * T + targets[None, :]
     tl.store(out + at, total)
 
