@@ -84,7 +84,7 @@ GROUPS = {
         "text_tables": "tables of text by gramian, DuckDB and polars (about 10 minutes)",
         "plans": "memory, evaluations and seconds, planned and spent (about 10 minutes)",
         "faults": "kills, damaged and changed files, full disks, memory (about 10 minutes)",
-        "bits": "digests of fits, model files and plans, compared with another commit (about 15 minutes)",
+        "bits": "fits, model files and plans of two commits, compared (about 15 minutes)",
         "newcomer": "a fresh clone: seconds of make demo and make test (downloads torch)",
     },
 }
