@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -13,7 +14,14 @@ pytestmark = pytest.mark.slow  # a process of its own
 MB = 1_000_000
 
 SLACK = 10 * MB
-"""What is nobody's: the allocator keeps what it was given back, the BLAS its buffers."""
+"""Buffers of the BLAS, which stay after a product."""
+
+RETURN_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "65536"}
+"""glibc maps arrays from 64 kB on one by one, and unmaps them when they are freed.
+
+By default the limit grows to 32 MB while a process runs, and freed arrays below it stay with the
+process: the same direct fit took 93 to 129 MB, by chance, and takes 89.5 to 89.8 MB with this.
+"""
 
 SCRIPT = """
 import json, pathlib, resource, sys, warnings
@@ -53,16 +61,17 @@ print(json.dumps({
 
 
 def test_a_fit_takes_what_its_plan_says():
-    """Once: direct 144 MB of 98 planned, with landmarks 76 of 33, with RPCholesky 61 of 30."""
+    """A direct fit takes 90 MB of 98 planned, with landmarks 62 of 107, with RPCholesky 40 of 74."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-W", "error", "-c", SCRIPT], env=os.environ | RETURN_FREED_MEMORY,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     too_much = {
         name: f"{used // MB} MB, planned {planned // MB}"
         for name, (planned, used) in found.items()
-        if used > 1.3 * planned + SLACK
+        if used > 1.1 * planned + SLACK
     }
     assert not too_much
     # this one must be seen: were it not, nothing above could fail
