@@ -61,7 +61,7 @@ print(json.dumps({
 
 
 def test_a_fit_takes_what_its_plan_says():
-    """A direct fit takes 90 MB of 98 planned, with landmarks 62 of 107, with RPCholesky 40 of 74."""
+    """A direct fit takes 90 MB of 98 planned, with landmarks 62 of 107, RPCholesky 40 of 74."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT], env=os.environ | RETURN_FREED_MEMORY,
         capture_output=True, text=True, check=False,
