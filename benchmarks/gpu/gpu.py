@@ -200,9 +200,7 @@ def fits(scale: float, passes: int) -> dict[str, tuple[int, int, dict[str, Any]]
     }
 
 
-def fit_table(
-    engine: Engine, scale: float, held_out: int, passes: int = 3
-) -> list[dict[str, Any]]:
+def fit_table(engine: Engine, scale: float, held_out: int, passes: int = 3) -> list[dict[str, Any]]:
     table = []
     for name, (n, d, settings) in fits(scale, passes).items():
         X, y = synthetic(n + held_out, d)

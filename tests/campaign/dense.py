@@ -115,7 +115,8 @@ def nystrom(p: Problem, rng: np.random.Generator) -> Answer:
     in_fit, in_test = _noise(train, centers, p.noise, rng), _noise(test, centers, p.noise, rng)
     moved = p.K_test @ solved(p.K + in_fit, E)[0]
     # which of the directions of K_mm at rounding are left out is the algorithm's choice
-    others = [p.K_test @ solved(p.K, root(p.K_mm, cut))[0] for cut in (EPS / 30, 30 * EPS)]
+    roots = [root(p.K_mm, EPS / 30), root(p.K_mm, 30 * EPS), pivoted_root(p.K_mm)]
+    others = [p.K_test @ solved(p.K, other)[0] for other in roots]
     blurred = max(relative(x - values, p.y) for x in (moved, *others))
     blurred = max(blurred, relative(in_test @ coef, p.y))
     Q, R = scipy.linalg.qr(stacked, mode="economic")
@@ -135,6 +136,15 @@ def root(K_mm: np.ndarray, cut: float = EPS) -> np.ndarray:
     values, vectors = scipy.linalg.eigh(K_mm)
     keep = values > len(values) * cut * max(values[-1], 1e-300)
     return vectors[:, keep] / np.sqrt(values[keep])
+
+
+def pivoted_root(K_mm: np.ndarray) -> np.ndarray:
+    """Return E with E'K_mm E = I, of the columns whose pivots are above m · EPS of the largest."""
+    cut = len(K_mm) * EPS * max(float(K_mm.diagonal().max()), 1e-300)
+    R, order, rank, _ = scipy.linalg.lapack.dpstrf(K_mm, tol=cut)
+    E = np.zeros((len(K_mm), rank))
+    E[order[:rank] - 1] = scipy.linalg.solve_triangular(R[:rank, :rank], np.eye(rank))
+    return E
 
 
 def leverage(K: np.ndarray, penalty: float) -> np.ndarray:
