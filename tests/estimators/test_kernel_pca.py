@@ -125,3 +125,12 @@ def test_any_source_of_rows(dtype, tmp_path):
         assert found.dtype == dtype
         assert up_to_sign(found, expected, 2e4 * np.finfo(dtype).eps)
         assert np.allclose(pca.inverse_transform(found), back, atol=0.05)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_that_are_one_point_to_the_kernel_have_a_zero_component(dtype):
+    """Multiples of one row had a component of variance 1e-31, and opposite rows were 2 away."""
+    X = np.outer(np.arange(1, 30), [1.0, 2.0]).astype(dtype)
+    pca = KernelPCA(kernel="cosine").fit(X)
+    assert pca.eigenvalues_.tolist() == [0.0]
+    assert np.all(pca.transform(-X) == 0)

@@ -33,6 +33,9 @@ from .on_features import MomentsOfFeatures, Projected
 from .preimage import PreImage
 from .rows_estimator import as_numpy
 
+ROUNDING_UNITS = 100
+"""Features of equal rows differ by at most so many units of rounding."""
+
 
 @dataclass(eq=False, repr=False)
 class KernelPCA(NystromEstimator):
@@ -182,7 +185,12 @@ class KernelPCA(NystromEstimator):
         n, scatter = moments.count, moments.scatter
         trace = float(scatter.diagonal().sum())
         eps = torch.finfo(rows.dtype).eps
-        values, vectors = largest_first(scatter, max(la.EPS * len(scatter), eps) * trace)
+        # Rows that are one point to the kernel leave a trace that is rounding of their features.
+        rounding = (ROUNDING_UNITS * eps) ** 2 * float(total)
+        smallest = max(max(la.EPS * len(scatter), eps) * trace, rounding)
+        values, vectors = largest_first(scatter, smallest)
+        if float(values[0]) <= smallest:  # one component, which is zero at any row
+            values, vectors = torch.zeros_like(values), torch.zeros_like(vectors)
         k = component_count(self.n_components, len(values), "the features span")
         variance = float(total) - n * float(moments.mean @ moments.mean)
         self.eigenvalues_ = values[:k].clamp(min=0).numpy()
