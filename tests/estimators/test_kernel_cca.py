@@ -11,7 +11,7 @@ import torch
 from sklearn.cross_decomposition import CCA
 
 from gramian import KernelCCA, kernels
-from gramian.estimators.cca import _side_by_side
+from gramian.estimators.decomposition.cca import _side_by_side
 
 N = 60
 

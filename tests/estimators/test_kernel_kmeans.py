@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from gramian import KernelKMeans, kernels
 from gramian.approximations import NystromMap
 from gramian.data import as_rows
-from gramian.estimators.lloyd import Lloyd
+from gramian.estimators.decomposition.lloyd import Lloyd
 
 N = 200
 

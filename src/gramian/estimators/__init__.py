@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from ..fitting import Plan
 from . import _scikit_learn as _scikit_learn  # before all others that import it
-from .cca import KernelCCA
 from .classifier import KernelRidgeClassifier
 from .classifier_cv import KernelRidgeClassifierCV
+from .decomposition.cca import KernelCCA
+from .decomposition.fourier import RandomFourierFeatures
+from .decomposition.kmeans import KernelKMeans
+from .decomposition.nystrom import NystromTransformer
+from .decomposition.pca import KernelPCA
 from .error import nystrom_error
-from .fourier import RandomFourierFeatures
-from .kmeans import KernelKMeans
 from .leverage import effective_dimension, leverage_scores
 from .loading import load
-from .nystrom import NystromTransformer
-from .pca import KernelPCA
 from .regressor import KernelRidge
 from .regressor_cv import KernelRidgeCV
 from .table_encoder import TableEncoder

@@ -27,7 +27,7 @@ from ..kernels import Kernel
 from ..operators import KernelOperator
 from . import inputs
 from .arguments import FeaturesLike, Norm, RowsLike
-from .features import chosen_landmarks
+from .decomposition.base import chosen_landmarks
 
 NORMS = ("spectral", "frobenius", "trace")
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from .._checks import as_count
-from .._parameters import (
+from ..._checks import as_count
+from ..._parameters import (
     Count,
     KernelLike,
     Lengthscale,
     MemoryLimit,
     RandomState,
 )
-from ..approximations import FourierMap
-from ..data import is_collection
-from . import inputs
-from .arguments import RowsLike, Values
-from .features import FeatureTransformer
+from ...approximations import FourierMap
+from ...data import is_collection
+from .. import inputs
+from ..arguments import RowsLike, Values
+from .base import FeatureTransformer
 
 
 @dataclass(eq=False, repr=False)

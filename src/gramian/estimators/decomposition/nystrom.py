@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from .._checks import as_count
-from .._parameters import (
+from ..._checks import as_count
+from ..._parameters import (
     EngineLike,
     KernelLike,
     LandmarksLike,
@@ -14,12 +14,12 @@ from .._parameters import (
     OptionalCount,
     RandomState,
 )
-from .._sparse import as_scipy, is_sparse
-from ..data import is_collection
-from . import inputs
-from .arguments import RowsLike, Values
-from .features import NystromEstimator
-from .rows_estimator import as_numpy
+from ..._sparse import as_scipy, is_sparse
+from ...data import is_collection
+from .. import inputs
+from ..arguments import RowsLike, Values
+from ..rows_estimator import as_numpy
+from .base import NystromEstimator
 
 DEFAULT_SIZE = 100
 """Landmarks if nobody says how many, as in scikit-learn's Nystroem."""

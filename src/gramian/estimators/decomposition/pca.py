@@ -9,9 +9,9 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .. import _linalg as la
-from .._checks import as_count, as_positive
-from .._parameters import (
+from ... import _linalg as la
+from ..._checks import as_count, as_positive
+from ..._parameters import (
     EngineLike,
     Flag,
     KernelLike,
@@ -22,16 +22,16 @@ from .._parameters import (
     OptionalCount,
     RandomState,
 )
-from ..approximations import NystromMap, largest_first
-from ..data import RowSource, as_rows, is_collection
-from ..engines import choose_engine, covering
-from ..fitting import resolve
-from . import inputs
-from .arguments import RowsLike, Values
-from .features import NystromEstimator, component_count
-from .on_features import MomentsOfFeatures, Projected
+from ...approximations import NystromMap, largest_first
+from ...data import RowSource, as_rows, is_collection
+from ...engines import choose_engine, covering
+from ...fitting import resolve
+from .. import inputs
+from ..arguments import RowsLike, Values
+from ..rows_estimator import as_numpy
+from .base import NystromEstimator, component_count
+from .block_statistics import MomentsOfFeatures, Projected
 from .preimage import PreImage
-from .rows_estimator import as_numpy
 
 ROUNDING_UNITS = 100
 """Features of equal rows differ by at most so many units of rounding."""

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .. import _linalg as la
-from ..approximations import FeatureMap, RunningMoments
-from ..data import Folding, Value
+from ... import _linalg as la
+from ...approximations import FeatureMap, RunningMoments
+from ...data import Folding, Value
 
 MomentsAndTrace = tuple[RunningMoments, Tensor]
 

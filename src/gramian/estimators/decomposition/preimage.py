@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from .. import _linalg as la
-from ..approximations import NystromMap
-from ..data import RowSource
-from .on_features import ProductsOfCodes, Projected
+from ... import _linalg as la
+from ...approximations import NystromMap
+from ...data import RowSource
+from .block_statistics import ProductsOfCodes, Projected
 
 
 @dataclass(frozen=True)

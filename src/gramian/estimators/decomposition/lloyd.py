@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..approximations import FeatureMap
-from ..data import Folding, RowSource, Value
-from .on_features import squared_distances
+from ...approximations import FeatureMap
+from ...data import Folding, RowSource, Value
+from .block_statistics import squared_distances
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .. import _linalg as la
-from .._checks import as_count, as_positive
-from .._parameters import (
+from ... import _linalg as la
+from ..._checks import as_count, as_positive
+from ..._parameters import (
     Count,
     EngineLike,
     KernelLike,
@@ -27,14 +27,14 @@ from .._parameters import (
     OptionalNumber,
     RandomState,
 )
-from ..approximations import FeatureMap, Moments
-from ..data import RowSource
-from ..fitting import resolve
-from . import inputs
-from .arguments import RowsLike
-from .features import NystromEstimator, component_count
-from .on_features import Projected
-from .rows_estimator import as_numpy
+from ...approximations import FeatureMap, Moments
+from ...data import RowSource
+from ...fitting import resolve
+from .. import inputs
+from ..arguments import RowsLike
+from ..rows_estimator import as_numpy
+from .base import NystromEstimator, component_count
+from .block_statistics import Projected
 
 
 @dataclass(eq=False, repr=False)

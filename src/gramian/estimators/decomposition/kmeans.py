@@ -11,8 +11,8 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .._checks import as_count
-from .._parameters import (
+from ..._checks import as_count
+from ..._parameters import (
     Count,
     EngineLike,
     KernelLike,
@@ -24,13 +24,13 @@ from .._parameters import (
     RandomState,
     Starts,
 )
-from ..data import RowSource, as_rows
-from . import inputs
-from .arguments import RowsLike, Weights
-from .features import NystromEstimator
+from ...data import RowSource, as_rows
+from .. import inputs
+from ..arguments import RowsLike, Weights
+from ..rows_estimator import as_numpy
+from .base import NystromEstimator
+from .block_statistics import Distances, Inertia, NearestCenter
 from .lloyd import Lloyd
-from .on_features import Distances, Inertia, NearestCenter
-from .rows_estimator import as_numpy
 
 MOST_REMOTE_ROWS = 10_000
 """Remote rows that are brought here to find where to start."""

@@ -11,22 +11,22 @@ import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import as_count, readable_bytes
-from .._parameters import EngineLike, LandmarksLike, OptionalCount, RandomState
-from ..approximations import FeatureMap, KernelColumns, NystromMap
-from ..data import RowSource
-from ..fitting import machine_memory, selection
-from ..fitting.landmarks import given_points
-from ..fitting.memory import LEAST_BLOCKS
-from ..fitting.objects import ObjectRows
-from ..fitting.precomputed import announce_calls, check_matrix_settings, of_matrix
-from ..kernels import Kernel
-from ..landmarks import Landmarks
-from ..operators import KernelOperator
-from ..solvers import BLOCK_BYTES
-from . import inputs
-from .arguments import RowsLike
-from .rows_estimator import RowsEstimator
+from ..._checks import as_count, readable_bytes
+from ..._parameters import EngineLike, LandmarksLike, OptionalCount, RandomState
+from ...approximations import FeatureMap, KernelColumns, NystromMap
+from ...data import RowSource
+from ...fitting import machine_memory, selection
+from ...fitting.landmarks import given_points
+from ...fitting.memory import LEAST_BLOCKS
+from ...fitting.objects import ObjectRows
+from ...fitting.precomputed import announce_calls, check_matrix_settings, of_matrix
+from ...kernels import Kernel
+from ...landmarks import Landmarks
+from ...operators import KernelOperator
+from ...solvers import BLOCK_BYTES
+from .. import inputs
+from ..arguments import RowsLike
+from ..rows_estimator import RowsEstimator
 
 
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsEstimator):

@@ -1,0 +1,1 @@
+"""Feature maps, principal components, canonical correlations and clusters in kernel spaces."""
