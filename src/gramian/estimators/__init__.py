@@ -11,7 +11,6 @@ from __future__ import annotations
 from ..fitting import Plan
 from . import _scikit_learn as _scikit_learn  # before all others that import it
 from .classifier import KernelRidgeClassifier
-from .classifier_cv import KernelRidgeClassifierCV
 from .decomposition.cca import KernelCCA
 from .decomposition.fourier import RandomFourierFeatures
 from .decomposition.kmeans import KernelKMeans
@@ -21,7 +20,8 @@ from .error import nystrom_error
 from .leverage import effective_dimension, leverage_scores
 from .loading import load
 from .regressor import KernelRidge
-from .regressor_cv import KernelRidgeCV
+from .search.classifier_cv import KernelRidgeClassifierCV
+from .search.regressor_cv import KernelRidgeCV
 from .table_encoder import TableEncoder
 
 __all__ = [

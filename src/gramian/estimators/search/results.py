@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..fitting.automatic import Searched
-from ..metric import RecursiveFeatureMachine
-from ..search import Member, Recipe
+from ...fitting.automatic import Searched
+from ...metric import RecursiveFeatureMachine
+from ...search import Member, Recipe
 from .scoring import Scoring
 
 

@@ -6,13 +6,13 @@ import reprlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..fitting.settings import is_integer
-from ..fitting.splits import is_pairs, is_splitter
-from ..kernels import names as names_of_kernels
-from ..kernels._lengthscale import medians
-from ..kernels.base import kernels
-from ..metric import RecursiveFeatureMachine
-from ..search import INPUTS, L1, RADIAL
+from ...fitting.settings import is_integer
+from ...fitting.splits import is_pairs, is_splitter
+from ...kernels import names as names_of_kernels
+from ...kernels._lengthscale import medians
+from ...kernels.base import kernels
+from ...metric import RecursiveFeatureMachine
+from ...search import INPUTS, L1, RADIAL
 
 AUTO = "auto"
 

@@ -11,8 +11,8 @@ import torch
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from .._checks import as_bytes, as_count, as_share
-from .._parameters import (
+from ..._checks import as_bytes, as_count, as_share
+from ..._parameters import (
     Callbacks,
     EngineLike,
     Folds,
@@ -20,25 +20,24 @@ from .._parameters import (
     OptionalNumber,
     RandomState,
 )
-from ..callbacks import Checkpoint
-from ..data import RowSource
-from ..fitting import Divided, FitSettings, TrainingData, Whole
-from ..fitting.again import Again
-from ..fitting.automatic import search_fit
-from ..fitting.conformal import check_method, held_back
-from ..fitting.held_out import other_rows, share
-from ..fitting.search_plan import SearchPlan, check_memory, plan_search
-from ..fitting.search_settings import SearchSettings
-from ..fitting.settings import check_callbacks
-from ..search import Budget, Space
-from . import tables
-from .arguments import Columns, RowsLike, TargetsLike
-from .conforming import Conforming
-from .explaining import one_or_all
-from .regressor import KernelRidge
-from .rows_estimator import squeezed
-from .scoring import score_rows, scoring_of
-from .search_parameters import (
+from ...callbacks import Checkpoint
+from ...data import RowSource
+from ...fitting import Divided, FitSettings, TrainingData, Whole
+from ...fitting.again import Again
+from ...fitting.automatic import search_fit
+from ...fitting.conformal import check_method, held_back
+from ...fitting.held_out import other_rows, share
+from ...fitting.search_plan import SearchPlan, check_memory, plan_search
+from ...fitting.search_settings import SearchSettings
+from ...fitting.settings import check_callbacks
+from ...search import Budget, Space
+from .. import tables
+from ..arguments import Columns, RowsLike, TargetsLike
+from ..conforming import Conforming
+from ..explaining import one_or_all
+from ..regressor import KernelRidge
+from ..rows_estimator import squeezed
+from .parameters import (
     AUTO,
     folds_of,
     inputs_of,
@@ -46,7 +45,8 @@ from .search_parameters import (
     machine_of,
     multiples_of,
 )
-from .search_records import best_index, history, parameters, results
+from .results import best_index, history, parameters, results
+from .scoring import score_rows, scoring_of
 
 
 @dataclass(eq=False, repr=False)

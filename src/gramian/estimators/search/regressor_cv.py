@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..fitting import Generators
-from .arguments import Columns, RowsLike, TargetsLike, Weights
-from .regressing import Regressing
-from .searching import KernelRidgeSearch, refuse_remote
+from ...fitting import Generators
+from ..arguments import Columns, RowsLike, TargetsLike, Weights
+from ..regressing import Regressing
+from .base import KernelRidgeSearch, refuse_remote
 
 
 @dataclass(eq=False, repr=False)

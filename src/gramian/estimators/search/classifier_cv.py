@@ -6,10 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from ..fitting import Generators
-from .arguments import ClassWeight, Columns, RowsLike, TargetsLike, Weights
-from .classifying import Classifying
-from .searching import KernelRidgeSearch, refuse_remote
+from ...fitting import Generators
+from ..arguments import ClassWeight, Columns, RowsLike, TargetsLike, Weights
+from ..classifying import Classifying
+from .base import KernelRidgeSearch, refuse_remote
 
 
 @dataclass(eq=False, repr=False)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from .._checks import did_you_mean
-from ..fitting import TrainingData
-from ..fitting.automatic import Searched
-from ..model import Probabilities, Shares
-from ..operators import Engine
+from ..._checks import did_you_mean
+from ...fitting import TrainingData
+from ...fitting.automatic import Searched
+from ...model import Probabilities, Shares
+from ...operators import Engine
 
 Loss = Callable[[Tensor, Tensor, Tensor | None], float]
 

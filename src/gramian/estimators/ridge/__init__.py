@@ -1,0 +1,1 @@
+"""Kernel ridge regression: the regressor, the classifier, and predictions of fitted models."""

@@ -1,0 +1,1 @@
+"""Estimators that search for kernel, metric, lengthscale and penalty."""
