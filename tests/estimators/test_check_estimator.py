@@ -7,7 +7,7 @@ from plain import PLAIN
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
-from gramian.estimators.predicting import Predicting
+from gramian.estimators.ridge.predicting import Predicting
 
 SMALL = {"kernel": "laplacian", "metric": None, "standardize": True, "cv": 2, "budget": 30_000}
 

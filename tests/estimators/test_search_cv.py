@@ -251,14 +251,14 @@ class TestTestRows:
 
     @pytest.mark.parametrize("settings", [{}, {"conformal": "split"}, {"scoring": "r2"}], ids=str)
     def test_no_choice_and_no_fit_depends_on_them(self, settings, monkeypatch):
-        is_test, share = np.zeros(N, dtype=bool), searching.share
+        is_test, share = np.zeros(N, dtype=bool), search_base.share
 
         def recorded(*arguments):
             index = share(*arguments)
             is_test[index.numpy()] = True
             return index
 
-        monkeypatch.setattr(searching, "share", recorded)
+        monkeypatch.setattr(search_base, "share", recorded)
         est = ridge(test_fraction=0.25, **settings).fit(X, Y)
         assert is_test.sum() == 30
         changed = np.where(is_test, Y + 1e6, Y)

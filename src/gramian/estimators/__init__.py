@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from ..fitting import Plan
 from . import _scikit_learn as _scikit_learn  # before all others that import it
-from .classifier import KernelRidgeClassifier
 from .decomposition.cca import KernelCCA
 from .decomposition.fourier import RandomFourierFeatures
 from .decomposition.kmeans import KernelKMeans
@@ -19,7 +18,8 @@ from .decomposition.pca import KernelPCA
 from .error import nystrom_error
 from .leverage import effective_dimension, leverage_scores
 from .loading import load
-from .regressor import KernelRidge
+from .ridge.classifier import KernelRidgeClassifier
+from .ridge.regressor import KernelRidge
 from .search.classifier_cv import KernelRidgeClassifierCV
 from .search.regressor_cv import KernelRidgeCV
 from .table_encoder import TableEncoder

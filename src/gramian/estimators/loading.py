@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..model import load_model
-from .classifier import KernelRidgeClassifier
-from .regressor import KernelRidge
+from .ridge.classifier import KernelRidgeClassifier
+from .ridge.regressor import KernelRidge
 
 
 def load(path: str | Path) -> KernelRidge | KernelRidgeClassifier:

@@ -33,9 +33,9 @@ from ...fitting.settings import check_callbacks
 from ...search import Budget, Space
 from .. import tables
 from ..arguments import Columns, RowsLike, TargetsLike
-from ..conforming import Conforming
-from ..explaining import one_or_all
-from ..regressor import KernelRidge
+from ..ridge.conforming import Conforming
+from ..ridge.explaining import one_or_all
+from ..ridge.regressor import KernelRidge
 from ..rows_estimator import squeezed
 from .parameters import (
     AUTO,

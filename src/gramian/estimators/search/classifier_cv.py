@@ -8,7 +8,7 @@ import numpy as np
 
 from ...fitting import Generators
 from ..arguments import ClassWeight, Columns, RowsLike, TargetsLike, Weights
-from ..classifying import Classifying
+from ..ridge.classification import Classifying
 from .base import KernelRidgeSearch, refuse_remote
 
 

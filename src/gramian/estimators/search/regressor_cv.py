@@ -8,7 +8,7 @@ import numpy as np
 
 from ...fitting import Generators
 from ..arguments import Columns, RowsLike, TargetsLike, Weights
-from ..regressing import Regressing
+from ..ridge.regression import Regressing
 from .base import KernelRidgeSearch, refuse_remote
 
 

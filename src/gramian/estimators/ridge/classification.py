@@ -12,12 +12,12 @@ from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from .._checks import as_share
-from ..data import RemoteColumns, RowSource, RowWeights, is_collection
-from ..fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
-from ..fitting.targets import as_labels, classes_of, coded_data
-from . import inputs, tables
-from .arguments import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
+from ..._checks import as_share
+from ...data import RemoteColumns, RowSource, RowWeights, is_collection
+from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
+from ...fitting.targets import as_labels, classes_of, coded_data
+from .. import inputs, tables
+from ..arguments import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
 from .conforming import Conforming, warn_if_too_few
 from .scored import Scored
 

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from sklearn.base import is_classifier
 
-from ..data import RemoteColumns
-from ..data.base import comfortable_size
-from ..model.agreement import Confusion, Errors, Sums
-from ..model.predicted import predicted
-from . import inputs
-from .arguments import RowsLike, Weights
+from ...data import RemoteColumns
+from ...data.base import comfortable_size
+from ...model.agreement import Confusion, Errors, Sums
+from ...model.predicted import predicted
+from .. import inputs
+from ..arguments import RowsLike, Weights
 
 
 def score_there(estimator: Any, X: RowsLike, y: Any, sample_weight: Weights) -> float:

@@ -12,14 +12,14 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import as_share
-from ..fitting import Divided, TrainingData, Whole, machine_memory
-from ..fitting.again import Again
-from ..fitting.conformal import check_method, draws_of, held_back, made
-from ..model import Model
-from ..model.conformal import Conformal
-from . import inputs
-from .arguments import RowsLike
+from ..._checks import as_share
+from ...fitting import Divided, TrainingData, Whole, machine_memory
+from ...fitting.again import Again
+from ...fitting.conformal import check_method, draws_of, held_back, made
+from ...model import Model
+from ...model.conformal import Conformal
+from .. import inputs
+from ..arguments import RowsLike
 from .predicting import Predicting
 
 

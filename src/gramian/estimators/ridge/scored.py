@@ -6,11 +6,11 @@ from typing import Any, cast
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import RowSource, as_rows, is_collection
-from ..model import Model
-from . import inputs, tables
-from .arguments import RowsLike, TargetsLike, Weights
-from .scored_there import score_there
+from ...data import RowSource, as_rows, is_collection
+from ...model import Model
+from .. import inputs, tables
+from ..arguments import RowsLike, TargetsLike, Weights
+from .score import score_there
 
 
 class Scored:

@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
-from ..fitting.targets import class_codes
-from .arguments import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
-from .classifying import Classifying, as_column
-from .kernel_ridge import KernelRidgeBase, solver_streams, warn_of
+from ...fitting.targets import class_codes
+from ..arguments import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
+from .base import KernelRidgeBase, solver_streams, warn_of
+from .classification import Classifying, as_column
 
 
 @dataclass(eq=False, repr=False)

@@ -7,11 +7,11 @@ from typing import Literal, overload
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ..data import columns_there, is_collection
-from ..fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
-from ..fitting.targets import training_targets
-from . import inputs, tables
-from .arguments import Columns, RowsLike, TargetsLike, Values, Weights
+from ...data import columns_there, is_collection
+from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
+from ...fitting.targets import training_targets
+from .. import inputs, tables
+from ..arguments import Columns, RowsLike, TargetsLike, Values, Weights
 from .conforming import Conforming
 from .deviating import Deviating
 from .scored import Scored

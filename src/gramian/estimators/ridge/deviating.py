@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import machine_memory
-from ..fitting.deviations import with_variance
-from ..model import Model
-from . import inputs
-from .arguments import RowsLike
+from ...fitting import machine_memory
+from ...fitting.deviations import with_variance
+from ...model import Model
+from .. import inputs
+from ..arguments import RowsLike
 from .predicting import Predicting
 
 

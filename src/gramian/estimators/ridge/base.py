@@ -14,22 +14,22 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from torch import Tensor
 
-from .. import fitting
-from .._checks import as_count
-from .._parameters import FitParameters, RandomState
-from ..callbacks import Validate
-from ..data import RowSource, as_rows
-from ..fitting import FitSettings, Fitted, Generators, Plan, TrainingData, Whole
-from ..fitting.again import Again
-from ..fitting.objects import ObjectRows
-from ..fitting.precomputed import NAME as PRECOMPUTED
-from ..fitting.precomputed import only_columns
-from ..metric import Metric
-from . import inputs, tables
-from .arguments import Columns, RowsLike, TargetsLike
+from ... import fitting
+from ..._checks import as_count
+from ..._parameters import FitParameters, RandomState
+from ...callbacks import Validate
+from ...data import RowSource, as_rows
+from ...fitting import FitSettings, Fitted, Generators, Plan, TrainingData, Whole
+from ...fitting.again import Again
+from ...fitting.objects import ObjectRows
+from ...fitting.precomputed import NAME as PRECOMPUTED
+from ...fitting.precomputed import only_columns
+from ...metric import Metric
+from .. import inputs, tables
+from ..arguments import Columns, RowsLike, TargetsLike
+from ..rows_estimator import as_numpy, squeezed
 from .conforming import Conforming
 from .explaining import metric_history
-from .rows_estimator import as_numpy, squeezed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

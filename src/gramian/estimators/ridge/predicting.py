@@ -10,15 +10,15 @@ import torch
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._parameters import EngineLike
-from ..data import RowSource
-from ..engines import Engine, covering
-from ..model import Model
-from . import inputs
-from .arguments import RowsLike
+from ..._parameters import EngineLike
+from ...data import RowSource
+from ...engines import Engine, covering
+from ...model import Model
+from .. import inputs
+from ..arguments import RowsLike
+from ..rows_estimator import Estimator, squeezed
 from .explaining import one_or_all
 from .leaving_out import LeavingOut
-from .rows_estimator import Estimator, squeezed
 
 OF_TRAINING = ("_training", "_loo")
 """Attributes that hold rows of the training."""

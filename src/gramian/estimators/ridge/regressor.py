@@ -6,12 +6,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ..fitting import TrainingData
-from ..fitting.targets import target_tensor, training_targets
-from . import inputs
-from .arguments import Columns, RowsLike, TargetsLike, Weights
-from .kernel_ridge import KernelRidgeBase, solver_streams, warn_of
-from .regressing import Regressing
+from ...fitting import TrainingData
+from ...fitting.targets import target_tensor, training_targets
+from .. import inputs
+from ..arguments import Columns, RowsLike, TargetsLike, Weights
+from .base import KernelRidgeBase, solver_streams, warn_of
+from .regression import Regressing
 
 
 class KernelRidge(Regressing, KernelRidgeBase):

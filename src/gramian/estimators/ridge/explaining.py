@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import RowSource
-from ..engines import Engine
-from ..metric import LearnedMetric
-from ..model import Model, by_column
-from . import inputs
-from .arguments import RowsLike
-from .rows_estimator import RowsEstimator
+from ...data import RowSource
+from ...engines import Engine
+from ...metric import LearnedMetric
+from ...model import Model, by_column
+from .. import inputs
+from ..arguments import RowsLike
+from ..rows_estimator import RowsEstimator
 
 PREDICTION_BYTES = 1 << 30
 """Memory for blocks, unless there is a limit."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import TrainingData
-from ..fitting.left_out import LeftOut, left_out
+from ...fitting import TrainingData
+from ...fitting.left_out import LeftOut, left_out
 from .explaining import Explaining
 
 
