@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from ..fitting import Plan
 from . import _scikit_learn as _scikit_learn  # before all others that import it
+from .approximation_error import nystrom_error
 from .decomposition.cca import KernelCCA
 from .decomposition.fourier import RandomFourierFeatures
 from .decomposition.kmeans import KernelKMeans
 from .decomposition.nystrom import NystromTransformer
 from .decomposition.pca import KernelPCA
-from .error import nystrom_error
+from .io import load
 from .leverage import effective_dimension, leverage_scores
-from .loading import load
 from .ridge.classifier import KernelRidgeClassifier
 from .ridge.regressor import KernelRidge
 from .search.classifier_cv import KernelRidgeClassifierCV

@@ -21,8 +21,8 @@ from ..landmarks import Selector
 from ..landmarks.exact_rls import exact_scores
 from ..landmarks.leverage import Dictionary, Scorer, own_scores
 from ..operators import KernelOperator
-from . import inputs
-from .arguments import RowsLike
+from . import validation
+from .types import RowsLike
 
 METHODS = {
     "exact": "exact",
@@ -183,10 +183,10 @@ def _checked_rows(
 
     Remote rows that would become local are refused before the first pass over them.
     """
-    rows = X if isinstance(X, RowSource) else inputs.rows(X)
+    rows = X if isinstance(X, RowSource) else validation.rows(X)
     selector = _selector(method, penalty, oversampling, rows)
     (selector or landmarks.ExactRLS(m=1)).check_rows(rows)
-    return inputs.rows(rows) if rows is X else rows, selector
+    return validation.rows(rows) if rows is X else rows, selector
 
 
 def _operator(
@@ -197,7 +197,7 @@ def _operator(
     memory_limit: MemoryLimit,
     random_state: RandomState,
 ) -> tuple[KernelOperator, torch.Generator]:
-    for_kernel, for_rows = inputs.generators(random_state, 2)
+    for_kernel, for_rows = validation.generators(random_state, 2)
     chosen = resolve.kernel_for(resolve.kernel(kernel, lengthscale), rows, for_kernel)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
     return KernelOperator(chosen, rows, rows, engine, memory), for_rows

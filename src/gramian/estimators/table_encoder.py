@@ -27,7 +27,7 @@ from ..data.encoding import (
     load_encoding,
     save_encoding,
 )
-from . import inputs
+from . import validation
 
 
 @dataclass(eq=False, repr=False)
@@ -218,7 +218,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 self, X, dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2
             )
             table = array_table(array)
-        (rng,) = inputs.generators(self.random_state, 1)
+        (rng,) = validation.generators(self.random_state, 1)
         fitted = Encoding.fit(
             table, None, _targets(table, y), rng=rng, numbers=self.numbers,
             max_levels=self.max_levels, smoothing=float(self.smoothing),

@@ -25,7 +25,7 @@ from ..data import (
 from ..fitting import FitSettings, Generators, whole_of
 from ..fitting.targets import as_labels
 from ..model import Model
-from .arguments import Columns, RowsLike, TargetsLike
+from .types import Columns, RowsLike, TargetsLike
 
 
 def is_by_name(X: object, y: object, columns: object) -> bool:

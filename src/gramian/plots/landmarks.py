@@ -15,8 +15,8 @@ from .._sparse import dense
 from ..approximations import FeatureMap, NystromMap
 from ..data import RowSource, Select, Subset, as_rows, as_table, is_table
 from ..data.columns import check_columns
-from ..estimators import inputs
-from ..estimators.arguments import RowsLike
+from ..estimators import validation
+from ..estimators.types import RowsLike
 from ..model import Model
 from ._drawing import Axes, Display, Estimator, TwoColumns
 
@@ -211,10 +211,10 @@ def _unexplained(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -> np.n
         if len(model.parts) > 1 or model.parts[0].cells is not None:
             return None
         one = model.parts[0]
-        rows = one.prepared(inputs.new_rows(estimator, X))
+        rows = one.prepared(validation.new_rows(estimator, X))
         made = NystromMap.build(one.kernel, one.centers)
     elif made is not None:
-        rows = inputs.new_rows(estimator, X)
+        rows = validation.new_rows(estimator, X)
     else:
         return None
     some = Subset(rows, shown)

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import as_count
-from ..estimators.arguments import RowsLike, TargetsLike
 from ..estimators.tables import with_truth
+from ..estimators.types import RowsLike, TargetsLike
 from ._drawing import Array, Axes, Display, Estimator
 
 BINS = 15

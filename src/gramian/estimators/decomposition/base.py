@@ -24,9 +24,9 @@ from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...operators import KernelOperator
 from ...solvers import BLOCK_BYTES
-from .. import inputs
-from ..arguments import RowsLike
-from ..rows_estimator import RowsEstimator
+from .. import validation
+from ..base import RowsEstimator
+from ..types import RowsLike
 
 
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsEstimator):
@@ -66,7 +66,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rows
 
     def _features(self, X: RowsLike) -> np.ndarray:
         check_is_fitted(self)
-        rows = inputs.new_rows(self, X)
+        rows = validation.new_rows(self, X)
         memory = self._result(rows, self.map_.width)
         return self.map_.features(rows, memory_bytes=memory).numpy()
 

@@ -30,9 +30,9 @@ from ..._parameters import (
 from ...approximations import FeatureMap, Moments
 from ...data import RowSource
 from ...fitting import resolve
-from .. import inputs
-from ..arguments import RowsLike
-from ..rows_estimator import as_numpy
+from .. import validation
+from ..base import as_numpy
+from ..types import RowsLike
 from .base import NystromEstimator, component_count
 from .block_statistics import Projected
 
@@ -161,8 +161,8 @@ class KernelCCA(NystromEstimator):
                     "KernelCCA reads two sets of rows side by side, which rows on a cluster are "
                     "not for: fit it to a sample of them, rows.take(index)"
                 )
-            second = inputs.second_view(y)
-            rows = inputs.unlabelled_rows(self, X, least=2)
+            second = validation.second_view(y)
+            rows = validation.unlabelled_rows(self, X, least=2)
             check_consistent_length(np.empty((len(rows), 0)), np.empty((len(second), 0)))
             self._build_maps(rows, second)
             self._correlate(rows, second, penalty, other)
@@ -170,7 +170,7 @@ class KernelCCA(NystromEstimator):
         return self
 
     def _build_maps(self, rows: RowSource, second: RowSource) -> None:
-        of_x, points_x, of_y, points_y = inputs.generators(self.random_state, 4)
+        of_x, points_x, of_y, points_y = validation.generators(self.random_state, 4)
         self.kernel_ = self._resolved_kernel(rows, of_x)
         self.kernel_y_ = resolve.kernel_for(self._kernel_of_y(), second, of_y, "y")
         given = self.landmarks
@@ -218,11 +218,11 @@ class KernelCCA(NystromEstimator):
             Of the first view, and with `y` of the second. In the dtype of the view.
         """
         check_is_fitted(self)
-        rows = inputs.new_rows(self, X)
+        rows = validation.new_rows(self, X)
         scores = self._scores(rows, self.map_, self.x_mean_, self.x_weights_)
         if y is None:
             return scores
-        second = inputs.second_view(y)
+        second = validation.second_view(y)
         if second.shape[1] != self.n_features_y_:
             raise ValueError(
                 f"y has {second.shape[1]} features, but KernelCCA was fitted with "
@@ -257,7 +257,7 @@ class KernelCCA(NystromEstimator):
 
     def _both(self, X: RowsLike, y: RowsLike) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
-        rows, second = inputs.new_rows(self, X), inputs.second_view(y)
+        rows, second = validation.new_rows(self, X), validation.second_view(y)
         check_consistent_length(np.empty((len(rows), 0)), np.empty((len(second), 0)))
         return (
             self._scores(rows, self.map_, self.x_mean_, self.x_weights_),

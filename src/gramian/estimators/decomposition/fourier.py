@@ -14,8 +14,8 @@ from ..._parameters import (
 )
 from ...approximations import FourierMap
 from ...data import is_collection
-from .. import inputs
-from ..arguments import RowsLike, Values
+from .. import dask_collections, validation
+from ..types import RowsLike, Values
 from .base import FeatureTransformer
 
 
@@ -102,8 +102,8 @@ class RandomFourierFeatures(FeatureTransformer):
         """
         with self._all_or_nothing():
             size = as_count(self.n_components, "n_components")
-            rows = inputs.unlabelled_rows(self, X)
-            for_kernel, for_waves = inputs.generators(self.random_state, 2)
+            rows = validation.unlabelled_rows(self, X)
+            for_kernel, for_waves = validation.generators(self.random_state, 2)
             self.kernel_ = self._resolved_kernel(rows, for_kernel)
             self.map_ = FourierMap.build(self.kernel_, rows.shape[1], size, rng=for_waves)
         return self
@@ -121,7 +121,7 @@ class RandomFourierFeatures(FeatureTransformer):
             In the dtype of X; Float64 if X has integers that need it.
         """
         if is_collection(X):
-            return inputs.lazily(self, "transform", X)
+            return dask_collections.lazily(self, "transform", X)
         return self._features(X)
 
     @property

@@ -25,9 +25,9 @@ from ..._parameters import (
     Starts,
 )
 from ...data import RowSource, as_rows
-from .. import inputs
-from ..arguments import RowsLike, Weights
-from ..rows_estimator import as_numpy
+from .. import validation
+from ..base import as_numpy
+from ..types import RowsLike, Weights
 from .base import NystromEstimator
 from .block_statistics import Distances, Inertia, NearestCenter
 from .lloyd import Lloyd
@@ -160,11 +160,11 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             rank = (
                 None if self.n_components is None else as_count(self.n_components, "n_components")
             )
-            rows = inputs.unlabelled_rows(self, X)
+            rows = validation.unlabelled_rows(self, X)
             if len(rows) < count:
                 raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={count}")
-            weights = inputs.weight_tensor(sample_weight, len(rows))
-            for_kernel, for_landmarks, rng = inputs.generators(self.random_state, 3)
+            weights = validation.weight_tensor(sample_weight, len(rows))
+            for_kernel, for_landmarks, rng = validation.generators(self.random_state, 3)
             whole = rows
             kernel, rows = self._kernel_of(whole, for_kernel)
             given = self.landmarks
@@ -257,14 +257,14 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         rows, centers = self._new(X)
         size, weights = (
             self._size(rows, len(centers)),
-            inputs.weight_tensor(sample_weight, len(rows)),
+            validation.weight_tensor(sample_weight, len(rows)),
         )
         beside = () if weights is None else (weights,)
         return -float(rows.sum(Inertia(self.map_, centers), *beside, size=size))
 
     def _new(self, X: RowsLike) -> tuple[RowSource, Tensor]:
         check_is_fitted(self)
-        return inputs.new_rows(self, X), torch.from_numpy(self.cluster_centers_).double()
+        return validation.new_rows(self, X), torch.from_numpy(self.cluster_centers_).double()
 
     def _size(self, rows: RowSource, columns: int) -> int:
         return self.map_.block_size(rows, self._result(rows, columns))

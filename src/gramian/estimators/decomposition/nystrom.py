@@ -16,9 +16,9 @@ from ..._parameters import (
 )
 from ..._sparse import as_scipy, is_sparse
 from ...data import is_collection
-from .. import inputs
-from ..arguments import RowsLike, Values
-from ..rows_estimator import as_numpy
+from .. import dask_collections, validation
+from ..base import as_numpy
+from ..types import RowsLike, Values
 from .base import NystromEstimator
 
 DEFAULT_SIZE = 100
@@ -134,8 +134,8 @@ class NystromTransformer(NystromEstimator):
             rank = (
                 None if self.n_components is None else as_count(self.n_components, "n_components")
             )
-            rows = inputs.unlabelled_rows(self, X)
-            for_kernel, for_landmarks = inputs.generators(self.random_state, 2)
+            rows = validation.unlabelled_rows(self, X)
+            for_kernel, for_landmarks = validation.generators(self.random_state, 2)
             whole, m = rows, rank or min(DEFAULT_SIZE, len(rows))
             kernel, rows = self._kernel_of(whole, for_kernel, m)
             given = self.landmarks
@@ -168,7 +168,7 @@ class NystromTransformer(NystromEstimator):
             In the dtype of X; Float64 if X has integers that need it.
         """
         if is_collection(X):
-            return inputs.lazily(self, "transform", X)
+            return dask_collections.lazily(self, "transform", X)
         return self._features(X)
 
     @property

@@ -26,9 +26,9 @@ from ...approximations import NystromMap, largest_first
 from ...data import RowSource, as_rows, is_collection
 from ...engines import choose_engine, covering
 from ...fitting import resolve
-from .. import inputs
-from ..arguments import RowsLike, Values
-from ..rows_estimator import as_numpy
+from .. import dask_collections, validation
+from ..base import as_numpy
+from ..types import RowsLike, Values
 from .base import NystromEstimator, component_count
 from .block_statistics import MomentsOfFeatures, Projected
 from .preimage import PreImage
@@ -158,8 +158,8 @@ class KernelPCA(NystromEstimator):
             if self.n_components is not None:
                 as_count(self.n_components, "n_components")
             penalty = as_positive(self.penalty, "penalty")
-            rows = inputs.unlabelled_rows(self, X, least=2)
-            for_kernel, for_landmarks, for_inverse = inputs.generators(self.random_state, 3)
+            rows = validation.unlabelled_rows(self, X, least=2)
+            for_kernel, for_landmarks, for_inverse = validation.generators(self.random_state, 3)
             if self.fit_inverse_transform and not self._has_features:
                 raise ValueError(
                     f"fit_inverse_transform needs rows, and {self._kernel_said} has none; leave it "
@@ -233,9 +233,9 @@ class KernelPCA(NystromEstimator):
             In the dtype of X; Float64 if X has integers that need it.
         """
         if is_collection(X):
-            return inputs.lazily(self, "transform", X)
+            return dask_collections.lazily(self, "transform", X)
         check_is_fitted(self)
-        rows = inputs.new_rows(self, X)
+        rows = validation.new_rows(self, X)
         return self._codes(rows, self._result(rows, self._n_features_out)).numpy()
 
     def inverse_transform(self, X: RowsLike) -> np.ndarray:

@@ -25,9 +25,9 @@ from ...fitting.objects import ObjectRows
 from ...fitting.precomputed import NAME as PRECOMPUTED
 from ...fitting.precomputed import only_columns
 from ...metric import Metric
-from .. import inputs, tables
-from ..arguments import Columns, RowsLike, TargetsLike
-from ..rows_estimator import as_numpy, squeezed
+from .. import tables, validation
+from ..base import as_numpy, squeezed
+from ..types import Columns, RowsLike, TargetsLike
 from .conforming import Conforming
 from .explaining import metric_history
 
@@ -96,7 +96,7 @@ class KernelRidgeBase(Conforming, FitParameters):
         settings: FitSettings = self._settings()
         rows: RowSource
         if self._is_function:
-            rows = inputs.object_rows(self.kernel, X)
+            rows = validation.object_rows(self.kernel, X)
             t = t if y is None else tables.target_count(y, labels)
         else:
             settings, rows, t = tables.sized(settings, X, y, columns, t, labels)
@@ -113,7 +113,7 @@ class KernelRidgeBase(Conforming, FitParameters):
         ValueError
             The message says what would fit.
         """
-        rows = inputs.object_rows(self.kernel, X) if self._is_function else as_rows(X)
+        rows = validation.object_rows(self.kernel, X) if self._is_function else as_rows(X)
         fitting.check_memory(self._settings(), rows, as_count(targets, "targets"))
 
     def _settings(self) -> FitSettings:
@@ -215,8 +215,8 @@ class KernelRidgeBase(Conforming, FitParameters):
             raise ValueError("partial_fit needs rows, and a kernel of objects has none; use fit")
         tables.refuse_in_parts(self, X, y)
         if not hasattr(self, "_fitted"):
-            return inputs.training_rows(self, X, y, self._settings())
-        rows = inputs.new_rows(self, X)
+            return validation.training_rows(self, X, y, self._settings())
+        rows = validation.new_rows(self, X)
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_consistent_length(np.empty((len(rows), 0)), y)
         return rows, y

@@ -16,8 +16,8 @@ from ..._checks import as_share
 from ...data import RemoteColumns, RowSource, RowWeights, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
 from ...fitting.targets import as_labels, classes_of, coded_data
-from .. import inputs, tables
-from ..arguments import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
+from .. import dask_collections, tables, validation
+from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
 from .conforming import Conforming, warn_if_too_few
 from .scored import Scored
 
@@ -40,13 +40,13 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         """Return all rows of a fit, of which some may be held back, and the classes."""
         self._by_name = tables.is_by_name(X, y, columns) and not self._is_function
         if not self._by_name:
-            rows, y = inputs.training_rows(self, X, y, settings)
-            sample_weight = inputs.numbers_beside(rows, sample_weight)
+            rows, y = validation.training_rows(self, X, y, settings)
+            sample_weight = dask_collections.numbers_beside(rows, sample_weight)
             data, classes = self._coded(rows, as_column(y), sample_weight)
             return WholeRows(data, settings), classes
         table = tables.opened(self, X, y, columns)
         labels = as_column(table.y)
-        sample_weight = inputs.numbers_beside(table.table, sample_weight)
+        sample_weight = dask_collections.numbers_beside(table.table, sample_weight)
         weights, classes = self._weights_and_classes(labels, sample_weight)
         table = replace(table, y=labels)
         return whole_of(table, settings, rng, labels=classes, weights=weights), classes
@@ -72,7 +72,7 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         if isinstance(y, RemoteColumns):
             return self._weights_there(y, sample_weight, known)
         check_classification_targets(y)
-        weights = inputs.weight_tensor(sample_weight, len(y))
+        weights = validation.weight_tensor(sample_weight, len(y))
         if self.class_weight is not None:
             by_class = torch.from_numpy(compute_sample_weight(self.class_weight, y))
             weights = by_class if weights is None else weights * by_class
@@ -82,7 +82,7 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         self, y: RemoteColumns, sample_weight: Weights, known: np.ndarray | None
     ) -> tuple[RowWeights | None, np.ndarray]:
         """Return the same of labels that stay with their rows."""
-        weights = inputs.weight_tensor(sample_weight, len(y))
+        weights = validation.weight_tensor(sample_weight, len(y))
         if self.class_weight is None:
             return weights, classes_of(y, weights) if known is None else known
         if weights is not None:
@@ -109,7 +109,7 @@ class Classifying(Scored, ClassifierMixin, Conforming):
             For two classes, positive means the second one.
         """
         if is_collection(X):
-            return inputs.lazily(self, "decision_function", X)
+            return dask_collections.lazily(self, "decision_function", X)
         values = self._predict(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -130,7 +130,7 @@ class Classifying(Scored, ClassifierMixin, Conforming):
             In float64, columns in the order of ``classes_``; rows sum to one.
         """
         if is_collection(X):
-            return inputs.lazily(self, "predict_proba", X)
+            return dask_collections.lazily(self, "predict_proba", X)
         return self._chances(X).exp().numpy()
 
     def predict_log_proba(self, X: RowsLike) -> Values:
@@ -145,7 +145,7 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         ndarray of shape (n, k)
         """
         if is_collection(X):
-            return inputs.lazily(self, "predict_log_proba", X)
+            return dask_collections.lazily(self, "predict_log_proba", X)
         return self._chances(X).numpy()
 
     def predict_set(self, X: RowsLike, level: float = 0.9) -> np.ndarray:
@@ -196,7 +196,7 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         X : as in `fit`
         """
         if is_collection(X):
-            return inputs.lazily(self, "predict", X)
+            return dask_collections.lazily(self, "predict", X)
         return chosen_labels(self.decision_function(X), self.classes_)
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
 from ...fitting.targets import class_codes
-from ..arguments import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
+from ..types import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeBase, solver_streams, warn_of
 from .classification import Classifying, as_column
 

@@ -18,8 +18,8 @@ from ...fitting.again import Again
 from ...fitting.conformal import check_method, draws_of, held_back, made
 from ...model import Model
 from ...model.conformal import Conformal
-from .. import inputs
-from ..arguments import RowsLike
+from .. import validation
+from ..types import RowsLike
 from .predicting import Predicting
 
 
@@ -94,7 +94,7 @@ class Conforming(Predicting):
         return found[:, 0] if found.shape[1] == 1 else found
 
     def _to_predict(self, X: RowsLike) -> tuple[Any, dict[str, Any]]:
-        rows = inputs.new_rows(self, X)
+        rows = validation.new_rows(self, X)
         memory = self._limit() or machine_memory()
         engine = self._engine_of_prediction(rows)
         return rows, {"engine": engine, "memory_bytes": memory}

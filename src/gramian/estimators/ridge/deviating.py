@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from ...fitting import machine_memory
 from ...fitting.deviations import with_variance
 from ...model import Model
-from .. import inputs
-from ..arguments import RowsLike
+from .. import validation
+from ..types import RowsLike
 from .predicting import Predicting
 
 
@@ -62,7 +62,7 @@ class Deviating(Predicting):
             data, penalties = self._system("standard deviations")
             self.model_, found = with_variance(self.model_, data, penalties, self._limit())
             self._loo = (data, found)
-        rows = inputs.new_rows(self, X)
+        rows = validation.new_rows(self, X)
         settings: dict[str, Any] = {"engine": self._engine_of_prediction(rows)}
         memory = self._limit() or machine_memory()
         values = getattr(self.model_, asked)(rows, memory_bytes=memory, **settings)

@@ -13,9 +13,9 @@ from ...data import RowSource
 from ...engines import Engine
 from ...metric import LearnedMetric
 from ...model import Model, by_column
-from .. import inputs
-from ..arguments import RowsLike
-from ..rows_estimator import RowsEstimator
+from .. import validation
+from ..base import RowsEstimator
+from ..types import RowsLike
 
 PREDICTION_BYTES = 1 << 30
 """Memory for blocks, unless there is a limit."""
@@ -54,7 +54,7 @@ class Explaining(RowsEstimator):
         check_is_fitted(self)
         if not self._has_features:
             raise ValueError(f"gradients need features, and {self._kernel_said} has none")
-        rows = inputs.new_rows(self, X)
+        rows = validation.new_rows(self, X)
         found = self.model_.gradient(
             rows, engine=self._engine_of_prediction(rows), memory_bytes=self._prediction_bytes()
         ).numpy()

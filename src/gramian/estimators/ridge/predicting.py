@@ -14,9 +14,9 @@ from ..._parameters import EngineLike
 from ...data import RowSource
 from ...engines import Engine, covering
 from ...model import Model
-from .. import inputs
-from ..arguments import RowsLike
-from ..rows_estimator import Estimator, squeezed
+from .. import validation
+from ..base import Estimator, squeezed
+from ..types import RowsLike
 from .explaining import one_or_all
 from .leaving_out import LeavingOut
 
@@ -91,7 +91,7 @@ class Predicting(LeavingOut):
 
     def _predict(self, X: RowsLike) -> np.ndarray:
         check_is_fitted(self)
-        rows = inputs.new_rows(self, X)
+        rows = validation.new_rows(self, X)
         limit = self._limit() or 1 << 30
         engine = self._engine_of_prediction(rows)
         values = self.model_.predict(rows, engine=engine, memory_bytes=limit)

@@ -10,8 +10,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from ...data import columns_there, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
 from ...fitting.targets import training_targets
-from .. import inputs, tables
-from ..arguments import Columns, RowsLike, TargetsLike, Values, Weights
+from .. import dask_collections, tables, validation
+from ..types import Columns, RowsLike, TargetsLike, Values, Weights
 from .conforming import Conforming
 from .deviating import Deviating
 from .scored import Scored
@@ -35,13 +35,15 @@ class Regressing(Scored, MultiOutputMixin, RegressorMixin, Deviating, Conforming
             table = tables.opened(self, X, y, columns)
             tables.check_numbers(table)
             self._one_dimensional = table.y.ndim == 1
-            sample_weight = inputs.numbers_beside(table.table, sample_weight)
-            weights = inputs.weight_tensor(sample_weight, len(table.y))
+            sample_weight = dask_collections.numbers_beside(table.table, sample_weight)
+            weights = validation.weight_tensor(sample_weight, len(table.y))
             return whole_of(table, settings, rng, weights=weights)
-        rows, y = inputs.training_rows(self, X, y, settings, y_numeric=True)
+        rows, y = validation.training_rows(self, X, y, settings, y_numeric=True)
         there = columns_there(y)
         self._one_dimensional = len(np.shape(y) if there is None else there.shape) == 1
-        weights = inputs.weight_tensor(inputs.numbers_beside(rows, sample_weight), len(rows))
+        weights = validation.weight_tensor(
+            dask_collections.numbers_beside(rows, sample_weight), len(rows)
+        )
         targets = training_targets(y, rows.dtype)
         data = TrainingData(rows, targets, weights, feature_names=self._names())
         return WholeRows(data, settings)
@@ -84,7 +86,7 @@ class Regressing(Scored, MultiOutputMixin, RegressorMixin, Deviating, Conforming
         the rows of the training; what it has found is then part of the model, and of its file.
         """
         if is_collection(X) and not return_std:
-            return inputs.lazily(self, "predict", X)
+            return dask_collections.lazily(self, "predict", X)
         values = self._shaped(self._predict(X))
         return (values, self._shaped(self._deviations(X))) if return_std else values
 

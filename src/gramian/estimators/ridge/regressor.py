@@ -8,8 +8,8 @@ from sklearn.utils.metaestimators import available_if
 
 from ...fitting import TrainingData
 from ...fitting.targets import target_tensor, training_targets
-from .. import inputs
-from ..arguments import Columns, RowsLike, TargetsLike, Weights
+from .. import validation
+from ..types import Columns, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeBase, solver_streams, warn_of
 from .regression import Regressing
 
@@ -317,7 +317,7 @@ class KernelRidge(Regressing, KernelRidgeBase):
         settings = self._settings()
         with self._all_or_nothing():
             rows, y = self._more_rows(X, y)
-            weights = inputs.weight_tensor(sample_weight, len(rows))
+            weights = validation.weight_tensor(sample_weight, len(rows))
             targets = training_targets(y, rows.dtype)
             data = TrainingData(rows, targets, weights, feature_names=self._names())
             fitted = self._go_on(settings, data)

@@ -12,8 +12,8 @@ from ...data import RemoteColumns
 from ...data.base import comfortable_size
 from ...model.agreement import Confusion, Errors, Sums
 from ...model.predicted import predicted
-from .. import inputs
-from ..arguments import RowsLike, Weights
+from .. import dask_collections, validation
+from ..types import RowsLike, Weights
 
 
 def score_there(estimator: Any, X: RowsLike, y: Any, sample_weight: Weights) -> float:
@@ -28,12 +28,14 @@ def score_there(estimator: Any, X: RowsLike, y: Any, sample_weight: Weights) -> 
     y : RemoteColumns, dask collection or array-like
     sample_weight : the same, optional
     """
-    rows = inputs.new_rows(estimator, X)
+    rows = validation.new_rows(estimator, X)
     engine = estimator._engine_of_prediction(rows)
     settings = {"engine": engine, "memory_bytes": estimator._limit() or 1 << 30}
     values = predicted(rows, estimator.model_, **settings)
-    y = inputs.numbers_beside(rows, y)
-    weights = inputs.weight_tensor(inputs.numbers_beside(rows, sample_weight), len(rows))
+    y = dask_collections.numbers_beside(rows, y)
+    weights = validation.weight_tensor(
+        dask_collections.numbers_beside(rows, sample_weight), len(rows)
+    )
     beside = [] if weights is None else [weights]
     size = comfortable_size(rows)
     if is_classifier(estimator):

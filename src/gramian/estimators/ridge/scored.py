@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...data import RowSource, as_rows, is_collection
 from ...model import Model
-from .. import inputs, tables
-from ..arguments import RowsLike, TargetsLike, Weights
+from .. import dask_collections, tables
+from ..types import RowsLike, TargetsLike, Weights
 from .score import score_there
 
 
@@ -41,7 +41,7 @@ class Scored:
         if isinstance(X, RowSource) and X.remote:
             return score_there(self, X, y, sample_weight)
         given = [
-            inputs.numbers_beside(as_rows(X), z) if is_collection(z) else z
+            dask_collections.numbers_beside(as_rows(X), z) if is_collection(z) else z
             for z in (y, sample_weight)
         ]
         return float(cast("Any", super()).score(X, *given))

@@ -32,11 +32,11 @@ from ...fitting.search_settings import SearchSettings
 from ...fitting.settings import check_callbacks
 from ...search import Budget, Space
 from .. import tables
-from ..arguments import Columns, RowsLike, TargetsLike
+from ..base import squeezed
 from ..ridge.conforming import Conforming
 from ..ridge.explaining import one_or_all
 from ..ridge.regressor import KernelRidge
-from ..rows_estimator import squeezed
+from ..types import Columns, RowsLike, TargetsLike
 from .parameters import (
     AUTO,
     folds_of,

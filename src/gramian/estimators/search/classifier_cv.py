@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from ...fitting import Generators
-from ..arguments import ClassWeight, Columns, RowsLike, TargetsLike, Weights
 from ..ridge.classification import Classifying
+from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
 
 

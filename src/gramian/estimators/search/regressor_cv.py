@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...fitting import Generators
-from ..arguments import Columns, RowsLike, TargetsLike, Weights
 from ..ridge.regression import Regressing
+from ..types import Columns, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
 
 

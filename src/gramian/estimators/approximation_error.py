@@ -25,9 +25,9 @@ from ..data import RowSource, as_rows, check_finite
 from ..fitting import resolve
 from ..kernels import Kernel
 from ..operators import KernelOperator
-from . import inputs
-from .arguments import FeaturesLike, Norm, RowsLike
+from . import validation
 from .decomposition.base import chosen_landmarks
+from .types import FeaturesLike, Norm, RowsLike
 
 NORMS = ("spectral", "frobenius", "trace")
 
@@ -105,7 +105,7 @@ def nystrom_error(
         as_count(sample, "sample")
     rows = as_rows(X)
     check_finite(rows)
-    for_kernel, for_landmarks, rng = inputs.generators(random_state, 3)
+    for_kernel, for_landmarks, rng = validation.generators(random_state, 3)
     given: Any = getattr(landmarks, "map_", landmarks)
     found = _kernel(kernel, lengthscale, given)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.utils import check_array, check_consistent_length, check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
 from .._checks import listed
@@ -32,7 +31,8 @@ from ..fitting import FitSettings
 from ..fitting.objects import Calls, ObjectRows, between
 from ..fitting.remote import check_remote, check_remote_landmarks
 from ..model import Model
-from .arguments import RowsLike, Values, Weights
+from . import dask_collections
+from .types import RowsLike, Weights
 
 
 def is_source(X: object) -> bool:
@@ -80,36 +80,13 @@ def training_rows(
         return rows, y
     rows = as_rows(X)
     check_remote(settings, rows)
-    y = numbers_beside(rows, y)
+    y = dask_collections.numbers_beside(rows, y)
     if not isinstance(y, RemoteColumns):
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(np.empty((len(rows), 0)), y)
     named = rows.feature_names is not None and not isinstance(rows, Standardized)
     looked_at = y if named or isinstance(X, str | Path) else None
     return _source(estimator, rows, looked_at), y
-
-
-def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
-    """Return targets or weights that are a dask collection as columns that stay with remote rows.
-
-    Of rows that are here they come here, and everything else is given back as it is.
-    """
-    if not rows.remote:
-        return brought_here(y)
-    if is_collection(y):
-        from ..data.dask import remote_columns
-
-        y = remote_columns(y, rows)
-    return y
-
-
-def brought_here(y: Any) -> Any:
-    """Return targets or weights in memory, if they are a dask collection; else as they are."""
-    if is_collection(y):
-        from ..data.dask import remote_columns
-
-        y = remote_columns(y)
-    return np.asarray(y) if isinstance(y, RemoteColumns) else y
 
 
 def unlabelled_rows(estimator: Any, X: RowsLike, *, least: int = 1) -> RowSource:
@@ -217,25 +194,6 @@ def new_rows(estimator: Any, X: RowsLike) -> RowSource:
         )
     check_finite(rows)
     return rows
-
-
-def lazily(estimator: Any, method: str, X: Any) -> Values:
-    """Return a dask array of what a method gives for a dask collection: nothing is computed yet."""
-    from ..data.dask.lazy import lazily
-
-    check_is_fitted(estimator)
-    found: Values = lazily(copy_to_send(estimator), method, X)
-    return found
-
-
-def copy_to_send(estimator: Any) -> Any:
-    """Return an estimator without what predictions do not need: the rows, and how the fit went."""
-    found = copy.copy(estimator)
-    for name in ("_fitted", "history_", "path_"):
-        vars(found).pop(name, None)
-    if hasattr(found, "callbacks"):
-        found.callbacks = ()
-    return found
 
 
 def _check_columns(X: Any, n: int) -> None:
