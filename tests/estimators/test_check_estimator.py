@@ -7,7 +7,7 @@ from plain import PLAIN
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
-from gramian.estimators.ridge.predicting import Predicting
+from gramian.estimators.ridge.base import KernelRidgeModel
 
 SMALL = {"kernel": "laplacian", "metric": None, "standardize": True, "cv": 2, "budget": 30_000}
 
@@ -39,7 +39,7 @@ TAKING_LONGER = (
 )
 
 
-def known(estimator: Predicting) -> dict[str, str]:
+def known(estimator: KernelRidgeModel) -> dict[str, str]:
     """Return the checks that are not met, as is documented, and why."""
     check = "check_sample_weight_equivalence_on_dense_data"
     if isinstance(estimator, KernelRidgeCV):

@@ -18,6 +18,7 @@ from sklearn.preprocessing import MinMaxScaler
 import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
 from gramian.data import as_rows
+from gramian.estimators.search import base as search_base
 from gramian.fitting import automatic, many_rows, search_data, search_plan
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine

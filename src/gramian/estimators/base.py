@@ -1,137 +1,91 @@
-"""RowsEstimator: the base of all estimators: parameters, kernel and memory limit."""
+"""Kernels, parameter names and states that all estimators of rows have in common."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeGuard
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from .._checks import as_bytes
-from .._parameters import KernelLike, Lengthscale, MemoryLimit
 from .._synonyms import meant_by
-from ..data import RowSource
-from ..fitting import resolve
 from ..fitting.precomputed import NAME as PRECOMPUTED
 from ..kernels import Kernel
 
 
-class RowsEstimator(BaseEstimator):
-    """An estimator of rows from anywhere, with a kernel and a memory limit."""
-
-    kernel: KernelLike
-    lengthscale: Lengthscale
-    memory_limit: MemoryLimit
-
-    def __new__(cls: type[Estimator], *_args: Any, **given: Any) -> Estimator:
-        """Refuse parameters that there are not, before `__init__` does, with the name of ours."""
-        _check_names(cls, given, TypeError)
-        made: Estimator = super().__new__(cls)
-        return made
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that sparse rows are accepted, and of a matrix that rows and columns go together."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._is_matrix
-        tags.input_tags.pairwise = self._is_matrix
-        return tags
-
-    def __dir__(self) -> list[str]:
-        """Return the names that there are, of properties without asking for their values.
-
-        scikit-learn asks for each, and completion in a notebook would then factorise the matrix of
-        all rows, for `log_marginal_likelihood_`.
-        """
-        return [
-            name
-            for name in object.__dir__(self)
-            if isinstance(inspect.getattr_static(self, name, None), property) or hasattr(self, name)
-        ]
-
-    @property
-    def _is_matrix(self) -> bool:
-        """Whether X is the matrix of the kernel, and no rows."""
-        kernel = getattr(self, "kernel", None)
-        return isinstance(kernel, str) and kernel == PRECOMPUTED
-
-    @property
-    def _is_function(self) -> bool:
-        """Whether the kernel is a function of two objects, and X a list of these."""
-        kernel = getattr(self, "kernel", None)
-        return callable(kernel) and not isinstance(kernel, Kernel | type)
-
-    @property
-    def _has_features(self) -> bool:
-        """Whether X has rows of features."""
-        return not (self._is_matrix or self._is_function)
-
-    @property
-    def _kernel_said(self) -> str:
-        return "a kernel of objects" if self._is_function else f"kernel={self.kernel!r}"
-
-    def set_params(self: Estimator, **params: Any) -> Estimator:
-        """Set parameters, those of kernel objects as in ``kernel__lengthscale``, too.
-
-        A kernel is a value: the estimator gets another one. See scikit-learn.
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter; the message names those that there are.
-        """
-        inner: dict[str, dict[str, Any]] = {}
-        rest = {}
-        for name, value in params.items():
-            part, _, key = name.partition("__")
-            given = params.get(part, getattr(self, part, None))
-            if key and isinstance(given, Kernel):
-                inner.setdefault(part, {})[key] = value
-            elif key and part.startswith("kernel") and isinstance(given, str):
-                raise ValueError(
-                    f"{name} needs a kernel object, and {part} is the name {given!r}; give "
-                    f"{part}=gramian.kernels.make({given!r}), or change the parameters of the "
-                    "estimator"
-                )
-            else:
-                rest[name] = value
-        _check_names(type(self), rest, ValueError)
-        super().set_params(**rest)
-        for part, values in inner.items():
-            setattr(self, part, getattr(self, part).set_params(**values))
-        return self
-
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Keep everything about the last fit, number and names of features too, if this fails."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _resolved_kernel(self, rows: RowSource, rng: torch.Generator) -> Kernel:
-        return resolve.kernel_for(resolve.kernel(self.kernel, self.lengthscale), rows, rng)
-
-    def _limit(self) -> int | None:
-        return None if self.memory_limit is None else as_bytes(self.memory_limit)
+def is_matrix(kernel: object) -> bool:
+    """Return whether X is the matrix of the kernel, and no rows."""
+    return isinstance(kernel, str) and kernel == PRECOMPUTED
 
 
-Estimator = TypeVar("Estimator", bound=RowsEstimator)
+def is_function(kernel: object) -> TypeGuard[Callable[[Any, Any], float]]:
+    """Return whether the kernel is a function of two objects, and X a list of these."""
+    return callable(kernel) and not isinstance(kernel, Kernel | type)
 
 
-def _check_names(cls: type[RowsEstimator], given: Iterable[str], kind: type[Exception]) -> None:
-    """Raise an error if an estimator lacks a parameter of which we know what is meant."""
-    known = cls._get_param_names()
-    for name in given:
-        if name not in known and (meant := meant_by(name, known)):
-            raise kind(f"{cls.__name__} has no parameter {name!r}{meant}")
+def has_features(kernel: object) -> bool:
+    """Return whether X has rows of features."""
+    return not (is_matrix(kernel) or is_function(kernel))
+
+
+def describe_kernel(kernel: object) -> str:
+    """Return the name of a kernel without features, for messages."""
+    return "a kernel of objects" if is_function(kernel) else f"kernel={kernel!r}"
+
+
+def check_names(
+    estimator: type[BaseEstimator], names: Iterable[str], error: type[Exception]
+) -> None:
+    """Raise an error for a parameter that an estimator lacks and another library has."""
+    parameters = estimator._get_param_names()
+    for name in names:
+        if name not in parameters and (hint := meant_by(name, parameters)):
+            raise error(f"{estimator.__name__} has no parameter {name!r}{hint}")
+
+
+def set_parameters(estimator: BaseEstimator, params: dict[str, Any]) -> None:
+    """Set parameters of an estimator, and of its kernels as in ``kernel__lengthscale``.
+
+    A kernel is a value: the estimator gets another one.
+
+    Raises
+    ------
+    ValueError
+        If there is no such parameter; the message lists the parameters of the estimator.
+    """
+    inner: dict[str, dict[str, Any]] = {}
+    own = {}
+    for name, value in params.items():
+        part, _, key = name.partition("__")
+        current = params.get(part, getattr(estimator, part, None))
+        if key and isinstance(current, Kernel):
+            inner.setdefault(part, {})[key] = value
+        elif key and part.startswith("kernel") and isinstance(current, str):
+            raise ValueError(
+                f"{name} needs a kernel object, and {part} is the name {current!r}; give "
+                f"{part}=gramian.kernels.make({current!r}), or change the parameters of the "
+                "estimator"
+            )
+        else:
+            own[name] = value
+    check_names(type(estimator), own, ValueError)
+    BaseEstimator.set_params(estimator, **own)
+    for part, values in inner.items():
+        setattr(estimator, part, getattr(estimator, part).set_params(**values))
+
+
+@contextlib.contextmanager
+def restore_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """Keep all attributes of the last fit, number and names of features too, if this one fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def as_numpy(index: Tensor | None) -> np.ndarray | None:

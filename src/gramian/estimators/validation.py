@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
@@ -32,6 +33,7 @@ from ..fitting.objects import Calls, ObjectRows, between
 from ..fitting.remote import check_remote, check_remote_landmarks
 from ..model import Model
 from . import dask_collections
+from .base import is_function, is_matrix
 from .types import RowsLike, Weights
 
 
@@ -51,7 +53,11 @@ def rows(X: RowsLike) -> RowSource:
 
 
 def training_rows(
-    estimator: Any, X: RowsLike, y: Any, settings: FitSettings, **y_checks: Any
+    estimator: BaseEstimator,
+    X: RowsLike,
+    y: Any,
+    settings: FitSettings,
+    **y_checks: Any,
 ) -> tuple[RowSource, Any]:
     """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``.
 
@@ -62,7 +68,7 @@ def training_rows(
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    if getattr(estimator, "_is_function", False):
+    if is_function(getattr(estimator, "kernel", None)):
         objects = object_rows(estimator.kernel, X)
         _forget_features(estimator)
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
@@ -89,12 +95,12 @@ def training_rows(
     return _source(estimator, rows, looked_at), y
 
 
-def unlabelled_rows(estimator: Any, X: RowsLike, *, least: int = 1) -> RowSource:
+def unlabelled_rows(estimator: BaseEstimator, X: RowsLike, *, least: int = 1) -> RowSource:
     """Return rows without targets, and set ``n_features_in_`` and ``feature_names_in_``.
 
     ValueError if there are fewer than `least`.
     """
-    if getattr(estimator, "_is_function", False):
+    if is_function(getattr(estimator, "kernel", None)):
         _forget_features(estimator)
         return object_rows(estimator.kernel, X)
     if not is_source(X):
@@ -110,7 +116,7 @@ def unlabelled_rows(estimator: Any, X: RowsLike, *, least: int = 1) -> RowSource
     return rows
 
 
-def object_rows(kernel: Any, X: Any) -> ObjectRows:
+def object_rows(kernel: Callable[[Any, Any], float], X: Any) -> ObjectRows:
     """Return the matrix of a function of each two objects, of which nothing is computed yet."""
     return ObjectRows(Calls(kernel, objects_of(X)))
 
@@ -128,14 +134,14 @@ def objects_of(X: Any) -> list[Any]:
     return list(X)
 
 
-def _forget_features(estimator: Any) -> None:
+def _forget_features(estimator: BaseEstimator) -> None:
     """Remove what an earlier fit to rows has said of their features."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(estimator, name):
             delattr(estimator, name)
 
 
-def second_view(y: Any) -> RowSource:
+def second_view(y: RowsLike | None) -> RowSource:
     """Return rows that belong to those of X; numbers of shape (n,) are one feature."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -143,12 +149,12 @@ def second_view(y: Any) -> RowSource:
         rows = as_rows(y)
         check_finite(rows, "y")
         return rows
-    y = check_array(y, accept_sparse="csr", ensure_2d=False, input_name="y")
-    return as_rows(y.reshape(-1, 1) if y.ndim == 1 else y)
+    values: np.ndarray = check_array(y, accept_sparse="csr", ensure_2d=False, input_name="y")
+    return as_rows(values.reshape(-1, 1) if values.ndim == 1 else values)
 
 
 def _source(
-    estimator: Any, X: RowsLike, targets: np.ndarray | RemoteColumns | None = None
+    estimator: BaseEstimator, X: RowsLike, targets: np.ndarray | RemoteColumns | None = None
 ) -> RowSource:
     rows = as_rows(X)
     check_finite(rows, targets=targets)
@@ -160,7 +166,7 @@ def _source(
     return rows
 
 
-def new_rows(estimator: Any, X: RowsLike) -> RowSource:
+def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
     """Return rows to predict, with the features of training."""
     if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
         model: Model = estimator.model_
@@ -172,9 +178,9 @@ def new_rows(estimator: Any, X: RowsLike) -> RowSource:
         else:
             rows = model.rows(given)
         return rows
-    if getattr(estimator, "_is_function", False) and hasattr(estimator, "objects_"):
+    if is_function(getattr(estimator, "kernel", None)) and hasattr(estimator, "objects_"):
         return as_rows(between(estimator.kernel, objects_of(X), estimator.objects_))
-    if getattr(estimator, "_is_matrix", False):
+    if is_matrix(getattr(estimator, "kernel", None)):
         _check_columns(X, estimator.n_features_in_)
     if not is_source(X):
         X = validate_data(estimator, X, dtype="numeric", accept_sparse="csr", reset=False)

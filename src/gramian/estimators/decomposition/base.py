@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..._checks import as_count, readable_bytes
-from ..._parameters import EngineLike, LandmarksLike, OptionalCount, RandomState
+from ..._checks import as_bytes, as_count, readable_bytes
+from ..._parameters import (
+    EngineLike,
+    KernelLike,
+    LandmarksLike,
+    Lengthscale,
+    MemoryLimit,
+    OptionalCount,
+    RandomState,
+)
 from ...approximations import FeatureMap, KernelColumns, NystromMap
 from ...data import RowSource
-from ...fitting import machine_memory, selection
+from ...fitting import machine_memory, resolve, selection
 from ...fitting.landmarks import given_points
 from ...fitting.memory import LEAST_BLOCKS
 from ...fitting.objects import ObjectRows
@@ -25,26 +34,45 @@ from ...landmarks import Landmarks
 from ...operators import KernelOperator
 from ...solvers import BLOCK_BYTES
 from .. import validation
-from ..base import RowsEstimator
+from ..base import check_names, has_features, is_matrix, set_parameters
 from ..types import RowsLike
 
 
-class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsEstimator):
+class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer of rows from anywhere to a dense array, with a memory limit."""
 
     map_: FeatureMap
+    kernel: KernelLike
+    lengthscale: Lengthscale
+    memory_limit: MemoryLimit
     random_state: RandomState
 
-    def __sklearn_tags__(self) -> Any:
-        """Say that float32 rows give float32 output."""
-        tags = super().__sklearn_tags__()
+    def __new__(cls: type[Transformer], *_args: object, **params: object) -> Transformer:
+        """Refuse unknown parameters before `__init__` does, with the name of ours."""
+        check_names(cls, params, TypeError)
+        estimator: Transformer = super().__new__(cls)
+        return estimator
+
+    def set_params(self: Transformer, **params: Any) -> Transformer:
+        """Set parameters, and parameters of kernel objects, as in ``kernel__lengthscale``."""
+        set_parameters(self, params)
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Accept sparse rows, take a matrix by rows and columns, and keep float32."""
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = is_matrix(self.kernel)
+        tags.input_tags.sparse = not tags.input_tags.pairwise
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _room(self) -> int:
         """Return the bytes that may be used."""
-        limit = self._limit()
-        return machine_memory() if limit is None else limit
+        limit = self.memory_limit
+        return machine_memory() if limit is None else as_bytes(limit)
+
+    def _resolved_kernel(self, rows: RowSource, rng: torch.Generator) -> Kernel:
+        return resolve.kernel_for(resolve.kernel(self.kernel, self.lengthscale), rows, rng)
 
     def _blocks(self, used: int, what: str) -> int:
         """Return the bytes left for blocks of rows beside `used` ones; ValueError if too few."""
@@ -71,6 +99,9 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Rows
         return self.map_.features(rows, memory_bytes=memory).numpy()
 
 
+Transformer = TypeVar("Transformer", bound=FeatureTransformer)
+
+
 class NystromEstimator(FeatureTransformer):
     """A transformer that works on the Nystrom features of its rows."""
 
@@ -82,7 +113,7 @@ class NystromEstimator(FeatureTransformer):
         self, rows: RowSource, rng: torch.Generator, m: int | None = None
     ) -> tuple[Kernel, RowSource]:
         """Return the kernel, and the rows as it takes them: of a given matrix their numbers."""
-        if self._has_features:
+        if has_features(self.kernel):
             return self._resolved_kernel(rows, rng), rows
         check_matrix_settings(self.lengthscale, self.landmarks, rows)
         announce_calls(rows, self.landmarks, m)
@@ -90,7 +121,7 @@ class NystromEstimator(FeatureTransformer):
 
     def _kernel_kept(self, kernel: Kernel, rows: RowSource, index: torch.Tensor | None) -> Any:
         """Return what `kernel_` is; of a given matrix the map is then one of rows of others."""
-        if self._has_features or index is None:
+        if has_features(self.kernel) or index is None:
             return kernel
         count = len(rows)
         if isinstance(rows, ObjectRows):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_consistent_length
+from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -31,7 +31,7 @@ from ...approximations import FeatureMap, Moments
 from ...data import RowSource
 from ...fitting import resolve
 from .. import validation
-from ..base import as_numpy
+from ..base import as_numpy, restore_on_error
 from ..types import RowsLike
 from .base import NystromEstimator, component_count
 from .block_statistics import Projected
@@ -126,9 +126,9 @@ class KernelCCA(NystromEstimator):
     memory_limit: MemoryLimit = None
     random_state: RandomState = None
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         """Say that there must be a second view."""
-        tags = super().__sklearn_tags__()
+        tags: Tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
@@ -152,7 +152,7 @@ class KernelCCA(NystromEstimator):
         ValueError
             If the input or a parameter cannot be used, or does not fit in memory.
         """
-        with self._all_or_nothing():
+        with restore_on_error(self):
             as_count(self.n_components, "n_components")
             penalty = as_positive(self.penalty, "penalty")
             other = penalty if self.penalty_y is None else as_positive(self.penalty_y, "penalty_y")

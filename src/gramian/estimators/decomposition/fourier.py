@@ -15,6 +15,7 @@ from ..._parameters import (
 from ...approximations import FourierMap
 from ...data import is_collection
 from .. import dask_collections, validation
+from ..base import restore_on_error
 from ..types import RowsLike, Values
 from .base import FeatureTransformer
 
@@ -100,7 +101,7 @@ class RandomFourierFeatures(FeatureTransformer):
         ValueError
             If the kernel has no known spectral density, or the input cannot be used.
         """
-        with self._all_or_nothing():
+        with restore_on_error(self):
             size = as_count(self.n_components, "n_components")
             rows = validation.unlabelled_rows(self, X)
             for_kernel, for_waves = validation.generators(self.random_state, 2)

@@ -26,7 +26,7 @@ from ..._parameters import (
 )
 from ...data import RowSource, as_rows
 from .. import validation
-from ..base import as_numpy
+from ..base import as_numpy, restore_on_error
 from ..types import RowsLike, Weights
 from .base import NystromEstimator
 from .block_statistics import Distances, Inertia, NearestCenter
@@ -154,7 +154,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         ValueError
             If the input or a parameter cannot be used, or does not fit in memory.
         """
-        with self._all_or_nothing():
+        with restore_on_error(self):
             count = as_count(self.n_clusters, "n_clusters")
             as_count(self.max_iter, "max_iter")
             rank = (

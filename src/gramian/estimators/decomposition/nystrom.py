@@ -17,7 +17,7 @@ from ..._parameters import (
 from ..._sparse import as_scipy, is_sparse
 from ...data import is_collection
 from .. import dask_collections, validation
-from ..base import as_numpy
+from ..base import as_numpy, is_function, is_matrix, restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator
 
@@ -130,7 +130,7 @@ class NystromTransformer(NystromEstimator):
         ValueError
             If the input or a parameter cannot be used, or does not fit in memory.
         """
-        with self._all_or_nothing():
+        with restore_on_error(self):
             rank = (
                 None if self.n_components is None else as_count(self.n_components, "n_components")
             )
@@ -147,11 +147,11 @@ class NystromTransformer(NystromEstimator):
                 )
             self.landmark_index_ = as_numpy(chosen.index)
             points = chosen.points
-            if self._is_matrix and chosen.index is not None:
+            if is_matrix(self.kernel) and chosen.index is not None:
                 points = whole.take(chosen.index)
             self.components_ = as_scipy(points) if is_sparse(points) else points.numpy()
             self.kernel_ = self._kernel_kept(kernel, whole, chosen.index)
-            if self._is_function:
+            if is_function(self.kernel):
                 self.components_ = self.objects_
         return self
 

@@ -27,7 +27,7 @@ from ...data import RowSource, as_rows, is_collection
 from ...engines import choose_engine, covering
 from ...fitting import resolve
 from .. import dask_collections, validation
-from ..base import as_numpy
+from ..base import as_numpy, describe_kernel, has_features, restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator, component_count
 from .block_statistics import MomentsOfFeatures, Projected
@@ -154,16 +154,16 @@ class KernelPCA(NystromEstimator):
         ValueError
             If the input or a parameter cannot be used, or does not fit in memory.
         """
-        with self._all_or_nothing():
+        with restore_on_error(self):
             if self.n_components is not None:
                 as_count(self.n_components, "n_components")
             penalty = as_positive(self.penalty, "penalty")
             rows = validation.unlabelled_rows(self, X, least=2)
             for_kernel, for_landmarks, for_inverse = validation.generators(self.random_state, 3)
-            if self.fit_inverse_transform and not self._has_features:
+            if self.fit_inverse_transform and not has_features(self.kernel):
                 raise ValueError(
-                    f"fit_inverse_transform needs rows, and {self._kernel_said} has none; leave it "
-                    "out"
+                    f"fit_inverse_transform needs rows, and {describe_kernel(self.kernel)} has "
+                    "none; leave it out"
                 )
             whole = rows
             kernel, rows = self._kernel_of(whole, for_kernel)

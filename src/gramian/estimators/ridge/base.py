@@ -1,243 +1,338 @@
-"""KernelRidgeBase: the parameters, fits and predictions of the regressor and the classifier."""
+"""KernelRidgeModel: the base of the ridge estimators, with all that a fitted model does."""
 
-# No `from __future__ import annotations`: subclasses in other modules inherit the fields, and the
-# types of their parameters would be looked up there by name.
+from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from sklearn.base import is_classifier
-from sklearn.utils import check_array, check_consistent_length, check_random_state
-from torch import Tensor
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from ... import fitting
-from ..._checks import as_count
-from ..._parameters import FitParameters, RandomState
-from ...callbacks import Validate
-from ...data import RowSource, as_rows
-from ...fitting import FitSettings, Fitted, Generators, Plan, TrainingData, Whole
+from ..._checks import as_bytes
+from ..._parameters import EngineLike, Inputs, KernelLike, MemoryLimit, MetricLike, RandomState
+from ...data import RowSource
+from ...engines import Engine
+from ...fitting import FitSettings, Fitted, TrainingData, machine_memory
 from ...fitting.again import Again
-from ...fitting.objects import ObjectRows
+from ...fitting.conformal import draws_of
+from ...fitting.left_out import LeftOut, left_out
+from ...fitting.penalty_path import PathRow
 from ...fitting.precomputed import NAME as PRECOMPUTED
-from ...fitting.precomputed import only_columns
 from ...metric import Metric
-from .. import tables, validation
-from ..base import as_numpy, squeezed
-from ..types import Columns, RowsLike, TargetsLike
-from .conforming import Conforming
-from .explaining import metric_history
+from ...model import Model
+from ...solvers import Solver, StopReason
+from .. import validation
+from ..base import (
+    check_names,
+    describe_kernel,
+    has_features,
+    is_function,
+    is_matrix,
+    set_parameters,
+    squeezed,
+)
+from ..types import RowsLike
+from .importances import feature_importances, one_or_all
+from .prediction import prediction_engine
+
+BLOCK_BYTES = 1 << 30
+"""Memory for blocks of predictions, unless there is a limit."""
+
+TRAINING_ATTRIBUTES = ("_training", "_loo")
+"""Attributes that hold rows of the training."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class KernelRidgeBase(Conforming, FitParameters):
-    """Kernel ridge regression with any solver; subclasses say what targets and outputs are."""
+class KernelRidgeModel(BaseEstimator):
+    """An estimator with a model of kernel ridge regression, whether it fits once or searches."""
 
-    conformal: str | None = None
-    random_state: RandomState = None
+    kernel: KernelLike
+    standardize: Inputs
+    metric: MetricLike
+    engine: EngineLike
+    memory_limit: MemoryLimit
+    conformal: str | None
+    random_state: RandomState
 
-    def __sklearn_tags__(self) -> Any:
-        """Say that sparse rows are accepted, but where quantiles or a learned metric need others.
+    model_: Model
+    landmark_index_: np.ndarray | None
+    solver_: Solver[Any, Any]
+    solver_settings_: dict[str, Any]
+    engine_: Engine
+    objects_: list[Any]
+    penalty_: float | np.ndarray
+    path_: list[PathRow] | None
+    n_iter_: int
+    stop_reason_: StopReason
+    history_: list[dict[str, Any]]
+    best_iteration_: int | None
+    validation_error_: float | None
+    metric_history_: list[dict[str, Any]] | None
+    _fitted: Fitted
+    _by_name: bool
+    _one_dimensional: bool
+    _training: TrainingData | None = None
+    """Rows of the last fit, while it is in this process; neither copies nor files hold them."""
+    _loo: tuple[TrainingData, LeftOut] | None = None
+    """Leave-one-out results of these rows, once they were computed."""
+    _importances: tuple[Model, np.ndarray] | None = None
 
-        A matrix that is given as the metric refuses them, too, once they are there.
+    def __new__(cls: type[Estimator], *_args: object, **params: object) -> Estimator:
+        """Refuse unknown parameters before `__init__` does, with the name of ours."""
+        check_names(cls, params, TypeError)
+        estimator: Estimator = super().__new__(cls)
+        return estimator
+
+    def set_params(self: Estimator, **params: Any) -> Estimator:
+        """Set parameters, and parameters of kernel objects, as in ``kernel__lengthscale``."""
+        set_parameters(self, params)
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Accept sparse rows where no map fills their zeros, and take a matrix by rows and columns.
+
+        A matrix that is given as the metric refuses sparse rows in the fit.
         """
-        tags = super().__sklearn_tags__()
-        quantiles = isinstance(self.standardize, str) and self.standardize != "auto"
-        if quantiles or isinstance(self.metric, str | Metric):
-            tags.input_tags.sparse = False
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = is_matrix(self.kernel)
+        tags.input_tags.sparse = self._accepts_sparse
         return tags
 
-    # --- planning ------------------------------------------------------------------------------
+    @property
+    def _accepts_sparse(self) -> bool:
+        quantiles = isinstance(self.standardize, str) and self.standardize != "auto"
+        return not (is_matrix(self.kernel) or quantiles or isinstance(self.metric, str | Metric))
 
-    def plan(
-        self,
-        X: RowsLike,
-        y: TargetsLike | None = None,
-        *,
-        columns: Columns = None,
-        targets: int = 1,
-    ) -> Plan:
-        """Say what a fit will need, before anything is computed.
+    def __dir__(self) -> list[str]:
+        """Return the names of attributes, and of properties without computing their values.
+
+        scikit-learn reads each, and completion in a notebook would then factorise the matrix of
+        all rows, for `log_marginal_likelihood_`.
+        """
+        return [
+            name
+            for name in object.__dir__(self)
+            if isinstance(inspect.getattr_static(self, name, None), property) or hasattr(self, name)
+        ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all attributes but the rows of the training, for copies and pickles."""
+        state = super().__getstate__()
+        return {name: state[name] for name in state if name not in TRAINING_ATTRIBUTES}
+
+    # --- the model -----------------------------------------------------------------------------
+
+    def with_model(self: Estimator, model: Model) -> Estimator:
+        """Take over a model, as if it had been fitted.
 
         Parameters
         ----------
-        X, y, columns : as in `fit`
-            A table is read once, to know how many features its columns become. Without y, all
-            columns are features.
-        targets : int, default=1
-            Number of targets without y: outputs of a regression, classes beyond two.
+        model : KernelModel or AverageModel
+            Of an average, `kernel_` and `dual_coef_` are tuples, with an item for each model.
 
         Returns
         -------
-        Plan
-            Solver, landmarks, peak memory, kernel evaluations and seconds on this machine.
+        KernelRidge or KernelRidgeClassifier
+            Itself: it predicts, scores and saves. `partial_fit` does not continue it.
 
         Raises
         ------
         ValueError
-            If it does not fit in ``memory_limit``; the message says what would. If the number of
-            landmarks is not known before they are selected, as with ``Bless(penalty=1e-6)``.
+            If it is of the other kind.
+        """
+        if (model.classes is None) is is_classifier(self):
+            kinds = ("a regression", "classes")
+            of_model, of_estimator = kinds if model.classes is None else kinds[::-1]
+            raise ValueError(
+                f"the model is of {of_model}, and {type(self).__name__} predicts {of_estimator}"
+            )
+        private = ("_fitted", *TRAINING_ATTRIBUTES)
+        for name in [name for name in vars(self) if name.endswith("_") or name in private]:
+            delattr(self, name)
+        names = model.feature_names if model.encoding is None else model.encoding.names
+        self._set_model(model)
+        self.n_features_in_ = model.features if names is None else len(names)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self._by_name, self._one_dimensional = names is not None, model.outputs == 1
+        if model.classes is not None:
+            self.classes_ = np.asarray(model.classes)
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file, which `gramian.load` reads; see `Model.save`.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        check_is_fitted(self)
+        if is_function(self.kernel):
+            raise ValueError(
+                "a model file holds no Python function, and no objects of any type: pickle the "
+                "estimator, or fit the matrix of the kernel with kernel='precomputed'"
+            )
+        self.model_.save(path)
+
+    def _set_model(self, model: Model) -> None:
+        self.model_ = model
+        self.kernel_ = one_or_all(part.kernel for part in model.parts)
+        self.dual_coef_ = one_or_all(squeezed(part.coef) for part in model.parts)
+
+    # --- predictions ---------------------------------------------------------------------------
+
+    def _predict(self, X: RowsLike) -> np.ndarray:
+        check_is_fitted(self)
+        rows = validation.new_rows(self, X)
+        engine = self._engine_of_prediction(rows)
+        values = self.model_.predict(rows, engine=engine, memory_bytes=self._block_bytes())
+        return values.numpy()
+
+    def _engine_of_prediction(self, rows: RowSource) -> str | Engine:
+        engine = getattr(self, "engine_", self.engine)  # a loaded model has none
+        return prediction_engine(engine, self.model_, rows, is_auto=self.engine == "auto")
+
+    def gradient(self, X: RowsLike) -> np.ndarray:
+        """Return the gradients of the predictions, or of the decision values.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Dense rows.
+
+        Returns
+        -------
+        ndarray of shape (n, d) for one target, else (n, t, d)
+            With respect to the features, in the units of X. Of a table whose columns are encoded,
+            with respect to the encoded features, of which ``model_.encoding.feature_names`` has the
+            names.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no gradients, or the rows are sparse.
 
         Notes
         -----
-        ``penalty="auto"``: kernel evaluations and seconds are an estimate for the whole path, if
-        it does not end early: that the number of landmarks grows with the inverse of the square
-        root of the penalty. Memory is for the last level.
-
-        What is ``"auto"`` is chosen before the fit, which takes about as long again, on a sample of
-        at most 8,000 rows, and is not in the plan.
-
-        Takes about half a second, to measure the speed of this machine; some more on a device.
+        Cost: n m kernel evaluations and 2 n m t d operations. A constant feature has the gradient
+        of its map, though no row shows its effect.
         """
-        t, labels = as_count(targets, "targets"), is_classifier(self)
-        settings: FitSettings = self._settings()
-        rows: RowSource
-        if self._is_function:
-            rows = validation.object_rows(self.kernel, X)
-            t = t if y is None else tables.target_count(y, labels)
-        else:
-            settings, rows, t = tables.sized(settings, X, y, columns, t, labels)
-        return fitting.plan(settings, rows, t)
+        check_is_fitted(self)
+        if not has_features(self.kernel):
+            raise ValueError(
+                f"gradients need features, and {describe_kernel(self.kernel)} has none"
+            )
+        rows = validation.new_rows(self, X)
+        values = self.model_.gradient(
+            rows, engine=self._engine_of_prediction(rows), memory_bytes=self._block_bytes()
+        ).numpy()
+        return values[:, 0] if values.shape[1] == 1 else values
 
-    def check_memory(self, X: RowsLike, *, targets: int = 1) -> None:
-        """Refuse what does not fit in ``memory_limit``, without reading or measuring anything.
+    @property
+    def metric_(self) -> np.ndarray | tuple[np.ndarray | None, ...] | None:
+        """The map of the features: a matrix of shape (d, k), scales of shape (d,), or None."""
+        check_is_fitted(self)
+        maps: np.ndarray | tuple[np.ndarray | None, ...] | None = one_or_all(
+            None if part.metric is None else part.metric.array.numpy() for part in self.model_.parts
+        )
+        return maps
 
-        Parameters are those of `plan`, which refuses the same and says what is needed; a fit does
-        so once it has looked for missing values.
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Shares of the features, or of the columns of a table, in how predictions vary."""
+        check_is_fitted(self)
+        if not has_features(self.kernel):
+            raise AttributeError(
+                f"there are no feature_importances_ of {describe_kernel(self.kernel)}"
+            )
+        if self._importances is None or self._importances[0] is not self.model_:
+            names = getattr(self, "feature_names_in_", None)
+            shares = feature_importances(self.model_, names, self._block_bytes())
+            self._importances = (self.model_, shares)
+        return self._importances[1]
 
-        Raises
-        ------
-        ValueError
-            The message says what would fit.
+    def _names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(str(name) for name in names)
+
+    def _limit(self) -> int | None:
+        return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+    def _block_bytes(self) -> int:
+        return self._limit() or BLOCK_BYTES
+
+    def _memory_bytes(self) -> int:
+        return self._limit() or machine_memory()
+
+    # --- leave-one-out -------------------------------------------------------------------------
+
+    @property
+    def loo_predictions_(self) -> np.ndarray:
+        """Predictions of the training rows without them, (n,) or (n, t).
+
+        The kernel, N times the penalty and all maps of features and targets stay; a row of any
+        weight is left out whole. A landmark that is a row is removed from the centers together with
+        its row, unless another row equals it. Cost: see `gramian.fitting.exactly`.
         """
-        rows = validation.object_rows(self.kernel, X) if self._is_function else as_rows(X)
-        fitting.check_memory(self._settings(), rows, as_count(targets, "targets"))
+        values = self._left_out().values.numpy()
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    @property
+    def gcv_(self) -> float | np.ndarray:
+        """Generalised cross-validation: a squared error, or one of each target, (t,)."""
+        gcv = self._left_out().gcv.numpy()
+        return float(gcv[0]) if len(gcv) == 1 else gcv
+
+    def _left_out(self) -> LeftOut:
+        check_is_fitted(self)
+        if self._loo is None or self._loo[0] is not self._training:
+            try:
+                data, penalties = self._system("leave-one-out predictions")
+                result = left_out(self.model_, data, penalties, self._limit())
+            except ValueError as error:  # `hasattr` expects no other error
+                raise AttributeError(f"there are no leave-one-out predictions: {error}") from error
+            self._loo = (data, result)
+        return self._loo[1]
+
+    def _system(self, purpose: str) -> tuple[TrainingData, tuple[float, ...]]:
+        """Return the data of the last fit, and the penalty of each model in it.
+
+        ValueError if the model does not solve one system of these rows.
+        """
+        if self._training is None:
+            raise ValueError(
+                f"{purpose} need the rows of the training, which copies, loaded models, "
+                "partial_fit and kernel='precomputed' do not keep; fit again, and ask before saving"
+            )
+        if any(part.cells is not None for part in self.model_.parts):
+            raise ValueError(f"{purpose} are those of one system, and cells are many")
+        return self._training, self._penalties()
+
+    def _penalties(self) -> tuple[float, ...]:
+        """Return the penalty of each model; ValueError if there is no closed form."""
+        return self._fitted.closed_form()
+
+    # --- refits --------------------------------------------------------------------------------
 
     def _settings(self) -> FitSettings:
         """Return the parameters of a fit, checked."""
-        given = {f.name: getattr(self, f.name) for f in fields(FitSettings)}
-        return FitSettings(**given | ({"kernel": PRECOMPUTED} if self._is_function else {}))
+        values = {field.name: getattr(self, field.name) for field in fields(FitSettings)}
+        return FitSettings(**values | ({"kernel": PRECOMPUTED} if is_function(self.kernel) else {}))
 
-    # --- fitting -------------------------------------------------------------------------------
-
-    def _fit(
-        self, whole: Whole, encode: Callable[[Any, torch.dtype], Tensor], rng: Generators
-    ) -> Fitted:
-        """Fit and set the attributes that regressor and classifier have in common."""
-        if not self._has_features and self.conformal is not None:
-            raise ValueError(
-                f"conformal needs rows, and {self._kernel_said} has none; leave it out"
-            )
-        divided = self._divided(whole)
-        data, held = divided.train, divided.others
-        bound = [
-            callback.with_targets(encode(callback.y, data.rows.dtype), coded=data.coded)
-            if isinstance(callback, Validate)
-            else callback
-            for callback in divided.settings.callbacks
-        ]
-        fitted = self._keep(
-            fitting.fit(
-                replace(divided.settings, callbacks=bound),
-                data,
-                rng=rng,
-                before=self._before(),
-            )
-        )
-        self._training = data if self._has_features else None
-        if isinstance(data.rows, ObjectRows):
-            self._keep_objects(data.rows)
-        if divided.learn is not None and (chosen := fitted.landmark_rows) is not None:
-            self.landmark_index_ = as_numpy(divided.learn[chosen])
-        self._conform(data, held)
-        return fitted
-
-    def _again(self, data: TrainingData) -> Again:
+    def _refit(self, data: TrainingData) -> Again:
+        """Return the refit that repeats the last fit, to these data, on other rows."""
         return Again.of_fit(self.model_, self._fitted, self._settings(), data)
 
-    def _generators(self) -> Generators:
-        return Generators.seeded(check_random_state(self.random_state))
+    def _state(self) -> np.random.RandomState:
+        state: np.random.RandomState = check_random_state(self.random_state)
+        return state
 
-    def _go_on(self, settings: FitSettings, data: TrainingData) -> Fitted:
-        """Pass once over more rows and set the attributes in common."""
-        if self.conformal is not None:
-            raise ValueError(
-                "partial_fit has no rows to hold back for intervals; leave conformal out"
-            )
-        rng = Generators.seeded(check_random_state(self.random_state), folds=False)
-        self._training = None  # the rows of earlier calls are gone
-        return self._keep(fitting.go_on(settings, data, rng=rng, before=self._before()))
-
-    def _penalties(self) -> tuple[float, ...]:
-        return self._fitted.closed_form()
-
-    def _before(self) -> Fitted | None:
-        """Return the last fit, with the model that is there now."""
-        last: Fitted | None = getattr(self, "_fitted", None)
-        return None if last is None else replace(last, model=self.model_.parts[0])
-
-    def _keep(self, fitted: Fitted) -> Fitted:
-        """Set what each call that fits leaves behind."""
-        self._fitted = fitted
-        self.model_, self.dual_coef_ = fitted.model, squeezed(fitted.model.coef)
-        self.landmark_index_ = as_numpy(fitted.landmark_rows)
-        each = fitted.settings.penalties
-        self.penalty_ = fitted.penalty if each is None else np.array(each)
-        self.path_ = fitted.path
-        self.n_iter_ = max(fitted.iteration, 1)
-        self.stop_reason_, self.history_ = fitted.reason, fitted.history
-        self.best_iteration_ = fitted.best_iteration
-        self.validation_error_ = fitted.validation_error
-        self.solver_, self.solver_settings_ = fitted.solver, fitted.solver_settings
-        self.engine_, self.kernel_ = fitted.engine, fitted.model.kernel
-        if not self._has_features:  # the model is a linear function of rows of the matrix
-            model = fitted.model
-            of_rows = model.centers.take(torch.arange(len(model.centers))).t()
-            self.kernel_, self.dual_coef_ = self.kernel, squeezed(of_rows)
-        self.metric_history_ = metric_history(fitted.learned)
-        return fitted
-
-    def _keep_objects(self, rows: ObjectRows) -> None:
-        """Keep the objects that predictions depend on: centers that have a coefficient."""
-        some = self.dual_coef_.reshape(len(rows), -1).any(axis=1)
-        some[0] |= not some.any()  # a model has a center
-        used = np.flatnonzero(some)
-        self.model_ = only_columns(self._fitted.model, torch.from_numpy(used))
-        self.dual_coef_ = self.dual_coef_[used]
-        self.objects_ = [rows.calls.objects[i] for i in used.tolist()]
-
-    def _more_rows(self, X: RowsLike, y: TargetsLike) -> tuple[RowSource, Any]:
-        """Return rows and targets of a call of partial_fit: the features are those of the first."""
-        if self._is_function:
-            raise ValueError("partial_fit needs rows, and a kernel of objects has none; use fit")
-        tables.refuse_in_parts(self, X, y)
-        if not hasattr(self, "_fitted"):
-            return validation.training_rows(self, X, y, self._settings())
-        rows = validation.new_rows(self, X)
-        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        check_consistent_length(np.empty((len(rows), 0)), y)
-        return rows, y
+    def _draws(self) -> torch.Generator:
+        return draws_of(self._state())
 
 
-def solver_streams(estimator: KernelRidgeBase) -> bool:
-    """Return whether an estimator can be fitted to rows in parts.
-
-    Raises
-    ------
-    AttributeError
-        If its solver cannot: scikit-learn then says that there is no ``partial_fit``.
-    """
-    if not fitting.can_go_on(estimator.solver):
-        raise AttributeError(
-            f"partial_fit needs solver='eigenpro3' or 'sketchysaga', not {estimator.solver!r}"
-        )
-    return True
-
-
-def warn_of(category: type[Warning], text: str | None) -> None:
-    """Warn whoever called the method that calls this, unless there is nothing to say."""
-    if text is not None:
-        warnings.warn(text, category, stacklevel=3)
+Estimator = TypeVar("Estimator", bound=KernelRidgeModel)

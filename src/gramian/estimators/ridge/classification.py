@@ -1,4 +1,4 @@
-"""Classifying: class codes, labels and accuracy of the estimators that classify."""
+"""KernelClassifier: class codes, labels and accuracy of the estimators that classify."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ..._checks import as_share
@@ -17,12 +18,14 @@ from ...data import RemoteColumns, RowSource, RowWeights, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
 from ...fitting.targets import as_labels, classes_of, coded_data
 from .. import dask_collections, tables, validation
+from ..base import is_function
 from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
-from .conforming import Conforming, warn_if_too_few
-from .scored import Scored
+from .base import KernelRidgeModel
+from .conformal import calibrated_intervals, warn_if_too_few
+from .score import is_remote, remote_accuracy, rows_and_truth
 
 
-class Classifying(Scored, ClassifierMixin, Conforming):
+class KernelClassifier(ClassifierMixin, KernelRidgeModel):
     """Classifiers, whether they fit once or search: their data, scores and labels."""
 
     class_weight: ClassWeight
@@ -38,7 +41,7 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         rng: Generators,
     ) -> tuple[Whole, np.ndarray]:
         """Return all rows of a fit, of which some may be held back, and the classes."""
-        self._by_name = tables.is_by_name(X, y, columns) and not self._is_function
+        self._by_name = tables.is_by_name(X, y, columns) and not is_function(self.kernel)
         if not self._by_name:
             rows, y = validation.training_rows(self, X, y, settings)
             sample_weight = dask_collections.numbers_beside(rows, sample_weight)
@@ -176,11 +179,14 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         more often. See `KernelRidge.predict_interval` for which rows are held back.
         """
         level = as_share(level, "level")
-        conformal = self._known_conformal()
-        rows, settings = self._to_predict(X)
+        check_is_fitted(self)
+        conformal = calibrated_intervals(self)
+        rows = validation.new_rows(self, X)
+        engine, memory = self._engine_of_prediction(rows), self._memory_bytes()
         warn_if_too_few(conformal, level)
         chances = [
-            (part.values or self.model_).predict_proba(rows, **settings) for part in conformal.parts
+            (part.values or self.model_).predict_proba(rows, engine=engine, memory_bytes=memory)
+            for part in conformal.parts
         ]
         return conformal.sets(chances, level).numpy()
 
@@ -198,6 +204,21 @@ class Classifying(Scored, ClassifierMixin, Conforming):
         if is_collection(X):
             return dask_collections.lazily(self, "predict", X)
         return chosen_labels(self.decision_function(X), self.classes_)
+
+    def score(
+        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
+    ) -> float:
+        """Return the share of rows whose label is right; see `KernelRidge.score`.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `KernelRidge.score`
+        """
+        check_is_fitted(self)
+        arguments = rows_and_truth(self.model_, X, y, sample_weight)
+        if is_remote(arguments[0]):
+            return remote_accuracy(self, *arguments)
+        return float(super().score(*arguments))
 
 
 def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:

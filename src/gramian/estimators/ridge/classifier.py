@@ -11,14 +11,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
+from ..._parameters import FitParameters, RandomState
+from ...fitting import Generators
 from ...fitting.targets import class_codes
+from ..base import restore_on_error
 from ..types import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
-from .base import KernelRidgeBase, solver_streams, warn_of
-from .classification import Classifying, as_column
+from . import plan as planning
+from .classification import KernelClassifier, as_column
+from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeClassifier(Classifying, KernelRidgeBase):
+class KernelRidgeClassifier(KernelClassifier, FitParameters):
     """Classification by kernel ridge regression on class codes.
 
     Of k > 2 classes, each has a target that is 1 for its rows and -1 / (k - 1) for the others, so
@@ -83,7 +87,12 @@ class KernelRidgeClassifier(Classifying, KernelRidgeBase):
     """
 
     _: KW_ONLY
+    conformal: str | None = None
+    random_state: RandomState = None
     class_weight: ClassWeight = None
+
+    plan = planning.plan
+    check_memory = planning.check_memory
 
     def fit(
         self,
@@ -116,14 +125,14 @@ class KernelRidgeClassifier(Classifying, KernelRidgeBase):
             If there is one class only, or the input or a parameter cannot be used; if a column of
             a file or a table, or any that has a name, equals the labels in every row.
         """
-        settings, rng = self._settings(), self._generators()
-        with self._all_or_nothing():
+        settings, rng = self._settings(), Generators.seeded(self._state())
+        with restore_on_error(self):
             whole, classes = self._classification_data(X, y, sample_weight, columns, settings, rng)
 
             def encode(labels: ArrayLike, dtype: torch.dtype) -> Tensor:
                 return class_codes(np.asarray(labels), classes, dtype)
 
-            fitted = self._fit(whole, encode, rng)
+            fitted = fit_model(self, whole, encode, rng)
             self.classes_ = classes
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
@@ -153,11 +162,11 @@ class KernelRidgeClassifier(Classifying, KernelRidgeBase):
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all rows; give weights as a dict")
         settings = self._settings()
-        with self._all_or_nothing():
-            rows, y = self._more_rows(X, y)
+        with restore_on_error(self):
+            rows, y = more_rows(self, X, y)
             known = _known_classes(classes, getattr(self, "classes_", None))
             data, _ = self._coded(rows, as_column(y), sample_weight, known)
-            fitted = self._go_on(settings, data)
+            fitted = continue_fit(self, settings, data)
             self.classes_ = known
             warn_of(ConvergenceWarning, fitted.stalled())
         return self

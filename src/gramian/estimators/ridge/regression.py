@@ -1,24 +1,35 @@
-"""Regressing: targets, predictions and R2 of the estimators that regress."""
+"""KernelRegressor: targets, predictions and R2 of the estimators that regress."""
 
 from __future__ import annotations
 
 from typing import Literal, overload
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
+from ..._checks import as_share
 from ...data import columns_there, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
+from ...fitting.deviations import with_variance
 from ...fitting.targets import training_targets
 from .. import dask_collections, tables, validation
+from ..base import is_function
 from ..types import Columns, RowsLike, TargetsLike, Values, Weights
-from .conforming import Conforming
-from .deviating import Deviating
-from .scored import Scored
+from .base import KernelRidgeModel
+from .conformal import calibrated_intervals, warn_if_too_few
+from .score import is_remote, remote_r2, rows_and_truth
 
 
-class Regressing(Scored, MultiOutputMixin, RegressorMixin, Deviating, Conforming):
+class KernelRegressor(RegressorMixin, KernelRidgeModel):
     """Regressors, whether they fit once or search: their data, scores and predictions."""
+
+    def __sklearn_tags__(self) -> Tags:
+        """Accept several targets."""
+        tags: Tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _regression_data(
         self,
@@ -30,7 +41,7 @@ class Regressing(Scored, MultiOutputMixin, RegressorMixin, Deviating, Conforming
         rng: Generators,
     ) -> Whole:
         """Return all rows of a fit, of which some may be held back."""
-        self._by_name = tables.is_by_name(X, y, columns) and not self._is_function
+        self._by_name = tables.is_by_name(X, y, columns) and not is_function(self.kernel)
         if self._by_name:
             table = tables.opened(self, X, y, columns)
             tables.check_numbers(table)
@@ -39,8 +50,9 @@ class Regressing(Scored, MultiOutputMixin, RegressorMixin, Deviating, Conforming
             weights = validation.weight_tensor(sample_weight, len(table.y))
             return whole_of(table, settings, rng, weights=weights)
         rows, y = validation.training_rows(self, X, y, settings, y_numeric=True)
-        there = columns_there(y)
-        self._one_dimensional = len(np.shape(y) if there is None else there.shape) == 1
+        remote_columns = columns_there(y)
+        shape = np.shape(y) if remote_columns is None else remote_columns.shape
+        self._one_dimensional = len(shape) == 1
         weights = validation.weight_tensor(
             dask_collections.numbers_beside(rows, sample_weight), len(rows)
         )
@@ -75,7 +87,7 @@ class Regressing(Scored, MultiOutputMixin, RegressorMixin, Deviating, Conforming
         Raises
         ------
         ValueError
-            If deviations are asked for, and there are none; the message says why.
+            If ``return_std`` is set and the model has no deviations; the message gives the reason.
 
         Notes
         -----
@@ -83,12 +95,36 @@ class Regressing(Scored, MultiOutputMixin, RegressorMixin, Deviating, Conforming
         first call solves the system once more in float64, with all rows as centers n³ operations
         and 8 n² bytes, with m landmarks some 5 n m² and 40 m², and calibrates them by the residuals
         of each row when it is left out: see `gramian.fitting.deviations.with_variance`. It needs
-        the rows of the training; what it has found is then part of the model, and of its file.
+        the rows of the training; the deviations are then part of the model, and of its file.
         """
         if is_collection(X) and not return_std:
             return dask_collections.lazily(self, "predict", X)
-        values = self._shaped(self._predict(X))
-        return (values, self._shaped(self._deviations(X))) if return_std else values
+        values = self._squeeze_target(self._predict(X))
+        if not return_std:
+            return values
+        return values, self._squeeze_target(self._variance(X, "deviations"))
+
+    def score(
+        self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
+    ) -> float:
+        """Return R2 of the predictions.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : as in `fit`, optional
+            By default the column of X that was the target.
+        sample_weight : array-like of shape (n,), optional
+
+        Notes
+        -----
+        Of rows on other machines: one pass, and sums come back.
+        """
+        check_is_fitted(self)
+        arguments = rows_and_truth(self.model_, X, y, sample_weight)
+        if is_remote(arguments[0]):
+            return remote_r2(self, *arguments)
+        return float(super().score(*arguments))
 
     def predict_interval(self, X: RowsLike, level: float = 0.9) -> np.ndarray:
         """Return intervals that hold the truth of a share of new rows.
@@ -127,7 +163,63 @@ class Regressing(Scored, MultiOutputMixin, RegressorMixin, Deviating, Conforming
         Intervals are as wide far from the data as where f and s tend to there: `out_of_range`, and
         deviations of ``predict(X, return_std=True)``, grow.
         """
-        return self._intervals(X, level)
+        level = as_share(level, "level")
+        check_is_fitted(self)
+        conformal = calibrated_intervals(self)
+        rows = validation.new_rows(self, X)
+        warn_if_too_few(conformal, level)
+        ends = conformal.intervals(
+            self.model_,
+            rows,
+            level,
+            engine=self._engine_of_prediction(rows),
+            memory_bytes=self._memory_bytes(),
+        ).numpy()
+        return ends[:, 0] if ends.shape[1] == 1 else ends
 
-    def _shaped(self, values: np.ndarray) -> np.ndarray:
+    def out_of_range(self, X: RowsLike) -> np.ndarray:
+        """Return which rows are far from all rows of the training, (n,) of bool.
+
+        Of these less is known than of 99 in 100 rows of the training by the others. Predictions
+        tend to a constant there, and their deviations were calibrated nearer to the data.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Raises
+        ------
+        ValueError
+            As in `predict` with ``return_std=True``, the first call of which it may be.
+        """
+        return self._variance(X, "out_of_range")
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        r"""Log likelihood of the targets under the Gaussian process of this kernel and penalty.
+
+        With targets as the solver sees them, standardised by default, a kernel of amplitude one and
+        noise of variance :math:`N \lambda`, the ``alpha`` of scikit-learn's
+        `GaussianProcessRegressor`. Summed over targets. Of one fit with all rows as centers.
+        """
+        evidence = self._left_out().evidence
+        if np.isnan(evidence):
+            raise AttributeError(
+                "there is no log_marginal_likelihood_ of landmarks or averages; give landmarks=None"
+            )
+        return evidence
+
+    def _variance(self, X: RowsLike, method: Literal["deviations", "out_of_range"]) -> np.ndarray:
+        """Return the values of a method of models with a variance, which is computed if need be."""
+        check_is_fitted(self)
+        if any(part.variance is None for part in self.model_.parts):
+            data, penalties = self._system("standard deviations")
+            self.model_, left_out = with_variance(self.model_, data, penalties, self._limit())
+            self._loo = (data, left_out)
+        rows = validation.new_rows(self, X)
+        engine, memory = self._engine_of_prediction(rows), self._memory_bytes()
+        compute = self.model_.deviations if method == "deviations" else self.model_.out_of_range
+        return compute(rows, engine=engine, memory_bytes=memory).numpy()
+
+    def _squeeze_target(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self._one_dimensional and values.shape[1] == 1 else values

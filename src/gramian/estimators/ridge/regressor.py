@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ...fitting import TrainingData
+from ..._parameters import FitParameters, RandomState
+from ...fitting import Generators, TrainingData
 from ...fitting.targets import target_tensor, training_targets
 from .. import validation
+from ..base import restore_on_error
 from ..types import Columns, RowsLike, TargetsLike, Weights
-from .base import KernelRidgeBase, solver_streams, warn_of
-from .regression import Regressing
+from . import plan as planning
+from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
+from .regression import KernelRegressor
 
 
-class KernelRidge(Regressing, KernelRidgeBase):
+@dataclass(eq=False, repr=False)
+class KernelRidge(KernelRegressor, FitParameters):
     r"""Kernel ridge regression on data of any size.
 
     Minimises :math:`\frac1N \sum_i w_i (f(x_i) - y_i)^2 + \lambda \|f\|^2` over combinations of
@@ -251,6 +257,13 @@ class KernelRidge(Regressing, KernelRidgeBase):
     True
     """
 
+    _: KW_ONLY
+    conformal: str | None = None
+    random_state: RandomState = None
+
+    plan = planning.plan
+    check_memory = planning.check_memory
+
     def fit(
         self,
         X: RowsLike,
@@ -286,10 +299,10 @@ class KernelRidge(Regressing, KernelRidgeBase):
             number of a target, unless it is 0, is not between 1e-140 and 1e140 in size (1e-25 and
             1e25 with float32 rows).
         """
-        settings, rng = self._settings(), self._generators()
-        with self._all_or_nothing():
+        settings, rng = self._settings(), Generators.seeded(self._state())
+        with restore_on_error(self):
             whole = self._regression_data(X, y, sample_weight, columns, settings, rng)
-            fitted = self._fit(whole, target_tensor, rng)
+            fitted = fit_model(self, whole, target_tensor, rng)
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
         return self
@@ -315,12 +328,12 @@ class KernelRidge(Regressing, KernelRidgeBase):
         Preconditioners are built from the rows of each call: they should be some thousands.
         """
         settings = self._settings()
-        with self._all_or_nothing():
-            rows, y = self._more_rows(X, y)
+        with restore_on_error(self):
+            rows, y = more_rows(self, X, y)
             weights = validation.weight_tensor(sample_weight, len(rows))
             targets = training_targets(y, rows.dtype)
             data = TrainingData(rows, targets, weights, feature_names=self._names())
-            fitted = self._go_on(settings, data)
+            fitted = continue_fit(self, settings, data)
             self._one_dimensional = np.ndim(y) == 1
             warn_of(ConvergenceWarning, fitted.stalled())
         return self

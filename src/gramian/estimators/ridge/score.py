@@ -1,67 +1,106 @@
-"""score_there: the score of an estimator for rows on other machines, of which sums come back."""
+"""Scores of estimators: the truth from a column of X, and one pass over rows on other machines."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 import torch
-from sklearn.base import is_classifier
+from torch import Tensor
 
-from ...data import RemoteColumns
+from ...data import Folding, RemoteColumns, RowSource, as_rows, is_collection
 from ...data.base import comfortable_size
+from ...model import Model
 from ...model.agreement import Confusion, Errors, Sums
 from ...model.predicted import predicted
-from .. import dask_collections, validation
-from ..types import RowsLike, Weights
+from .. import dask_collections, tables, validation
+from ..types import RowsLike, TargetsLike, Weights
+from .base import KernelRidgeModel
+
+T = TypeVar("T")
 
 
-def score_there(estimator: Any, X: RowsLike, y: Any, sample_weight: Weights) -> float:
-    """Return R2, or the share of rows whose label is right, in one pass where the rows are.
+def rows_and_truth(
+    model: Model, X: RowsLike, y: TargetsLike | None, sample_weight: Weights
+) -> tuple[Any, Any, Any]:
+    """Return rows, truth and weights, in memory unless the rows are on other machines.
 
     Parameters
     ----------
-    estimator : KernelRidge or KernelRidgeClassifier
-        Fitted.
-    X : as in its `fit`
-        On other machines.
-    y : RemoteColumns, dask collection or array-like
-    sample_weight : the same, optional
+    model : Model
+    X : as in `KernelRidge.fit`
+    y : str, tuple of str, or array-like, optional
+        By default the column of X that was the target.
+    sample_weight : array-like of shape (n,), optional
     """
-    rows = validation.new_rows(estimator, X)
-    engine = estimator._engine_of_prediction(rows)
-    settings = {"engine": engine, "memory_bytes": estimator._limit() or 1 << 30}
-    values = predicted(rows, estimator.model_, **settings)
-    y = dask_collections.numbers_beside(rows, y)
-    weights = validation.weight_tensor(
-        dask_collections.numbers_beside(rows, sample_weight), len(rows)
+    rows = as_rows(X) if is_collection(X) else X
+    rows, truth = tables.with_truth(model, rows, y)
+    if is_remote(rows):
+        return rows, truth, sample_weight
+    truth, weights = (
+        dask_collections.numbers_beside(as_rows(rows), values) if is_collection(values) else values
+        for values in (truth, sample_weight)
     )
-    beside = [] if weights is None else [weights]
-    size = comfortable_size(rows)
-    if is_classifier(estimator):
-        classes = estimator.classes_
-        truth = class_numbers(y, classes)
-        found = values.fold(Confusion(len(classes)), truth, *beside, size=size)
-        return float(found.diagonal().sum() / found.sum())
-    sums: Sums = values.fold(Errors(), numbers(y), *beside, size=size)
+    return rows, truth, weights
+
+
+def is_remote(X: object) -> TypeGuard[RowSource]:
+    """Return whether rows are on other machines."""
+    return isinstance(X, RowSource) and X.remote
+
+
+def remote_r2(estimator: KernelRidgeModel, X: RowSource, y: Any, sample_weight: Weights) -> float:
+    """Return R2 of rows on other machines."""
+    sums: Sums = _fold_remote(estimator, X, Errors(), _numbers, y, sample_weight)
     return sums.r2
 
 
-def numbers(y: Any) -> Any:
-    """Return a numeric truth as it goes with rows."""
+def remote_accuracy(
+    estimator: KernelRidgeModel, X: RowSource, y: Any, sample_weight: Weights
+) -> float:
+    """Return the share of rows on other machines whose label is right."""
+    classes: np.ndarray = estimator.classes_
+    fold = Confusion(len(classes))
+    counts = _fold_remote(estimator, X, fold, partial(_class_numbers, classes), y, sample_weight)
+    return float(counts.diagonal().sum() / counts.sum())
+
+
+def _fold_remote(
+    estimator: KernelRidgeModel,
+    X: RowSource,
+    fold: Folding[T],
+    encode: Callable[[Any], Tensor],
+    y: Any,
+    sample_weight: Weights,
+) -> T:
+    """Fold predictions and truth in one pass over the rows, of which sums come back."""
+    rows = validation.new_rows(estimator, X)
+    engine, memory = estimator._engine_of_prediction(rows), estimator._block_bytes()
+    values = predicted(rows, estimator.model_, engine=engine, memory_bytes=memory)
+    truth = encode(dask_collections.numbers_beside(rows, y))
+    sample_weight = dask_collections.numbers_beside(rows, sample_weight)
+    weights = validation.weight_tensor(sample_weight, len(rows))
+    rowwise = [truth] if weights is None else [truth, weights]
+    return values.fold(fold, *rowwise, size=comfortable_size(rows))
+
+
+def _numbers(y: Any) -> Any:
+    """Return a numeric truth as a tensor or as remote columns."""
     if isinstance(y, RemoteColumns):
         return y
     return torch.from_numpy(np.ascontiguousarray(y, dtype=np.float64))
 
 
-def class_numbers(y: Any, classes: np.ndarray) -> Any:
-    """Return the number of the class of each row, -1 of a label that is none, as it goes with rows.
+def _class_numbers(classes: np.ndarray, y: Any) -> Any:
+    """Return the number of the class of each row, -1 of a label that is not one of them.
 
     Parameters
     ----------
-    y : RemoteColumns or array-like of shape (n,)
     classes : ndarray of shape (k,)
         Sorted.
+    y : RemoteColumns or array-like of shape (n,)
     """
     if not isinstance(y, RemoteColumns):
         y = np.asarray(y)

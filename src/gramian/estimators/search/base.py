@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import is_classifier
-from sklearn.utils import check_random_state
 
 from ..._checks import as_bytes, as_count, as_share
 from ..._parameters import (
@@ -32,9 +31,8 @@ from ...fitting.search_settings import SearchSettings
 from ...fitting.settings import check_callbacks
 from ...search import Budget, Space
 from .. import tables
-from ..base import squeezed
-from ..ridge.conforming import Conforming
-from ..ridge.explaining import one_or_all
+from ..ridge.base import KernelRidgeModel
+from ..ridge.conformal import calibrate_model, divide_rows
 from ..ridge.regressor import KernelRidge
 from ..types import Columns, RowsLike, TargetsLike
 from .parameters import (
@@ -50,7 +48,7 @@ from .scoring import score_rows, scoring_of
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeSearch(Conforming):
+class KernelRidgeSearch(KernelRidgeModel):
     """Search for a kernel ridge regression; subclasses say what targets and outputs are."""
 
     kernel: Any = AUTO
@@ -99,16 +97,14 @@ class KernelRidgeSearch(Conforming):
         """
         classes = is_classifier(self)
         _, rows, t = tables.sized(
-            self._fit_settings(), X, y, columns, as_count(targets, "targets"), classes
+            self._settings(), X, y, columns, as_count(targets, "targets"), classes
         )
         self._check_sparse(rows)
         return plan_search(self._search_settings(classes=classes), rows, t)
 
-    def __sklearn_tags__(self) -> Any:
-        """Say that sparse rows are accepted, but where quantiles or a metric need others."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._maps
-        return tags
+    @property
+    def _accepts_sparse(self) -> bool:
+        return not self._maps
 
     @property
     def _maps(self) -> bool:
@@ -162,7 +158,7 @@ class KernelRidgeSearch(Conforming):
             )
         return checkpoint
 
-    def _fit_settings(self) -> FitSettings:
+    def _settings(self) -> FitSettings:
         """Return the settings by which a table is read."""
         return KernelRidge(
             standardize=self.standardize is not False,
@@ -179,9 +175,8 @@ class KernelRidgeSearch(Conforming):
         if limit is not None:
             check_memory(data.rows, data.targets.shape[1], limit)
         found = search_fit(data, settings, torch.Generator().manual_seed(seed))
-        self.model_, self._training = found.model, data
-        self.kernel_ = one_or_all(one.kernel for one in found.model.parts)
-        self.dual_coef_ = one_or_all(squeezed(one.coef) for one in found.model.parts)
+        self._set_model(found.model)
+        self._training = data
         self._penalty = tuple(member.penalty for member in found.members)
         scoring = scoring_of(self.scoring, classes=data.coded)
         as_is = {"scaled": settings.standardize, "coded": data.coded}
@@ -195,12 +190,12 @@ class KernelRidgeSearch(Conforming):
         self.test_score_ = None
         if test is not None:
             self.test_score_ = score_rows(scoring, found, test, engine=self.engine)
-        self._conform(data, held)
+        calibrate_model(self, data, held)
 
     def _split_rows(self, whole: Whole) -> tuple[Divided, TrainingData | None]:
         """Return the rows of the search, and the test rows, if any, by which nothing is chosen."""
         if self.test_fraction is None:
-            return self._divided(whole), None
+            return divide_rows(self, whole), None
         fraction = as_share(self.test_fraction, "test_fraction", example=0.2)
         check_method(self.conformal)
         rng, classes = self._draws(), whole.classes
@@ -220,15 +215,15 @@ class KernelRidgeSearch(Conforming):
         calibration_data = divided.others.part((~is_test).nonzero()[:, 0])
         return replace(divided, others=calibration_data), test_data
 
-    def _again(self, data: TrainingData) -> Again:
+    def _refit(self, data: TrainingData) -> Again:
         shifts = tuple(penalty * data.total for penalty in self._penalty)
-        return Again(self.model_, shifts, self._fit_settings(), len(data.targets))
+        return Again(self.model_, shifts, self._settings(), len(data.targets))
 
     def _penalties(self) -> tuple[float, ...]:
         return self._penalty
 
     def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return int(self._state().randint(2**31 - 1))
 
 
 def refuse_remote(X: RowsLike) -> None:

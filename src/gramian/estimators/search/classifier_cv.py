@@ -7,13 +7,14 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from ...fitting import Generators
-from ..ridge.classification import Classifying
+from ..base import restore_on_error
+from ..ridge.classification import KernelClassifier
 from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeClassifierCV(Classifying, KernelRidgeSearch):
+class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
     """Classification by least squares on class codes that chooses everything by itself.
 
     Codes are those of `KernelRidgeClassifier`, less their mean; the search is that of
@@ -85,10 +86,10 @@ class KernelRidgeClassifierCV(Classifying, KernelRidgeSearch):
         """
         settings, seed = self._search_settings(classes=True), self._seed()
         refuse_remote(X)
-        with self._all_or_nothing():
+        with restore_on_error(self):
             rng = Generators.seeded(np.random.RandomState(seed))
             whole, classes = self._classification_data(
-                X, y, sample_weight, columns, self._fit_settings(), rng
+                X, y, sample_weight, columns, self._settings(), rng
             )
             self._search(settings, whole, seed)
             self.classes_ = classes

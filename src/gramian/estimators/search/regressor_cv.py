@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...fitting import Generators
-from ..ridge.regression import Regressing
+from ..base import restore_on_error
+from ..ridge.regression import KernelRegressor
 from ..types import Columns, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeCV(Regressing, KernelRidgeSearch):
+class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
     r"""Kernel ridge regression that chooses kernel, metric, lengthscale and penalty by itself.
 
     Rows are held out; kernels and inputs are screened on a sample, a metric is learned for each
@@ -162,9 +163,8 @@ class KernelRidgeCV(Regressing, KernelRidgeSearch):
         """
         settings, seed = self._search_settings(classes=False), self._seed()
         refuse_remote(X)
-        with self._all_or_nothing():
+        with restore_on_error(self):
             rng = Generators.seeded(np.random.RandomState(seed))
-            asked = self._fit_settings()
-            whole = self._regression_data(X, y, sample_weight, columns, asked, rng)
+            whole = self._regression_data(X, y, sample_weight, columns, self._settings(), rng)
             self._search(settings, whole, seed)
         return self

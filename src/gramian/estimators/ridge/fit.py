@@ -1,0 +1,151 @@
+"""Fits of the ridge estimators: their calls of `gramian.fitting`, and the attributes of results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_array, check_consistent_length
+from torch import Tensor
+
+from ... import fitting
+from ..._parameters import FitParameters
+from ...callbacks import Validate
+from ...data import RowSource
+from ...fitting import FitSettings, Fitted, Generators, TrainingData, Whole
+from ...fitting.objects import ObjectRows
+from ...fitting.precomputed import only_columns
+from .. import tables, validation
+from ..base import as_numpy, describe_kernel, has_features, is_function, squeezed
+from ..types import RowsLike, TargetsLike
+from .base import KernelRidgeModel
+from .conformal import calibrate_model, divide_rows
+from .importances import metric_history
+
+
+def fit_model(
+    estimator: KernelRidgeModel,
+    whole: Whole,
+    encode: Callable[[Any, torch.dtype], Tensor],
+    rng: Generators,
+) -> Fitted:
+    """Fit a model and set the attributes of the estimator.
+
+    Parameters
+    ----------
+    estimator : KernelRidgeModel
+    whole : Whole
+        All rows, some of which may be held back.
+    encode : callable
+        From targets of `Validate` callbacks and a dtype to a tensor.
+    rng : Generators
+    """
+    if estimator.conformal is not None and not has_features(estimator.kernel):
+        raise ValueError(
+            f"conformal needs rows, and {describe_kernel(estimator.kernel)} has none; leave it out"
+        )
+    divided = divide_rows(estimator, whole)
+    data = divided.train
+    bound = [
+        callback.with_targets(encode(callback.y, data.rows.dtype), coded=data.coded)
+        if isinstance(callback, Validate)
+        else callback
+        for callback in divided.settings.callbacks
+    ]
+    settings = replace(divided.settings, callbacks=bound)
+    fitted = fitting.fit(settings, data, rng=rng, before=_last_fit(estimator))
+    _set_attributes(estimator, fitted)
+    estimator._training = data if has_features(estimator.kernel) else None
+    if isinstance(data.rows, ObjectRows):
+        _keep_objects(estimator, data.rows)
+    if divided.learn is not None and (chosen := fitted.landmark_rows) is not None:
+        estimator.landmark_index_ = as_numpy(divided.learn[chosen])
+    calibrate_model(estimator, data, divided.others)
+    return fitted
+
+
+def continue_fit(estimator: KernelRidgeModel, settings: FitSettings, data: TrainingData) -> Fitted:
+    """Pass once over more rows and set the attributes of the estimator."""
+    if estimator.conformal is not None:
+        raise ValueError("partial_fit has no rows to hold back for intervals; leave conformal out")
+    rng = Generators.seeded(estimator._state(), folds=False)
+    estimator._training = None  # the rows of earlier calls are gone
+    fitted = fitting.go_on(settings, data, rng=rng, before=_last_fit(estimator))
+    _set_attributes(estimator, fitted)
+    return fitted
+
+
+def more_rows(
+    estimator: KernelRidgeModel, X: RowsLike, y: TargetsLike
+) -> tuple[RowSource, np.ndarray]:
+    """Return rows and targets of `partial_fit`, which has the features of the first call."""
+    if is_function(estimator.kernel):
+        raise ValueError("partial_fit needs rows, and a kernel of objects has none; use fit")
+    tables.refuse_in_parts(estimator, X, y)
+    if not hasattr(estimator, "_fitted"):
+        return validation.training_rows(estimator, X, y, estimator._settings())
+    rows = validation.new_rows(estimator, X)
+    targets: np.ndarray = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_consistent_length(np.empty((len(rows), 0)), targets)
+    return rows, targets
+
+
+def _last_fit(estimator: KernelRidgeModel) -> Fitted | None:
+    """Return the last fit, with the current model."""
+    last: Fitted | None = getattr(estimator, "_fitted", None)
+    return None if last is None else replace(last, model=estimator.model_.parts[0])
+
+
+def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
+    estimator._fitted = fitted
+    estimator._set_model(fitted.model)
+    estimator.landmark_index_ = as_numpy(fitted.landmark_rows)
+    penalties = fitted.settings.penalties
+    estimator.penalty_ = fitted.penalty if penalties is None else np.array(penalties)
+    estimator.path_ = fitted.path
+    estimator.n_iter_ = max(fitted.iteration, 1)
+    estimator.stop_reason_, estimator.history_ = fitted.reason, fitted.history
+    estimator.best_iteration_ = fitted.best_iteration
+    estimator.validation_error_ = fitted.validation_error
+    estimator.solver_, estimator.solver_settings_ = fitted.solver, fitted.solver_settings
+    estimator.engine_ = fitted.engine
+    if not has_features(estimator.kernel):  # the model is a linear function of rows of the matrix
+        centers = fitted.model.centers
+        estimator.kernel_ = estimator.kernel
+        estimator.dual_coef_ = squeezed(centers.take(torch.arange(len(centers))).t())
+    estimator.metric_history_ = metric_history(fitted.learned)
+
+
+def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:
+    """Keep the objects that predictions depend on: centers that have a coefficient."""
+    is_used = estimator.dual_coef_.reshape(len(rows), -1).any(axis=1)
+    is_used[0] |= not is_used.any()  # a model has a center
+    used = np.flatnonzero(is_used)
+    estimator.model_ = only_columns(estimator._fitted.model, torch.from_numpy(used))
+    estimator.dual_coef_ = estimator.dual_coef_[used]
+    estimator.objects_ = [rows.calls.objects[i] for i in used.tolist()]
+
+
+def solver_streams(parameters: FitParameters) -> bool:
+    """Return whether an estimator can be fitted to rows in parts.
+
+    Raises
+    ------
+    AttributeError
+        If its solver cannot: scikit-learn then says that there is no ``partial_fit``.
+    """
+    if not fitting.can_go_on(parameters.solver):
+        raise AttributeError(
+            f"partial_fit needs solver='eigenpro3' or 'sketchysaga', not {parameters.solver!r}"
+        )
+    return True
+
+
+def warn_of(category: type[Warning], text: str | None) -> None:
+    """Warn the caller of a method, unless there is no text."""
+    if text is not None:
+        warnings.warn(text, category, stacklevel=3)

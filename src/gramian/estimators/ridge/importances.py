@@ -1,0 +1,42 @@
+"""Importances of features and histories of learned metrics, as attributes have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from ...metric import LearnedMetric
+from ...model import Model, by_column
+
+
+def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes: int) -> np.ndarray:
+    """Return the share of each feature, or of each column of a table, in how predictions vary.
+
+    Raises
+    ------
+    AttributeError
+        If the model has none, the only error that `hasattr` expects.
+    """
+    try:
+        shares = model.feature_importances(memory_bytes=memory_bytes)
+    except ValueError as error:
+        raise AttributeError(f"the model has no feature_importances_: {error}") from error
+    if model.encoding is None:
+        return shares.numpy()
+    by_name = by_column(model.encoding, shares)
+    columns = model.encoding.names if names is None else names
+    return np.array([by_name.get(name, 0.0) for name in columns])
+
+
+def one_or_all(values: Iterable[Any]) -> Any:
+    """Return the only value of a model, or the values of all models of an average."""
+    items = tuple(values)
+    return items[0] if len(items) == 1 else items
+
+
+def metric_history(learned: LearnedMetric | None) -> list[dict[str, Any]] | None:
+    """Return a row for each round in which a metric was learned; None if none was."""
+    return None if learned is None else [asdict(fit) for fit in learned.rounds]
