@@ -6,16 +6,17 @@ import copy
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import RemoteColumns, RowSource, Table, is_collection
-from .types import Values
+from .types import RowsLike, Values
 
 
 def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
     """Return targets or weights that are a dask collection as columns that stay with remote rows.
 
-    Of rows that are here they come here, and everything else is given back as it is.
+    For rows on this machine they are brought into memory. All other values are returned unchanged.
     """
     if not rows.remote:
         return brought_here(y)
@@ -35,20 +36,20 @@ def brought_here(y: Any) -> Any:
     return np.asarray(y) if isinstance(y, RemoteColumns) else y
 
 
-def lazily(estimator: Any, method: str, X: Any) -> Values:
-    """Return a dask array of what a method gives for a dask collection: nothing is computed yet."""
+def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:
+    """Return the lazy predictions of a method for a dask collection, as a dask array."""
     from ..data.dask.lazy import lazily
 
     check_is_fitted(estimator)
-    found: Values = lazily(copy_to_send(estimator), method, X)
-    return found
+    predictions: Values = lazily(copy_to_send(estimator), method, X)
+    return predictions
 
 
-def copy_to_send(estimator: Any) -> Any:
+def copy_to_send(estimator: BaseEstimator) -> BaseEstimator:
     """Return an estimator without what predictions do not need: the rows, and how the fit went."""
-    found = copy.copy(estimator)
+    copied = copy.copy(estimator)
     for name in ("_fitted", "history_", "path_"):
-        vars(found).pop(name, None)
-    if hasattr(found, "callbacks"):
-        found.callbacks = ()
-    return found
+        vars(copied).pop(name, None)
+    if hasattr(copied, "callbacks"):
+        copied.callbacks = ()
+    return copied

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_array
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import (
     _check_feature_names_in,
     check_consistent_length,
@@ -28,6 +28,7 @@ from ..data.encoding import (
     save_encoding,
 )
 from . import validation
+from .types import RowsLike, TargetsLike
 
 
 @dataclass(eq=False, repr=False)
@@ -98,14 +99,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     smoothing: Number = 20.0
     random_state: RandomState = None
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         """Say that numbers may be missing, and that float32 gives float32."""
-        tags = super().__sklearn_tags__()
+        tags: Tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+    def fit(self, X: RowsLike, y: TargetsLike | None = None) -> TableEncoder:
         """Learn what becomes of each column.
 
         Parameters
@@ -129,7 +130,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._fitted(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+    def fit_transform(self, X: RowsLike, y: TargetsLike | None = None, **params: Any) -> np.ndarray:
         """Learn what becomes of each column, and encode each row without its own target.
 
         Parameters
@@ -145,7 +146,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table, fitted = self._fitted(X, y)
         return _array(fitted.training_rows(table))
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Encode new rows.
 
         Parameters
@@ -208,7 +209,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder._keep(encoding, [one.name for one in encoding.columns] if named else None)
         return encoder
 
-    def _fitted(self, X: Any, y: Any) -> tuple[Table, FittedEncoding]:
+    def _fitted(self, X: RowsLike, y: TargetsLike | None) -> tuple[Table, FittedEncoding]:
         names = None
         if is_table(X):
             table = as_table(X)
@@ -239,14 +240,15 @@ def _array(rows: RowSource) -> np.ndarray:
     return rows.map(torch.clone, size=max(1, (1 << 20) // rows.shape[1])).numpy()
 
 
-def _targets(table: Table, y: Any) -> np.ndarray | None:
+def _targets(table: Table, y: TargetsLike | None) -> np.ndarray | None:
     """Return numbers as they are, and labels as shares of classes."""
     if y is None:
         return None
-    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    check_consistent_length(np.empty((len(table), 0)), y)
-    if y.dtype.kind in "iuf" or not any(isinstance(one, str | bool | np.bool_) for one in y.flat):
-        return np.asarray(y, np.float64)
-    classes, codes = np.unique(y.astype(str), return_inverse=True)
+    values: np.ndarray = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_consistent_length(np.empty((len(table), 0)), values)
+    is_numeric = values.dtype.kind in "iuf"
+    if is_numeric or not any(isinstance(label, str | bool | np.bool_) for label in values.flat):
+        return np.asarray(values, np.float64)
+    classes, codes = np.unique(values.astype(str), return_inverse=True)
     shares = np.eye(len(classes))[codes.reshape(-1)]
     return shares[:, 1:] if len(classes) == 2 else shares

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from .._checks import listed
@@ -46,13 +47,13 @@ def is_by_name(X: object, y: object, columns: object) -> bool:
     return True
 
 
-def _are_names(y: object) -> bool:
+def _are_names(y: object) -> TypeGuard[str | tuple[str, ...]]:
     return isinstance(y, str) or (
         isinstance(y, tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
     )
 
 
-def refuse_in_parts(estimator: Any, X: Any, y: Any) -> None:
+def refuse_in_parts(estimator: BaseEstimator, X: RowsLike, y: TargetsLike | None) -> None:
     """Refuse what `partial_fit` cannot go on with: tables by name, and models that were loaded."""
     model = getattr(estimator, "model_", None)
     if model is not None and not hasattr(estimator, "_fitted"):
@@ -66,7 +67,7 @@ def refuse_in_parts(estimator: Any, X: Any, y: Any) -> None:
 
 
 def opened(
-    estimator: Any,
+    estimator: BaseEstimator,
     X: RowsLike,
     y: TargetsLike,
     columns: Columns,
@@ -104,7 +105,7 @@ def _texts(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
     return y if y.dtype.kind in "UO" else None
 
 
-def with_truth(model: Model, X: Any, y: Any) -> tuple[Any, Any]:
+def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, Any]:
     """Return X, read once, and the values of the target: from X itself if y names it, or is None.
 
     Raises
@@ -127,7 +128,12 @@ def with_truth(model: Model, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def sized(
-    settings: FitSettings, X: Any, y: Any, columns: Columns, targets: int, labels: bool
+    settings: FitSettings,
+    X: RowsLike,
+    y: TargetsLike | None,
+    columns: Columns,
+    targets: int,
+    labels: bool,
 ) -> tuple[FitSettings, RowSource, int]:
     """Return settings, rows and number of targets of a fit, for a plan of it.
 
@@ -161,7 +167,7 @@ def sized(
     return found.settings, found.train.rows, found.train.targets.shape[1]
 
 
-def target_count(y: Any, labels: bool) -> int:
+def target_count(y: TargetsLike | None, labels: bool) -> int:
     """Return the number of targets that values of y are."""
     values: np.ndarray = np.asarray(y)
     if labels:

@@ -6,7 +6,6 @@ See `gramian.data.Folding`: rows may be on other machines.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -54,7 +53,7 @@ class MomentsOfFeatures(Value, Folding[MomentsAndTrace]):
 
     map: FeatureMap
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> MomentsAndTrace:
+    def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> MomentsAndTrace:
         """Return those of a first block."""
         return self.add((RunningMoments(), torch.zeros((), dtype=torch.float64)), start, block)
 
@@ -63,7 +62,7 @@ class MomentsOfFeatures(Value, Folding[MomentsAndTrace]):
         a[0].merge(b[0])
         return a[0], a[1] + b[1]
 
-    def add(self, total: MomentsAndTrace, start: int, block: Tensor, *_: Any) -> MomentsAndTrace:
+    def add(self, total: MomentsAndTrace, start: int, block: Tensor, *_: Tensor) -> MomentsAndTrace:
         """Add those of the next block."""
         moments, trace = total
         moments.add(self.map.apply(block))
@@ -83,7 +82,7 @@ class ProductsOfCodes(Value, Folding[Products]):
     codes: Projected
     features: FeatureMap
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Products:
+    def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> Products:
         """Return those of a first block."""
         s = self.features.width
         gram = la.by_columns(torch.zeros(s, s, dtype=torch.float64))
@@ -94,7 +93,7 @@ class ProductsOfCodes(Value, Folding[Products]):
         """Add up."""
         return a[0] + b[0], a[1].add_(b[1]), a[2].add_(b[2])
 
-    def add(self, total: Products, start: int, block: Tensor, *rowwise: Any) -> Products:
+    def add(self, total: Products, start: int, block: Tensor, *rowwise: Tensor) -> Products:
         """Add those of the next block."""
         count, gram, moment = total
         H = self.features.apply(self.codes(block).double())
@@ -143,7 +142,7 @@ class NearestCenter(ToCenters):
 class Inertia(ToCenters):
     """The sum of the squared distances from the nearest centers, each times its weight if any."""
 
-    def __call__(self, block: Tensor, *rowwise: Any) -> Float[Tensor, ""]:
+    def __call__(self, block: Tensor, *rowwise: Tensor) -> Float[Tensor, ""]:
         """Return that of one block."""
         least = super().__call__(block).min(dim=1).values
         return least @ rowwise[0].double() if rowwise else least.sum()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -118,7 +117,7 @@ class _Nearest(Value, Folding[_Clusters]):
     centers: Float[Tensor, "k s"]
     labels: bool = False
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> _Clusters:
+    def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> _Clusters:
         """Assign a first block."""
         counts = torch.zeros(len(self.centers), dtype=torch.float64)
         return self.add(_Clusters(counts, torch.zeros_like(self.centers)), start, block, *rowwise)
@@ -132,7 +131,7 @@ class _Nearest(Value, Folding[_Clusters]):
         a.labels += b.labels
         return a
 
-    def add(self, total: _Clusters, start: int, block: Tensor, *rowwise: Any) -> _Clusters:
+    def add(self, total: _Clusters, start: int, block: Tensor, *rowwise: Tensor) -> _Clusters:
         """Assign the next block."""
         F = self.map.apply(block).double()
         nearest = squared_distances(F, self.centers).min(dim=1)
