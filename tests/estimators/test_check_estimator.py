@@ -65,3 +65,13 @@ def test_scikit_learn_has_no_objection(estimator, check):
 @pytest.mark.usefixtures("unchecked")
 def test_nor_to_those_that_take_longer(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "estimator", [KernelRidge, KernelRidgeClassifier, KernelRidgeCV, KernelRidgeClassifierCV]
+)
+def test_method_resolution_order_is_short(estimator):
+    """Six of the ten classes belong to scikit-learn or Python."""
+    assert len(estimator.__mro__) <= 10
+    ours = [base for base in estimator.__mro__ if base.__module__.startswith("gramian.")]
+    assert len(ours) == 4
