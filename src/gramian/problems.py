@@ -83,25 +83,36 @@ class _Ridge:
             return float(self.K.shape[0])
         return float(self.weights.sum(dtype=torch.float64))
 
-    @functools.cached_property
+    @property
     def spread(self) -> Float[Tensor, " t"]:
         """Weighted standard deviation of each target.
 
         Root mean square of a constant target, 1 if that is zero. Cost: a pass over the targets.
         """
+        return self._moments[1]
+
+    @property
+    def relative_mean(self) -> float:
+        """The largest mean of a target in units of its spread. Cost: that of `spread`."""
+        mean, spread = self._moments
+        return float((mean.abs() / spread).max())
+
+    @functools.cached_property
+    def _moments(self) -> tuple[Float[Tensor, " t"], Float[Tensor, " t"]]:
+        """The mean and the spread of each target."""
         remote = columns_there(self.targets)
         if remote is not None:
             moments = Standardizer.fit(remote.rows, weights=self.weights)
             mean, scale, constant = moments.mean, moments.scale.clone(), list(moments.constant)
             scale[constant] = mean[constant].abs()
-            return torch.where(scale > 0, scale, 1.0)
+            return mean, torch.where(scale > 0, scale, 1.0)
         y = self.targets.double()
         w = y.new_ones(len(y), 1) if self.weights is None else self.weights.double()[:, None]
         mean = (w * y).sum(dim=0) / self.total
         scale = ((w * (y - mean).square()).sum(dim=0) / self.total).sqrt()
         rounding = torch.finfo(self.targets.dtype).eps * mean.abs()
         scale = torch.where(scale > rounding, scale, mean.abs())
-        return torch.where(scale > 0, scale, 1.0)
+        return mean, torch.where(scale > 0, scale, 1.0)
 
     def relative_error(self, errors: Float[Tensor, " t"]) -> float:
         """Return root mean square errors of predictions in units of the spread, the largest."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from extended import ridge_on_squares
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
@@ -126,23 +127,3 @@ def test_landmarks_of_rows_far_from_the_origin_keep_small_directions():
             warnings.simplefilter("ignore", ConvergenceWarning)
             error = est.fit(X, y).predict(X) - exact
         assert np.sqrt(np.mean(error**2)) < 1e-3
-
-
-def ridge_on_squares(X: np.ndarray, y: np.ndarray, penalty: float) -> np.ndarray:
-    """Return fitted values of all monomials of degree two and less, in extended precision."""
-    X = X.astype(np.longdouble)
-    i, j = np.triu_indices(X.shape[1])
-    root = np.sqrt(np.longdouble(2))
-    squares = X[:, i] * X[:, j] * np.where(i == j, np.longdouble(1), root)
-    F = np.concatenate([np.ones((len(X), 1), np.longdouble), root * X, squares], axis=1)
-    L = F.T @ F + penalty * np.eye(F.shape[1])
-    for k in range(len(L)):
-        L[k, k] = np.sqrt(L[k, k])
-        L[k + 1 :, k] /= L[k, k]
-        L[k + 1 :, k + 1 :] -= np.outer(L[k + 1 :, k], L[k + 1 :, k])
-    x = F.T @ y
-    for k in range(len(L)):
-        x[k] = (x[k] - L[k, :k] @ x[:k]) / L[k, k]
-    for k in reversed(range(len(L))):
-        x[k] = (x[k] - L[k + 1 :, k] @ x[k + 1 :]) / L[k, k]
-    return (F @ x).astype(float)

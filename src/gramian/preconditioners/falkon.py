@@ -58,11 +58,12 @@ class FalkonFactor:
         About how much of their spread predictions move if products are computed in float32; zero
         with float64 rows.
     rounding_in_float64 : float
-        The same for products in float64: the rounding of an entry, eps times the largest pivot of
-        T, times the root mean square of :math:`\|B g\|` for random normal g. Of a factor made of
-        rows at least ``4 eps q ** 0.5`` times the squared ratio of the largest to the least pivot
-        of A. On 30 problems of a polynomial kernel with rows far from the origin (600 rows, 20
-        features, penalties of 1e-3 and 1e-5), predictions were off by 0.01 to 15 times as much.
+        The same by the factorisation of rows in float64: ``4 eps q ** 0.5`` times the squared
+        ratio of the largest to the least pivot of A. Zero for a factor of a root of K_mm.
+    coef_norm : float
+        The root mean square of :math:`\|B g\|` for random normal g.
+    entry_rounding : float
+        The rounding of an entry of K in float64: eps times the largest pivot of T.
 
     Notes
     -----
@@ -103,6 +104,8 @@ class FalkonFactor:
     penalty: float
     rounding: float = 0.0
     rounding_in_float64: float = 0.0
+    coef_norm: float = 0.0
+    entry_rounding: float = 0.0
 
     @classmethod
     def build(
@@ -128,8 +131,12 @@ class FalkonFactor:
             B = cls.from_rows(root, problem, _all_strips(problem), problem.penalty)
         else:
             B = cls.from_root(root, problem, penalty)
-        in_float64 = max(B.rounding_in_float64, float64_rounding_of(B))
-        return replace(B, rounding=rounding_of(B, problem), rounding_in_float64=in_float64)
+        return replace(
+            B,
+            rounding=rounding_of(B, problem),
+            coef_norm=float(_random_coef(B).norm(dim=0).square().mean().sqrt()),
+            entry_rounding=la.EPS * float(B.diagonal.square().max()),
+        )
 
     @classmethod
     def from_root(
@@ -342,17 +349,13 @@ def rounding_of(B: FalkonFactor, problem: NystromProblem | LossProblem) -> float
     """Return the error by float32 entries in values of functions with random coordinates."""
     if problem.K.dtype == torch.float64:
         return 0.0
-    rng = torch.Generator().manual_seed(0)
-    g = torch.randn(len(B.diagonal), ROUNDING_PROBES, dtype=torch.float64, generator=rng)
-    x = B.to_coef(g.to(B.diagonal.device))
+    x = _random_coef(B)
     rows = problem.K_mm[: min(ROUNDING_ROWS, len(x))]
     return float((rows @ x - rows.double() @ x).square().mean().sqrt())
 
 
-def float64_rounding_of(B: FalkonFactor) -> float:
-    """Return the error by float64 entries in values of functions with random coordinates."""
+def _random_coef(B: FalkonFactor) -> Float[Tensor, "m t"]:
+    """Return the coefficients of functions whose coordinates are random and normal."""
     rng = torch.Generator().manual_seed(0)
     g = torch.randn(len(B.diagonal), ROUNDING_PROBES, dtype=torch.float64, generator=rng)
-    norms = B.to_coef(g.to(B.diagonal.device)).norm(dim=0)
-    entry_rounding = la.EPS * float(B.diagonal.square().max())
-    return entry_rounding * float(norms.square().mean().sqrt())
+    return B.to_coef(g.to(B.diagonal.device))
