@@ -28,7 +28,7 @@ def campaign() -> Iterator[tuple[ModuleType, ModuleType]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
-def test_a_random_fit(campaign, seed, unchecked):
+def test_a_random_fit(campaign, seed):
     configuration, fits = campaign
     found = fits.judge(configuration.draw(seed, LARGEST))
     assert found.status != fits.WRONG, found
