@@ -9,10 +9,11 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo test test-all test-torch test-paths campaign mutants faults sanitize lint format docs docs-text bench gpu-check clean
+.PHONY: help $(VENV) demo quick test test-all test-torch test-paths campaign mutants faults sanitize lint format docs docs-text bench gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
+	@echo "make quick    run the contracts, and one fit of each estimator, in a minute"
 	@echo "make test     run the test suite       (make test ARGS='-k falkon' for a part of it)"
 	@echo "make test-all the same with the slow tests, as before a merge"
 	@echo "make test-torch   the same for an installation without compiled tiles"
@@ -45,6 +46,10 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard src/native/*)
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
+
+quick: $(STAMP)
+	@OMP_NUM_THREADS=1 $(PYTEST) -m "not slow" tests/contracts tests/test_problems.py \
+	  tests/test_solve.py $(ARGS)
 
 # Without compiled tiles what tests them would be skipped: that must be meant.
 # There are as many processes as cores: more threads would only wait for each other.

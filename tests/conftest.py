@@ -26,8 +26,9 @@ BRIEF = 0.005
 jaxtyping.jaxtyped = first_calls.sparing(jaxtyping.jaxtyped)
 
 
-def pytest_runtest_setup() -> None:
-    """Check the first calls again in each case of each test, in whichever process it runs."""
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check the first calls again in each case of each contract, in whichever process it runs."""
+    first_calls.checking = item.path.parent.name == "contracts"
     first_calls.seen.clear()
 
 

@@ -60,7 +60,6 @@ class TestMean:
         assert both.predict_labels(X) == [both.classes[i] for i in values.argmax(1)]
 
     @pytest.mark.parametrize("weights", [(0.3, 0.6), (1.0,), (-0.5, 1.5), (np.nan, 1.0), (True, 0)])
-    @pytest.mark.usefixtures("unchecked")
     def test_weights_that_are_none(self, weights):
         with pytest.raises(ValueError, match=r"2 models needs as many weights .* of sum 1, not"):
             average(weights=weights)
@@ -187,7 +186,6 @@ class TestEstimators:
             est.save(tmp_path / "again")
             assert isinstance(load_model(tmp_path / "again"), AverageModel)
 
-    @pytest.mark.usefixtures("unchecked")
     def test_an_engine_must_cover_all_kernels(self):
         both = average()
         assert isinstance(both.models[1].kernel, kernels.L1Laplacian)

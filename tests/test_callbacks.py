@@ -218,7 +218,6 @@ def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], An
 class TestDamage:
     """Files that are not as they were written."""
 
-    @pytest.mark.usefixtures("unchecked")
     @pytest.mark.parametrize("name", ["falkon", "sketchysaga"])
     def test_any_flipped_bit_is_noticed(self, name, tmp_path):
         path, rng = tmp_path / "state", random.Random(0)

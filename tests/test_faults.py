@@ -19,7 +19,6 @@ def faults(monkeypatch) -> ModuleType:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", ["falkon", "askotch", "eigenpro3", "sketchysaga"])
 def test_killed_fits_go_on_to_the_same_bits(name, faults, tmp_path):
     row = faults.kills(name, 2, tmp_path)
@@ -28,7 +27,6 @@ def test_killed_fits_go_on_to_the_same_bits(name, faults, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", ["KernelRidgeCV", "gramian tune"])
 def test_killed_searches_resume_to_the_same_bits(name, faults, tmp_path):
     row = faults.kill_searches(name, 2, tmp_path)
@@ -36,7 +34,6 @@ def test_killed_searches_resume_to_the_same_bits(name, faults, tmp_path):
     assert row["left over"] == 0
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("kind", ["model", "average", "state"])
 def test_damaged_files_are_refused(kind, faults, tmp_path):
     row = faults.damage(kind, 60, tmp_path)
@@ -44,14 +41,12 @@ def test_damaged_files_are_refused(kind, faults, tmp_path):
     assert row["refused"] > 50
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_damaged_journals_cost_the_cells_that_are_damaged(faults, tmp_path):
     row = faults.journal_damage(30, tmp_path)
     assert (row["silently other"], row["bug"]) == (0, 0)
     assert row["parts lost by a flipped bit"] == 1
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_files_that_change_under_fits_are_named(faults, tmp_path):
     for row in faults.changes(tmp_path):
         assert row["else"] == "", row
@@ -61,7 +56,6 @@ def test_files_that_change_under_fits_are_named(faults, tmp_path):
         assert row["the fit of the file before"] == unchanged, row
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("kind", ["feather", "ipc", "arrow"])
 def test_damaged_files_of_arrow_end_no_process(kind, faults, tmp_path):
     row = faults.in_child(lambda: faults.damage(kind, 60, tmp_path))

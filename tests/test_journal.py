@@ -89,7 +89,6 @@ def test_a_part_that_was_damaged_is_missing(path, caplog):
     assert "part 2 is damaged" in caplog.text
 
 
-@pytest.mark.usefixtures("unchecked")
 def test_a_flipped_bit_costs_one_part_at_most(path):
     content = path.read_bytes()
     rng = random.Random(0)

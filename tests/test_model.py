@@ -398,7 +398,6 @@ class TestDamage:
         with pytest.raises(ValueError, match="lengthscale must be positive"):
             KernelModel.load(path)
 
-    @pytest.mark.usefixtures("unchecked")
     @pytest.mark.parametrize("mapped", [False, True])
     def test_any_flipped_bit_is_noticed(self, mapped, path, monkeypatch):
         if mapped:

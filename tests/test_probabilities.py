@@ -121,7 +121,6 @@ class TestPower:
         assert Shares.fitted(values, torch.ones(2, 1, dtype=torch.float64)) == Shares(1.0)
 
     @pytest.mark.parametrize("power", [0.0, -1.0, np.nan, np.inf, "2", True])
-    @pytest.mark.usefixtures("unchecked")
     def test_no_power(self, power):
         with pytest.raises(ValueError, match="power must be positive and finite"):
             Shares(power)

@@ -66,7 +66,6 @@ def run(page: str, text: str, capsys: pytest.CaptureFixture[str]) -> dict[str, A
 
 
 @pytest.mark.slow  # searches with a budget of seconds
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", sorted({*WITH_CODE} - ELSEWHERE - CLUSTER))
 def test_code_of_a_page_runs_and_prints_what_it_says(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -95,7 +94,6 @@ def tables_in(folder: Path) -> None:
 
 
 @pytest.mark.slow  # some fits each
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", sorted({*WITH_COMMANDS} - CLUSTER))
 def test_commands_of_a_page_run(name, tmp_path, monkeypatch, capsys):
     """As they stand, on smaller data and with smaller budgets; README.md's: see test_readme.py."""
@@ -114,7 +112,6 @@ def test_commands_of_a_page_run(name, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame")  # Dask's, about itself
 def test_code_for_a_cluster_runs_on_one_of_this_process(tmp_path, monkeypatch, capsys):
     distributed = pytest.importorskip("distributed")

@@ -22,8 +22,6 @@ from gramian.cells import (
     partitions,
 )
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 BLENDED = [MedianSplits(60, 0.2), KMeansCells(60, 0.2)]
 ALL = [*BLENDED, MedianSplits(60, 0.0), KMeansCells(60, 0.0), RandomCells(60)]
 

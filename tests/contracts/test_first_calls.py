@@ -71,19 +71,6 @@ def test_what_is_in_the_package_is_checked():
         Gaussian("median").resolve(WRONG)
 
 
-def test_axes_of_a_call_that_is_not_checked_are_its_own():
-    @jaxtyping.jaxtyped(typechecker=beartype)
-    def outer(x: Float[Tensor, " n"], others: list[Tensor]) -> list[bool]:
-        return [inner(other) for other in others]
-
-    @jaxtyping.jaxtyped(typechecker=beartype)
-    def inner(x: Tensor) -> bool:
-        return isinstance(x, Float[Tensor, " n"])
-
-    vectors = [torch.zeros(k) for k in range(2 * first_calls.FIRST)]
-    assert all(outer(WRONG, vectors))
-
-
 def test_functions_that_one_line_makes_share_what_checks_them_and_nothing_else():
     def adding(k: int) -> Callable[[Tensor], Tensor]:
         @jaxtyping.jaxtyped(typechecker=beartype)

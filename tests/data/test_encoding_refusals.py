@@ -155,7 +155,6 @@ def test_dates_too_far_away() -> None:
         ({"keep": np.zeros(2, bool)}, "has no row to learn an encoding from"),
     ],
 )
-@pytest.mark.usefixtures("unchecked")
 def test_settings(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         fitted({"x": [1, 2]}, np.array([0.0, 1.0]), **settings)

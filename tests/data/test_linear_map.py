@@ -78,7 +78,6 @@ class TestValues:
             ({"scales": torch.tensor([1.0, torch.nan])}, "scales of a linear map must be finite"),
         ],
     )
-    @pytest.mark.usefixtures("unchecked")
     def test_what_is_no_map_is_refused(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             LinearMap(**arguments)

@@ -153,7 +153,6 @@ class TestParts:
             ({"quantiles": torch.zeros(3, 1).double()}, "too few quantiles"),
         ],
     )
-    @pytest.mark.usefixtures("unchecked")
     def test_damage_is_refused(self, change, message, X, rng):
         found = replace(QuantileMap.fit(X, rng=rng))
         with pytest.raises(ValueError, match=message):

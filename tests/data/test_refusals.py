@@ -419,7 +419,6 @@ def test_rows_of_damaged_categories_of_numbers_are_refused() -> None:
         as_rows(pa.table({"x": DAMAGED_ARRAYS["an index of no number"]}))
 
 
-@pytest.mark.usefixtures("unchecked")  # checks of types change filters of warnings
 def test_all_blocks_of_a_column_are_one_warning_on_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

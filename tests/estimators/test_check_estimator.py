@@ -54,7 +54,6 @@ more_landmarks_than_rows = pytest.mark.filterwarnings("ignore:20 landmarks were 
 
 @more_landmarks_than_rows
 @parametrize_with_checks(list(ESTIMATORS), expected_failed_checks=known)
-@pytest.mark.usefixtures("unchecked")
 def test_scikit_learn_has_no_objection(estimator, check):
     check(estimator)
 
@@ -62,7 +61,6 @@ def test_scikit_learn_has_no_objection(estimator, check):
 @pytest.mark.slow
 @more_landmarks_than_rows
 @parametrize_with_checks(list(TAKING_LONGER), expected_failed_checks=known)
-@pytest.mark.usefixtures("unchecked")
 def test_nor_to_those_that_take_longer(estimator, check):
     check(estimator)
 

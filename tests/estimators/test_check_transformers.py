@@ -42,6 +42,5 @@ def expected(estimator: object) -> dict[str, str]:
 @pytest.mark.slow
 @more_than_rows
 @parametrize_with_checks(list(ESTIMATORS), expected_failed_checks=expected)
-@pytest.mark.usefixtures("unchecked")
 def test_scikit_learn_has_no_objection(estimator, check):
     check(estimator)

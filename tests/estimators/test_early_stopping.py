@@ -42,7 +42,6 @@ solvers = pytest.mark.parametrize("name", SOLVERS)
 # with a smallest penalty of noise-free targets, and limits on purpose
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the smallest penalty tried"),
-    pytest.mark.usefixtures("unchecked"),
 ]
 
 

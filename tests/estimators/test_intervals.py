@@ -54,7 +54,6 @@ class Constant:
         return torch.zeros(len(rows), 1, dtype=torch.float64)
 
 
-@pytest.mark.usefixtures("unchecked")
 class TestQuantiles:
     @pytest.mark.parametrize(
         ("level", "half"), [(0.5, 3.0), (0.6, 4.0), (0.8, 5.0), (0.84, math.inf), (0.01, 1.0)]
@@ -473,7 +472,6 @@ class TestKept:
 
 
 class TestRefusals:
-    @pytest.mark.usefixtures("unchecked")
     @pytest.mark.parametrize("level", [0, 1, 1.5, -0.1, "0.9", None, math.nan])
     def test_levels_are_shares(self, level):
         with pytest.raises(ValueError, match="level must be between 0 and 1"):

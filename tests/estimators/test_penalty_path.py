@@ -53,7 +53,6 @@ def column(est: Any, name: str) -> list[Any]:
 # --- the choice ----------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("unchecked")
 class TestTheChoice:
     @both
     @pytest.mark.parametrize("cv", [None, pytest.param(3, marks=pytest.mark.slow)])
@@ -139,7 +138,6 @@ class TestTheChoice:
         assert min(column(est, "error")) < 0.05  # of a variance of one half
 
 
-@pytest.mark.usefixtures("unchecked")
 class TestReproducible:
     @pytest.mark.slow
     @both
@@ -304,7 +302,6 @@ class TestHeldBackRows:
 # --- data of all kinds ---------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("unchecked")
 class TestData:
     @pytest.mark.slow
     def test_weights_are_those_of_the_error(self):

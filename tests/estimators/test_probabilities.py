@@ -24,7 +24,6 @@ from gramian.model import Shares
 from gramian.search import cell_sizes
 
 pytestmark = [
-    pytest.mark.usefixtures("unchecked"),
     pytest.mark.filterwarnings("ignore:the smallest penalty tried"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]

@@ -154,7 +154,6 @@ class TestSearches:
 
     @pytest.mark.parametrize("after", [1, 7, 12])
     @pytest.mark.parametrize("kind", [KernelRidgeCV, KernelRidgeClassifierCV])
-    @pytest.mark.usefixtures("unchecked")
     def test_the_same_model_and_record(self, kind, after, tmp_path, monkeypatch):
         y = Y[:, 0] if kind is KernelRidgeCV else Y[:, 0] > 0
         whole = kind(**SEARCH).fit(X, y)

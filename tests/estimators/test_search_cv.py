@@ -25,8 +25,6 @@ from gramian.metric import RecursiveFeatureMachine
 from gramian.model import load_model as load
 from gramian.search import CellSearch, cell_sizes, cell_solver
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 N, D = 120, 3
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D))

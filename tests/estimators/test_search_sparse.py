@@ -15,8 +15,6 @@ from gramian import KernelRidgeClassifierCV, KernelRidgeCV
 from gramian.fitting import many_rows, search_data, search_plan
 from gramian.model import load_model
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 RNG = np.random.default_rng(1)
 N, D = 120, 60
 DENSE = np.where(RNG.random((N, D)) < 0.2, RNG.uniform(0, 1, (N, D)), 0.0)

@@ -8,8 +8,6 @@ import pytest
 
 from gramian.fitting import automatic, many_rows
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 
 class Told:
     """A search that says which steps it makes."""

@@ -35,13 +35,11 @@ def hits(selector: Selector) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bless", "bless_r", "recursive_rls", "rpcholesky", "squeak"])
-@pytest.mark.usefixtures("unchecked")
 def test_every_cluster_is_hit(name):
     assert hits(landmarks.make(name, m=10)) > 0.9
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 def test_every_cluster_is_hit_by_accelerated_recursion():
     assert hits(RecursiveRLS(10, accelerated=True)) > 0.9
 

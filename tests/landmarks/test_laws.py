@@ -54,7 +54,6 @@ def mean_is(samples: Tensor, expected: float | Tensor) -> bool:
     return bool(((samples.mean(dim=0) - expected).abs() <= 4.5 * error + 1e-12).all())
 
 
-@pytest.mark.usefixtures("unchecked")
 class TestBlessWithReplacement:
     """One level from nothing: K_ii alike, so that R candidates are alike, M draws among them."""
 
@@ -98,7 +97,6 @@ class TestPathOfScores:
         values = torch.linalg.eigvalsh(GAUSSIAN(X, X)).clamp(min=0)
         return float((values / (values + len(X) * penalty)).sum())
 
-    @pytest.mark.usefixtures("unchecked")
     def test_weights_with_m_count_all_rows_where_few_are_candidates(self, kind):
         X = points(3000)
         K, norms, sums = operator(X), X.square().sum(dim=1), []

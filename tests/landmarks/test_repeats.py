@@ -41,7 +41,6 @@ def select(K: KernelOperator, name: str, seed: int = 0, **settings) -> Landmarks
     return landmarks.make(name, **settings).select(K, rng=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", landmarks.names())
 @pytest.mark.parametrize("kernel", [kernels.Gaussian(1.0), kernels.Linear()], ids=["full", "rank"])
 @pytest.mark.parametrize("m", [1, 20, DISTINCT - 1, DISTINCT + 9])
@@ -51,7 +50,6 @@ def test_as_many_as_asked_for_while_there_are_distinct_rows(name, kernel, m):
     assert bool((chosen.weight > 0).all())
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", [*WEIGHTED, "rpcholesky"])
 @pytest.mark.parametrize("m", [DISTINCT + 1, N])  # with 60, "uniform" stops before it met all rows
 def test_all_distinct_rows_weigh_what_they_stand_for(name, m):
@@ -63,7 +61,6 @@ def test_all_distinct_rows_weigh_what_they_stand_for(name, m):
         assert chosen.coverage == pytest.approx(1)
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     "name",
     [
@@ -89,7 +86,6 @@ def test_weights_are_unbiased(name, settings):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", ["bless_r", "exact_rls", "two_pass"])
 def test_equal_rows_are_drawn_by_the_sum_of_their_scores(name):
     # far apart, with a penalty so small that any number of equal rows have one in sum

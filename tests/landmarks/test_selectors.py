@@ -53,7 +53,6 @@ def mean_is(samples: Tensor, expected: float) -> bool:
     return abs(float(samples.mean()) - expected) <= 4.5 * error + 1e-9 * abs(expected)
 
 
-@pytest.mark.usefixtures("unchecked")
 class TestWeights:
     """Sums over the landmarks, over expected copies, are sums over all rows in the mean."""
 

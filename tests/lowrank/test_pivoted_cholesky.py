@@ -202,7 +202,6 @@ def probability(K: Tensor, pivots: tuple[int, ...]) -> float:
     return p
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.slow
 def test_accelerated_and_simple_are_equally_good_on_average():
     # clusters of very different sizes, where blocks without rejection are worse

@@ -110,7 +110,6 @@ def test_where_points_meet_gradients_are_finite(kernel):
 # --- descent -------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("unchecked")
 class TestWhatItFinds:
     def learn(self, X, Y, kernel=KERNELS[2], how=SMALL, **more):
         kernel = replace(kernel, lengthscale="median")

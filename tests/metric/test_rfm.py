@@ -15,8 +15,6 @@ from gramian.metric.outer_products import map_of
 from gramian.metric.sampling import divided, drawn_sample
 from gramian.paths.sample import Sample
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 MACHINE = RecursiveFeatureMachine(rounds=3, landmarks=300, rows=800, gradient_rows=400)
 KERNELS = [Matern32("median"), Gaussian("0.5 median"), L1Laplacian("median")]
 

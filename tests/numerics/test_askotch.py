@@ -21,9 +21,6 @@ from gramian.solvers._askotch.convexity import FIRST_CONVEXITY, next_estimate
 from gramian.solvers._askotch.fixed_blocks import FixedBlocks
 from gramian.solvers._askotch.fresh_blocks import FreshBlocks
 
-# whose calls test_solver and test_device make with the checks of shapes
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 N = 240
 
 
@@ -285,7 +282,6 @@ def test_an_exact_block_that_is_singular_to_rounding_gets_a_jitter_in_words(capl
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 def test_acceleration_saves_iterations_at_a_small_penalty():
     def iterations(accelerated: bool) -> int:
         solver = ASkotch(40, rank=20, accelerated=accelerated, block_solver="nystrom")

@@ -32,9 +32,6 @@ from gramian.solvers import (
 )
 from gramian.solvers._eigenpro.projection import InexactProjection
 
-# whose calls test_solver and test_device make with the checks of shapes
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 N, P = 120, 12
 
 

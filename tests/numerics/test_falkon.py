@@ -320,7 +320,7 @@ class TestFloat32OfSmoothProblems:
         ("penalty", "refine"), [(1e-3, "auto"), (1e-6, "auto"), (1e-9, "auto"), (1e-6, True)]
     )
     @pytest.mark.parametrize("name", SMOOTH)
-    def test_predictions_are_the_exact_ones(self, name, penalty, refine, unchecked):
+    def test_predictions_are_the_exact_ones(self, name, penalty, refine):
         problem = self.problem(name, penalty)
         result = solve(problem, Falkon(refine=refine), stop=[tolerance(1e-6), max_iterations(170)])
         error = self.error(problem, result.state.coef)
@@ -516,14 +516,14 @@ class TestCentersThatAreNoRows:
         ],
     )
     @pytest.mark.parametrize("penalty", [1e-6, 1e-8, 1e-10])
-    def test_predictions_between_rows_are_the_exact_ones(self, n, m, repeat, penalty, unchecked):
+    def test_predictions_between_rows_are_the_exact_ones(self, n, m, repeat, penalty):
         problem = self.problem(n, m, penalty, repeat=repeat)
         result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])
         assert result.reason == "converged"
         assert self.error(problem, result.state.coef) < 1e-4
 
     @pytest.mark.parametrize("penalty", [1e-12, 1e-14])
-    def test_what_float64_cannot_tell_is_not_converged(self, penalty, unchecked):
+    def test_what_float64_cannot_tell_is_not_converged(self, penalty):
         problem = self.problem(60, 120, penalty)
         result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])
         assert result.reason == "no_progress"
@@ -531,7 +531,7 @@ class TestCentersThatAreNoRows:
         assert 1e-6 < self.error(problem, result.state.coef) < 5 * estimate
         assert estimate < 0.5
 
-    def test_rows_with_hardly_any_weight_do_not_count(self, unchecked):
+    def test_rows_with_hardly_any_weight_do_not_count(self):
         problem = self.problem(600, 150, 1e-8)
         weights = torch.full((600,), 1e-9, dtype=torch.float64)
         weights[:60] = 1
@@ -553,7 +553,7 @@ class TestCentersThatAreNoRows:
 
 class TestPredictionError:
     @pytest.mark.parametrize("case", range(12))
-    def test_it_is_near_the_true_error_after_any_number_of_iterations(self, case, unchecked):
+    def test_it_is_near_the_true_error_after_any_number_of_iterations(self, case):
         problem = random_problem(case)
         exact = solve(problem, Direct()).state.coef
         for state in islice(Falkon().iterate(problem), 3, 12, 4):
@@ -563,7 +563,7 @@ class TestPredictionError:
                 assert 0.4 < state.metrics["prediction_error"] / true < 10
 
     @pytest.mark.parametrize("penalties", [(1e-5, 1.0), (1.0, 1e-5)])
-    def test_it_is_of_the_target_with_the_smallest_penalty(self, penalties, unchecked):
+    def test_it_is_of_the_target_with_the_smallest_penalty(self, penalties):
         rng = torch.Generator().manual_seed(0)
         X = torch.randn(400, 2, generator=rng, dtype=torch.float64)
         y = torch.stack([(4 * X[:, 0]).sin(), 1.5 * X[:, 0].sin()], dim=1)
@@ -576,7 +576,7 @@ class TestPredictionError:
             true = problem.relative_error((problem.K @ (state.coef - exact)).norm(dim=0) / 20)
             assert true < 2 * state.metrics["prediction_error"]
 
-    def test_a_start_with_a_small_residual_is_not_converged(self, unchecked):
+    def test_a_start_with_a_small_residual_is_not_converged(self):
         rng = torch.Generator().manual_seed(0)
         X = torch.randn(400, 2, generator=rng, dtype=torch.float64)
         y = (2 * X[:, :1]).sin() + 0.5 * torch.randn(400, 1, generator=rng, dtype=torch.float64)
@@ -591,7 +591,7 @@ class TestPredictionError:
         for state in islice(Falkon().iterate(problem, start), 6):
             assert true(state.coef) < 1.5 * state.metrics["prediction_error"]
 
-    def test_an_exact_start_ends_at_once(self, unchecked):
+    def test_an_exact_start_ends_at_once(self):
         problem = random_problem(0)
         start = State(0, solve(problem, Direct()).state.coef)
         result = solve(problem, Falkon(), state=start, stop=[tolerance(1e-4), max_iterations(20)])
@@ -609,7 +609,7 @@ class TestPredictionError:
             assert torch.equal(state.cg.lanczos, expected.cg.lanczos)
 
     @pytest.mark.parametrize("seed", range(4))
-    def test_products_in_float32_alone_state_their_rounding(self, seed, unchecked):
+    def test_products_in_float32_alone_state_their_rounding(self, seed):
         rng = torch.Generator().manual_seed(seed)
         X = torch.randn(400, 2, generator=rng)
         y = (2 * X).sin().sum(dim=1, keepdim=True) + 0.1 * torch.randn(400, 1, generator=rng)

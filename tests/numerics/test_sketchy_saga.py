@@ -138,7 +138,7 @@ def test_converged_means_that_predictions_are_near():
 
 @pytest.mark.parametrize("metric", ["falkon", "sketch"])
 @pytest.mark.parametrize("case", range(6))
-def test_the_prediction_error_is_near_the_true_one(case, metric, monkeypatch, unchecked):
+def test_the_prediction_error_is_near_the_true_one(case, metric, monkeypatch):
     kernel = [kernels.Laplacian(1.0), kernels.Matern32(2.0), kernels.Gaussian(1.0)][case % 3]
     p = problem(penalty=10.0 ** -(2 + case), weighted=case % 2 == 1, kernel=kernel)
     if metric == "sketch":  # as for landmarks whose factor would cost too much

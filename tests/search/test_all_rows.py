@@ -15,8 +15,6 @@ from gramian.search.cost import landmarks_within, seconds_of_fit
 from gramian.search.full_fit import SHIFTS, around, full_fit
 from gramian.search.rounds import LEAST_POWER, flatter, next_round
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 MACHINE = RecursiveFeatureMachine(rounds=1, powers=(0.5,), landmarks=20, rows=60)
 SPACE = Space(("matern32",), ("standard",), (1.0,), MACHINE, averages=False)
 

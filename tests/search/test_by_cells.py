@@ -30,8 +30,6 @@ from gramian.search import (
 )
 from gramian.search.cell_sizes import inflated
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 SPACE = Space(("laplacian",), ("standard",), (0.25, 1.0), None, averages=False)
 
 

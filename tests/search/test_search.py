@@ -32,8 +32,6 @@ from gramian.search import (
 from gramian.search.cost import of_fit, of_refit
 from gramian.search.material import random_splits
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 SMALL = Space(kernels=("laplacian", "gaussian"), inputs=("standard",), machine=None, averages=False)
 WHOLE = Space(machine=RecursiveFeatureMachine(rounds=2), fits=6)
 

@@ -1,13 +1,14 @@
-"""Shapes and types are checked in the first calls of each function, in each case of each test.
+"""Checks of shapes and types in the first calls of each function, in each case of the contracts.
 
-Which calls are checked does not depend on other cases, nor on their order. Counts that began anew
-in each test function only, at ten calls for all its cases, took 17 CPU seconds of the contract of
-selectors; three calls in each case take 21 and 23, ten take 23 and 28, on a busy machine. Tests of
-kernels, the regressor and resuming solvers took 39.1 together, and take 39.0 with three.
+Tests of contracts turn `checking` on: they call each kernel, engine, selector, solver and source
+of rows. Other tests run as a user's program does.
 
-The type checker looks at the function itself, in a scope of its own for the sizes of axes. What
-`jaxtyped(typechecker=...)` does beyond that is a message that names all parameters: it makes two
-functions more of each, for parameters and results, and checks parameters twice.
+Which calls are checked does not depend on other cases, nor on their order. Checks of three calls in
+each case add a third to the CPU time of the contracts, checks of all calls double it.
+
+The type checker looks at the function itself, in a scope of its own for the sizes of axes.
+`jaxtyped(typechecker=...)` adds a message that names all parameters: it makes two more functions of
+each, for parameters and results, and checks parameters twice.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from beartype.roar import BeartypeCallHintViolation
 
 FIRST = 3
 """Calls of a function that are checked in each case of each test."""
+
+checking = False
+"""Whether calls are checked: in tests of contracts."""
 
 seen: Counter[str] = Counter()
 """Calls that were checked since it was cleared, by the module and the name of the function."""
@@ -61,15 +65,11 @@ def at_first(plain: Any, typechecker: Any, jaxtyped: Callable[..., Any]) -> Call
     name = f"{plain.__module__} {plain.__qualname__}"  # one text: its hash is kept
     if seen[name] >= FIRST:
         return plain  # one inside a function that is called often
-    scope, asks = jaxtyped("context"), asks_for_types(plain.__code__)
 
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if seen[name] >= FIRST or jaxtyping.config.jaxtyping_disable:
-            if not asks:
-                return plain(*args, **kwargs)
-            with scope:  # sizes of axes are those of one call
-                return plain(*args, **kwargs)
+        if not checking or seen[name] >= FIRST or jaxtyping.config.jaxtyping_disable:
+            return plain(*args, **kwargs)
         seen[name] += 1
         if (name, plain.__code__) not in checkers:
             checkers[name, plain.__code__] = in_a_scope(plain, typechecker, jaxtyped)
@@ -82,15 +82,6 @@ def at_first(plain: Any, typechecker: Any, jaxtyped: Callable[..., Any]) -> Call
             called.reset(before)
 
     return call
-
-
-def asks_for_types(code: types.CodeType) -> bool:
-    """Return whether a function calls `isinstance`, which may be about array types.
-
-    Calls of others without a scope took a tenth off the tests of solvers.
-    """
-    inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
-    return "isinstance" in code.co_names or any(map(asks_for_types, inner))
 
 
 def in_a_scope(plain: Any, typechecker: Any, jaxtyped: Callable[..., Any]) -> Callable[..., Any]:
