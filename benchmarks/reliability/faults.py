@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import random
 import resource
@@ -118,20 +119,31 @@ def leftovers(folder: Path) -> int:
 
 
 def kills(name: str, count: int, folder: Path) -> Row:
+    fit: Callable[[Path], np.ndarray]
+    reached: Callable[[Path], int]
+    if name == "cells":
+        fit, reached, last = fitted_by_cells, parts_of, CELLS
+    else:
+        fit, last = functools.partial(fitted, name), KILLED[name][1]
+        reached = iteration_of
     rng, row = random.Random(name), {"solver": name, "kills": count, "identical": 0, "at": []}
     start = time.perf_counter()
-    whole = in_child(lambda: fitted(name, folder / "whole"))
+    whole = in_child(lambda: fit(folder / "whole"))
     seconds = time.perf_counter() - start
     for i in range(count):
         path = folder / f"{name}{i}"
-        in_child(lambda path=path: fitted(name, path), kill_after=rng.uniform(0.2, 1.0) * seconds)
-        row["at"].append(load_state(path).iteration if path.exists() else -1)
-        resumed = in_child(lambda path=path: fitted(name, path))
+        in_child(lambda path=path: fit(path), kill_after=rng.uniform(0.2, 1.0) * seconds)
+        row["at"].append(reached(path) if path.exists() else -1)
+        resumed = in_child(lambda path=path: fit(path))
         row["identical"] += isinstance(resumed, np.ndarray) and np.array_equal(resumed, whole)
-    last = KILLED[name][1]
     row["before the end"] = sum(at < last for at in row["at"])
     row["at"] = " ".join(map(str, sorted(row["at"])))
     return row | {"left over": leftovers(folder)}
+
+
+def iteration_of(path: Path) -> int:
+    """Return the iteration of the state in a checkpoint."""
+    return load_state(path).iteration
 
 
 def mid_write(count: int, folder: Path) -> Row:
@@ -399,7 +411,7 @@ class Campaign:
         return found
 
     def kills(self) -> None:
-        for name in KILLED:
+        for name in (*KILLED, "cells"):
             if not self.tables.has("Kills", solver=name):
                 count = 2 if self.quick else 20
                 self.tables.add("Kills", kills(name, count, self.folder(f"kills {name}")))
