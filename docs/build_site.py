@@ -11,6 +11,7 @@ import re
 import sys
 from pathlib import Path
 
+import package_map
 from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).parents[1]
@@ -54,6 +55,7 @@ def main() -> int:
     text = parser.parse_args().text
     name = "docs-text" if text else "docs"
     pages, site = ROOT / "build" / f"{name}-source", ROOT / "build" / name
+    package_map.draw()
     copy_pages(pages)
     settings = ["-D", "plot_gallery=0"] if text else []
     settings += ["-c", str(ROOT / "docs"), "-W", "--keep-going", "-q", "-j", "auto"]
@@ -66,7 +68,7 @@ def copy_pages(pages: Path) -> None:
     written = {pages / "results" / "index.md"}
     copy(pages / "results" / "index.md", FIGURES)
     for source in sorted(docs.rglob("*")):
-        if source.suffix in {".md", ".rst", ".png"}:
+        if source.suffix in {".md", ".rst", ".png", ".svg"}:
             written.add(target := pages / source.relative_to(docs))
             copy(target, source)
     for source, place in MOVED.items():
