@@ -1,71 +1,34 @@
 """FitParameters: the parameters of a fit, each with its type, default and form as an option."""
 
-# No `from __future__ import annotations`: estimators in other modules inherit the fields.
+from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
-from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from torch import Tensor
-
-from .cells import Partition
-from .data import LinearMap, RowSource
-from .kernels import Kernel
-from .landmarks import Selector
-from .losses import Loss
-from .metric import Metric
-from .operators import Engine
-from .solvers import Solver
-
-
-@runtime_checkable
-class Splitter(Protocol):
-    """Methods of scikit-learn's splitters."""
-
-    def split(self, X: Any, y: Any = None) -> Any:
-        """Yield pairs of row numbers."""
-
-    def get_n_splits(self, X: Any = None) -> Any:
-        """Return the number of folds."""
-
-
-@runtime_checkable
-class SupportsArray(Protocol):
-    """Arrays and frames. NumPy's `ArrayLike` would take eight lines of each printed signature."""
-
-    def __array__(self) -> np.ndarray:
-        """Return the values."""
-
-
-KernelLike: TypeAlias = str | Kernel | Callable[[Any, Any], float]
-Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | str
-Penalty: TypeAlias = float | Sequence[float] | np.ndarray | Literal["auto"]
-Points: TypeAlias = SupportsArray | Sequence[Sequence[float]] | Tensor | RowSource
-LandmarksLike: TypeAlias = int | str | Path | Points | Selector | None
-CellsLike: TypeAlias = int | str | Partition | None
-LossLike: TypeAlias = str | Loss
-Indices: TypeAlias = SupportsArray | Sequence[int]
-Folds: TypeAlias = int | Splitter | Iterable[tuple[Indices, Indices]] | None
-SolverLike: TypeAlias = str | Solver[Any, Any]
-Count: TypeAlias = int
-Number: TypeAlias = float
-Tolerance: TypeAlias = float | Literal["auto"]
-Flag: TypeAlias = bool
-Inputs: TypeAlias = bool | Literal["quantile", "auto"]
-MetricLike: TypeAlias = str | Metric | LinearMap | SupportsArray | Sequence[Sequence[float]] | None
-OptionalFlag: TypeAlias = bool | None
-EngineLike: TypeAlias = str | Engine
-MemoryLimit: TypeAlias = float | str | None
-Callbacks: TypeAlias = Sequence[Callable[..., Any]]
-FileLike: TypeAlias = str | Path | None
-OptionalCount: TypeAlias = int | None
-OptionalKernel: TypeAlias = KernelLike | None
-OptionalLengthscale: TypeAlias = Lengthscale | None
-OptionalNumber: TypeAlias = float | None
-Starts: TypeAlias = int | Literal["auto"]
-RandomState: TypeAlias = int | np.random.RandomState | None
+if TYPE_CHECKING:  # the help of the command line does not wait for torch
+    from ._parameter_types import (
+        Callbacks,
+        CellsLike,
+        Count,
+        EngineLike,
+        FileLike,
+        Flag,
+        Folds,
+        Inputs,
+        KernelLike,
+        LandmarksLike,
+        Lengthscale,
+        LossLike,
+        MemoryLimit,
+        MetricLike,
+        Number,
+        OptionalFlag,
+        OptionalNumber,
+        Penalty,
+        SolverLike,
+        Tolerance,
+    )
 
 MODEL_PANEL = "The model: each of these asks for one fit, without a search"
 FIT_PANEL = "The fit: so does each of these"

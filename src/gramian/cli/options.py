@@ -14,13 +14,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from .._parameters import (
-    COMPUTATION_PANEL,
-    FIT_PANEL,
-    MODEL_PANEL,
-    Parameter,
-    option_parameters,
-)
+from .._parameters import COMPUTATION_PANEL, FIT_PANEL, MODEL_PANEL, Parameter, option_parameters
 from . import parsing
 
 DATA, SEARCH = "What to learn from", "The search"

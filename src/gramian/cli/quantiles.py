@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._parameters import LossLike
+from .._parameter_types import LossLike
 from ..losses import Quantile
 
 LEVELS = "levels"

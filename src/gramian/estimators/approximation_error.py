@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._checks import as_bytes, as_count
-from .._parameters import (
+from .._parameter_types import (
     EngineLike,
     Lengthscale,
     MemoryLimit,

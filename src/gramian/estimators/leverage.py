@@ -8,13 +8,7 @@ from torch import Tensor
 
 from .. import landmarks
 from .._checks import as_bytes, as_positive
-from .._parameters import (
-    EngineLike,
-    KernelLike,
-    Lengthscale,
-    MemoryLimit,
-    RandomState,
-)
+from .._parameter_types import EngineLike, KernelLike, Lengthscale, MemoryLimit, RandomState
 from ..data import RowSource
 from ..fitting import resolve
 from ..landmarks import Selector

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
 from .._checks import listed
-from .._parameters import RandomState
+from .._parameter_types import RandomState
 from ..data import (
     RemoteColumns,
     RowSource,

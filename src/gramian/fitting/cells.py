@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import readable_bytes
-from .._parameters import CellsLike
+from .._parameter_types import CellsLike
 from ..callbacks import Checkpoint, announce, stages
 from ..callbacks.stages import announce_part
 from ..cells import MedianSplits, Partition, partitions

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._parameters import Callbacks
+from .._parameter_types import Callbacks
 from ..callbacks import Validate
 from ..problems import FullProblem, Problem
 from ..solvers import Result

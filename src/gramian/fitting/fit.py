@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from .._parameters import Callbacks, LandmarksLike, MetricLike
+from .._parameter_types import Callbacks, LandmarksLike, MetricLike
 from ..callbacks import Checkpoint, announce, stages
 from ..landmarks import Selector
 from ..metric import Metric

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .. import solvers
-from .._parameters import SolverLike
+from .._parameter_types import SolverLike
 from ..model import KernelModel
 from ..problems import NystromProblem, Problem
 from ..solvers import Result, Solver, State, max_iterations, solve

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import losses
 from .._checks import did_you_mean
-from .._parameters import LossLike
+from .._parameter_types import LossLike
 from ..callbacks import Validate
 from ..solvers import Newton
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._parameters import LandmarksLike, Lengthscale
+from .._parameter_types import LandmarksLike, Lengthscale
 from ..callbacks import Validate
 from ..data import RowSource, as_rows
 from ..kernels import Kernel, Linear

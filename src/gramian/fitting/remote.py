@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._parameters import LandmarksLike
+from .._parameter_types import LandmarksLike
 from ..callbacks import Checkpoint
 from ..data import RowSource
 from ..landmarks import Selector

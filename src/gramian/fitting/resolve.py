@@ -12,7 +12,7 @@ import torch
 
 from .. import kernels, losses, solvers
 from .. import metric as metrics
-from .._parameters import KernelLike, Lengthscale, LossLike, MetricLike, SolverLike
+from .._parameter_types import KernelLike, Lengthscale, LossLike, MetricLike, SolverLike
 from .._sparse import dense
 from ..data import LinearMap, RowSource
 from ..kernels import Kernel

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import landmarks
-from .._parameters import LandmarksLike
+from .._parameter_types import LandmarksLike
 from ..data import RowSource, as_rows, check_finite
 from ..data.formats import is_table_name
 from ..landmarks import PathSelector, RecursiveRLS, Selector, Uniform

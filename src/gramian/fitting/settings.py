@@ -13,6 +13,7 @@ import numpy as np
 
 from .._atomic import check_output
 from .._checks import as_bytes, as_count, as_positive
+from .._parameter_types import *  # `get_type_hints` looks for types of inherited fields here
 from .._parameters import FitParameters
 from ..callbacks import Checkpoint
 from ..kernels import Kernel

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..._checks import as_bytes, as_count, readable_bytes
-from ..._parameters import (
+from ..._parameter_types import (
     EngineLike,
     KernelLike,
     LandmarksLike,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ..._checks import as_count
-from ..._parameters import (
+from ..._parameter_types import (
     Count,
     EngineLike,
     KernelLike,

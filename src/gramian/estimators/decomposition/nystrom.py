@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from ..._checks import as_count
-from ..._parameters import (
+from ..._parameter_types import (
     EngineLike,
     KernelLike,
     LandmarksLike,

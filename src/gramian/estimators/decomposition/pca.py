@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ... import _linalg as la
 from ..._checks import as_count, as_positive
-from ..._parameters import (
+from ..._parameter_types import (
     EngineLike,
     Flag,
     KernelLike,

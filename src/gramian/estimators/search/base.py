@@ -11,7 +11,7 @@ import torch
 from sklearn.base import is_classifier
 
 from ..._checks import as_bytes, as_count, as_share
-from ..._parameters import (
+from ..._parameter_types import (
     Callbacks,
     EngineLike,
     Folds,
