@@ -6,10 +6,10 @@ import difflib
 import math
 import numbers
 import re
-import reprlib
 from collections.abc import Iterable, Sequence
 
 from ._display import escape_controls
+from ._errors import SETTING_FORM, ParameterError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -39,10 +39,8 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
         if not 1 <= size < 2**63:
             raise ValueError(limit)
     except ValueError:
-        raise ValueError(
-            f"{name}={limit!r} is not a size; give bytes as a positive number, or a text like "
-            "'500MB' or '2GiB'"
-        ) from None
+        remedy = "give bytes as a positive number, or a text like '500MB' or '2GiB'"
+        raise ParameterError(name, limit, "is not a size", remedy, SETTING_FORM) from None
     return int(size)
 
 
@@ -50,9 +48,9 @@ def as_count(value: object, name: str) -> int:
     """Return a whole number of at least 1; ValueError if `value`, called `name`, is none."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or int(value) < 1:  # type: ignore[call-overload]
-        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        raise ParameterError(name, value, "a whole number of at least 1")
     if int(value) >= 2**63:  # type: ignore[call-overload]
-        raise ValueError(f"{name} must be below 2**63, not {reprlib.repr(value)}")
+        raise ParameterError(name, value, "below 2**63")
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
@@ -62,16 +60,15 @@ def check_count_or_auto(value: object, name: str) -> None:
         try:
             as_count(value, name)
         except ValueError:
-            raise ValueError(
-                f"{name} must be a whole number of at least 1 or 'auto', not {value!r}"
-            ) from None
+            expected = "a whole number of at least 1 or 'auto'"
+            raise ParameterError(name, value, expected) from None
 
 
 def as_positive(value: object, name: str) -> float:
     """Return a finite number above zero; ValueError if `value`, called `name`, is none."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
-        raise ValueError(f"{name} must be positive and finite, not {value!r}")
+        raise ParameterError(name, value, "positive and finite")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -79,7 +76,7 @@ def as_share(value: object, name: str, *, example: float = 0.9) -> float:
     """Return a number between 0 and 1, without both; ValueError if `value` is none."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not 0 < float(value) < 1:  # type: ignore[arg-type]
-        raise ValueError(f"{name} must be between 0 and 1, such as {example:g}, not {value!r}")
+        raise ParameterError(name, value, f"between 0 and 1, such as {example:g}")
     return float(value)  # type: ignore[arg-type]
 
 

@@ -106,6 +106,7 @@ class _Kept(logging.Handler):
         self.records: list[logging.LogRecord] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        record.msg, record.args = record.getMessage(), None
+        if record.args:
+            record.msg, record.args = record.getMessage(), None
         record.exc_info = None
         self.records.append(record)

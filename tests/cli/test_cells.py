@@ -61,8 +61,11 @@ def test_a_checkpoint_keeps_them(gramian, report, data, tmp_path):
     ("more", "said"),
     [
         (["--cells", 0], "rows must be a whole number of at least 1, not 0"),
-        (["--cells", 50, "--landmarks", 20], "--landmarks 20 are others; leave one of them out"),
-        (["--cells", 50, "--early-stopping"], "--early-stopping does not go with cells"),
+        (
+            ["--cells", 50, "--landmarks", 20],
+            "--landmarks 20 does not go with --cells, which have all",
+        ),
+        (["--cells", 50, "--early-stopping"], "--early-stopping does not go with --cells"),
         (["--cells", 50, "--validation", 0.2], "--cells and --validation cannot be combined"),
         (["--cells", 50, "--budget", "9 s"], "--cells requests a single fit"),
     ],

@@ -39,6 +39,8 @@ UNREACHABLE = (
     "centers_file={} keeps landmarks",
     "centers_file",
     "penalty='auto' chooses new landmarks, and warm_start=True",
+    "chooses new landmarks, and warm_start=True",
+    "give penalty=est.penalty_",
     "callbacks must be a list",
     "cv={} has no splits",
     "validation_fraction must be between 0 and 1",

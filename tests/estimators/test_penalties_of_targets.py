@@ -184,7 +184,7 @@ def test_kernel_and_lengthscale_are_chosen_beside_them():
     "penalty", [[], [1e-3, 0.0], [1e-3, -1.0], [1.0, np.nan], [1.0, np.inf], [[1.0]], ["a", "b"]]
 )
 def test_numbers_that_are_no_penalties_are_refused(penalty):
-    with pytest.raises(ValueError, match="penalties of targets must be positive numbers"):
+    with pytest.raises(ValueError, match="penalty must be a positive number for each target"):
         fitted(penalty)
 
 

@@ -316,7 +316,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"max_iter": 2.5}, "max_iter must be a whole number"),
     ({"max_iter": "10"}, "max_iter must be a whole number of at least 1, not '10'"),
     ({"max_iter": True}, "max_iter must be a whole number"),
-    ({"tol": -1e-3}, "tol must be a finite number of at least 0, not -0.001"),
+    ({"tol": -1e-3}, "tol must be a finite number of at least 0, or 'auto', not -0.001"),
     ({"tol": np.nan}, "tol must be a finite number"),
     ({"tol": np.inf}, "tol must be a finite number"),
     ({"tol": None}, "tol must be a finite number"),

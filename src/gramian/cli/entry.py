@@ -49,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def explained(error: Exception) -> tuple[int, str]:
-    """Return the exit code of an error, and what to say about it."""
+def explained(error: Exception) -> tuple[int, object]:
+    """Return the exit code of an error, and the message about it."""
     if (text := _usage(error)) is not None:
         return BAD_INPUT, text
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
@@ -59,7 +59,7 @@ def explained(error: Exception) -> tuple[int, str]:
         named = f"{error.filename}: " if error.filename else ""
         return BAD_INPUT, f"{named}{error.strerror}"
     if isinstance(error, OSError | ValueError | TypeError | FloatingPointError):
-        return BAD_INPUT, str(error)
+        return BAD_INPUT, error
     if isinstance(error, OverflowError):
         return BAD_INPUT, f"a number is too large to be used: {error}"
     kind = type(error).__name__

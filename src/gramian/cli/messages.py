@@ -4,13 +4,41 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
 from .._display import display_text
-from .words import in_options
+from .._errors import short_repr, write_argument, write_message
+from .._parameters import option_parameters
+
+OPTIONS = {
+    **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},
+    "random_state": "--seed",
+    "every_seconds": "--checkpoint-every",
+    "columns": "--features",
+    "budget": "--budget",
+    "conformal": "--conformal",
+    "interval": "--interval",
+}
+"""Options by the parameters that they set."""
+
+FLAG_PARAMETERS = frozenset(option.name for option in option_parameters() if option.kind is bool)
+"""Parameters whose options take no value."""
+
+OPTION_TEXTS = {
+    "X": "the table",
+    "y": "the target",
+    "columns=[...]": "--drop",
+    "Checkpoint(..., resume=False)": "another --checkpoint",
+    "state=State(0, state.coef)": "another --checkpoint",
+    "state=State(0, load_state(path).coef)": "another --checkpoint",
+    "landmarks=BlessR(m=1000)": "--landmarks bless_r:1000",
+    "solver=Falkon(refine='auto')": "--solver falkon",
+}
+"""Marks of texts that stand for another option, or for none."""
 
 
 def message(kind: str, text: object) -> None:
@@ -18,14 +46,50 @@ def message(kind: str, text: object) -> None:
 
     Parameters become options; addresses lose their secrets, and control characters are escaped.
     """
-    words = display_text(in_options(" ".join(str(text).split())))
+    from .words import in_options
+
+    words = display_text(in_options(" ".join(write_message(text, write_option).split())))
     typer.echo(f"gramian: {kind}: {words}" if kind else f"gramian: {words}", err=True)
+
+
+def write_option(mark: str, value: Any) -> str:
+    """Write a mark of a text as an option of the command line."""
+    name, has_setting, setting = mark.partition("=")
+    if mark in OPTION_TEXTS or name not in OPTIONS:
+        return OPTION_TEXTS.get(mark) or write_argument(mark, value)
+    if not has_setting:
+        return OPTIONS[name]
+    if name in FLAG_PARAMETERS:
+        return f"no {OPTIONS[name]}" if "False" in (setting, str(value)) else OPTIONS[name]
+    literal = {"None": "none", "True": "true", "False": "false"}.get(setting, setting.strip("'"))
+    return f"{OPTIONS[name]} {literal or write_value(value)}"
+
+
+def write_value(value: object) -> str:
+    """Return a value as it is written after an option."""
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Sequence):
+        return ",".join(map(write_value, value))
+    from ..landmarks.base import selectors  # imported already if the value is a selector
+    from ..losses.base import losses
+
+    names: dict[type[Any], str] = {
+        registry[name]: name for registry in (selectors, losses) for name in registry
+    }
+    count = getattr(value, "m", None)
+    name = names.get(type(value), short_repr(value))
+    return name if count is None else f"{name}:{count}"
 
 
 def remark(text: str | None) -> None:
     """Say something that is no warning, to people only: not with ``--json``."""
     if text is not None:
-        logging.getLogger("gramian").info("%s", text)
+        logging.getLogger("gramian").info(text)
 
 
 @contextmanager
@@ -57,4 +121,4 @@ def messages_on_stderr(remarks: bool = True) -> Iterator[None]:
 class _Log(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         kind = "" if record.levelno < logging.WARNING else record.levelname.lower()
-        message(kind, record.getMessage())
+        message(kind, record.getMessage() if record.args else record.msg)

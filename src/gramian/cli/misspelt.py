@@ -7,7 +7,7 @@ from typing import Any
 
 from .._checks import did_you_mean
 from .._synonyms import ours
-from .words import OPTIONS
+from .messages import OPTIONS
 
 COMMANDS = {
     "train": "fit",

@@ -10,15 +10,7 @@ from __future__ import annotations
 
 import re
 
-from .._parameters import option_parameters
-
-OPTIONS = {
-    **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},
-    "random_state": "--seed",
-    "every_seconds": "--checkpoint-every",
-    "budget": "--budget",
-}
-"""Options by the parameters that they set."""
+from .messages import OPTIONS
 
 NAME = rf"(?<![\w(.-])({'|'.join(OPTIONS)})"
 CALL = r"[A-Z]\w*\((?:[^()]|\([^()]*\))*\)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass, replace
 from typing import Any, TypeGuard
@@ -13,6 +12,7 @@ import numpy as np
 
 from .._atomic import check_output
 from .._checks import as_bytes, as_count, as_positive
+from .._errors import SETTING_FORM, ParameterError, Text
 from .._parameter_types import *  # `get_type_hints` looks for types of inherited fields here
 from .._parameters import FitParameters
 from ..callbacks import Checkpoint
@@ -72,10 +72,8 @@ class FitSettings(FitParameters):
         if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes):
             self._check_penalties()
         elif not _is_auto(given) and not (_is_number(given) and 0 <= float(given) < math.inf):
-            raise ValueError(
-                f"penalty must be finite and at least 0, not {given!r}; it is the ridge per "
-                "sample, scikit-learn's alpha / n, or 'auto'"
-            )
+            remedy = "it is the ridge per sample, scikit-learn's alpha / n, or 'auto'"
+            raise ParameterError("penalty", given, "finite and at least 0", remedy)
 
     def _check_penalties(self) -> None:
         """Keep penalties of targets as a tuple; ValueError if they are none, or cannot be used."""
@@ -83,15 +81,12 @@ class FitSettings(FitParameters):
         each = np.asarray(given)
         numbers_alone = each.dtype.kind in "iuf" and each.ndim == 1 and len(each) > 0
         if not (numbers_alone and bool((each > 0).all() and np.isfinite(each).all())):
-            raise ValueError(
-                "penalties of targets must be positive numbers, one for each target, not "
-                f"{reprlib.repr(given)}"
-            )
+            raise ParameterError("penalty", given, "a positive number for each target")
         for name, unused in (("cells", self.cells is None), ("loss", not self.is_nonlinear)):
             if not unused:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} has one penalty for all targets, not "
-                    f"{len(each)}; give one number"
+                problem = f"has one penalty for all targets, not {len(each)}"
+                raise ParameterError(
+                    name, getattr(self, name), problem, "give one number", SETTING_FORM
                 )
         object.__setattr__(self, "penalty", tuple(each.astype(float).tolist()))
 
@@ -111,7 +106,7 @@ class FitSettings(FitParameters):
         _check_flag("early_stopping", self.early_stopping)
         share = self.validation_fraction
         if not (_is_number(share) and 0 < share < 1):
-            raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
+            raise ParameterError("validation_fraction", share, "between 0 and 1")
         as_count(self.patience, "patience")
         if self.time_limit is not None:
             as_positive(self.time_limit, "time_limit")
@@ -121,35 +116,39 @@ class FitSettings(FitParameters):
         if isinstance(self.cv, Iterator):  # it can be read once only
             object.__setattr__(self, "cv", tuple(self.cv))
         if not (self.cv is None or self.names_folds or (is_integer(self.cv) and self.cv >= 2)):
-            raise ValueError(
-                "cv must be None or a number of folds from 2 on, a splitter such as KFold(5), or a "
-                f"list of pairs (rows to train on, rows to test on), not {reprlib.repr(self.cv)}"
+            raise ParameterError(
+                "cv",
+                self.cv,
+                "None or a number of folds from 2 on, a splitter such as KFold(5), or a list of "
+                "pairs (rows to train on, rows to test on)",
             )
 
     def _check_path(self) -> None:
         """Raise ValueError for settings that do not go with a path of penalties."""
         if not (isinstance(self.solver, Falkon) or self.solver in ("auto", "falkon")):
-            raise ValueError(
-                f"penalty='auto' goes along its path with solver='falkon', not {self.solver!r}; "
-                "leave the solver out, or give a penalty"
-            )
+            problem = Text("goes along its path with {solver='falkon'}, not {!r}", self.solver)
+            remedy = Text("leave {solver} out, or give a number")
+            raise ParameterError("penalty", "auto", problem, remedy, SETTING_FORM)
         if self.warm_start:
-            raise ValueError(
-                "penalty='auto' chooses new landmarks, and warm_start=True goes on with those of "
-                "the last fit; give penalty=est.penalty_ to go on, or warm_start=False"
+            raise ParameterError(
+                "penalty",
+                "auto",
+                "chooses new landmarks, and warm_start=True goes on with those of the last fit",
+                "give penalty=est.penalty_ to go on, or warm_start=False",
+                SETTING_FORM,
             )
 
     def _check_cells(self) -> None:
         """Raise ValueError for settings that do not go with cells."""
         told = isinstance(self.landmarks, str) and self.landmarks == "auto"
         if not (self.landmarks is None or told):
-            raise ValueError(
-                f"cells have all their rows as centers, and landmarks={self.landmarks!r} are "
-                "others; leave one of them out"
-            )
+            problem = Text("does not go with {cells}, which have all their rows as centers")
+            remedy = "leave one of them out"
+            raise ParameterError("landmarks", self.landmarks, problem, remedy, SETTING_FORM)
         for name in ("early_stopping", "warm_start"):
             if getattr(self, name):
-                raise ValueError(f"{name}=True does not go with cells; leave one of them out")
+                problem, remedy = Text("does not go with {cells}"), "leave one of them out"
+                raise ParameterError(name, True, problem, remedy, SETTING_FORM)
         if not all(_sees_parts(callback) for callback in self.callbacks):
             raise ValueError(
                 "callbacks see the iterations of one solver, and each cell has its own; leave them "
@@ -239,20 +238,19 @@ def _is_auto(given: object) -> bool:
 def _check_tolerance(given: object) -> None:
     known = isinstance(given, numbers.Real) and not isinstance(given, bool)
     if not (_is_auto(given) or (known and 0 <= float(given) < math.inf)):  # type: ignore[arg-type]
-        raise ValueError(f"tol must be a finite number of at least 0, not {given!r}, or 'auto'")
+        raise ParameterError("tol", given, "a finite number of at least 0, or 'auto'")
 
 
 def _check_flag(name: str, given: object, known: str = "True or False") -> None:
     if not isinstance(given, bool | np.bool_):
-        raise ValueError(f"{name} must be {known}, not {given!r}")
+        raise ParameterError(name, given, known)
 
 
 def check_callbacks(given: object) -> None:
     """Raise ValueError if callbacks are no list of callables, OSError for unusable checkpoints."""
     if not isinstance(given, Sequence) or not all(map(callable, given)):
-        raise ValueError(
-            f"callbacks must be a list of callables, like [Validate(X, y)], not {given!r}"
-        )
+        expected = "a list of callables, like [Validate(X, y)]"
+        raise ParameterError("callbacks", given, expected)
     for callback in given:
         if isinstance(callback, Checkpoint):
             check_output(callback.path)

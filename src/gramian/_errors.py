@@ -1,0 +1,126 @@
+"""ParameterError and Text: messages that name parameters, for Python and the command line."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable
+from string import Formatter
+from typing import Any, TypeAlias
+
+LONGEST_VALUE = 200
+"""Characters of a value above which a message abbreviates it."""
+
+MUST_BE_FORM = "{{{0}}} must be {{}}, not {{!r}}"
+SETTING_FORM = "{{{0}=}} {{}}"
+UNKNOWN_FORM = "unknown {{{0}}} {{!r}}; known: {{}}"
+"""Forms of an error: ``tol must be x, not -1``; ``tol=-1 is x``; ``unknown tol -1; known: x``."""
+
+Face: TypeAlias = "Callable[[str, Any], str]"
+"""Writes a mark of a template, such as ``tol`` or ``solver='pcg'``; ``tol=`` with a value."""
+
+
+class Text:
+    """Text that names parameters.
+
+    Parameters
+    ----------
+    template : str
+        A template of `str.format` in which ``{}`` takes the next value, ``{tol}`` marks a
+        parameter, ``{solver='pcg'}`` a parameter and its setting, and ``{tol=}`` a parameter whose
+        setting is the next value.
+    *values : Any
+        A `Text`, or an error with one, is written for the same face.
+
+    Examples
+    --------
+    >>> str(Text("stopped after {max_iter=} of {:,} iterations", 3, 1000))
+    'stopped after max_iter=3 of 1,000 iterations'
+    """
+
+    def __init__(self, template: str, *values: Any) -> None:
+        self.template, self.values = template, values
+
+    def __str__(self) -> str:
+        return self.write(write_argument)
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def write(self, face: Face) -> str:
+        """Return the text as a face writes it."""
+        values = iter(self.values)
+        parts = []
+        for literal, mark, spec, conversion in Formatter().parse(self.template):
+            parts.append(literal)
+            if mark is None:
+                continue
+            if mark and not mark.endswith("="):  # a colon is part of a setting: 'torch:cuda'
+                parts.append(face(f"{mark}:{spec}" if spec else mark, None))
+                continue
+            value = next(values)
+            if mark and spec:
+                parts.append(face(f"{mark}{value:{spec}}", None))
+            elif mark:
+                parts.append(face(mark, value))
+            elif conversion:
+                parts.append(short_repr(value))
+            else:
+                parts.append(format(value, spec) if spec else write_message(value, face))
+        return "".join(parts)
+
+
+class ParameterError(ValueError):
+    """Value of a parameter that cannot be used.
+
+    Attributes
+    ----------
+    parameter : str
+        Name of the parameter in Python.
+    value : Any
+    expected : str or Text
+        Values that could be used, or why this one cannot.
+    remedy : str or Text
+        What to do; empty if `expected` is enough.
+
+    Examples
+    --------
+    >>> str(ParameterError("tol", -1, "at least 0", Text("or leave {tol} out")))
+    'tol must be at least 0, not -1; or leave tol out'
+    """
+
+    def __init__(
+        self,
+        parameter: str,
+        value: Any,
+        expected: str | Text,
+        remedy: str | Text = "",
+        form: str = MUST_BE_FORM,
+    ) -> None:
+        self.parameter, self.value = parameter, value
+        self.expected, self.remedy, self.form = expected, remedy, form
+        values = (expected, value) if form == MUST_BE_FORM else (value, expected)
+        end = ("; {}", remedy) if remedy else ("",)
+        super().__init__(Text(form.format(parameter) + end[0], *values, *end[1:]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = self.parameter, self.value, self.expected, self.remedy, self.form
+        return type(self), parts
+
+
+def write_message(message: object, face: Face) -> str:
+    """Return an error, a warning or a text as a face writes it."""
+    if isinstance(message, BaseException) and message.args:
+        text = message.args[0]
+        return text.write(face) if isinstance(text, Text) else str(message)
+    return message.write(face) if isinstance(message, Text) else str(message)
+
+
+def write_argument(mark: str, value: Any) -> str:
+    """Write a mark as an argument in Python."""
+    return f"{mark}{short_repr(value)}" if mark.endswith("=") else mark
+
+
+def short_repr(value: object) -> str:
+    """Return the representation of a value, abbreviated if it is long."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else reprlib.repr(value)
