@@ -27,7 +27,8 @@ class Text:
     template : str
         A template of `str.format` in which ``{}`` takes the next value, ``{tol}`` marks a
         parameter, ``{solver='pcg'}`` a parameter and its setting, and ``{tol=}`` a parameter whose
-        setting is the next value.
+        setting is the next value. What users may write, such as names of files, is given by
+        values, as it may have braces.
     *values : Any
         A `Text`, or an error with one, is written for the same face.
 
@@ -69,7 +70,17 @@ class Text:
         return "".join(parts)
 
 
-class ParameterError(ValueError):
+class TextError(ValueError):
+    """Error whose text names parameters; arguments are those of `Text`."""
+
+    def __init__(self, template: str, *values: Any) -> None:
+        super().__init__(Text(template, *values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0].template, *self.args[0].values)
+
+
+class ParameterError(TextError):
     """Value of a parameter that cannot be used.
 
     Attributes
@@ -100,7 +111,7 @@ class ParameterError(ValueError):
         self.expected, self.remedy, self.form = expected, remedy, form
         values = (expected, value) if form == MUST_BE_FORM else (value, expected)
         end = ("; {}", remedy) if remedy else ("",)
-        super().__init__(Text(form.format(parameter) + end[0], *values, *end[1:]))
+        super().__init__(form.format(parameter) + end[0], *values, *end[1:])
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = self.parameter, self.value, self.expected, self.remedy, self.form

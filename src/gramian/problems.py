@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ._errors import ParameterError
 from .data import RowNumbers, RowWeights, Standardizer, Targets, columns_there, range_of
 from .losses import Loss
 from .model import KernelModel
@@ -49,10 +50,8 @@ class _Ridge:
         if self.weights is not None:
             object.__setattr__(self, "weights", self.weights.to(device))
         if not (math.isfinite(self.penalty) and self.penalty >= 0):
-            raise ValueError(
-                f"penalty must be finite and at least 0, not {self.penalty!r}; it is the ridge per "
-                "sample: scikit-learn's alpha / n"
-            )
+            remedy = "it is the ridge per sample: scikit-learn's alpha / n"
+            raise ParameterError("penalty", self.penalty, "finite and at least 0", remedy)
         n, shape = self.K.shape[0], tuple(self.targets.shape)
         if len(shape) != 2 or shape[0] != n:
             raise ValueError(f"targets must have shape ({n}, t) for {n} rows, not {shape}")

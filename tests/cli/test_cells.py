@@ -60,10 +60,10 @@ def test_a_checkpoint_keeps_them(gramian, report, data, tmp_path):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--cells", 0], "rows must be a whole number of at least 1, not 0"),
+        (["--cells", 0], "--cells must be a whole number of at least 1, not 0"),
         (
             ["--cells", 50, "--landmarks", 20],
-            "--landmarks 20 does not go with --cells, which have all",
+            "--landmarks 20 does not go with --cells",
         ),
         (["--cells", 50, "--early-stopping"], "--early-stopping does not go with --cells"),
         (["--cells", 50, "--validation", 0.2], "--cells and --validation cannot be combined"),

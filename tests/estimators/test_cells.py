@@ -390,7 +390,7 @@ def test_rows_in_a_file_are_the_same(monkeypatch):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"cells": 0}, "rows must be"),
+        ({"cells": 0}, "cells must be"),
         ({"cells": 2.5}, "none of: None, the rows of a cell"),
         ({"cells": "tree"}, "unknown partition"),
         ({"landmarks": 50}, "leave one of them out"),

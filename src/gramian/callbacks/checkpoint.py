@@ -10,11 +10,12 @@ from typing import Any
 
 from .._atomic import check_local, check_output
 from .._checks import as_count, as_positive
+from .._errors import TextError
 from ..problems import Problem
 from ..solvers import Solver, State
 from ..solvers.state import moved
 from .fingerprint import fingerprint
-from .journal import is_journal
+from .journal import another_problem, is_journal
 from .state_file import Saved, check_is_checkpoint, check_state, read_state, save_state
 
 logger = logging.getLogger("gramian")
@@ -184,7 +185,7 @@ class Checkpoint:
                 check_state(saved.best, problem)
             solver.verify(problem, moved(saved.state, problem.targets.device))
         except ValueError as error:
-            raise ValueError(f"{self.path} is a damaged checkpoint: {error}") from error
+            raise TextError("{} is a damaged checkpoint: {}", self.path, error) from error
         if saved.best is not None:
             self.best = moved(saved.best, problem.targets.device)
         return saved.state
@@ -196,17 +197,14 @@ class Checkpoint:
         if type(saved.state) is not solver.state_type:
             differs = differs or ["the solver"]
         elif saved.version == 1:
-            raise ValueError(
-                f"{self.path} was written by an older version of gramian, which kept no digest of "
-                "all rows. Delete it to start again, or go on from its coefficients with "
-                "solve(..., state=State(0, load_state(path).coef))"
+            raise TextError(
+                "{} was written by an older version of gramian, which kept no digest of all "
+                "rows. Delete it to start again, or solve with "
+                "{state=State(0, load_state(path).coef)}",
+                self.path,
             )
         if differs:
-            raise ValueError(
-                f"{self.path} is a checkpoint of another problem: {', '.join(differs)} differ. "
-                "Delete it, or use Checkpoint(..., resume=False); if landmarks are random, set "
-                "random_state"
-            )
+            raise another_problem(self.path, differs)
 
     def _fingerprint(self, problem: Problem) -> dict[str, str]:
         if self._known is None or self._known[0]() is not problem:

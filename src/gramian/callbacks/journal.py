@@ -18,7 +18,7 @@ import mmap
 import os
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +27,27 @@ import torch
 from torch import Tensor
 
 from .._atomic import write_atomically
+from .._errors import TextError
 from .state_file import JOURNAL_START, KEY, KEY_WITHIN_BYTES, check_is_checkpoint
 
 logger = logging.getLogger("gramian")
 
 JOURNAL_FORMAT = 2
 KIND = "journal"
-ANOTHER = (
-    "Delete it, or use Checkpoint(..., resume=False); if landmarks are random, set random_state"
-)
-"""Remedy for a checkpoint of another fit; cells and searches draw at random as landmarks do."""
+
+
+def another_problem(path: Path, differences: Sequence[str]) -> ValueError:
+    """Return the error about a checkpoint of another fit.
+
+    Cells and searches draw at random as landmarks do.
+    """
+    return TextError(
+        "{} is a checkpoint of another problem: {} differ. Delete it, or use "
+        "{Checkpoint(..., resume=False)}; if landmarks are random, set {random_state}",
+        path,
+        ", ".join(differences),
+    )
+
 
 FILE_HEADER = JOURNAL_START + b'{"%s": "%s", "format": %d}\n' % (
     KEY.encode(), KIND.encode(), JOURNAL_FORMAT
@@ -173,10 +184,7 @@ class Journal:
     def _check_about(self, about: Mapping[str, Any]) -> None:
         differs = [name for name in self._about if about.get(name) != self._about[name]]
         if differs:
-            raise ValueError(
-                f"{self.path} is a checkpoint of another problem: {', '.join(differs)} differ. "
-                f"{ANOTHER}"
-            )
+            raise another_problem(self.path, differs)
 
 
 def is_journal(path: Path) -> bool:

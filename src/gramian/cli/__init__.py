@@ -6,8 +6,8 @@ module of its name, which is imported when it runs, so that ``gramian --help`` w
 torch nor scikit-learn. A command reads files with `gramian.data`, leaves computing to the
 estimators and to `KernelModel`, and returns a report, one dictionary, which `report` prints for
 people or, with ``--json``, for programs. `metrics` is the table of what `evaluate` measures. What
-is said beside a report goes to stderr through `messages`, where `words` makes options of
-parameters of Python; remarks, which are no warnings, are for people: not with ``--json``.
+is said beside a report goes to stderr through `messages`, which writes parameters as options;
+remarks, which are no warnings, are for people: not with ``--json``.
 
 Exit codes: 0 done; 2 the input or an option cannot be used, or a file cannot be read or written, as
 one line on stderr says; 130 interrupted with Ctrl-C, 143

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._errors import Text
 from ..fitting import FitSettings, TrainingData
 from ..fitting.deviations import with_variance
 from ..model import Model
@@ -43,7 +44,8 @@ def save_with_std(
     try:
         found, _ = with_variance(model, data, penalties(), limit)
     except ValueError as error:
-        raise ValueError(f"{out} holds the model, but without --std: {error}") from error
+        text = Text("{} holds the model, but without --std: {}", out, error)
+        raise ValueError(text) from error
     found.save(out)
 
 

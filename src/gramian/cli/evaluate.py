@@ -41,7 +41,7 @@ def evaluate(
     task = _task(loaded, model, metric, reliability)
     truth = truth_of(loaded, model, data, target)
     name, y, rows = truth.name, truth.y, truth.rows
-    settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit, "--memory-limit")}
+    settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit)}
     about = {"model": model, "data": data, "target": name, "rows": len(y), "task": task}
     levels = loaded.info.get(LEVELS)
     if levels and metric is None:

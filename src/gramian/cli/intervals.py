@@ -32,10 +32,7 @@ LEVEL = 0.9
 
 def divided(whole: Whole, method: str | None, seed: int) -> Divided:
     """Return the rows to learn from, and those that are held back, as the estimators do."""
-    try:
-        check_method(method)
-    except ValueError as error:
-        raise ValueError(f"--{error}") from None
+    check_method(method)
     if method != "split":
         return whole.without(None)
     draws = draws_of(np.random.RandomState(seed))
@@ -58,7 +55,7 @@ def save_with_intervals(
 
 def check_level(given: float, model: Model, path: Path) -> None:
     """Raise ValueError for no level, or a model without intervals; warn of too high a one."""
-    as_share(given, "--interval")
+    as_share(given, "interval")
     if model.conformal is None:
         raise ValueError(f"{path} has no intervals: fit it with --conformal split, or cv+")
     if given > model.conformal.least_level():

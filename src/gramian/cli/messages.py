@@ -31,7 +31,14 @@ FLAG_PARAMETERS = frozenset(option.name for option in option_parameters() if opt
 OPTION_TEXTS = {
     "X": "the table",
     "y": "the target",
+    "KernelRidge": "one fit, as by --kernel gaussian",
+    "callbacks=[Validate(X, y)]": "--validation FILE",
     "columns=[...]": "--drop",
+    "columns=[...] of gramian.data.as_rows": "--drop",
+    "engine_='auto'": "--engine auto",
+    "precision='auto'": "--engine native",
+    "precision='fast'": "--engine native:fast",
+    "Checkpoint": "--checkpoint",
     "Checkpoint(..., resume=False)": "another --checkpoint",
     "state=State(0, state.coef)": "another --checkpoint",
     "state=State(0, load_state(path).coef)": "another --checkpoint",
@@ -46,10 +53,8 @@ def message(kind: str, text: object) -> None:
 
     Parameters become options; addresses lose their secrets, and control characters are escaped.
     """
-    from .words import in_options
-
-    words = display_text(in_options(" ".join(write_message(text, write_option).split())))
-    typer.echo(f"gramian: {kind}: {words}" if kind else f"gramian: {words}", err=True)
+    line = display_text(" ".join(write_message(text, write_option).split()))
+    typer.echo(f"gramian: {kind}: {line}" if kind else f"gramian: {line}", err=True)
 
 
 def write_option(mark: str, value: Any) -> str:

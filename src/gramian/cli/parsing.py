@@ -172,7 +172,14 @@ def tolerance(text: str) -> float | Literal["auto"]:
         raise ValueError(f"--tol is a number of at least 0, or auto, not {text!r}") from None
 
 
-OPTION_READERS: dict[str, Callable[[str], Any]] = {
+def folds(count: int) -> int:
+    """Read ``--cv``: the number of folds."""
+    if count < 2:
+        raise ValueError(f"--cv is a number of folds from 2 on, not {count}")
+    return count
+
+
+OPTION_READERS: dict[str, Callable[[Any], Any]] = {
     "lengthscale": lengthscale,
     "penalty": penalty,
     "landmarks": landmarks,
@@ -180,6 +187,7 @@ OPTION_READERS: dict[str, Callable[[str], Any]] = {
     "standardize_target": flag,
     "loss": loss,
     "tol": tolerance,
+    "cv": folds,
     "time_limit": seconds,
 }
 """Functions that read the text of an option, by the parameter; others are taken as they are."""

@@ -63,7 +63,7 @@ def predict(
     if kept:
         check_kept(out, table, kept, _names(loaded, proba, std, interval))
     rows = open_for_model(loaded, table)
-    memory = as_bytes(memory_limit, "--memory-limit")
+    memory = as_bytes(memory_limit)
     predicted = Predicted(loaded, engine, memory, proba, std, interval)
     if parts:
         rows.write(out, predicted)  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import it_has, listed
+from .._errors import SETTING_FORM, ParameterError, Text
 from .array import check_matrix
 from .base import RowSource, check_index, slices
 from .dtypes import WIDE_INTEGERS, common_float, float_for, warn_of_rounding
@@ -64,9 +65,12 @@ class Columns:
         bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]
         if bad:
             raise TypeError(
-                f"{where} has columns that are not numbers: {listed(bad)}; "
-                "leave them out (columns=[...], on the command line --drop), or encode them as "
-                "numbers first"
+                Text(
+                    "{} has columns that are not numbers: {}; leave them out with {columns=[...]}, "
+                    "or encode them as numbers first",
+                    where,
+                    listed(bad),
+                )
             )
         dtype = common_float(f for f in floats if f is not None)
         return cls(tuple(names), tuple(str(t) for t in types), dtype)
@@ -83,7 +87,7 @@ def _found(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
         known = it_has(schema.names, missing[0])
         raise ValueError(f"{where} has no column {listed(missing)}; {known}")
     if len(set(wanted)) < len(wanted):
-        raise ValueError(f"a column is named twice in columns={list(wanted)}")
+        raise ParameterError("columns", list(wanted), "names a column twice", form=SETTING_FORM)
     return list(wanted)
 
 

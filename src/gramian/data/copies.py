@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._errors import TextError
 from .base import RowSource, comfortable_size
 from .remote_columns import RemoteColumns
 
@@ -61,10 +62,12 @@ class CopyCheck:
         if self._pairs is None or len(self._pairs) == 0:
             return
         name = named(int(self._pairs[0, 0]), self._names)
-        raise ValueError(
-            f"{what} contains the target: {name} equals it in every row, so that a model would "
-            "learn to copy it; leave that column out (columns=[...] of gramian.data.as_rows, on "
-            "the command line --drop); an array without names is taken as it is"
+        raise TextError(
+            "{} contains the target: {} equals it in every row, so that a model would learn to "
+            "copy it; leave that column out with {columns=[...] of gramian.data.as_rows}; an "
+            "array without names is taken as it is",
+            what,
+            name,
         )
 
 

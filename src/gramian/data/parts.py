@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import it_has, listed
+from .._errors import SETTING_FORM, ParameterError, TextError
 from .base import RowSource, check_here, check_index, check_size, slices
 from .transform import Blockwise
 
@@ -69,9 +70,9 @@ def column_numbers(
         raise ValueError(f"there is no column {listed(missing)}; {known}")
     numbers = tuple(c for c in number_or_same if not isinstance(c, str))
     if not numbers:
-        raise ValueError("found 0 columns (columns=[]), but at least one feature is needed")
+        raise TextError("found 0 columns in {columns}, but at least one feature is needed")
     if len(set(numbers)) < len(numbers):
-        raise ValueError(f"a column is named twice in columns={list(columns)}")
+        raise ParameterError("columns", list(columns), "names a column twice", form=SETTING_FORM)
     return numbers
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from .._checks import listed
+from .._errors import TextError
 from .columns import check_columns
 from .tables import Table, as_table
 from .targets import target_column
@@ -133,9 +134,11 @@ def check_no_copy(table: Table, columns: Sequence[str], y: np.ndarray) -> None:
             return
         start = stop
     if pairs:
-        raise ValueError(
-            f"{table.where}: column '{pairs[0][0]}' equals the target in every row, so that a "
-            "model would learn to copy it; leave it out (columns=[...], on the command line --drop)"
+        raise TextError(
+            "{}: column '{}' equals the target in every row, so that a model would learn to "
+            "copy it; leave it out with {columns=[...]}",
+            table.where,
+            pairs[0][0],
         )
 
 

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import torch
 
+from .._errors import Text, TextError
 
-def check_device(device: str, what: str) -> None:
+
+def check_device(device: str, what: str | Text) -> None:
     """Raise ValueError, about `what`, if `device` is no CUDA device that torch sees."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count == 0:
-        raise ValueError(
-            f"{what} needs a CUDA device and a CUDA build of torch; this torch sees no "
-            "device. Use engine='auto' to compute on the CPU; for an estimator fitted elsewhere, "
-            "set its engine_ to 'auto'"
+        raise TextError(
+            "{} needs a CUDA device and a CUDA build of torch; this torch sees no device. Use "
+            "{engine='auto'} to compute on the CPU; for an estimator fitted elsewhere, set "
+            "{engine_='auto'}",
+            what,
         )
     if not torch_keeps_float32():
-        raise ValueError(
-            f"{what} needs torch to multiply float32 numbers as such, but it is set to do so in "
-            'TF32, with three digits; undo that by torch.set_float32_matmul_precision("highest")'
+        raise TextError(
+            "{} needs torch to multiply float32 numbers as such, but it is set to do so in "
+            "TF32, with three digits; undo that by "
+            'torch.set_float32_matmul_precision("highest")',
+            what,
         )
     index = torch.device(device).index or 0
     if index >= count:
-        raise ValueError(
-            f"{what} needs CUDA device {index}, but this torch sees {count}, numbered from 0"
+        raise TextError(
+            "{} needs CUDA device {}, but this torch sees {}, numbered from 0",
+            what,
+            index,
+            count,
         )
 
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._errors import TextError
 from ..data import Cast, RowSource
 from ..kernels import Kernel
 from ._devices import check_device
@@ -103,9 +104,13 @@ class Engine(ABC):
         if not sparse and self.covers(kernel, dtype=torch.float32, sparse=False):
             what, cure = f"rows in {str(dtype).removeprefix('torch.')}", "give rows in float32, or "
         torchs = "torch" if self.on_host else f"torch:{self.device}"
-        raise ValueError(
-            f"engine={name or type(self).__name__} has no tiles for {what}; {cure}use "
-            f"engine='auto', which takes the fastest engine that has, or engine={torchs!r}"
+        raise TextError(
+            "{engine=:s} has no tiles for {}; {}use {engine='auto'}, which takes the fastest "
+            "engine that has, or {engine=}",
+            name or type(self).__name__,
+            what,
+            cure,
+            torchs,
         )
 
     @abstractmethod

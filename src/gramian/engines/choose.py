@@ -7,6 +7,7 @@ import re
 import torch
 
 from .._checks import did_you_mean
+from .._errors import UNKNOWN_FORM, ParameterError, Text
 from ..kernels import Kernel
 from ._compiled import instructions
 from ._devices import check_device
@@ -132,14 +133,15 @@ def _called(spec: str) -> Engine:
     name, colon, device = spec.partition(":")
     device = device if colon else {"torch": "cpu", "triton": "cuda"}.get(name, "")
     if name not in ("torch", "triton") or not re.fullmatch(DEVICES, device):
-        raise ValueError(
-            f"unknown engine {spec!r}; known: auto, torch, native, native:fast, torch:cpu, "
-            f"torch:cuda[:i[,j,...]], triton[:cuda[:i[,j,...]]]{_hint(spec)}"
+        known = (
+            "auto, torch, native, native:fast, torch:cpu, torch:cuda[:i[,j,...]], "
+            "triton[:cuda[:i[,j,...]]]"
         )
+        raise ParameterError("engine", spec, known, _hint(spec).removeprefix("; "), UNKNOWN_FORM)
     devices = _devices(device)
     if name == "torch" and device != "cpu":
         for each in devices:
-            check_device(each, f"engine={spec!r}")
+            check_device(each, Text("{engine=}", spec))
     engines = [TritonEngine(each) if name == "triton" else torch_on(each) for each in devices]
     return engines[0] if len(engines) == 1 else MultiDeviceEngine(tuple(engines))
 

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._errors import Text, TextError
 from .._sparse import is_sparse
 from .._workers import default_threads, run
 from ..kernels import Kernel
@@ -49,10 +50,10 @@ GRADIENT_SUMS = 1024
 GRADIENT_BYTES = 6000
 """Bytes that each of them takes of a worker: for a chunk of columns, and for a block of rows."""
 
-MISSING = (
-    "engine='native' needs the compiled tiles, which are not part of this installation: install a "
-    "C++ compiler (GCC or Clang), unset GRAMIAN_NATIVE, and install gramian again from source with "
-    "`pip install --force-reinstall --no-deps .`; or use engine='auto'"
+MISSING = Text(
+    "{engine='native'} needs the compiled tiles, which are not part of this installation: install "
+    "a C++ compiler (GCC or Clang), unset GRAMIAN_NATIVE, and install gramian again from source "
+    "with `pip install --force-reinstall --no-deps .`; or use {engine='auto'}"
 )
 
 
@@ -128,10 +129,10 @@ class NativeEngine(Engine):
         if self.precision not in CHOICES:
             raise ValueError(f"precision={self.precision!r} is none of {', '.join(CHOICES)}")
         if self.precision == "fast" and not has_split_products(self.instructions):
-            raise ValueError(
-                "precision='fast' computes with AMX, which is not among the instructions "
-                f"{', '.join(instructions())} of this machine, or not those that were asked for; "
-                "use precision='auto'"
+            raise TextError(
+                "{precision='fast'} computes with AMX, which is not among the instructions {} "
+                "of this machine, or not those that were asked for; use {precision='auto'}",
+                ", ".join(instructions()),
             )
 
     def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:

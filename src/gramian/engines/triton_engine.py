@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._errors import Text
 from .._sparse import is_sparse
 from ..kernels import Kernel
 from ..kernels._lengthscale import LengthscaleKernel
@@ -30,16 +31,16 @@ logger = logging.getLogger("gramian")
 LEAST_VERSION = (3, 4)
 """The first triton that has what is used here; torch 2.8 brings it."""
 
-MISSING = (
+MISSING = Text(
     "TritonEngine needs the package triton, 3.4 or later, which is not installed: `pip install "
-    "gramian[triton]`; or use engine='torch:cuda', which computes on the same device without fused "
-    "tiles"
+    "gramian[triton]`; or use {engine='torch:cuda'}, which computes on the same device without "
+    "fused tiles"
 )
 
-NOT_INTERPRETED = (
+NOT_INTERPRETED = Text(
     "TritonEngine(device='cpu') runs in Triton's interpreter, for tests: set the environment "
-    "variable TRITON_INTERPRET=1 before Python starts, or compute on the CPU with engine='native' "
-    "or engine='torch'"
+    "variable TRITON_INTERPRET=1 before Python starts, or compute on the CPU with "
+    "{engine='native'} or {engine='torch'}"
 )
 
 

@@ -18,7 +18,7 @@ from .._linalg.threads import one_thread_if_small
 from .._processes import BYTES, processes_pay, run_apart
 from .._workers import default_threads, run
 from ..callbacks import Checkpoint
-from ..callbacks.journal import ANOTHER, Journal
+from ..callbacks.journal import Journal, another_problem
 from ..data import Elsewhere, as_rows
 from ..data.digest import digest, tensor_digest
 from ..kernels import Kernel
@@ -170,9 +170,7 @@ class CellProblems:
             return None, own
         facts, tensors = part
         if facts.get("rows") != own:
-            raise ValueError(
-                f"{journal.path} is a checkpoint of another problem: rows differ. {ANOTHER}"
-            )
+            raise another_problem(journal.path, ["rows"])
         solved = _solved_cell(facts, tensors, data.targets.shape)
         if solved is None:
             journal.warn_of_damage(cell)

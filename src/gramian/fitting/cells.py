@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import readable_bytes
+from .._checks import as_count, readable_bytes
+from .._errors import SETTING_FORM, ParameterError, TextError
 from .._parameter_types import CellsLike
 from ..callbacks import Checkpoint, announce, stages
 from ..callbacks.stages import announce_part
@@ -54,13 +55,14 @@ def partition_of(given: CellsLike) -> Partition:
     if isinstance(given, Partition):
         return given
     if is_integer(given):
-        return MedianSplits(rows=int(given))
+        return MedianSplits(rows=as_count(given, "cells"))
     if isinstance(given, str):
         return partitions.make(given)
-    raise ValueError(
-        f"cells={given!r} is none of: None, the rows of a cell, the name of a partition "
+    problem = (
+        "is none of: None, the rows of a cell, the name of a partition "
         f"({', '.join(partitions)}), an object of gramian.cells"
     )
+    raise ParameterError("cells", given, problem, form=SETTING_FORM)
 
 
 def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
@@ -97,9 +99,9 @@ def in_file(settings: FitSettings, partition: Partition, rows: RowSource, target
     limit = machine_memory() if settings.limit is None else settings.limit
     least = passes_bytes(settings, rows, targets)
     if least > limit:
-        raise ValueError(
+        raise TextError(
             f"a fit by cells holds targets and blocks of rows, in {readable_bytes(least)}, and "
-            f"memory_limit is {readable_bytes(limit)}; raise it"
+            f"{{memory_limit}} is {readable_bytes(limit)}; raise it"
         )
     need = rows_bytes(partition, rows, targets)
     return need if MEMORY_SHARE * need > limit else 0

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import _checks
+from .._errors import ParameterError
 from ..data import as_rows
 from ..model import KernelModel, Model
 from ..model.conformal import Calibrated, Conformal, set_scores
@@ -55,7 +56,7 @@ def check_method(given: object) -> None:
     """Raise ValueError if there is no such way to make intervals."""
     if given is not None and given not in METHODS:
         hint = _checks.did_you_mean(given, METHODS) if isinstance(given, str) else ""
-        raise ValueError(f"conformal must be None, 'split' or 'cv+', not {given!r}{hint}")
+        raise ParameterError("conformal", given, "None, 'split' or 'cv+'", hint.removeprefix("; "))
 
 
 def held_back(

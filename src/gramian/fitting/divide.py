@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from .._errors import TextError
 from ..callbacks import Validate
 from ..data import RowSource, as_rows, complement, subset
 from . import splits
@@ -84,9 +85,9 @@ def drawn(
     if n > 1:
         index = share(n, settings.validation_fraction, rng.held_out, classes)
     if len(index) == 0:
-        raise ValueError(
-            f"early_stopping=True holds out rows, and {n} rows are too few; give a Validate "
-            "callback with others, or early_stopping=False"
+        raise TextError(
+            f"{{early_stopping=True}} holds out rows, and {n} rows are too few; give others with "
+            "{callbacks=[Validate(X, y)]}, or {early_stopping=False}"
         )
     return index
 

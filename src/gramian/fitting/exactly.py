@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import _linalg as la
+from .._errors import SETTING_FORM, ParameterError, TextError
 from .._sparse import are_equal
 from ..data import RowSource
 from ..model import KernelModel
@@ -103,9 +104,9 @@ def solved_exactly(
     kernel evaluations in two passes over the rows, some 5 n m² operations, 40 m² bytes.
     """
     if data.rows.remote:
-        raise ValueError(
+        raise TextError(
             "deviations and errors of rows that are left out need all rows on one machine, and "
-            "these are on others: hold rows back instead, conformal='split'"
+            "these are on others: hold rows back instead, {conformal='split'}"
         )
     problem = system_of(model, data, penalty, limit)
     coef = model.coef.double()
@@ -115,10 +116,10 @@ def solved_exactly(
         found, values = _full(problem), problem.K @ coef
     exact = problem.targets - found.off
     if not float((values - exact).norm()) <= SAME_FUNCTION * float(exact.norm()):
-        raise ValueError(
-            "the model is not the exact solution of its system: other rows were fitted, as where "
-            "the budget of a search ends early, or the solver had not converged; give it more, or "
-            "use solver='direct'"
+        raise TextError(
+            "the model is not the exact solution of its system: other rows were fitted, as "
+            "where the budget of a search ends early, or the solver had not converged; give it "
+            "more, or use {solver='direct'}"
         )
     scale = 1.0 if model.target_scale is None else model.target_scale
     amplitude = found.amplitude * scale**2
@@ -227,7 +228,8 @@ def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Tensor,
     A QR of one block after another: normal equations would square the condition number.
     """
     if problem.shift == 0:
-        raise ValueError("penalty=0 has no leverages: each row may be interpolated")
+        why = "has no leverages: each row may be interpolated"
+        raise ParameterError("penalty", 0, why, form=SETTING_FORM)
     P = la.by_columns(problem.K_mm.dense().cpu())
     la.prepare_(P)
     root = Root.build(P, torch.float64)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from .._errors import SETTING_FORM, ParameterError, Text
 from ..callbacks import announce, stages
 from ..data import LinearMap, QuantileMap, RowSource, Standardizer
 from ..kernels import Kernel
@@ -167,10 +168,9 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
         )
     all_of_them = settings.standardize is True and len(left) == d
     if left and (all_of_them or settings.uses_quantiles):
-        raise ValueError(
-            f"standardize={settings.standardize!r} changes features that the kernel {kernel!r} "
-            "takes as they are given; leave standardize out"
-        )
+        problem = f"changes features that the kernel {kernel!r} takes as they are given"
+        remedy = Text("leave {standardize} out")
+        raise ParameterError("standardize", settings.standardize, problem, remedy, SETTING_FORM)
 
 
 def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:

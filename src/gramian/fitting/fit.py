@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from .._errors import Text
 from .._parameter_types import Callbacks, LandmarksLike, MetricLike
 from ..callbacks import Checkpoint, announce, stages
 from ..landmarks import Selector
@@ -199,10 +200,10 @@ def _check_penalties(settings: FitSettings, data: TrainingData) -> None:
         raise ValueError(f"penalty has {count} numbers, but y has {t} target{'s' * (t != 1)}")
 
 
-def _warn(text: str | None) -> None:
+def _warn(text: str | Text | None) -> None:
     """Log a warning, if there is one: not through `warnings`, as what it says may be as meant."""
     if text is not None:
-        logger.warning("%s", text)
+        logger.warning(text)
 
 
 def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> bool:

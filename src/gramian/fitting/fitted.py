@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from .._errors import Text, TextError
 from ..metric import LearnedMetric
 from ..model import KernelModel
 from ..operators import Engine
@@ -92,11 +93,12 @@ class Fitted:
         if self.settings.penalties is not None:
             raise ValueError("the closed form has one penalty, and targets have their own here")
         if self.best_iteration is not None:
-            raise ValueError("early stopping ends before the solution; give early_stopping=False")
+            raise TextError("early stopping ends before the solution; give {early_stopping=False}")
         if self.reason != "converged":
-            raise ValueError(
-                f"the solver ended as {self.reason!r} and not as 'converged'; use "
-                "solver='direct', or raise max_iter"
+            raise TextError(
+                "the solver ended as {!r} and not as 'converged'; use {solver='direct'}, or "
+                "raise {max_iter}",
+                self.reason,
             )
         return (self.penalty,)
 
@@ -155,24 +157,24 @@ class Fitted:
             return None
         return float(self.metrics.get(VALID_ERROR, self.metrics[VALID_RMSE]))
 
-    def stalled(self) -> str | None:
+    def stalled(self) -> Text | None:
         """Return a warning if the solver could not go on although it was not at its end."""
         if self.reason != "no_progress":
             return None
         if BATCH_ERROR in self.history[-1]:
-            return (
+            return Text(
                 f"stopped at iteration {self.iteration}: the error of the batches is no lower than "
                 "at the start. Where the fit began with zero, the model predicts no better than "
-                "zero: check the lengthscale, or use solver='falkon'; where it began with "
+                "zero: check the lengthscale, or use {solver='falkon'}; where it began with "
                 "coefficients, they may be as good as they get"
             )
-        return (
+        return Text(
             f"stopped at iteration {self.iteration} with {self._shortfall}: rounding leaves no "
             "direction to go on in. Raise the penalty or the lengthscale, scale the features, or "
-            "use float64 features, solver='direct', or Falkon(refine='auto')"
+            "use float64 features, {solver='direct'}, or {solver=Falkon(refine='auto')}"
         )
 
-    def unfinished(self) -> str | None:
+    def unfinished(self) -> Text | None:
         """Return a warning if the iterations ended before a solver that converges had done so.
 
         Or the time; or if the error on held-out rows still fell.
@@ -184,42 +186,43 @@ class Fitted:
         chosen = not self.solver.solves_exactly or self.settings.penalty == 0  # the epochs are
         if self.reason != "max_iterations" or chosen:
             return None
-        return (
-            f"stopped after max_iter={self.settings.max_iter} iterations with {self._shortfall}. "
-            "To converge: raise max_iter, penalty or tol"
+        return Text(
+            f"stopped after {{max_iter={self.settings.max_iter}}} iterations with "
+            f"{self._shortfall}. To converge: raise {{max_iter}}, {{penalty}} or {{tol}}"
         )
 
-    def _still_falling(self) -> str | None:
+    def _still_falling(self) -> Text | None:
         if self.reason != "max_iterations" or self.best_iteration != self.iteration:
             return None
-        return (
-            f"stopped after max_iter={self.settings.max_iter} iterations while the error on "
-            "held-out rows still fell: raise max_iter"
+        return Text(
+            f"stopped after {{max_iter={self.settings.max_iter}}} iterations while the error on "
+            "held-out rows still fell: raise {max_iter}"
         )
 
-    def _out_of_time(self) -> str:
-        text = f"stopped by time_limit={self.settings.time_limit:g} at iteration {self.iteration}"
+    def _out_of_time(self) -> Text:
+        limit, iteration = self.settings.time_limit, self.iteration
+        text = f"stopped by {{time_limit={limit:g}}} at iteration {iteration}"
         if RESIDUAL in self.history[-1]:
             text += f" with {self._shortfall}"
         if self.best_iteration is not None:
             text += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
-        return f"{text}. To converge: give more time, or raise penalty or tol"
+        return Text(f"{text}. To converge: give more time, or raise {{penalty}} or {{tol}}")
 
-    def end_of_path(self) -> str | None:
+    def end_of_path(self) -> Text | None:
         """Return a warning if a penalty below the smallest one tried could be better."""
         if not self.path_ended_at_best:
             return None
-        return (
+        return Text(
             f"the smallest penalty tried, {self.penalty:.2g} with {len(self.model.coef)} "
             "landmarks, has the smallest held-out error, so that a smaller one could be better; "
-            f"give the selector a smaller one, such as BlessR(penalty={self.penalty / 100:.0e}), "
-            "or a number of landmarks, as BlessR(m=1000), whose smallest penalty is not set "
-            "beforehand"
+            f"give the selector a smaller one, such as {self.penalty / 100:.0e}, or "
+            "{landmarks=BlessR(m=1000)}, whose smallest penalty is not set beforehand"
         )
 
     @property
     def _shortfall(self) -> str:
-        last, tol = self.history[-1], f"tol={self.settings.tol:.1e}"
+        """A template of `Text`."""
+        last, tol = self.history[-1], f"{{tol={self.settings.tol:.1e}}}"
         error = last.get(PREDICTION_ERROR)
         if error is None:
             return f"a relative residual of {last.get(RESIDUAL, math.nan):.1e} ({tol})"

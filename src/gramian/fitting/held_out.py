@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from .._errors import TextError
 from ..data import Targets, brought_here, complement, part_of
 from ..problems import NystromProblem
 
@@ -90,8 +91,8 @@ def folds(
     """
     count = HELD_OUT if cv is None else cv
     if n < (cv or 2):
-        raise ValueError(
-            f"there are {n} rows, too few for penalty='auto' with cv={cv!r}; give a penalty"
+        raise TextError(
+            "there are {} rows, too few for {penalty='auto'} with {cv=}; give a number", n, cv
         )
     order = _mixed(n, rng, classes)
     parts = [order[i::count].sort().values for i in range(count)]

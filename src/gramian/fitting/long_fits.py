@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._errors import Text
 from ..data import RowSource
 from ..solvers import Solver
 from . import selection
@@ -23,7 +24,7 @@ OPERATIONS_PER_ENTRY = 40
 
 def long_fit(
     settings: FitSettings, rows: RowSource, solver: Solver[Any, Any], size: FitSize
-) -> str | None:
+) -> Text | None:
     """Return a warning if a fit is expected to take more than ten minutes.
 
     Parameters
@@ -48,11 +49,11 @@ def long_fit(
     if expected.seconds <= LONG_SECONDS:
         return None
     shorter = (
-        "landmarks='auto' takes far fewer centers"
+        "{landmarks='auto'} takes far fewer centers"
         if size.full
         else ("half as many landmarks take half the time or less")
     )
-    return f"this fit may take {_minutes(expected.seconds)}: {expected}; {shorter}"
+    return Text(f"this fit may take {_minutes(expected.seconds)}: {{}}; {shorter}", expected)
 
 
 def _operations(settings: FitSettings, solver: Solver[Any, Any], size: FitSize) -> float:

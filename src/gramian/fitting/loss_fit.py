@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import losses
+from .._errors import SETTING_FORM, ParameterError
 from ..callbacks import Checkpoint, announce, stages
 from ..data import gathered
 from ..landmarks import Landmarks
@@ -147,7 +148,8 @@ def loss_for(given: str | Loss, data: TrainingData) -> Loss:
             name for name in losses.names() if type(losses.make(name)).of_classes is data.coded
         ]
         what = "classes" if data.coded else "numbers"
-        raise ValueError(f"loss={given!r} is not for {what}; known: squared, {', '.join(known)}")
+        problem = f"is not for {what}; known: squared, {', '.join(known)}"
+        raise ParameterError("loss", given, problem, form=SETTING_FORM)
     t = data.targets.shape[1]
     if isinstance(loss, Logistic) and t > 1:
         return Softmax()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import losses
 from .._checks import did_you_mean
+from .._errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
 from .._parameter_types import LossLike
 from ..callbacks import Validate
 from ..solvers import Newton
@@ -28,35 +29,40 @@ def check_loss(settings: FitSettings) -> None:
     is_newton = isinstance(settings.solver, Newton) or settings.solver == "newton"
     if is_squared(given):
         if is_newton:
-            raise ValueError(
-                f"solver={settings.solver!r} is for other losses than the square: choose one of "
-                "these, or solver='auto'"
+            raise ParameterError(
+                "solver",
+                settings.solver,
+                "is for other losses than the square",
+                Text("choose one of these, or {solver='auto'}"),
+                SETTING_FORM,
             )
         return
     _check_known(given)
-    what = f"loss={given!r}"
     if not (is_newton or settings.solver == "auto"):
-        raise ValueError(f"{what} is minimised by solver='newton', not {settings.solver!r}")
+        problem = Text("is minimised by {solver='newton'}, not {!r}", settings.solver)
+        raise ParameterError("loss", given, problem, form=SETTING_FORM)
     if settings.searches_penalty:
-        raise ValueError(f"{what} has no path of landmarks; give a penalty, or their number")
+        remedy = "give a penalty, or their number"
+        raise ParameterError("loss", given, "has no path of landmarks", remedy, SETTING_FORM)
     for name, unused in (("early_stopping", False), ("warm_start", False), ("cells", None)):
         if getattr(settings, name) != unused:
-            raise ValueError(
-                f"{name}={getattr(settings, name)!r} does not go with {what}; leave one of them out"
-            )
+            problem = Text("does not go with {loss=}", given)
+            value, remedy = getattr(settings, name), "leave one of them out"
+            raise ParameterError(name, value, problem, remedy, SETTING_FORM)
     if any(isinstance(callback, Validate) for callback in settings.callbacks):
-        raise ValueError(f"Validate measures squared errors, and not {what}; leave it out")
+        raise TextError("Validate measures squared errors, and not {loss=}; leave it out", given)
 
 
 def _check_known(given: LossLike) -> None:
     names = [SQUARED, *losses.names()]
     if isinstance(given, str) and given not in names:
-        hint = did_you_mean(given, names)
-        raise ValueError(
-            f"unknown loss {given!r}; known: {', '.join(names)}, or an object of "
-            f"gramian.losses{hint}"
-        )
+        known = f"{', '.join(names)}, or an object of gramian.losses"
+        hint = did_you_mean(given, names).removeprefix("; ")
+        raise ParameterError("loss", given, known, hint, UNKNOWN_FORM)
     if not isinstance(given, str | losses.Loss):
-        raise ValueError(
-            f"loss={given!r} is neither a name ({', '.join(names)}) nor an object of gramian.losses"
+        raise ParameterError(
+            "loss",
+            given,
+            f"is neither a name ({', '.join(names)}) nor an object of gramian.losses",
+            form=SETTING_FORM,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._checks import readable_bytes
+from .._errors import TextError
 from ..landmarks import Selector
 from ..operators import strip_rows
 from ..solvers import BLOCK_BYTES, PCG, ProblemSize, Solver
@@ -89,9 +90,9 @@ def divided(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple
     """
     if limit is None:
         limit = machine_memory()
-        what = f"this process may use {readable_bytes(limit)}"
+        allowed = f"this process may use {readable_bytes(limit)}"
     else:
-        what = f"memory_limit is {readable_bytes(limit)}"
+        allowed = f"{{memory_limit}} is {readable_bytes(limit)}"
     least, points = least_blocks(size), size.m * size.d * size.itemsize
     for mapped in (False, True):
         dense = dense_bytes(solver, size, mapped)
@@ -99,22 +100,22 @@ def divided(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple
         if dense + least <= limit and (points > blocks or not mapped):
             return dense, blocks
     count = f"{size.n:,} rows" if size.full else f"{size.m:,} landmarks"
-    raise ValueError(
-        f"{count} need {readable_bytes(dense + least)}, but {what}; "
+    raise TextError(
+        f"{count} need {readable_bytes(dense + least)}, but {allowed}; "
         f"{_what_fits(limit - least, solver, size)}"
     )
 
 
 def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
-    """Say how many centers would fit, or what the limit would have to be."""
+    """Return a template of how many centers would fit, or what the limit would have to be."""
     fits = _most(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
     if fits == 0:
         least = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))
         return f"a single one needs {readable_bytes(least)}: raise the limit"
     if not size.full:
         return f"at most {fits:,} landmarks fit"
-    other = "" if isinstance(solver, PCG) else "or solver='pcg', "
-    return f"use landmarks, {other}or at most {fits:,} rows"
+    other = "" if isinstance(solver, PCG) else "or {solver='pcg'}, "
+    return f"use {{landmarks}}, {other}or at most {fits:,} rows"
 
 
 def _with_centers(size: FitSize, m: int) -> FitSize:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._checks import readable_bytes
+from .._errors import TextError
 from ..data import ArrayRows, RowSource
 from ..operators import Engine
 from ..solvers import BLOCK_BYTES, Solver
@@ -87,9 +88,9 @@ class Placement:
             return cls("cpu", False, kept, 0, blocks, blocks)
         host = machine_memory() if limit is None else limit
         if host < least_blocks(size):
-            raise ValueError(
+            raise TextError(
                 f"sending blocks of rows to {engine.device} needs "
-                f"{readable_bytes(least_blocks(size))} of the host, but memory_limit is "
+                f"{readable_bytes(least_blocks(size))} of the host, but {{memory_limit}} is "
                 f"{readable_bytes(host)}: raise the limit"
             )
         rows, rest = size.n * size.d * size.itemsize, free + held - dense

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._errors import SETTING_FORM, ParameterError
 from .._parameter_types import LandmarksLike, Lengthscale
 from ..callbacks import Validate
 from ..data import RowSource, as_rows
@@ -219,10 +220,8 @@ def check_matrix_settings(
     """Raise ValueError if a lengthscale is given, or landmarks that are no rows of the matrix."""
     what = _what(rows)
     if not (isinstance(lengthscale, str) and lengthscale in ("auto", "median")):
-        raise ValueError(
-            f"lengthscale={lengthscale!r} has no effect on {what}, whose values are what they are; "
-            "leave it out"
-        )
+        problem = f"has no effect on {what}, whose values are what they are"
+        raise ParameterError("lengthscale", lengthscale, problem, "leave it out", SETTING_FORM)
     found = selection.selector(landmarks, len(rows))
     if isinstance(found, RowSource) or (isinstance(found, Selector) and found.dense_points):
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._errors import SETTING_FORM, ParameterError, Text, TextError
 from .._parameter_types import LandmarksLike
 from ..callbacks import Checkpoint
 from ..data import RowSource
@@ -21,10 +22,9 @@ def check_remote(settings: FitSettings, rows: RowSource) -> None:
     if not rows.remote:
         return
     if settings.is_nonlinear:
-        raise ValueError(
-            f"loss={settings.loss!r} is fitted to rows on one machine, and these are on others: "
-            "use loss='squared' with landmarks"
-        )
+        problem = "is fitted to rows on one machine, and these are on others"
+        remedy = Text("use {loss='squared'} with {landmarks}")
+        raise ParameterError("loss", settings.loss, problem, remedy, SETTING_FORM)
     if settings.cells is not None:
         _check_cells(settings)
         return
@@ -34,9 +34,9 @@ def check_remote(settings: FitSettings, rows: RowSource) -> None:
 def _check_cells(settings: FitSettings) -> None:
     """Raise ValueError for what a fit by cells cannot do with rows on other machines."""
     if any(isinstance(callback, Checkpoint) for callback in settings.callbacks):
-        raise ValueError(
-            "a fit by cells of rows on other machines has no checkpoint: leave Checkpoint out, or "
-            "cells"
+        raise TextError(
+            "a fit by cells of rows on other machines has no checkpoint: leave {Checkpoint} "
+            "out, or {cells}"
         )
 
 
@@ -46,9 +46,8 @@ def check_remote_landmarks(given: LandmarksLike, rows: RowSource) -> None:
         return
     found = selection.selector(given, len(rows))
     if found is None:
-        raise ValueError(
-            "landmarks=None means all rows, which rows on a cluster are not for: give a number of "
-            "landmarks, or the name of a selector"
-        )
+        problem = "means all rows, which rows on a cluster are not for"
+        remedy = "give a number of landmarks, or the name of a selector"
+        raise ParameterError("landmarks", None, problem, remedy, SETTING_FORM)
     if isinstance(found, Selector):
         found.check_rows(rows)

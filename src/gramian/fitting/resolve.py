@@ -12,6 +12,7 @@ import torch
 
 from .. import kernels, losses, solvers
 from .. import metric as metrics
+from .._errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
 from .._parameter_types import KernelLike, Lengthscale, LossLike, MetricLike, SolverLike
 from .._sparse import dense
 from ..data import LinearMap, RowSource
@@ -67,10 +68,9 @@ def kernel(given: KernelLike, lengthscale: Lengthscale) -> Kernel:
     """
     if isinstance(given, Kernel):
         if not (isinstance(lengthscale, str) and lengthscale in ("median", "auto")):
-            raise ValueError(
-                f"lengthscale={lengthscale!r} has no effect on a kernel object; give the "
-                "kernel its own lengthscale, or the kernel's name"
-            )
+            problem = "has no effect on a kernel object"
+            remedy = "give the kernel its own lengthscale, or the kernel's name"
+            raise ParameterError("lengthscale", lengthscale, problem, remedy, SETTING_FORM)
         return given
     if isinstance(lengthscale, str) and lengthscale == "auto":
         lengthscale = "median"
@@ -87,10 +87,9 @@ def kernel(given: KernelLike, lengthscale: Lengthscale) -> Kernel:
             "KernelKMeans and NystromTransformer, fitted to all objects at once"
         )
     if not isinstance(given, str) or given not in registry or given in kernels.COMPOSITE:
-        raise ValueError(
-            f"unknown kernel {given!r}; known: auto, {', '.join(kernels.names())}, or a "
-            f"kernel object{kernels.hint(given) if isinstance(given, str) else ''}"
-        )
+        known = f"auto, {', '.join(kernels.names())}, or a kernel object"
+        hint = kernels.hint(given).removeprefix("; ") if isinstance(given, str) else ""
+        raise ParameterError("kernel", given, known, hint, UNKNOWN_FORM)
     return kernels.make(given, lengthscale=lengthscale)
 
 
@@ -131,7 +130,8 @@ def check_features(kernel: Kernel, rows: RowSource, name: str = "X") -> None:
     if kernel.dim not in (None, rows.shape[1]):
         each = isinstance(getattr(kernel, "lengthscale", None), tuple)
         says = f"has {kernel.dim} lengthscales" if each else f"takes {kernel.dim} features"
-        raise ValueError(f"the kernel {says}, but {name} has {rows.shape[1]} features")
+        subject = Text("{X}") if name == "X" else name
+        raise TextError("the kernel {}, but {} has {} features", says, subject, rows.shape[1])
 
 
 def automatic(settings: FitSettings, n: int) -> FitSettings:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._errors import TextError
 from ..callbacks import Checkpoint
 from ..callbacks.journal import Journal
 from ..data import RowSource, Standardizer, as_rows, subset
@@ -70,9 +71,9 @@ class ScaledData:
 def check_data(data: TrainingData) -> None:
     """Refuse rows that a search cannot work with."""
     if len(data.rows) < 5:
-        raise ValueError(
+        raise TextError(
             f"too few rows of positive weight, n_samples = {len(data.rows)}: a search needs 5 at "
-            "least, to hold some out; use KernelRidge"
+            "least, to hold some out; use {KernelRidge}"
         )
 
 

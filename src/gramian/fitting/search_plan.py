@@ -11,6 +11,7 @@ import torch
 
 from .. import _linalg as la
 from .._checks import readable_bytes
+from .._errors import TextError
 from ..data import RowSource, as_rows
 from ..engines import Engine, choose_engine
 from ..kernels import Kernel
@@ -243,9 +244,10 @@ def check_memory(rows: RowSource, targets: int, limit: int) -> None:
     n, d = rows.shape
     needed = _memory(rows, targets, 0)
     if needed > limit:
-        raise ValueError(
+        raise TextError(
             f"a search on {n:,} rows of {d} features takes about {readable_bytes(needed)}, and "
-            f"memory_limit is {readable_bytes(limit)}; raise it, or use KernelRidge with landmarks"
+            f"{{memory_limit}} is {readable_bytes(limit)}; raise it, or use {{KernelRidge}} with "
+            "{landmarks}"
         )
 
 

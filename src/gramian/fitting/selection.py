@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import landmarks
+from .._errors import SETTING_FORM, ParameterError
 from .._parameter_types import LandmarksLike
 from ..data import RowSource, as_rows, check_finite
 from ..data.formats import is_table_name
@@ -102,10 +103,11 @@ def _point_rows(given: Any) -> RowSource:
     if isinstance(given, str | Path | RowSource):
         return as_rows(given)
     if isinstance(given, bool | float) or np.ndim(given) != 2:
-        raise ValueError(
-            f"landmarks={given!r} is none of: None, a whole number, 'auto', the name of a "
-            "selector, a selector, an array of shape (m, d), the path of a table"
+        problem = (
+            "is none of: None, a whole number, 'auto', the name of a selector, a selector, an "
+            "array of shape (m, d), the path of a table"
         )
+        raise ParameterError("landmarks", given, problem, form=SETTING_FORM)
     rows = as_rows(given)
     check_finite(rows, "landmarks")  # those in files are looked at once they are read
     return rows

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from .._errors import SETTING_FORM, ParameterError
 from ..search import Split
 from ..search.material import random_folds
 from .data import TrainingData
@@ -108,9 +109,8 @@ def search_splits(cv: Any, data: TrainingData, rng: torch.Generator) -> list[Spl
             for fold in given_splits(cv, data)
         ]
     if int(cv) > n:
-        raise ValueError(
-            f"cv={cv} folds need as many rows, and there are {n}; give a smaller number"
-        )
+        problem = f"folds need as many rows, and there are {n}"
+        raise ParameterError("cv", cv, problem, "give a smaller number", SETTING_FORM)
     return random_folds(data.targets.cpu(), data.coded, int(cv), rng)
 
 

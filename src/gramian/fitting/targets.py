@@ -8,6 +8,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._errors import TextError
 from ..data import RemoteColumns, RowSource, RowWeights, Targets, check_magnitude
 from ..model import Label
 from .data import TrainingData
@@ -60,9 +61,10 @@ def classes_of(y: np.ndarray | RemoteColumns, weights: RowWeights | None = None)
     else:
         classes = np.unique(y if weights is None else y[weights.numpy() > 0])
     if len(classes) < 2:
-        raise ValueError(
-            f"y holds one class only, {classes.tolist()}, in rows of positive weight; a "
-            "classifier needs at least two classes"
+        raise TextError(
+            "{y} holds one class only, {}, in rows of positive weight; a classifier needs at "
+            "least two classes",
+            classes.tolist(),
         )
     return classes
 

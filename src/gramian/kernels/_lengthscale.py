@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._errors import SETTING_FORM, ParameterError
 from .._sparse import distances, is_sparse, scale_columns
 from .._workers import one_thread_each
 from .base import Kernel
@@ -93,10 +94,7 @@ class LengthscaleKernel(Kernel):
         A lengthscale of 1 gives the points themselves, not a copy.
         """
         if self.medians is not None:
-            raise ValueError(
-                f"lengthscale={self.lengthscale!r} has no value yet: call kernel.resolve(sample) "
-                "with about 1,000 random rows, or give a number"
-            )
+            raise no_value_yet(self.lengthscale)
         if self.dim not in (None, points.shape[1]):
             raise ValueError(
                 f"the kernel has {self.dim} lengthscales but the rows have {points.shape[1]} "
@@ -153,6 +151,13 @@ def medians(lengthscale: object) -> float | None:
     return None if found is None else float(found[1] or 1)
 
 
+def no_value_yet(lengthscale: object) -> ParameterError:
+    """Return the error about a lengthscale that needs a sample of the rows."""
+    problem = "has no value yet"
+    remedy = "call kernel.resolve(sample) with about 1,000 random rows, or give a number"
+    return ParameterError("lengthscale", lengthscale, problem, remedy, SETTING_FORM)
+
+
 def checked_lengthscale(lengthscale: object) -> Lengthscale:
     """Return a lengthscale as it is kept; ValueError if it is none."""
     factor = medians(lengthscale)
@@ -165,10 +170,11 @@ def checked_lengthscale(lengthscale: object) -> Lengthscale:
         values = [float(value) for value in lengthscale]
         result = tuple(values)
     else:
-        raise ValueError(
-            f"lengthscale={lengthscale!r} is neither a number, nor one number per feature, "
-            "nor 'median', nor a multiple of it, as '2 median'"
+        problem = (
+            "is neither a number, nor one number per feature, nor 'median', nor a multiple of it, "
+            "as '2 median'"
         )
+        raise ParameterError("lengthscale", lengthscale, problem, form=SETTING_FORM)
     if not values or not all(math.isfinite(value) and value > 0 for value in values):
-        raise ValueError(f"lengthscale must be positive and finite, not {lengthscale!r}")
+        raise ParameterError("lengthscale", lengthscale, "positive and finite")
     return result

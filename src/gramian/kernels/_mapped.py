@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._lengthscale import checked_lengthscale, medians
+from ._lengthscale import checked_lengthscale, medians, no_value_yet
 from .base import Kernel, Prepared, Side
 from .radial import Radial
 
@@ -55,10 +55,7 @@ class Mapped(Kernel):
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         if medians(self.lengthscale) is not None:
-            raise ValueError(
-                f"lengthscale={self.lengthscale!r} has no value yet: call kernel.resolve(sample) "
-                "with about 1,000 random rows, or give a number"
-            )
+            raise no_value_yet(self.lengthscale)
         return self.inner.prepare(self.mapped(points), side)
 
     def tile(

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import as_count, as_positive
+from .._errors import TextError
 from .._registry import Registry
 from ..data import RowSource
 from ..operators import KernelOperator
@@ -77,15 +78,15 @@ class Selector(ABC):
         """Raise ValueError if rows are too wide for this selector, or on other machines."""
         if rows.remote and not self.takes_remote:
             known = ", ".join(sorted(n for n in selectors if selectors[n].takes_remote))
-            raise ValueError(
+            raise TextError(
                 f"{type(self).__name__} reads all rows here again and again, which rows on a "
-                f"cluster are not for: use landmarks='bless' or a number (these selectors take "
+                "cluster are not for: use {landmarks='bless'} or a number (these selectors take "
                 f"such rows: {known})"
             )
         if self.dense_points and rows.entries is not None:
-            raise ValueError(
+            raise TextError(
                 f"the landmarks of {type(self).__name__} are dense, and sparse rows of "
-                f"{rows.shape[1]:,} features have no room for that; use landmarks='bless' or a "
+                f"{rows.shape[1]:,} features have no room for that; use {{landmarks='bless'}} or a "
                 "number"
             )
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from .._checks import as_bytes, readable_bytes
+from .._errors import TextError
 from .._spectrum import Spectrum
 from ..operators import KernelOperator
 from ._candidates import Candidates
@@ -37,9 +38,9 @@ def exact_scores(
 def _dense(K: KernelOperator, memory_limit: float | int | str) -> Float[Tensor, "n n"]:
     n, limit = K.shape[0], as_bytes(memory_limit)
     if 8 * n * n > limit:
-        raise ValueError(
+        raise TextError(
             f"exact leverage scores of {n:,} rows need {readable_bytes(8 * n * n)}, but "
-            f"memory_limit allows {readable_bytes(limit)}; raise it, take fewer rows, or use "
+            f"{{memory_limit}} allows {readable_bytes(limit)}; raise it, take fewer rows, or use "
             "'bless'"
         )
     matrix = K.double().dense()

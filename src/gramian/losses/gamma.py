@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._errors import SETTING_FORM, ParameterError, Text
 from .base import Loss, losses, weighted_mean
 from .links import EXP, Link
 
@@ -43,10 +44,9 @@ class Gamma(Loss):
 
     def check(self, y: Tensor) -> None:
         if not bool((y > 0).all()):
-            raise ValueError(
-                f"loss='gamma' needs positive targets, and y holds {float(y.min()):g}; leave such "
-                "rows out, or use another loss"
-            )
+            problem = Text("needs positive targets, and {y} holds {:g}", float(y.min()))
+            remedy = "leave such rows out, or use another loss"
+            raise ParameterError("loss", "gamma", problem, remedy, SETTING_FORM)
 
     def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
         return y.log()

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._errors import SETTING_FORM, ParameterError, Text
 from .base import Loss, losses, weighted_mean
 from .links import EXP, Link
 
@@ -46,10 +47,9 @@ class Poisson(Loss):
 
     def check(self, y: Tensor) -> None:
         if bool((y < 0).any()):
-            raise ValueError(
-                f"loss='poisson' needs targets of at least 0, and y holds {float(y.min()):g}; "
-                "leave such rows out, or use another loss"
-            )
+            problem = Text("needs targets of at least 0, and {y} holds {:g}", float(y.min()))
+            remedy = "leave such rows out, or use another loss"
+            raise ParameterError("loss", "poisson", problem, remedy, SETTING_FORM)
 
     def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
         return (y + 0.375).sqrt()  # whose variance is about the same for all means

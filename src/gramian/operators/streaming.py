@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._errors import TextError
 from .._sparse import cast, dense
 from ..data import ArrayRows, Numbering, RowNumbers, RowSource, RowWeights, Targets
 from ..engines import Engine
@@ -25,12 +26,6 @@ logger = logging.getLogger("gramian")
 
 GRADIENT_COPIES = 3
 """Copies of the gradients of a block: sums, what was moved to the host, and in the dtype asked."""
-
-
-ALL_ROWS = (
-    "all of {!r} would have to be held as centers, which rows on a cluster are not for: give "
-    "landmarks, solver='falkon'"
-)
 
 
 @dataclass
@@ -234,7 +229,11 @@ class Streaming:
     def _hold(self, side: RowSource, t: int) -> Tensor:
         """Return all rows of one side in memory; ValueError if the budget does not allow it."""
         if side.remote:
-            raise ValueError(ALL_ROWS.format(side))
+            raise TextError(
+                "all of {!r} would have to be held as centers, which rows on a cluster are not "
+                "for: give {landmarks}, {solver='falkon'}",
+                side,
+            )
         self._budget(t).check(side.shape[0])
         if isinstance(side, ArrayRows):
             return self.engine.place(next(iter(side.blocks(side.shape[0])))[1].to(self.dtype))

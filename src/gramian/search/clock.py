@@ -8,6 +8,7 @@ import re
 import time
 from dataclasses import dataclass, field
 
+from .._errors import ParameterError
 from ..operators import CostMeter
 from .steps import Steps
 
@@ -54,10 +55,8 @@ class Budget:
         real = isinstance(given, numbers.Real) and not isinstance(given, bool)
         if real and float(given) >= 1:  # type: ignore[arg-type]
             return cls(evaluations=float(given))  # type: ignore[arg-type]
-        raise ValueError(
-            f"budget must be a time such as '30 s' or '2 min', a number of kernel evaluations, or "
-            f"'auto', not {given!r}"
-        )
+        expected = "a time such as '30 s' or '2 min', a number of kernel evaluations, or 'auto'"
+        raise ParameterError("budget", given, expected)
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 
+from .._errors import TextError
 from .._registry import Registry
 from ..data import RowSource
 from ..problems import FullProblem, Problem
@@ -141,9 +142,9 @@ class Solver(ABC, Generic[P, S]):
         """Raise ValueError if this solver does not solve problems of a class."""
         if not self.takes(kind):
             wanted = " or ".join(known.__name__ for known in self.problem_types)
-            raise ValueError(
-                f"{type(self).__name__} solves {wanted}, not {kind.__name__}; give landmarks for "
-                "'falkon', none for 'pcg', either for 'direct', loss= for 'newton'"
+            raise TextError(
+                f"{type(self).__name__} solves {wanted}, not {kind.__name__}; give {{landmarks}} "
+                "for {solver='falkon'}, none for 'pcg', either for 'direct', {loss} for 'newton'"
             )
 
     def check_penalty(self, penalty: int | float) -> None:
@@ -169,15 +170,15 @@ class Solver(ABC, Generic[P, S]):
         if rows.remote and not self.takes_remote:
             full = issubclass(FullProblem, self.problem_types)
             does = "has all rows as centers" if full else "keeps rows on one machine"
-            raise ValueError(
+            raise TextError(
                 f"{type(self).__name__} {does}, which rows on a cluster are not for: give "
-                "landmarks, solver='falkon'"
+                "{landmarks}, {solver='falkon'}"
             )
         if self.dense_centers and rows.entries is not None:
-            raise ValueError(
+            raise TextError(
                 f"{type(self).__name__} makes centers dense, and sparse rows of "
-                f"{rows.shape[1]:,} features have no room for that; use solver='falkon' with "
-                "landmarks, or 'pcg' without"
+                f"{rows.shape[1]:,} features have no room for that; use {{solver='falkon'}} with "
+                "{landmarks}, or 'pcg' without"
             )
 
     def iterations_per_pass(self, n: int) -> float:
@@ -192,10 +193,10 @@ class Solver(ABC, Generic[P, S]):
             self.check_penalties()
         self.check_rows(problem.K.rows)
         if self.needs_random_access and not problem.K.rows.random_access:
-            raise ValueError(
+            raise TextError(
                 f"{type(self).__name__} reads rows in random order, but "
                 f"{type(problem.K.rows).__name__} is sequential; convert the file once with "
-                "`gramian convert data.parquet data.npy`, or use solver='falkon' with landmarks"
+                "`gramian convert data.parquet data.npy`, or use {solver='falkon'} with {landmarks}"
             )
 
 

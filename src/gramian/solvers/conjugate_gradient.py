@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from .._errors import TextError
 from .._linalg import condition_of_lanczos
 from .metrics import RESIDUAL
 from .state import State, starting_coef
@@ -206,10 +207,12 @@ def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
         least += sizes(rhs) * s.checked / torch.where(setup.norm > 0, setup.norm, 1.0)
     if not bool((sizes(off) <= RESIDUAL_AGREEMENT * sizes(s.residual) + least).all()):
         said, found = (setup.metrics(r, s.lanczos)[RESIDUAL] for r in (s.residual, off))
-        raise ValueError(
-            f"the state to go on from reports a relative residual of {said:.1e}, and computed "
-            f"afresh its residual is {found:.1e} away: it was changed, is of other data, or the "
-            "penalty is too small for float32 rows. Start again, or from State(0, state.coef)"
+        raise TextError(
+            "the state to go on from reports a relative residual of {:.1e}, and computed "
+            "afresh its residual is {:.1e} away: it was changed, is of other data, or the "
+            "penalty is too small for float32 rows. Start again with {state=State(0, state.coef)}",
+            said,
+            found,
         )
 
 

@@ -216,7 +216,7 @@ def _found(
     except ImportError as error:
         raise ValueError(str(error)) from error
     loaded = load_model(model)
-    memory = as_bytes(memory_limit, "--memory-limit")
+    memory = as_bytes(memory_limit)
     settings: dict[str, Any] = {"engine": engine, "memory_bytes": memory}
     if loaded.info.get(LEVELS) or (loaded.classes is None and loaded.outputs > 1):
         raise ValueError(

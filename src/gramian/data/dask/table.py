@@ -8,6 +8,7 @@ from pathlib import Path
 import distributed
 
 from ..._checks import listed
+from ..._errors import TextError
 from ..arrow import Columns
 from ..parquet_pieces import ParquetPieces
 from ..remote_columns import RemoteColumns
@@ -90,7 +91,9 @@ class DaskTable(PiecesTable):
     def _check_in_files(self, columns: Sequence[str]) -> None:
         keys = [name for name in columns if name in self._keys]
         if keys:
-            raise ValueError(
-                f"{self.where}: {listed(keys)} is in the names of folders, which workers do not "
-                "read: leave it out (columns=[...], on the command line --drop)"
+            raise TextError(
+                "{}: {} is in the names of folders, which workers do not read: leave it out "
+                "with {columns=[...]}",
+                self.where,
+                listed(keys),
             )

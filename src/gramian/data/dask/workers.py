@@ -19,6 +19,7 @@ from torch import Tensor
 import dask
 
 from ..._checks import readable_bytes
+from ..._errors import TextError
 from .part import Part, seen
 from .sending import is_large, packed, received
 
@@ -197,7 +198,7 @@ class Workers:
         if any(answer != answers[0] for answer in answers):
             kinds = Counter(repr(answer) for answer in answers).most_common()
             told = "; ".join(f"{count:,} have {kind}" for kind, count in kinds)
-            raise ValueError(f"workers differ: {told}; name one that all have, as engine='torch'")
+            raise TextError("workers differ: {}; name one that all have, as {engine='torch'}", told)
         found: T = answers[0]
         return found
 

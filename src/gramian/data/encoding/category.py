@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from ..._errors import TextError
 from .column import ColumnEncoding, Observer, Seen
 from .folded_means import FoldedMeans
-from .kinds import REMEDY
+from .kinds import LEAVE_OUT
 from .left_out import CONSTANT, EMPTY, LeftOut
 from .levels import Levels, in_order
 from .moments import Summary
@@ -45,10 +46,7 @@ class CategoryObserver(Observer):
         try:
             self._tally.add(*coded(column), seen.targets, seen.folds)
         except TooMany:
-            raise ValueError(
-                f"{self._where}: column '{self.name}' has too many texts to be a category; "
-                + REMEDY.format(name=self.name)
-            ) from None
+            raise self._error("too many texts to be a category") from None
         return ()
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
@@ -72,9 +70,10 @@ class CategoryObserver(Observer):
         elif 2 * len(texts) > rows and sum(map(len, texts)) >= LONG * len(texts):
             what = "free text, long and seldom the same"
         if what is not None:
-            raise ValueError(
-                f"{self._where}: column '{self.name}' has {what}; " + REMEDY.format(name=self.name)
-            )
+            raise self._error(what)
+
+    def _error(self, what: str) -> ValueError:
+        return TextError(f"{{}}: column '{{}}' has {{}}; {LEAVE_OUT}", self._where, self.name, what)
 
     def _means(self, levels: Levels) -> TargetMeans:
         codes: list[str | None] = [*levels.texts, *([None] if levels.missing else [])]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
+from ..._errors import Text
 from .kinds import Kind
 from .moments import Summary
 from .saved import Saved
@@ -128,7 +129,7 @@ class Observer(ABC):
         """Return the encoding; ValueError if the column cannot be used."""
 
 
-def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str) -> None:
+def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str | Text) -> None:
     """Raise a ValueError that names column and row, if any value is bad.
 
     Parameters
@@ -141,7 +142,8 @@ def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str) -> No
     """
     if bad.any():
         row = int(part.rows[int(bad.argmax())])
-        raise ValueError(f"{part.where}: column '{name}' {what} in row {row}; {remedy}")
+        text = Text("{}: column '{}' {} in row {}; {}", part.where, name, what, row, remedy)
+        raise ValueError(text)
 
 
 def refuse_gaps(part: Part, name: str, bad: np.ndarray) -> None:

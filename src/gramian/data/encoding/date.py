@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from ..._errors import Text
 from ..arrow_compute import pc
 from .calendar import CYCLES, cycle, fields, local
 from .column import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps
-from .kinds import REMEDY, Kind
+from .kinds import LEAVE_OUT, Kind
 from .left_out import CONSTANT, EMPTY, LeftOut
 from .moments import Summary
 from .saved import Saved
@@ -133,9 +134,7 @@ def _microseconds(column: pa.Array, name: str, part: Part) -> tuple[np.ndarray, 
     except OverflowError:
         seconds = pc.abs(column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()))
         far = np.asarray(seconds.fill_null(0)) == pc.max(seconds).as_py()
-        refuse(
-            part, name, far, "is more than 290,000 years from 1970", REMEDY.format(name=name)
-        )  # fmt: skip
+        refuse(part, name, far, "is more than 290,000 years from 1970", Text(LEAVE_OUT))
         raise
 
 

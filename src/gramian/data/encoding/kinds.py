@@ -8,6 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from ..._checks import listed
+from ..._errors import Text
 
 Kind = Literal[
     "number", "boolean", "category", "ordered", "date", "zoned date", "time", "duration", "nothing"
@@ -25,7 +26,7 @@ WORDS: dict[Kind, str] = {
     "nothing": "nothing",
 }
 
-REMEDY = "leave it out (--drop {name}; in Python columns=[...])"
+LEAVE_OUT = "leave it out with {columns=[...]}"
 """Advice about a column that cannot be used."""
 
 
@@ -78,10 +79,13 @@ def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
     if bad:
         types = [f"{name} ({schema.field(name).type})" for name in bad]
         raise TypeError(
-            f"{where} has columns of which no numbers can be made: {listed(types)}; expected "
-            "numbers, booleans, text, categories, dates or times; "
-            + REMEDY.format(name=bad[0])
-            + about_lists(schema, bad)
+            Text(
+                "{} has columns of which no numbers can be made: {}; expected numbers, booleans, "
+                f"text, categories, dates or times; {LEAVE_OUT}{{}}",
+                where,
+                listed(types),
+                about_lists(schema, bad),
+            )
         )
     return [kind for kind in kinds if kind is not None]
 

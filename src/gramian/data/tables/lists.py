@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from ..._errors import TextError
 from ..arrow_compute import pc
 from .base import Table
 
@@ -84,11 +85,14 @@ class ListColumns(Table):
         lengths = pc.unique(pc.list_value_length(lists)).to_pylist()
         other = [length for length in lengths if length not in (k, None)]
         if other:
-            raise ValueError(
-                f"{self.where}: the column '{name}' has lists of {other[0]} numbers, the first row "
-                f"one of {k}; leave it out (--drop {name}; in Python columns=[...]), or if its "
-                "numbers are entries of sparse rows, use gramian.data.ParquetLists(path, values, "
-                "indices, features=...) in Python"
+            raise TextError(
+                "{}: the column '{}' has lists of {} numbers, the first row one of {}; leave "
+                "it out with {columns=[...]}, or if its numbers are entries of sparse rows, "
+                "use gramian.data.ParquetLists(path, values, indices, features=...) in Python",
+                self.where,
+                name,
+                other[0],
+                k,
             )
 
 

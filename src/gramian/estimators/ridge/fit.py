@@ -13,6 +13,7 @@ from sklearn.utils import check_array, check_consistent_length
 from torch import Tensor
 
 from ... import fitting
+from ..._errors import Text
 from ..._parameters import FitParameters
 from ...callbacks import Validate
 from ...data import RowSource
@@ -145,7 +146,7 @@ def solver_streams(parameters: FitParameters) -> bool:
     return True
 
 
-def warn_of(category: type[Warning], text: str | None) -> None:
+def warn_of(category: type[Warning], text: Text | None) -> None:
     """Warn the caller of a method, unless there is no text."""
     if text is not None:
-        warnings.warn(text, category, stacklevel=3)
+        warnings.warn(str(text), category, stacklevel=3)

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..._errors import Text
 from ..state import ADDED_LATER, State
 from ..stopping import StopReason
 from .blocks import Block
@@ -113,11 +114,11 @@ class ASkotchState(State):
         lost = self.restarts >= MOST_RESTARTS
         if lost:
             logger.warning(
-                "ASkotch: diverged at iteration %d, the residual has grown to %.1e without momentum"
-                " and in float64; the best coefficients are kept. Raise the penalty, take larger "
-                "blocks, or use solver='pcg'",
-                self.iteration,
-                residual,
+                Text(
+                    f"ASkotch: diverged at iteration {self.iteration}, the residual has grown to "
+                    f"{residual:.1e} without momentum and in float64; the best coefficients are "
+                    "kept. Raise the penalty, take larger blocks, or use {solver='pcg'}"
+                )
             )
         else:
             logger.info(
