@@ -21,6 +21,7 @@ import pytest
 from typer.main import get_command
 
 import gramian
+from gramian._parameters import option_parameters
 from gramian.cli import main
 from gramian.cli.app import app
 
@@ -280,6 +281,7 @@ def strings_of(path: Path) -> list[str]:
 def test_messages_of_the_error_index_are_ours():
     said = "\n".join(text for path in SOURCES for text in strings_of(path))
     said = re.sub(r"\{([^{}]+)\}", r"\1", said)  # marks of parameters
+    said += "\n".join(f"unknown {parameter.name}" for parameter in option_parameters())
     page = (ROOT / "docs" / "errors.md").read_text("utf-8")
     quoted = re.findall(r'^\| "(.*?)" \|', page, re.M)
     assert len(quoted) > 25

@@ -106,7 +106,7 @@ def test_times_are_read(text, expected):
         (["--time-limit", "soon"], "--time-limit is a positive number of seconds, or as 10min"),
         (["--time-limit", "0"], "--time-limit is a positive number of seconds, or as 10min"),
         (["--patience", "0"], "--patience must be a whole number of at least 1, not 0"),
-        (["--cv", "1"], "--cv must be None or a number of folds from 2 on"),
+        (["--cv", "1"], "--cv is a number of folds from 2 on, not 1"),
     ],
 )
 def test_what_cannot_be_is_refused(more, said, error, train, tmp_path):
