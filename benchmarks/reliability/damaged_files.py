@@ -116,7 +116,7 @@ def outcomes(
         except Exception as error:
             code, text = explained(error)
             kind = "bug" if code == BUG else "refused"
-            said += [text] if code == BUG else []
+            said += [str(text)] if code == BUG else []
         else:
             kind = "same" if np.array_equal(found, expected) else "silently other"
         counts[kind] += 1
