@@ -13,7 +13,7 @@ from plain import PLAIN
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.callbacks import Validate
 from gramian.data import as_rows
-from gramian.fitting import diagnosis, long_fits, resolve
+from gramian.fitting import diagnosis, resolve
 from gramian.landmarks import Bless
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
@@ -112,8 +112,8 @@ class Seconds:
 
 def test_a_long_fit_is_said_before(caplog, monkeypatch):
     plan = Seconds(5400)
-    monkeypatch.setattr(long_fits, "plan", plan)
-    monkeypatch.setattr(long_fits, "SLOW_OPERATIONS", 1.0)
+    monkeypatch.setattr(diagnosis, "plan", plan)
+    monkeypatch.setattr(diagnosis, "SLOW_OPERATIONS", 1.0)
     est = KernelRidge(
         lengthscale=1.0, landmarks=30, random_state=0, kernel="gaussian", penalty=1e-6
     )
@@ -129,7 +129,7 @@ def test_a_long_fit_is_said_before(caplog, monkeypatch):
 
 def test_nothing_is_measured_for_small_fits(monkeypatch):
     plan = Seconds(5400)
-    monkeypatch.setattr(long_fits, "plan", plan)
+    monkeypatch.setattr(diagnosis, "plan", plan)
     KernelRidge(lengthscale=1.0, landmarks=30, kernel="gaussian", penalty=1e-6).fit(X, Y)
     assert plan.asked == 0
 
@@ -137,15 +137,15 @@ def test_nothing_is_measured_for_small_fits(monkeypatch):
 @pytest.mark.parametrize(("n", "m", "asked"), [(10**8, 20_000, 1), (10_000, 100, 0)])
 def test_what_may_be_long_is_told_by_the_size(monkeypatch, n, m, asked):
     plan = Seconds(5400)
-    monkeypatch.setattr(long_fits, "plan", plan)
+    monkeypatch.setattr(diagnosis, "plan", plan)
     settings, rows = KernelRidge(landmarks=30, **PLAIN)._settings(), as_rows(X)
     solver, size = resolve.solver_and_size(settings, rows, 1)
-    found = long_fits.long_fit(settings, rows, solver, replace(size, n=n, m=m))
+    found = diagnosis.long_fit(settings, rows, solver, replace(size, n=n, m=m))
     assert (plan.asked, found is not None) == (asked, bool(asked))
 
 
 def test_landmarks_of_unknown_number_have_no_plan(caplog, monkeypatch):
-    monkeypatch.setattr(long_fits, "SLOW_OPERATIONS", 1.0)
+    monkeypatch.setattr(diagnosis, "SLOW_OPERATIONS", 1.0)
     est = KernelRidge(
         lengthscale=1.0,
         landmarks=Bless(penalty=1e-2),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,7 +17,7 @@ from ..callbacks import Checkpoint, announce, stages
 from ..callbacks.stages import announce_part
 from ..cells import MedianSplits, Partition, partitions
 from ..data import LinearMap, RowSource, as_rows, scratch
-from ..model import CellCenters, KernelModel
+from ..model import CellCenters
 from ..solvers.metrics import RESIDUAL
 from ..solvers.stopping import Row, StopReason
 from . import resolve
@@ -27,7 +25,7 @@ from .cell_fits import CellProblems, workers_of
 from .cell_rows import BLOCK_BYTES, BYTES_PER_ROW, CellRows, rows_by_cell
 from .cells_there import ProblemsThere, cell_rows_there
 from .data import TrainingData
-from .defaults import Chosen, chosen
+from .defaults import Chosen, choose
 from .fitted import Fitted
 from .generators import Generators
 from .machine import machine_memory
@@ -124,7 +122,7 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     FloatingPointError
         If the solver diverges in a cell with larger ridges, too.
     """
-    ends = math.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
+    ends = settings.deadline()
     partition = partition_of(settings.cells)
     asked = replace(settings, landmarks=None).with_plain_inputs()
     if data.rows.sparse:
@@ -151,14 +149,10 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     )  # fmt: skip
     coef = scratch((len(rows.X), data.targets.shape[1]), torch.float64, memory)
     cells = _all(problems, coef)
-    model = KernelModel(
+    model = data.model(
         kernel,
         rows.X,
         coef,
-        feature_names=data.feature_names,
-        classes=data.classes,
-        encoding=data.encoding,
-        target=data.target,
         cells=CellCenters(rows.cells, rows.starts),
         probabilities=choice.shares,
     )
@@ -210,12 +204,12 @@ def _chosen(
     shares = None
     if settings.chooses:
         pilot = rows.of(rows.usual, data)
-        choice = chosen(settings, pilot, landmarks=None, rng=rng.choice, ends=ends, mapped=mapped)
+        choice = choose(settings, pilot, landmarks=None, rng=rng.choice, ends=ends, mapped=mapped)
         settings, shares = choice.settings, choice.shares
         if asked.chooses_penalty:  # the ridge is that of the cell that it was chosen by
             shift = settings.one_penalty * pilot.total
             settings = replace(settings, penalty=shift / data.total)
-    choice = chosen(settings, data, landmarks=None, rng=rng.choice, ends=ends)
+    choice = choose(settings, data, landmarks=None, rng=rng.choice, ends=ends)
     return replace(choice, shares=shares)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..data import (
@@ -20,7 +21,8 @@ from ..data import (
     range_of,
     subset,
 )
-from ..model import Label
+from ..kernels import Kernel
+from ..model import KernelModel, Label
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,14 @@ class TrainingData:
             return self
         weights = None if self.weights is None else brought_here(self.weights)
         return replace(self, targets=brought_here(self.targets), weights=weights)
+
+    def model(
+        self, kernel: Kernel, centers: Any, coef: Float[Tensor, "m t"], **parts: Any
+    ) -> KernelModel:
+        """Return the model that predicts these targets from such rows; `parts` are its others."""
+        names = {"feature_names": self.feature_names, "target": self.target}
+        described = {**names, "classes": self.classes, "encoding": self.encoding, **parts}
+        return KernelModel(kernel, centers, coef, **described)
 
     def part(self, index: Int[Tensor, " k"], rows: RowSource | None = None) -> TrainingData:
         """Return the rows of increasing numbers, as a `Subset` unless they are given."""

@@ -1,4 +1,4 @@
-"""chosen: settings in which what is "auto" of kernel, lengthscale and penalty has values."""
+"""choose: settings in which what is "auto" of kernel, lengthscale and penalty has values."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Chosen:
     shares: Shares | None = None
 
 
-def chosen(
+def choose(
     settings: FitSettings,
     data: TrainingData,
     *,

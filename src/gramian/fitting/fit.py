@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import logging
-import math
 import numbers
-import time
 from dataclasses import replace
 from typing import Any
 
-from .._errors import Text
-from .._parameter_types import Callbacks, LandmarksLike, MetricLike
-from ..callbacks import Checkpoint, announce, stages
-from ..landmarks import Selector
+from .._parameter_types import LandmarksLike, MetricLike
+from ..callbacks import announce, stages
+from ..landmarks import Landmarks, Selector
 from ..metric import Metric
 from ..model import KernelModel, same_encoding
-from ..problems import Problem
-from ..solvers import Result, Solver, State, solve
+from ..problems import FullProblem, NystromProblem, Problem
+from ..solvers import Result, Solver, State
 from . import resolve
 from .cells import fit_cells
 from .data import TrainingData
-from .diagnosis import diagnosed
+from .diagnosis import diagnosed, warn
 from .divide import divide
 from .features import check_units
-from .fitted import Fitted, InterruptedFit, check_not_diverged, keeping_model
+from .fitted import Fitted, InterruptedFit, run, saved_state
 from .generators import Generators
 from .landmarks import centers_on_host, kept_in_file, problem_of
-from .long_fits import long_fit
 from .loss_fit import fit_loss
 from .placed import PlacedData
 from .precomputed import NAME, linear_model, looked_up
-from .seen import as_seen
+from .prepared import Prepared, prepare
 from .settings import FitSettings
-from .start import start, stopping
-from .watch import Watch, looking_at
-
-logger = logging.getLogger("gramian")
+from .start import Start, start, stopping
+from .watch import Watch
 
 
 def fit(
@@ -106,87 +99,76 @@ def _fit(
     diagnose: bool,
 ) -> Fitted:
     """Fit one model by squared errors."""
-    ends = math.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
-    asked, parts = settings, divide(settings, data, rng)
-    data, n = parts.train, len(parts.train.rows)
-    settings = resolve.automatic(settings, n)
-    solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
-    _warn(long_fit(settings, data.rows, solver, size))
-    settings = looking_at(settings, parts.held_out, solver, n)
-    warm = before is not None and _starts_warm(asked, data, before)
-    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    seen = as_seen(settings, data, size, kernel, rng, ends, before if warm else None)
-    scaling, settings, data, size = seen.scaling, seen.settings, seen.data, seen.size
-    asked = replace(asked, tol=settings.tol)
-    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
-    solver = resolve.solver_for(settings, asked, size)
-    engine = resolve.engine_for(settings, data.rows, kernel)
-    solver = resolve.storing(solver, size, settings.limit, engine, kernel)
-    announce(settings.callbacks, stages.CHOOSING)
+    ends = settings.deadline()
+    parts = divide(settings, data, rng)
+    if before is not None and not _starts_warm(settings, parts.train, before):
+        before = None
+    p = prepare(settings, parts.train, rng, ends=ends, held_out=parts.held_out, before=before)
+    solver = resolve.storing(p.solver, p.size, p.settings.limit, p.engine, p.kernel)
+    announce(p.settings.callbacks, stages.CHOOSING)
     # nobody else may hold the data as first placed: they may have to leave the device
     begin = start(
-        settings,
-        PlacedData.place(data, kernel, engine, solver, size, settings.limit),
+        p.settings,
+        PlacedData.place(p.data, p.kernel, p.engine, solver, p.size, p.settings.limit),
         rng,
-        before if warm else None,
+        before,
         folds=parts.folds,
         ends=ends,
     )
-    K = begin.placed.K
-    landmarks = kept_in_file(begin.landmarks, settings.centers_file)
-    problem = problem_of(
-        K, begin.placed.data, landmarks, begin.penalty, settings.penalties,
-        spare_bytes=0 if solver.closed_form else resolve.spare_bytes(solver, size, settings.limit),
-    )  # fmt: skip
-    state = _saved(settings.callbacks, problem, solver) or _of_shape(begin.state, problem)
-    watch = Watch.of(settings)
-    announce(settings.callbacks, stages.PREPARING)
+    problem, landmarks = _problem(p, begin, solver)
+    state = saved_state(settings.callbacks, problem, solver) or _of_shape(begin.state, problem)
+    watch = Watch.of(p.settings)
+    announce(p.settings.callbacks, stages.PREPARING)
 
     def fitted(result: Result) -> Fitted:
         best = watch.kept(problem, result)
-        chances = None
-        if data.coded:
-            held = watch.held(problem, result, best) or begin.held
-            chances = seen.probabilities if held is None else held.shares()
-        model = KernelModel(
-            K.kernel,
-            centers_on_host(landmarks, data.rows),
+        probabilities = p.probabilities
+        if p.data.coded and (held := watch.held(problem, result, best) or begin.held):
+            probabilities = held.shares()
+        model = p.data.model(
+            begin.placed.K.kernel,
+            centers_on_host(landmarks, p.data.rows),
             (result.state if best is None else best).coef.cpu(),
-            feature_names=data.feature_names,
-            classes=data.classes,
-            encoding=data.encoding,
-            target=data.target,
-            probabilities=chances,
+            probabilities=probabilities,
         )
         return Fitted.of(
             result,
-            scaling.model(model),
-            asked,
+            p.scaling.model(model),
+            replace(settings, tol=p.settings.tol),
             solver,
-            K.engine,
+            begin.placed.K.engine,
             penalty=begin.penalty,
             index=None if begin.landmarks is None else begin.landmarks.index,
-            path=scaling.path(begin.path),
+            path=p.scaling.path(begin.path),
             path_ended_at_best=begin.ended_at_best,
             best=best,
             held_out=None if parts.held_out is None else parts.held_out.index,
-            learned=before.learned if before and warm else scaling.features.learned,
+            learned=p.scaling.features.learned if before is None else before.learned,
         )
 
-    with keeping_model(fitted):
-        result = solve(
-            problem,
-            begin.solver,
-            stop=[*stopping(settings, begin.solver, n, ends), *watch.stop],
-            callbacks=watch.callbacks,
-            state=state,
-            rng=rng.solver,
-        )
-    check_not_diverged(result)
-    if diagnose and not asked.chooses_penalty:  # nothing better was found
-        _warn(diagnosed(problem, result, settings.callbacks, data.coded))
+    stop = [*stopping(p.settings, begin.solver, len(p.data.rows), ends), *watch.stop]
+    result = run(
+        problem, begin.solver, fitted,
+        stop=stop, callbacks=watch.callbacks, state=state, rng=rng.solver,
+    )  # fmt: skip
+    if diagnose and not settings.chooses_penalty:  # nothing better was found
+        warn(diagnosed(problem, result, p.settings.callbacks, data.coded))
     return fitted(result)
+
+
+def _problem(
+    p: Prepared, begin: Start, solver: Solver[Any, Any]
+) -> tuple[FullProblem | NystromProblem, Landmarks | None]:
+    """Return the problem of all rows, and its landmarks, in their file if they have one."""
+    landmarks = kept_in_file(begin.landmarks, p.settings.centers_file)
+    spare = 0
+    if not solver.closed_form:
+        spare = resolve.spare_bytes(solver, p.size, p.settings.limit)
+    problem = problem_of(
+        begin.placed.K, begin.placed.data, landmarks, begin.penalty, p.settings.penalties,
+        spare_bytes=spare,
+    )  # fmt: skip
+    return problem, landmarks
 
 
 def _check_penalties(settings: FitSettings, data: TrainingData) -> None:
@@ -198,12 +180,6 @@ def _check_penalties(settings: FitSettings, data: TrainingData) -> None:
         raise ValueError("classes share one penalty; only targets of a regression have their own")
     if count != t:
         raise ValueError(f"penalty has {count} numbers, but y has {t} target{'s' * (t != 1)}")
-
-
-def _warn(text: str | Text | None) -> None:
-    """Log a warning, if there is one: not through `warnings`, as what it says may be as meant."""
-    if text is not None:
-        logger.warning(text)
 
 
 def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> bool:
@@ -236,17 +212,6 @@ def _same_choice(a: LandmarksLike, b: LandmarksLike) -> bool:
 def _same_metric(a: MetricLike, b: MetricLike) -> bool:
     comparable = all(isinstance(v, str | Metric) for v in (a, b))
     return a is b or (comparable and a == b)
-
-
-def _saved(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]) -> State | None:
-    """Return the state of the first checkpoint among the callbacks that has one."""
-    for callback in callbacks:
-        if isinstance(callback, Checkpoint):
-            state = callback.restore(problem, solver)
-            if state is not None:
-                logger.info("going on from %s, iteration %d", callback.path, state.iteration)
-                return state
-    return None
 
 
 def _of_shape(state: State | None, problem: Problem) -> State | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +14,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from .._errors import Text, TextError
+from .._parameter_types import Callbacks
+from ..callbacks import Checkpoint
 from ..metric import LearnedMetric
 from ..model import KernelModel
 from ..operators import Engine
-from ..solvers import Interrupted, Result, Solver, State
+from ..problems import Problem
+from ..solvers import Interrupted, Result, Solver, State, Stop, solve
 from ..solvers.loop import row_of
 from ..solvers.metrics import (
     BATCH_ERROR,
@@ -28,6 +32,8 @@ from ..solvers.metrics import (
 from ..solvers.stopping import Row, StopReason
 from .penalty_path import PathRow
 from .settings import FitSettings
+
+logger = logging.getLogger("gramian")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -269,6 +275,43 @@ def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
             with contextlib.suppress(Exception):  # the first error is the one to see
                 vars(error)["fitted"] = fitted(result)
         raise
+
+
+def run(
+    problem: Problem,
+    solver: Solver[Any, Any],
+    fitted: Callable[[Result], Fitted],
+    *,
+    stop: Sequence[Stop],
+    callbacks: Callbacks,
+    state: State | None,
+    rng: torch.Generator,
+) -> Result:
+    """Run the solver of a fit: `solve`, with the model kept if an error ends it.
+
+    Raises
+    ------
+    FloatingPointError
+        If the solver diverged.
+    InterruptedFit
+        If it is interrupted, as by Ctrl-C, when the solver has a state. Of another error see
+        `model_until`.
+    """
+    with keeping_model(fitted):
+        result = solve(problem, solver, stop=stop, callbacks=callbacks, state=state, rng=rng)
+    check_not_diverged(result)
+    return result
+
+
+def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]) -> State | None:
+    """Return the state of the first checkpoint among the callbacks that has one."""
+    for callback in callbacks:
+        if isinstance(callback, Checkpoint):
+            state = callback.restore(problem, solver)
+            if state is not None:
+                logger.info("going on from %s, iteration %d", callback.path, state.iteration)
+                return state
+    return None
 
 
 def model_until(error: Exception) -> Fitted | None:

@@ -9,19 +9,16 @@ import torch
 
 from .. import solvers
 from .._parameter_types import SolverLike
-from ..model import KernelModel
-from ..problems import NystromProblem, Problem
+from ..problems import FullProblem, NystromProblem, Problem
 from ..solvers import Result, Solver, State, max_iterations, solve
 from ..solvers.stopping import Row
-from . import resolve
 from .data import TrainingData
-from .defaults import chosen as with_values
 from .features import check_units
 from .fitted import Fitted, check_not_diverged
 from .generators import Generators
 from .landmarks import centers_on_host, chosen, kept_in_file, problem_of
 from .placed import PlacedData
-from .scaling import Scaling
+from .prepared import prepare
 from .settings import FitSettings
 
 
@@ -54,65 +51,41 @@ def go_on(
             "early_stopping=False"
         )
     check_units(settings, data.rows)
-    asked, data = settings, data.without_zero_weights()
-    settings = settings.with_plain_inputs()  # what a call sees may not be what comes
-    settings = resolve.automatic(settings, len(data.rows))
-    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    first = None if before is None else before.model
-    scaling = Scaling.of(settings, data, first, kernel=kernel, rng=rng.maps)
-    settings, data = scaling.apply(settings, data)
-    solver, size = resolve.solver_and_size(settings, data.rows, data.targets.shape[1])
-    choice = with_values(
-        settings,
-        data,
-        landmarks=size.m,
-        rng=rng.choice,
-        mapped=scaling.features.metric,
-        before=before,
-    )
-    settings = choice.settings
-    asked, penalty = replace(asked, tol=settings.tol), settings.one_penalty
+    data = data.without_zero_weights()
+    plain = settings.with_plain_inputs()  # other calls may see other rows
+    p = prepare(plain, data, rng, before=before, is_single_pass=True)
+    asked, penalty = replace(settings, tol=p.settings.tol), p.settings.one_penalty
+    size = p.size if before is None else replace(p.size, m=len(before.model.centers))
+    placed = PlacedData.place(p.data, p.kernel, p.engine, p.solver, size, p.settings.limit)
+    problem: FullProblem | NystromProblem
     if before is None:
-        kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-        kernel = resolve.kernel_for(kernel, data.rows, rng.kernel)
-    else:
-        kernel, size = before.model.kernel, replace(size, m=len(before.model.centers))
-    engine = resolve.engine_for(settings, data.rows, kernel)
-    placed = PlacedData.place(data, kernel, engine, solver, size, settings.limit)
-    if before is None:
-        found = chosen(placed.K, settings.landmarks, rng.landmarks)
+        found = chosen(placed.K, p.settings.landmarks, rng.landmarks)
         landmarks = kept_in_file(found, settings.centers_file)
         problem = problem_of(placed.K, placed.data, landmarks, penalty)
-        centers = centers_on_host(landmarks, data.rows)
+        centers = centers_on_host(landmarks, p.data.rows)
         index = None if found is None else found.index
-        state, earlier = None, []
+        state, history, target = None, [], data.target
+        learned = p.scaling.features.learned
     else:
         problem = _with_centers(before, placed, penalty)
         centers, index = before.model.centers, before.index
-        state, earlier = State(before.iteration, before.model.coef), before.history
-    result = _next_epoch(solver, problem, state, earlier, rng.solver)
-    check_not_diverged(result)
-    model = KernelModel(
-        placed.K.kernel,
-        centers,
-        result.state.coef.cpu(),
-        feature_names=data.feature_names,
-        classes=data.classes,
-        encoding=data.encoding,
-        target=data.target if before is None else before.model.target,
-        probabilities=choice.shares if before is None else before.model.probabilities,
-    )
-    if before is not None:
+        state, history = State(before.iteration, before.model.coef), before.history
+        target, learned = before.model.target, before.learned
         asked = replace(asked, landmarks=before.settings.landmarks)
+    result = _next_epoch(p.solver, problem, state, history, rng.solver)
+    check_not_diverged(result)
+    coef = result.state.coef.cpu()
+    probabilities = p.probabilities
+    model = p.data.model(placed.K.kernel, centers, coef, target=target, probabilities=probabilities)
     return Fitted.of(
         result,
-        scaling.model(model),
+        p.scaling.model(model),
         asked,
-        solver,
+        p.solver,
         placed.K.engine,
         penalty=penalty,
         index=index,
-        learned=scaling.features.learned if before is None else before.learned,
+        learned=learned,
     )
 
 

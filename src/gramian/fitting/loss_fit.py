@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import replace
 
 import torch
@@ -12,23 +10,22 @@ from torch import Tensor
 
 from .. import losses
 from .._errors import SETTING_FORM, ParameterError
-from ..callbacks import Checkpoint, announce, stages
+from ..callbacks import announce, stages
 from ..data import gathered
 from ..landmarks import Landmarks
 from ..losses import Logistic, Loss, Softmax
 from ..losses.links import IDENTITY
-from ..model import KernelModel, LogOdds
+from ..model import LogOdds
 from ..operators import KernelOperator
 from ..problems import LossProblem
-from ..solvers import Result, deadline, max_iterations, solve, tolerance
+from ..solvers import Result, deadline, max_iterations, tolerance
 from . import loss_penalty, resolve
 from .data import TrainingData
-from .fitted import Fitted, check_not_diverged, keeping_model
+from .fitted import Fitted, run, saved_state
 from .generators import Generators
 from .landmarks import centers_on_host, chosen, kept_in_file, nystrom_problem
-from .loss_settings import SQUARED
 from .placed import PlacedData
-from .seen import as_seen
+from .prepared import prepare
 from .settings import FitSettings
 
 TOLERANCE = 1e-4
@@ -61,7 +58,7 @@ def fit_loss(settings: FitSettings, data: TrainingData, *, rng: Generators) -> F
     by the loss itself on rows that are held out of a sample, from fits with decreasing penalties
     that start from each other.
     """
-    ends = math.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
+    ends = settings.deadline()
     data = data.without_zero_weights()
     loss = loss_for(settings.loss, data)
     given = data.targets.double()
@@ -69,69 +66,53 @@ def fit_loss(settings: FitSettings, data: TrainingData, *, rng: Generators) -> F
     weights = ones_or(data)
     unit = loss.unit(given, weights)
     loss, y = loss.for_unit(unit), given / unit
-    asked = replace(settings, tol=TOLERANCE if isinstance(settings.tol, str) else settings.tol)
-    settings = resolve.automatic(settings, len(data.rows))
-    solver, size = resolve.solver_and_size(settings, data.rows, y.shape[1])
-    plain = replace(settings, loss=SQUARED, solver="auto")
-    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    shown = data if data.coded else replace(data, targets=loss.surrogate(given, weights))
-    seen = as_seen(plain, shown, size, kernel, rng, ends, None)
-    kernel = resolve.kernel(seen.settings.kernel, seen.settings.lengthscale)
-    kernel = resolve.kernel_for(kernel, seen.data.rows, rng.kernel)
-    engine = resolve.engine_for(seen.settings, seen.data.rows, kernel)
+    surrogate = None if data.coded else loss.surrogate(given, weights)
+    p = prepare(settings, data, rng, ends=ends, surrogate=surrogate)
+    p = replace(p, data=replace(p.data, targets=y))
     announce(settings.callbacks, stages.CHOOSING)
-    prepared = replace(seen.data, targets=y)
-    placed = PlacedData.place(prepared, kernel, engine, solver, seen.size, seen.settings.limit)
-    found = chosen(placed.K, seen.settings.landmarks, rng.landmarks)
-    found = all_rows(placed.K) if found is None else found
-    placed = placed.with_landmarks(len(found.weight))
-    K, found = placed.K, kept_in_file(found, settings.centers_file) or found
+    placed = PlacedData.place(p.data, p.kernel, p.engine, p.solver, p.size, p.settings.limit)
+    landmarks = chosen(placed.K, p.settings.landmarks, rng.landmarks) or all_rows(placed.K)
+    placed = placed.with_landmarks(len(landmarks.weight))
+    K, landmarks = placed.K, kept_in_file(landmarks, settings.centers_file) or landmarks
     offset = loss.constant(placed.data.targets.double(), ones_or(placed.data)).to(K.device)
-    penalty = seen.settings.one_penalty
+    penalty = p.settings.one_penalty
     if settings.chooses_penalty:
         penalty = loss_penalty.chosen(
-            K, placed.data, loss, penalty, len(found.weight), rng.choice, ends
+            K, placed.data, loss, penalty, len(landmarks.weight), rng.choice, ends
         )
-    problem = loss_problem(K, placed.data, found, penalty, loss, offset)
+    problem = loss_problem(K, placed.data, landmarks, penalty, loss, offset)
     announce(settings.callbacks, stages.PREPARING)
+    tol = TOLERANCE if isinstance(settings.tol, str) else float(settings.tol)
 
     def fitted(result: Result) -> Fitted:
-        model = KernelModel(
+        target = data.target if data.coded or data.target is None else loss.names(data.target)
+        model = data.model(
             K.kernel,
-            centers_on_host(found, prepared.rows),
+            centers_on_host(landmarks, p.data.rows),
             result.state.coef.cpu(),
             target_shift=unit * offset.cpu(),
             target_scale=torch.full((len(offset),), unit, dtype=torch.float64),
-            feature_names=data.feature_names,
-            classes=data.classes,
-            encoding=data.encoding,
-            target=data.target if data.coded or data.target is None else loss.names(data.target),
+            target=target,
             probabilities=LogOdds() if data.coded else None,
             link=None if data.coded or loss.link is IDENTITY else loss.link,
         )
         return Fitted.of(
             result,
-            seen.scaling.features.model(model),
-            asked,
-            solver,
+            p.scaling.features.model(model),
+            replace(settings, tol=tol),
+            p.solver,
             K.engine,
             penalty=penalty,
-            index=found.index,
-            learned=seen.scaling.features.learned,
+            index=landmarks.index,
+            learned=p.scaling.features.learned,
         )
 
-    saved = [c for c in settings.callbacks if isinstance(c, Checkpoint)]
-    with keeping_model(fitted):
-        result = solve(
-            problem,
-            solver,
-            stop=[tolerance(float(asked.tol)), max_iterations(settings.max_iter), deadline(ends)],
-            callbacks=settings.callbacks,
-            state=saved[0].restore(problem, solver) if saved else None,
-            rng=rng.solver,
-        )
-    check_not_diverged(result)
-    return fitted(result)
+    stop = [tolerance(tol), max_iterations(settings.max_iter), deadline(ends)]
+    state = saved_state(settings.callbacks, problem, p.solver)
+    callbacks = settings.callbacks
+    return fitted(
+        run(problem, p.solver, fitted, stop=stop, callbacks=callbacks, state=state, rng=rng.solver)
+    )
 
 
 def loss_for(given: str | Loss, data: TrainingData) -> Loss:

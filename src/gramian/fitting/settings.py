@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass, replace
 from typing import Any, TypeGuard
@@ -101,6 +102,10 @@ class FitSettings(FitParameters):
         if self.penalties is None:
             return float(self.penalty)  # type: ignore[arg-type]
         return math.exp(sum(map(math.log, self.penalties)) / len(self.penalties))
+
+    def deadline(self) -> float:
+        """Return the time of `time.monotonic` at which a fit that begins now is to end."""
+        return math.inf if self.time_limit is None else time.monotonic() + self.time_limit
 
     def _check_stopping(self) -> None:
         _check_flag("early_stopping", self.early_stopping)
