@@ -53,7 +53,7 @@ def measure_briefly() -> None:
 
     A plan measures four times, and each time a fifth of a second.
     """
-    from gramian.fitting import calibration  # imported late: see above
+    from gramian.fitting.plans import calibration  # imported late: see above
 
     longer = calibration._seconds
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gramian import AverageModel, KernelModel, KernelRidge, KernelRidgeClassifier
 from gramian._tensors import write_tensors
-from gramian.fitting.targets import class_codes
+from gramian.fitting.inputs.targets import class_codes
 from gramian.model import Model, Shares, load_model
 from gramian.model.probabilities import LEAST_SHARE, POWERS, probabilities_from, shares_of
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
-from gramian.fitting.objects import Calls, cost_of
+from gramian.fitting.inputs.objects import Calls, cost_of
 from gramian.operators import KernelOperator
 
 from ..lib.results import Row

@@ -22,7 +22,7 @@ from sklearn.metrics.pairwise import haversine_distances
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
-from gramian.fitting.objects import Calls, cost_of
+from gramian.fitting.inputs.objects import Calls, cost_of
 from gramian.kernels import Kernel
 from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
 

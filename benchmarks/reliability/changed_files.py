@@ -25,7 +25,7 @@ from gramian import KernelRidge
 from gramian.callbacks import stages
 from gramian.cli.entry import explained
 from gramian.data import decoded
-from gramian.fitting import held_rows
+from gramian.fitting.inputs import memory as held_rows
 
 from ..lib.results import Row
 

@@ -16,8 +16,8 @@ import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian._tensors import write_tensors
 from gramian.data import sample_path
-from gramian.fitting.deviations import calibrated
-from gramian.fitting.exactly import solved_exactly
+from gramian.fitting.uncertainty.closed_form import solved_exactly
+from gramian.fitting.uncertainty.standard_deviations import calibrated
 from gramian.kernels import Gaussian, Linear
 from gramian.model import AverageModel
 from gramian.model.factors import LandmarkFactors

@@ -14,8 +14,9 @@ from sklearn.base import clone
 
 import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
-from gramian.fitting import again, conformal
-from gramian.fitting.conformal import FLOOR, held_back
+from gramian.fitting.uncertainty import conformal
+from gramian.fitting.uncertainty import refit as again
+from gramian.fitting.uncertainty.conformal import FLOOR, held_back
 from gramian.losses import Quantile
 from gramian.model import KernelModel
 from gramian.model.conformal import Calibrated, Conformal, set_scores

@@ -20,8 +20,8 @@ import gramian
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.callbacks import Checkpoint, Validate
 from gramian.data import LinearMap, QuantileMap, as_rows, sample_path
-from gramian.fitting import features
-from gramian.fitting.placed import PlacedData
+from gramian.fitting.inputs import features
+from gramian.fitting.plans.placed_data import PlacedData
 from gramian.metric import metrics
 
 

@@ -28,7 +28,7 @@ from gramian import (
     NystromTransformer,
 )
 from gramian.callbacks import Validate
-from gramian.fitting.objects import CallCost, Calls
+from gramian.fitting.inputs.objects import CallCost, Calls
 
 MOLECULES = {
     "CCc1nc(CO)n[nH]1": 7.06, "CCCCOCCC=O": 6.21, "CC#CC(C)(C)C1CC1": 8.3, "C#Cc1oncc1N": 4.86,
@@ -86,7 +86,7 @@ def gram(a: list[str], b: list[str]) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch):
     """Calls that measure the speed are two, so that others can be counted."""
-    monkeypatch.setattr("gramian.fitting.objects.MEASURED_CALLS", 2)
+    monkeypatch.setattr("gramian.fitting.inputs.objects.MEASURED_CALLS", 2)
 
 
 # --- regression and classification ---------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_a_fit_to_rows_and_one_to_objects_leave_nothing_of_each_other():
 
 
 def test_the_cost_is_told_first(caplog, monkeypatch):
-    monkeypatch.setattr("gramian.fitting.objects.MEASURED_CALLS", 50)
+    monkeypatch.setattr("gramian.fitting.inputs.objects.MEASURED_CALLS", 50)
     with caplog.at_level(logging.WARNING, logger="gramian"):
         KernelRidge(spectrum, landmarks=10, **PLAIN).fit(TRAIN, GAP[:40])
     (line,) = [record.getMessage() for record in caplog.records]
@@ -249,7 +249,7 @@ def test_long_predictions_say_so_first(caplog, monkeypatch):
     with caplog.at_level(logging.WARNING, logger="gramian"):
         est.predict(TEST)
         assert not caplog.records
-        monkeypatch.setattr("gramian.fitting.objects.LONG_SECONDS", 0.0)
+        monkeypatch.setattr("gramian.fitting.inputs.objects.LONG_SECONDS", 0.0)
         est.predict(TEST)
     assert "about 640 calls" in caplog.text
 

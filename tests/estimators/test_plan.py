@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.data import ArrayRows
-from gramian.fitting import calibration
+from gramian.fitting.plans import calibration
 from gramian.landmarks import RPCholesky
 from gramian.problems import NystromProblem
 from gramian.solvers import PCG, EigenPro3, Falkon, ProblemSize, Solver, State
@@ -137,7 +137,7 @@ class TestFields:
 
     @pytest.mark.parametrize(("kernel", "more"), [("linear", 1.0), ("gaussian", 4.0)])
     def test_landmarks_cost_nothing_where_no_entry_is_computed(self, kernel, more, monkeypatch):
-        monkeypatch.setattr("gramian.fitting.calibration._seconds", lambda *work, **budget: 1.0)
+        monkeypatch.setattr(calibration, "_seconds", lambda *work, **budget: 1.0)
         monkeypatch.setattr(Falkon, "operations", lambda *given: 0.0)
         monkeypatch.setattr(Falkon, "bytes_read", lambda *given: 0.0)
         x, settings = np.zeros((1_000_000, 3), np.float32), {"lengthscale": 1.0, "penalty": 1e-3}

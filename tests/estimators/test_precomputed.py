@@ -239,7 +239,7 @@ def test_a_memory_map_is_read_where_it_is(landmarks, tmp_path, monkeypatch):
     mapped = np.load(tmp_path / "gram.npy", mmap_mode="r")
     seen = []
 
-    from gramian.fitting import precomputed
+    from gramian.fitting.inputs import kernel_matrix as precomputed
 
     def watched(rows):
         seen.append(original(rows))

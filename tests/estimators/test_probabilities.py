@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gramian.fitting.held_out.folds.values import HeldValues
 from plain import PLAIN
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -16,9 +17,11 @@ from sklearn.model_selection import cross_val_score
 import gramian
 from gramian import KernelRidgeClassifier, KernelRidgeClassifierCV
 from gramian.callbacks import Validate
-from gramian.fitting import automatic, many_rows, search_data, search_plan
-from gramian.fitting.held_values import HeldValues
-from gramian.fitting.targets import class_codes
+from gramian.fitting.inputs.targets import class_codes
+from gramian.fitting.search import data as search_data
+from gramian.fitting.search import fit as automatic
+from gramian.fitting.search import many_rows
+from gramian.fitting.search import plan as search_plan
 from gramian.landmarks import BlessR
 from gramian.model import Shares
 from gramian.search import cell_sizes

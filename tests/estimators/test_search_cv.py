@@ -19,7 +19,10 @@ import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
 from gramian.data import as_rows
 from gramian.estimators.search import base as search_base
-from gramian.fitting import automatic, many_rows, search_data, search_plan
+from gramian.fitting.search import data as search_data
+from gramian.fitting.search import fit as automatic
+from gramian.fitting.search import many_rows
+from gramian.fitting.search import plan as search_plan
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine
 from gramian.model import load_model as load

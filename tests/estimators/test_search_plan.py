@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gramian import KernelRidgeClassifierCV, KernelRidgeCV
-from gramian.fitting.search_data import MOST_ROWS
+from gramian.fitting.search.data import MOST_ROWS
 
 X = np.random.default_rng(0).standard_normal((300, 3))
 Y = np.sin(X[:, 0])
@@ -15,7 +15,7 @@ Y = np.sin(X[:, 0])
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gramian.fitting.search_plan.ENOUGH_SECONDS", 1e-3)
+    monkeypatch.setattr("gramian.fitting.search.plan.ENOUGH_SECONDS", 1e-3)
 
 
 def rows(n: int, d: int = 3) -> np.ndarray:

@@ -12,7 +12,9 @@ import scipy.sparse
 from sklearn.utils import get_tags
 
 from gramian import KernelRidgeClassifierCV, KernelRidgeCV
-from gramian.fitting import many_rows, search_data, search_plan
+from gramian.fitting.search import data as search_data
+from gramian.fitting.search import many_rows
+from gramian.fitting.search import plan as search_plan
 from gramian.model import load_model
 
 RNG = np.random.default_rng(1)

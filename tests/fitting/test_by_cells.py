@@ -6,7 +6,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from gramian.fitting import automatic, many_rows
+from gramian.fitting.search import fit as automatic
+from gramian.fitting.search import many_rows
 
 
 class Told:

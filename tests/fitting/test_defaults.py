@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from gramian.fitting.choice.comparison.choose import candidates
+from gramian.fitting.choice.comparison.comparison import first_of_ties
+from gramian.fitting.choice.comparison.leave_one_out import merged
 from sklearn.model_selection import KFold
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.callbacks import Checkpoint
 from gramian.data import LinearMap, as_rows
-from gramian.fitting import TrainingData, held_choice
-from gramian.fitting.choice import first_of_ties
-from gramian.fitting.defaults import candidates
-from gramian.fitting.few_rows import merged
-from gramian.fitting.targets import training_targets
+from gramian.fitting import TrainingData
+from gramian.fitting.choice.comparison import held_out as held_choice
+from gramian.fitting.inputs.targets import training_targets
 from gramian.paths import leave_one_out
 from gramian.paths.leave_one_out import Spectrum
 from gramian.solvers import PCG, Direct
@@ -276,7 +277,7 @@ class TestTheFit:
         assert f"penalty {est.penalty_:.3g}" in said[0]
 
     def test_the_solver_follows_the_penalty(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gramian.fitting.resolve.PCG_FROM", 100)
+        monkeypatch.setattr("gramian.fitting.settings.resolve.PCG_FROM", 100)
         noise = RNG.standard_normal(1100)
         assert isinstance(KernelRidge(**AUTO).fit(MANY, noise).solver_, PCG)
         tiny = KernelRidge(**AUTO).fit(X, np.sin(X[:, 0]))

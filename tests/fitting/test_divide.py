@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gramian.fitting.held_out.folds.divide import divide
+from gramian.fitting.held_out.folds.folds import share
+from gramian.fitting.settings.settings.generators import Generators
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -19,11 +22,10 @@ from sklearn.model_selection import (
 )
 
 from gramian.data import ArrayRows, as_rows, open_rows
-from gramian.fitting import FitSettings, TrainingData, resolve, splits
-from gramian.fitting.divide import divide
-from gramian.fitting.generators import Generators
-from gramian.fitting.held_out import share
-from gramian.fitting.targets import classes_of, coded_data
+from gramian.fitting import FitSettings, TrainingData
+from gramian.fitting.held_out.folds import splits
+from gramian.fitting.inputs.targets import classes_of, coded_data
+from gramian.fitting.settings.settings import resolve
 
 N = 40
 X = np.random.default_rng(0).standard_normal((N, 2))
@@ -154,7 +156,7 @@ class TestHeldOut:
             parts.held_out.data.rows.take(torch.arange(4)), X[parts.held_out.index]
         )
         for most, limit in ((0, None), (1 << 20, 64)):
-            monkeypatch.setattr("gramian.fitting.divide.HELD_BYTES", most)
+            monkeypatch.setattr("gramian.fitting.held_out.divide.HELD_BYTES", most)
             again = divide(settings(memory_limit=limit), streamed, generators()).held_out
             assert again is not None
             assert not again.data.rows.random_access

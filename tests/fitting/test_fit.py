@@ -14,9 +14,11 @@ from plain import PLAIN
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import as_rows
-from gramian.fitting import FitSettings, Fitted, Generators, TrainingData, fit, go_on, plan
-from gramian.fitting.placed import PlacedData
-from gramian.fitting.targets import classes_of, coded_data
+from gramian.fitting import FitSettings, Fitted, Generators, TrainingData, fit
+from gramian.fitting import partial_fit as go_on
+from gramian.fitting.inputs.targets import classes_of, coded_data
+from gramian.fitting.plans import plan
+from gramian.fitting.plans.placed_data import PlacedData
 from gramian.kernels import Polynomial
 from gramian.landmarks import BlessR
 from gramian.solvers import State

@@ -29,9 +29,9 @@ from gramian import (
 )
 from gramian.callbacks import Checkpoint, Validate
 from gramian.data import ArrayRows, RowSource
-from gramian.fitting import calibration
-from gramian.fitting.memory import FitSize
-from gramian.fitting.placement import Placement
+from gramian.fitting.plans import calibration
+from gramian.fitting.plans.memory import FitSize
+from gramian.fitting.plans.placement import Placement
 from gramian.operators import KernelOperator, TorchEngine
 from gramian.problems import FullProblem, LossProblem, NystromProblem
 from gramian.solvers import Falkon, Solver, State, max_iterations, solve

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from gramian import KernelRidge, kernels
 from gramian._tensors import write_tensors
 from gramian.data import ArrayRows, as_rows, gathered, mapped, scratch, stored
-from gramian.fitting import memory
+from gramian.fitting.plans import memory
 from gramian.landmarks import KMeans, Uniform
 from gramian.model import KernelModel
 from gramian.operators import KernelOperator, TorchEngine

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from gramian.data import as_rows
 from gramian.fitting import TrainingData
-from gramian.fitting.automatic import Searched, search_fit
-from gramian.fitting.search_settings import SearchSettings
+from gramian.fitting.search.fit import Searched, search_fit
+from gramian.fitting.search.settings import SearchSettings
 from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter
 from gramian.search import (

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import Text
 from ..fitting import FitSettings, TrainingData
-from ..fitting.deviations import with_variance
+from ..fitting.uncertainty.standard_deviations import with_variance
 from ..model import Model
 
 

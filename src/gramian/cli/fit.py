@@ -17,7 +17,7 @@ from .._atomic import write_atomically
 from ..callbacks import Checkpoint, Validate
 from ..callbacks.state_file import check_is_checkpoint
 from ..fitting import Fitted, InterruptedFit
-from ..fitting.again import Again
+from ..fitting.uncertainty.refit import Again
 from ..model import Model, load_model
 from ..solvers.metrics import VALID_ERROR, VALID_RMSE
 from . import metrics, parsing, task

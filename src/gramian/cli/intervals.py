@@ -13,8 +13,8 @@ import torch
 from .._checks import as_share
 from ..data import RemoteColumns, RowSource, comfortable_size
 from ..fitting import Divided, TrainingData, Whole
-from ..fitting.again import Again
-from ..fitting.conformal import check_method, draws_of, held_back, made
+from ..fitting.uncertainty.conformal import check_method, draws_of, held_back, made
+from ..fitting.uncertainty.refit import Again
 from ..model import Model, load_model
 from ..model.conformal import Conformal
 from ..model.covered import Covered, Covering, CoveringSets

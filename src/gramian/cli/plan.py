@@ -7,8 +7,8 @@ from pathlib import Path
 
 from .. import fitting
 from ..fitting import Plan
-from ..fitting.search_plan import SearchPlan, plan_search
-from ..fitting.search_settings import SearchSettings
+from ..fitting.search.plan import SearchPlan, plan_search
+from ..fitting.search.settings import SearchSettings
 from .options import FitOptions
 from .report import Report
 from .settings import budget, check, generators, settings_of

@@ -17,9 +17,9 @@ from .. import __version__
 from .._atomic import write_atomically
 from ..callbacks import Checkpoint
 from ..fitting import Generators
-from ..fitting.again import Again
-from ..fitting.automatic import Searched, search_fit
-from ..fitting.search_settings import SearchSettings
+from ..fitting.search.fit import Searched, search_fit
+from ..fitting.search.settings import SearchSettings
+from ..fitting.uncertainty.refit import Again
 from ..model import Model, load_model
 from ..search import Member, Recipe, Trial
 from . import metrics, task

@@ -24,8 +24,8 @@ from ..data import (
     subset,
 )
 from ..fitting import Divided, FitSettings, Generators, TrainingData, Whole, whole_of
-from ..fitting.divide import in_memory_if_few
-from ..fitting.targets import class_codes, classes_of, target_tensor
+from ..fitting.held_out.divide import in_memory_if_few
+from ..fitting.inputs.targets import class_codes, classes_of, target_tensor
 from . import parsing, task
 from .options import FitOptions
 

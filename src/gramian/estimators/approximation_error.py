@@ -22,7 +22,7 @@ from ..approximations import (
     trace_error,
 )
 from ..data import RowSource, as_rows, check_finite
-from ..fitting import resolve
+from ..fitting.settings import resolve
 from ..kernels import Kernel
 from ..operators import KernelOperator
 from . import validation

@@ -10,7 +10,7 @@ from .. import landmarks
 from .._checks import as_bytes, as_positive
 from .._parameter_types import EngineLike, KernelLike, Lengthscale, MemoryLimit, RandomState
 from ..data import RowSource
-from ..fitting import resolve
+from ..fitting.settings import resolve
 from ..landmarks import Selector
 from ..landmarks.exact_rls import exact_scores
 from ..landmarks.leverage import Dictionary, Scorer, own_scores

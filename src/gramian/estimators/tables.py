@@ -24,7 +24,7 @@ from ..data import (
     target_column,
 )
 from ..fitting import FitSettings, Generators, whole_of
-from ..fitting.targets import as_labels
+from ..fitting.inputs.targets import as_labels
 from ..model import Model
 from .types import Columns, RowsLike, TargetsLike
 

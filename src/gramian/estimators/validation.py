@@ -29,8 +29,8 @@ from ..data import (
 )
 from ..data.frame import warn_of_rounded_columns
 from ..fitting import FitSettings
-from ..fitting.objects import Calls, ObjectRows, between
-from ..fitting.remote import check_remote, check_remote_landmarks
+from ..fitting.inputs.objects import Calls, ObjectRows, between
+from ..fitting.settings.remote import check_remote, check_remote_landmarks
 from ..model import Model
 from . import dask_collections
 from .base import is_function, is_matrix

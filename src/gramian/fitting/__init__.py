@@ -7,18 +7,18 @@ estimators and the command line check what users give, turn it into `FitSettings
 
 from __future__ import annotations
 
-from .data import TrainingData
-from .divide import holds_out
 from .fit import fit
-from .fitted import Fitted, InterruptedFit, model_until
-from .from_table import table_data
-from .generators import Generators
-from .go_on import can_go_on, go_on
-from .machine import machine_memory
-from .plan import check_memory, plan
-from .plan_result import Plan
-from .settings import FitSettings
-from .whole import Divided, Whole, WholeRows, whole_of
+from .held_out.divide import holds_out
+from .inputs.table import table_data
+from .inputs.training_data import TrainingData
+from .partial_fit import can_go_on, go_on
+from .plans.machine import machine_memory
+from .plans.plan import check_memory, plan
+from .plans.result import Plan
+from .result import Fitted, InterruptedFit, model_until
+from .settings.generators import Generators
+from .settings.settings import FitSettings
+from .uncertainty.whole_rows import Divided, Whole, WholeRows, whole_of
 
 __all__ = [
     "Divided",

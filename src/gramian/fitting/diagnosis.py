@@ -16,10 +16,10 @@ from ..callbacks import Validate
 from ..data import RowSource
 from ..problems import FullProblem, Problem
 from ..solvers import Result, Solver
-from . import selection
-from .memory import FitSize
-from .plan import ASSUMED_ITERATIONS, evaluations, plan
-from .settings import FitSettings
+from .choice import selection
+from .plans.memory import FitSize
+from .plans.plan import ASSUMED_ITERATIONS, evaluations, plan
+from .settings.settings import FitSettings
 
 logger = logging.getLogger("gramian")
 

@@ -13,22 +13,22 @@ from ..metric import Metric
 from ..model import KernelModel, same_encoding
 from ..problems import FullProblem, NystromProblem, Problem
 from ..solvers import Result, Solver, State
-from . import resolve
-from .cells import fit_cells
-from .data import TrainingData
+from .cells.fit import fit_cells
+from .choice.landmarks import centers_on_host, kept_in_file, problem_of
+from .choice.prepared import Prepared, prepare
+from .choice.start import Start, start, stopping
 from .diagnosis import diagnosed, warn
-from .divide import divide
-from .features import check_units
-from .fitted import Fitted, InterruptedFit, run, saved_state
-from .generators import Generators
-from .landmarks import centers_on_host, kept_in_file, problem_of
-from .loss_fit import fit_loss
-from .placed import PlacedData
-from .precomputed import NAME, linear_model, looked_up
-from .prepared import Prepared, prepare
-from .settings import FitSettings
-from .start import Start, start, stopping
-from .watch import Watch
+from .held_out.divide import divide
+from .held_out.early_stopping import Watch
+from .inputs.features import check_units
+from .inputs.kernel_matrix import NAME, linear_model, looked_up
+from .inputs.training_data import TrainingData
+from .other_losses import fit_loss
+from .plans.placed_data import PlacedData
+from .result import Fitted, InterruptedFit, run, saved_state
+from .settings import resolve
+from .settings.generators import Generators
+from .settings.settings import FitSettings
 
 
 def fit(

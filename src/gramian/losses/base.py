@@ -29,7 +29,7 @@ class Loss(ABC):
     Attributes
     ----------
     of_classes : bool
-        Whether targets are codes of classes, see `gramian.fitting.targets.class_codes`.
+        Whether targets are codes of classes, see `gramian.fitting.inputs.targets.class_codes`.
     coupled : bool
         Whether outputs of a row depend on each other: `curved` says how then.
     invariant : bool

@@ -1,7 +1,7 @@
 """Search: which kernel, inputs, metric, lengthscale and penalty predict rows that are held out.
 
 `Search` walks over the choices in the order that is cheap, within a `Budget`; `refit` makes the
-last fits with all rows. Both work with rows in memory; `gramian.fitting.automatic` brings them
+last fits with all rows. Both work with rows in memory; `gramian.fitting.search.fit` brings them
 there.
 """
 

@@ -29,7 +29,7 @@ from ..._parameter_types import (
 )
 from ...approximations import FeatureMap, Moments
 from ...data import RowSource
-from ...fitting import resolve
+from ...fitting.settings import resolve
 from .. import validation
 from ..base import as_numpy, restore_on_error
 from ..types import RowsLike

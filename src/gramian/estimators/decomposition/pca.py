@@ -25,7 +25,7 @@ from ..._parameter_types import (
 from ...approximations import NystromMap, largest_first
 from ...data import RowSource, as_rows, is_collection
 from ...engines import choose_engine, covering
-from ...fitting import resolve
+from ...fitting.settings import resolve
 from .. import dask_collections, validation
 from ..base import as_numpy, describe_kernel, has_features, restore_on_error
 from ..types import RowsLike, Values

@@ -18,11 +18,11 @@ from ..._parameter_types import EngineLike, Inputs, KernelLike, MemoryLimit, Met
 from ...data import RowSource
 from ...engines import Engine
 from ...fitting import FitSettings, Fitted, TrainingData, machine_memory
-from ...fitting.again import Again
-from ...fitting.conformal import draws_of
-from ...fitting.left_out import LeftOut, left_out
-from ...fitting.penalty_path import PathRow
-from ...fitting.precomputed import NAME as PRECOMPUTED
+from ...fitting.choice.penalty_path import PathRow
+from ...fitting.inputs.kernel_matrix import NAME as PRECOMPUTED
+from ...fitting.uncertainty.conformal import draws_of
+from ...fitting.uncertainty.leave_one_out import LeftOut, left_out
+from ...fitting.uncertainty.refit import Again
 from ...metric import Metric
 from ...model import Model
 from ...solvers import Solver, StopReason
@@ -276,7 +276,7 @@ class KernelRidgeModel(BaseEstimator):
 
         The kernel, N times the penalty and all maps of features and targets stay; a row of any
         weight is left out whole. A landmark that is a row is removed from the centers together with
-        its row, unless another row equals it. Cost: see `gramian.fitting.exactly`.
+        its row, unless another row equals it. Cost: see `gramian.fitting.uncertainty.closed_form`.
         """
         values = self._left_out().values.numpy()
         return values[:, 0] if values.shape[1] == 1 else values

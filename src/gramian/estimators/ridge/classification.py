@@ -16,7 +16,7 @@ from torch import Tensor
 from ..._checks import as_share
 from ...data import RemoteColumns, RowSource, RowWeights, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
-from ...fitting.targets import as_labels, classes_of, coded_data
+from ...fitting.inputs.targets import as_labels, classes_of, coded_data
 from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights

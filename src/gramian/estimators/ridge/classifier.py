@@ -14,7 +14,7 @@ from torch import Tensor
 from ..._parameter_types import *  # `get_type_hints` looks for types of inherited fields here
 from ..._parameters import FitParameters
 from ...fitting import Generators
-from ...fitting.targets import class_codes
+from ...fitting.inputs.targets import class_codes
 from ..base import restore_on_error
 from ..types import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
 from . import plan as planning

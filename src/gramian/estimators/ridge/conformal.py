@@ -7,7 +7,7 @@ import warnings
 from dataclasses import replace
 
 from ...fitting import Divided, TrainingData, Whole
-from ...fitting.conformal import check_method, held_back, made
+from ...fitting.uncertainty.conformal import check_method, held_back, made
 from ...model.conformal import Conformal
 from .base import KernelRidgeModel
 

@@ -18,8 +18,8 @@ from ..._parameters import FitParameters
 from ...callbacks import Validate
 from ...data import RowSource
 from ...fitting import FitSettings, Fitted, Generators, TrainingData, Whole
-from ...fitting.objects import ObjectRows
-from ...fitting.precomputed import only_columns
+from ...fitting.inputs.kernel_matrix import only_columns
+from ...fitting.inputs.objects import ObjectRows
 from .. import tables, validation
 from ..base import as_numpy, describe_kernel, has_features, is_function, squeezed
 from ..types import RowsLike, TargetsLike

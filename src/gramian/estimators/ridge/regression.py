@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..._checks import as_share
 from ...data import columns_there, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
-from ...fitting.deviations import with_variance
-from ...fitting.targets import training_targets
+from ...fitting.inputs.targets import training_targets
+from ...fitting.uncertainty.standard_deviations import with_variance
 from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import Columns, RowsLike, TargetsLike, Values, Weights
@@ -94,8 +94,9 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         Cost: n m kernel evaluations. Deviations: n m more in float64 and 2 n m² operations. The
         first call solves the system once more in float64, with all rows as centers n³ operations
         and 8 n² bytes, with m landmarks some 5 n m² and 40 m², and calibrates them by the residuals
-        of each row when it is left out: see `gramian.fitting.deviations.with_variance`. It needs
-        the rows of the training; the deviations are then part of the model, and of its file.
+        of each row when it is left out: see `with_variance` in
+        `gramian.fitting.uncertainty.standard_deviations`. It needs the rows of the training; the
+        deviations are then part of the model, and of its file.
         """
         if is_collection(X) and not return_std:
             return dask_collections.lazily(self, "predict", X)
@@ -149,8 +150,8 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         Notes
         -----
         f(x) ± q s(x): q is a quantile of the errors of held-back rows over their spread s, which a
-        ridge regression of the logarithms of errors has learned: see
-        `gramian.fitting.conformal.split`. With ``conformal="split"`` these rows have chosen
+        ridge regression of the logarithms of errors has learned: see `split` in
+        `gramian.fitting.uncertainty.conformal`. With ``conformal="split"`` these rows have chosen
         nothing, and a share of at least ``level`` of new rows lies within if rows can be exchanged.
         Without, the first call holds back rows of the training, and fits the others anew with the
         kernel, the metric and the penalty that were chosen with all: the interval is around that

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from ..._parameter_types import *  # `get_type_hints` looks for types of inherited fields here
 from ..._parameters import FitParameters
 from ...fitting import Generators, TrainingData
-from ...fitting.targets import target_tensor, training_targets
+from ...fitting.inputs.targets import target_tensor, training_targets
 from .. import validation
 from ..base import restore_on_error
 from ..types import Columns, RowsLike, TargetsLike, Weights

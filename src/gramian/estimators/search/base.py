@@ -22,13 +22,13 @@ from ..._parameter_types import (
 from ...callbacks import Checkpoint
 from ...data import RowSource
 from ...fitting import Divided, FitSettings, TrainingData, Whole
-from ...fitting.again import Again
-from ...fitting.automatic import search_fit
-from ...fitting.conformal import check_method, held_back
-from ...fitting.held_out import other_rows, share
-from ...fitting.search_plan import SearchPlan, check_memory, plan_search
-from ...fitting.search_settings import SearchSettings
-from ...fitting.settings import check_callbacks
+from ...fitting.held_out.folds import other_rows, share
+from ...fitting.search.fit import search_fit
+from ...fitting.search.plan import SearchPlan, check_memory, plan_search
+from ...fitting.search.settings import SearchSettings
+from ...fitting.settings.settings import check_callbacks
+from ...fitting.uncertainty.conformal import check_method, held_back
+from ...fitting.uncertainty.refit import Again
 from ...search import Budget, Space
 from .. import tables
 from ..ridge.base import KernelRidgeModel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...fitting.automatic import Searched
+from ...fitting.search.fit import Searched
 from ...metric import RecursiveFeatureMachine
 from ...search import Member, Recipe
 from .scoring import Scoring

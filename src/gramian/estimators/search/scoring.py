@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..._checks import did_you_mean
 from ...fitting import TrainingData
-from ...fitting.automatic import Searched
+from ...fitting.search.fit import Searched
 from ...model import Probabilities, Shares
 from ...operators import Engine
 

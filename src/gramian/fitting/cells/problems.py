@@ -1,0 +1,230 @@
+"""CellProblems: the full problem of each cell, several solved at once, kept in a journal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..._linalg.threads import one_thread_if_small
+from ..._processes import BYTES, processes_pay, run_apart
+from ..._workers import default_threads, run
+from ...callbacks import Checkpoint
+from ...callbacks.journal import Journal, another_problem
+from ...data import Elsewhere, as_rows
+from ...data.digest import digest, tensor_digest
+from ...kernels import Kernel
+from ...operators import Engine
+from ...solvers import Solver
+from ...solvers.stopping import Stop, StopReason
+from ..inputs.training_data import TrainingData
+from ..settings.settings import FitSettings
+from .rows import CellRows
+from .solver import CellSolver, CellTask, SolvedCell
+
+logger = logging.getLogger("gramian")
+
+MEASURED = 8
+"""Cells, for each worker, from which on the first one is solved alone and measured."""
+
+CELL_FACTS = ("iteration", "reason", "shift", "residual")
+"""Fields of a cell that a journal keeps as JSON."""
+
+FINAL_REASONS: tuple[StopReason, ...] = ("converged", "no_progress", "max_iterations")
+"""Reasons to stop of cells that a journal keeps; others are solved again by a fit that resumes."""
+
+
+Told = tuple[SolvedCell, str | None]
+"""A cell, and the digest of its data if a journal is to have it."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellProblems:
+    """The problems of all cells: the same kernel and ridge.
+
+    Attributes
+    ----------
+    settings : FitSettings
+        With values.
+    asked : FitSettings
+    data : TrainingData
+        All of it, as the kernel sees it.
+    rows : CellRows
+    kernel : Kernel
+    engine : Engine
+    shift : float
+    rng : torch.Generator
+    ends : float
+        The time of `time.monotonic` at which the fit is to end.
+    """
+
+    settings: FitSettings
+    asked: FitSettings
+    data: TrainingData
+    rows: CellRows
+    kernel: Kernel
+    engine: Engine
+    shift: float
+    rng: torch.Generator
+    ends: float
+    workers: int = 1
+    seed: int = field(init=False)
+    _stopped: threading.Event = field(init=False, default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        one = len(self.rows) == 1  # it is the plain fit, to the last bit
+        seed = 0 if one else int(torch.randint(2**62, (), generator=self.rng))
+        object.__setattr__(self, "seed", seed)
+
+    def solver(self, cell: int) -> Solver[Any, Any]:
+        """Return the solver of a cell."""
+        here = self.rows.bounds(cell)
+        rows = Elsewhere(self.data.rows, here.stop - here.start)
+        return self._solver_of_cells().solver(rows, self.data.targets.shape[1])[0]
+
+    def journal(self, checkpoint: Checkpoint) -> Journal:
+        """Return the journal in the file of a checkpoint."""
+        cells = {**self.rows.cells.tensors(), "starts": self.rows.starts}
+        about = {
+            "fit": "by cells",
+            "kernel": json.dumps(self.kernel.to_dict()),
+            "shape": str((*self.data.rows.shape, *self.data.targets.shape, self.rows.X.dtype)),
+            "ridge": repr(self.shift),
+            "solver": repr(self.settings.solver),
+            "tol": repr((self.settings.tol, self.settings.max_iter)),
+            "cells": " ".join(tensor_digest(each) for each in cells.values()),
+        }
+        return Journal(checkpoint.path, about, resume=checkpoint.resume)
+
+    def solved(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
+        """Yield all cells, in order, and append them to the journal; those that it has, from there.
+
+        Notes
+        -----
+        Several are solved at once where there are more cells than workers, each on one thread: by
+        threads, or by processes where these end earlier, see `gramian._processes.processes_pay`.
+        """
+        several = self.workers > 1
+        with one_thread_if_small(0 if several else math.inf):
+            every = self._at_once(journal) if several else self._in_turn(journal)
+            for cell, (found, fresh) in enumerate(every):
+                if fresh is not None and journal is not None and found.reason in FINAL_REASONS:
+                    facts = {name: getattr(found, name) for name in CELL_FACTS}
+                    journal.append(cell, facts | {"rows": fresh}, {"coef": found.coef})
+                yield found
+
+    def _in_turn(self, journal: Journal | None, first: int = 0) -> Iterator[Told]:
+        return map(self._work(journal), range(first, len(self.rows)))
+
+    def _at_once(self, journal: Journal | None) -> Iterator[Told]:
+        """Yield the cells from several workers; the first alone, to see how long it takes."""
+        work, count, measured = self._work(journal), len(self.rows), 0
+        if count >= MEASURED * self.workers and self._apart:
+            began = time.monotonic()
+            yield from run(self.workers, work, range(1), self._stopped.set)
+            measured, seconds = 1, time.monotonic() - began
+            if processes_pay(seconds, count - 1, self.workers):
+                yield from self._by_processes(journal, measured)
+                return
+        yield from run(self.workers, work, range(measured, count), self._stopped.set)
+
+    def _by_processes(self, journal: Journal | None, first: int) -> Iterator[Told]:
+        cells = range(first, len(self.rows))
+        states = {cell: self._read_cell(journal, cell, self._data(cell)) for cell in cells}
+        fresh = [cell for cell, (saved, _) in states.items() if saved is None]
+        tasks = (self._task(cell) for cell in fresh)
+        every = run_apart(self.workers, self._solver_of_cells(), tasks, logger=logger)
+        for saved, data_digest in states.values():
+            yield (saved, None) if saved is not None else (next(every), data_digest)
+
+    def _work(self, journal: Journal | None) -> Callable[[int], Told]:
+        """Return what solves a cell; with the digest of its data, if it is to be kept."""
+        solver = self._solver_of_cells(self._rule)
+
+        def work(cell: int) -> Told:
+            if self._stopped.is_set():
+                raise RuntimeError("stopped: cells are missing")
+            data = self._data(cell)
+            saved, data_digest = self._read_cell(journal, cell, data)
+            return (solver(self._task(cell, data)), data_digest) if saved is None else (saved, None)
+
+        return work
+
+    def _read_cell(
+        self, journal: Journal | None, cell: int, data: TrainingData
+    ) -> tuple[SolvedCell | None, str | None]:
+        """Return the cell that a journal holds, and the digest of its data."""
+        if journal is None:
+            return None, None
+        own = digest(data.rows) + tensor_digest(data.targets) + tensor_digest(data.weights)
+        part = journal.part(cell)
+        if part is None:
+            return None, own
+        facts, tensors = part
+        if facts.get("rows") != own:
+            raise another_problem(journal.path, ["rows"])
+        solved = _solved_cell(facts, tensors, data.targets.shape)
+        if solved is None:
+            journal.warn_of_damage(cell)
+        return solved, own
+
+    def _data(self, cell: int) -> TrainingData:
+        return self.rows.of(cell, self.data)
+
+    def _task(self, cell: int, data: TrainingData | None = None) -> CellTask:
+        """Return what a cell is solved from; without its data given, with copies that are sent."""
+        waiting = len(self.rows) - cell
+        left = (self.ends - time.monotonic()) * min(1.0, self.workers / waiting)
+        rng = self.rng
+        if len(self.rows) > 1:
+            rng = torch.Generator().manual_seed(self.seed ^ cell)
+        if data is None:
+            found = self._data(cell)
+            rows = as_rows(self.rows.X[self.rows.bounds(cell)].clone())
+            data = TrainingData(rows, found.targets, found.weights)
+        return CellTask(data, time.monotonic() + left, rng)
+
+    def _solver_of_cells(self, rule: Stop | None = None) -> CellSolver:
+        settings, asked = (replace(one, callbacks=()) for one in (self.settings, self.asked))
+        if settings.limit is not None:
+            settings = replace(settings, memory_limit=max(1, settings.limit // self.workers))
+        return CellSolver(settings, asked, self.kernel, self.engine, self.shift, rule, self.workers)
+
+    @property
+    def _apart(self) -> bool:
+        """Whether there is memory for processes."""
+        limit = self.settings.limit
+        return limit is None or 2 * self.workers * BYTES <= limit
+
+    @property
+    def _rule(self) -> Stop:
+        """Stops the solvers when nobody waits for the cells any more."""
+        return lambda history: "callback" if self._stopped.is_set() else None
+
+
+def workers_of(cells: int, engine: Engine) -> int:
+    """Return how many cells are solved at once: as many as torch has threads, on the host."""
+    return min(default_threads(), cells) if engine.device_bytes() is None else 1
+
+
+def _solved_cell(
+    facts: Mapping[str, Any], tensors: Mapping[str, Tensor], shape: Sequence[int]
+) -> SolvedCell | None:
+    """Return the cell in a journal; None if it cannot be one, whatever its digest says."""
+    coef = tensors.get("coef")
+    values: dict[str, Any] = {name: facts.get(name) for name in CELL_FACTS}
+    is_cell = (
+        coef is not None and coef.dtype == torch.float64 and coef.shape == shape
+        and bool(coef.isfinite().all())
+        and isinstance(values["iteration"], int) and values["reason"] in FINAL_REASONS
+        and isinstance(values["shift"], float) and isinstance(values["residual"], float | None)
+    )  # fmt: skip
+    return SolvedCell(coef, **values) if coef is not None and is_cell else None

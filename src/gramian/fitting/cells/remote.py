@@ -1,0 +1,210 @@
+"""Cells of rows on other machines: grown here from a sample, solved there, one task for each."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ...callbacks.journal import Journal
+from ...cells import Cells, Partition
+from ...data import Folding, RowNumbers, RowSource, Value, as_rows, comfortable_size, scratch
+from ..inputs.training_data import TrainingData
+from .problems import CellProblems
+from .rows import CellRows, beside, filled, grow_cells, taken_of_large
+from .solver import CellSolver, CellTask, SolvedCell
+
+
+@dataclass(frozen=True, eq=False)
+class Members(Value):
+    """Which rows of a block each cell is fitted to: a value that can be sent.
+
+    Attributes
+    ----------
+    cells : Cells
+    seed : int
+        For cells that are random.
+    copied : mapping of int to int
+        Cells without rows, and those whose rows they have.
+    only : int, optional
+        The only cell that is asked for.
+    """
+
+    cells: Cells
+    seed: int
+    copied: Mapping[int, int] = field(default_factory=dict)
+    only: int | None = None
+
+    def __call__(self, start: int, block: Float[Tensor, "b d"]) -> list[Tensor]:
+        """Return their numbers within the block, by cell."""
+        rng = torch.Generator().manual_seed(self.seed + start)
+        found = self.cells.members(block, rng=rng)
+        for empty, other in self.copied.items():
+            found[empty] = found[other]
+        return found if self.only is None else [found[self.only]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts(Folding[Tensor]):
+    """The folding of the number of rows of each cell."""
+
+    members: Members
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Tensor:
+        """Count one block."""
+        return torch.tensor([len(index) for index in self.members(start, block)])
+
+    def merge(self, a: Tensor, b: Tensor) -> Tensor:
+        """Add."""
+        return a.add_(b)
+
+
+@dataclass(frozen=True, eq=False)
+class CellRowsThere(CellRows):
+    """The rows of all cells, which are elsewhere until a cell is solved and its rows are centers.
+
+    Attributes
+    ----------
+    members : Members
+    kept : mapping of int to Tensor
+        Of cells that could not be divided: which of their rows are taken.
+    """
+
+    members: Members
+    kept: Mapping[int, Tensor]
+
+    def of(self, cell: int, data: TrainingData) -> TrainingData:
+        """Return the training data of a cell, here: to choose kernel and penalty by."""
+        return self._brought(cell, data)
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019  it is frozen, and goes with the fit
+    def _brought(self, cell: int, data: TrainingData) -> TrainingData:
+        only = Members(self.members.cells, self.members.seed, self.members.copied, cell)
+        fetch = _Fetched(self.kept.get(cell), data.weights is not None)
+        (found,) = data.rows.by_group(only, fetch, 1, *_beside(data), size=_size(data.rows))
+        X, targets, weights = found
+        return TrainingData(as_rows(X), targets, weights, data.classes, data.feature_names)
+
+
+def cell_rows_there(
+    partition: Partition,
+    rows: RowSource,
+    *,
+    memory_bytes: int,
+    unused: Sequence[int] = (),
+    rng: torch.Generator,
+) -> CellRowsThere:
+    """Grow cells from a sample of remote rows, and count the rows of each.
+
+    Parameters
+    ----------
+    partition : Partition
+    rows : RowSource of shape (n, d)
+        Dense.
+    memory_bytes : int
+        Centers of more than that will be in a temporary file, see `gramian.data.scratch`.
+    unused : sequence of int
+        Numbers of the features that no cell is cut along.
+    rng : torch.Generator
+
+    Notes
+    -----
+    Cost: the sample comes here, and a pass over the rows where they are.
+    """
+    cells, seed = grow_cells(partition, rows, unused, rng)
+    counts = rows.fold(_Counts(Members(cells, seed)), size=_size(rows))
+    kept = taken_of_large(counts, partition, rng)
+    empty = (counts == 0).nonzero()[:, 0].tolist()
+    copied = {cell: beside(counts, cell) for cell in empty}
+    kept |= {cell: kept[other] for cell, other in copied.items() if other in kept}
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), filled(counts).cumsum(dim=0)])
+    X = scratch((int(starts[-1]), rows.shape[1]), rows.dtype, memory_bytes)
+    members = Members(cells, seed, copied)
+    return CellRowsThere(cells, starts, X, torch.empty(0, dtype=torch.int64), members, kept)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fetched(Value):
+    """What brings the rows of a cell here, with targets and weights."""
+
+    kept: Int[Tensor, " k"] | None
+    weighted: bool
+
+    def __call__(
+        self, group: int, X: Tensor, targets: Tensor, *weights: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return them; of a cell that could not be divided, those that are taken."""
+        found = [X, targets, *weights]
+        if self.kept is not None:
+            found = [numbers[self.kept] for numbers in found]
+        return found[0], found[1], found[2] if self.weighted else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved(Value):
+    """What solves a cell where its rows are.
+
+    Attributes
+    ----------
+    solver : CellSolver
+    kept : mapping of int to Tensor
+    weighted : bool
+    seed : int
+    until : float
+        The time of day at which the fit is to end: clocks of machines agree about that alone.
+    """
+
+    solver: CellSolver
+    kept: Mapping[int, Tensor]
+    weighted: bool
+    seed: int
+    until: float
+
+    def __call__(self, group: int, *found: Tensor) -> tuple[Tensor, SolvedCell]:
+        """Return the rows of the cell, which are its centers, and its coefficients."""
+        X, targets, weights = _Fetched(self.kept.get(group), self.weighted)(group, *found)
+        ends = time.monotonic() + self.until - time.time()
+        rng = torch.Generator().manual_seed(self.seed ^ group)
+        data = TrainingData(as_rows(X), targets, weights)
+        return X, self.solver(CellTask(data, ends, rng))
+
+
+class ProblemsThere(CellProblems):
+    """The problems of cells whose rows are elsewhere, and are solved there."""
+
+    rows: CellRowsThere
+
+    def journal(self, checkpoint: Any) -> Journal:
+        """Refuse: what is known of a cell is told by its rows."""
+        raise ValueError(
+            "a fit by cells of rows on other machines has no checkpoint: leave Checkpoint out"
+        )
+
+    def solved(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
+        """Yield all cells, in order, as they arrive; their rows are centers from then on."""
+        data, rows = self.data, self.rows
+        until = math.inf if math.isinf(self.ends) else time.time() + self.ends - time.monotonic()
+        solve = _Solved(
+            self._solver_of_cells(), dict(rows.kept), data.weights is not None, self.seed, until
+        )
+        size = _size(data.rows)
+        every = data.rows.by_group(rows.members, solve, len(rows), *_beside(data), size=size)
+        for cell, (X, found) in enumerate(every):
+            rows.X[rows.bounds(cell)] = X
+            yield found
+
+
+def _beside(data: TrainingData) -> list[RowNumbers]:
+    return [data.targets] if data.weights is None else [data.targets, data.weights]
+
+
+def _size(rows: RowSource) -> int:
+    """Return the rows of a block: many, as each cell has some of them."""
+    return 16 * comfortable_size(rows)

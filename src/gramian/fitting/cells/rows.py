@@ -1,0 +1,246 @@
+"""CellRows: the rows of all cells, those of one after the other, in memory or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._workers import one_thread_each
+from ...cells import Cells, Partition
+from ...data import RowSource, as_rows, scratch
+from ..inputs.training_data import TrainingData
+
+SAMPLE_ROWS, SAMPLE_OF_A_CELL = 100_000, 50
+"""Rows that cells are grown from: so many, and more where each cell would have few of them."""
+
+BLOCK_BYTES = 1 << 28
+"""Memory for rows that are routed at once: each cell then has many of them."""
+
+BYTES_PER_ROW = 200
+"""Of a row that is routed, beside three copies of it: cells and numbers, before they are sorted."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """The rows of all cells; a row in a band of two is there twice.
+
+    Attributes
+    ----------
+    cells : Cells
+    starts : Tensor of shape (c + 1,)
+        The cell i has the rows ``starts[i]`` to ``starts[i + 1] - 1`` of these:
+    X : Tensor of shape (m, k)
+    numbers : Tensor of shape (m,)
+        Which of the given rows they are; empty where rows are on other machines.
+    """
+
+    cells: Cells
+    starts: Int[Tensor, " s"]
+    X: Float[Tensor, "m k"]
+    numbers: Int[Tensor, " _"]
+
+    def __len__(self) -> int:
+        """Give the number of cells."""
+        return self.cells.count
+
+    def bounds(self, cell: int) -> slice:
+        """Return where the rows of a cell are."""
+        return slice(int(self.starts[cell]), int(self.starts[cell + 1]))
+
+    def of(self, cell: int, data: TrainingData) -> TrainingData:
+        """Return the training data of a cell, of all of it."""
+        here = self.bounds(cell)
+        return data.part(self.numbers[here], as_rows(self.X[here]))
+
+    @property
+    def usual(self) -> int:
+        """The number of a cell of median size."""
+        return int(self.starts.diff().argsort(stable=True)[self.cells.count // 2])
+
+
+def rows_by_cell(
+    partition: Partition,
+    rows: RowSource,
+    *,
+    memory_bytes: int,
+    block_bytes: int = BLOCK_BYTES,
+    unused: Sequence[int] = (),
+    rng: torch.Generator,
+) -> CellRows:
+    """Grow cells from a sample of the rows, and write each row where those of its cells are.
+
+    Parameters
+    ----------
+    partition : Partition
+    rows : RowSource of shape (n, d)
+        Dense.
+    memory_bytes : int
+        More than that are in a temporary file, see `gramian.data.scratch`.
+    block_bytes : int, default=2**28
+        For rows that are routed at once.
+    unused : sequence of int
+        Numbers of the features that no cell is cut along.
+    rng : torch.Generator
+
+    Notes
+    -----
+    Cost: three passes over the rows, for the sample, for the size of each cell, and to write them;
+    two if there are few. Memory besides: `block_bytes`, and the sample.
+
+    Of a cell that could not be divided, as its rows are all the same, random ones are taken, as
+    many as others have. A cell that has no row, as rounding may leave it, has those of the cell
+    beside it.
+    """
+    with one_thread_each():  # many small operations; those on rows have workers
+        cells, seed = grow_cells(partition, rows, unused, rng)
+        return _divided(partition, cells, seed, rows, memory_bytes, block_bytes, rng)
+
+
+def _divided(
+    partition: Partition,
+    cells: Cells,
+    seed: int,
+    rows: RowSource,
+    memory_bytes: int,
+    block_bytes: int,
+    rng: torch.Generator,
+) -> CellRows:
+    """Return the rows of all cells; see `rows_by_cell`."""
+    d = rows.shape[1]
+    counts = torch.zeros(cells.count, dtype=torch.int64)
+    each = 3 * d * rows.dtype.itemsize + BYTES_PER_ROW
+    routed = _Routed(cells, rows, seed, max(1, block_bytes // each))
+    for _, _, members in routed:
+        counts += torch.tensor([len(index) for index in members])
+    kept = taken_of_large(counts, partition, rng)
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), filled(counts).cumsum(dim=0)])
+    m = int(starts[-1])
+    X = scratch((m, d), rows.dtype, memory_bytes)
+    numbers = scratch((m,), torch.float64, memory_bytes).view(torch.int64)
+    found = CellRows(cells, starts, X, numbers)
+    _write(found, routed, kept)
+    for cell in (counts == 0).nonzero()[:, 0].tolist():
+        here, there = found.bounds(cell), found.bounds(beside(counts, cell))
+        X[here], numbers[here] = X[there], numbers[there]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Routed:
+    """Blocks of rows, and which of them each cell has: the same with each pass.
+
+    Attributes
+    ----------
+    cells : Cells
+    rows : RowSource
+    seed : int
+        For cells that are random.
+    size : int
+        Rows of a block.
+    """
+
+    cells: Cells
+    rows: RowSource
+    seed: int
+    size: int
+
+    def __iter__(self) -> Iterator[tuple[int, Float[Tensor, "b d"], list[Tensor]]]:
+        """Yield the number of the first row, the block, and numbers within it by cell."""
+        rng = torch.Generator().manual_seed(self.seed)
+        for start, block in _gathered(self.rows, self.size):
+            yield start, block, self.cells.members(block, rng=rng)
+
+
+def _write(found: CellRows, routed: _Routed, kept: dict[int, Tensor]) -> None:
+    """Write all rows where they belong; of some cells only those whose turn is among `kept`."""
+    seen = [0] * len(found)
+    starts = found.starts.tolist()
+    for start, block, members in routed:
+        for cell, index in enumerate(members):
+            first, last = seen[cell], seen[cell] + len(index)
+            seen[cell] = last
+            if cell in kept:
+                low, high = torch.searchsorted(kept[cell], torch.tensor([first, last])).tolist()
+                index = index[kept[cell][low:high] - first]
+                first, last = low, high
+            if len(index):
+                here = slice(starts[cell] + first, starts[cell] + last)
+                torch.index_select(block, 0, index, out=found.X[here])
+                torch.add(index, start, out=found.numbers[here])
+
+
+def _gathered(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
+    """Yield blocks of at least so many rows but for the last, and the number of their first row.
+
+    Sources give smaller ones, of which each cell would have a row or two.
+    """
+    waiting: list[Tensor] = []
+    start = count = 0
+    for part, block in rows.blocks(size):
+        waiting.append(block if part.start == 0 and part.stop == len(rows) else block.clone())
+        count += len(block)
+        if count >= size or part.stop == len(rows):
+            yield start, torch.cat(waiting) if len(waiting) > 1 else waiting[0]
+            start, count, waiting = part.stop, 0, []
+
+
+def grow_cells(
+    partition: Partition, rows: RowSource, unused: Sequence[int], rng: torch.Generator
+) -> tuple[Cells, int]:
+    """Return cells grown from a sample of the rows, and a seed by which rows are routed.
+
+    Features that are zero in the sample change no cell: see `Partition.grow`.
+    """
+    n = len(rows)
+    sample = rows.take(sample_of(partition, n, rng))
+    if unused:
+        sample = sample.index_fill(1, torch.tensor(unused), 0.0)
+    cells = partition.grow(sample, n, rng=rng)
+    return cells, int(torch.randint(2**31 - 1, (), generator=rng))
+
+
+def taken_of_large(
+    counts: Int[Tensor, " k"], partition: Partition, rng: torch.Generator
+) -> dict[int, Int[Tensor, " _"]]:
+    """Return which rows are taken of cells that could not be divided, and count only these."""
+    kept = {
+        int(cell): some_of(int(counts[cell]), partition.rows, rng)
+        for cell in (counts > partition.most).nonzero()[:, 0]
+    }
+    for cell, some in kept.items():
+        counts[cell] = len(some)
+    return kept
+
+
+def sample_of(partition: Partition, n: int, rng: torch.Generator) -> Int[Tensor, " k"]:
+    """Return the numbers of the rows that cells are grown from."""
+    return some_of(n, max(SAMPLE_ROWS, SAMPLE_OF_A_CELL * (n // partition.rows)), rng)
+
+
+def some_of(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
+    """Return at most so many random numbers below n, increasing and without repeats."""
+    if n <= most:
+        return torch.arange(n)
+    if n <= 8 * most:
+        return torch.randperm(n, generator=rng)[:most].sort().values
+    found: Tensor = torch.randint(n, (most + most // 4,), generator=rng)
+    found = torch.unique(found)  # few are drawn twice
+    return found[torch.randperm(len(found), generator=rng)[:most]].sort().values
+
+
+def filled(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:
+    """Return the sizes of cells, that of an empty one from the cell beside it."""
+    sizes = counts.clone()
+    for cell in (counts == 0).nonzero()[:, 0].tolist():
+        sizes[cell] = counts[beside(counts, cell)]
+    return sizes
+
+
+def beside(counts: Int[Tensor, " c"], cell: int) -> int:
+    """Return the nearest cell that has rows."""
+    there = counts.nonzero()[:, 0]
+    return int(there[(there - cell).abs().argmin()])

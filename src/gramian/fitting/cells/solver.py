@@ -1,0 +1,130 @@
+"""CellSolver: the full problem of a cell, as a value that can be sent to another process."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...data import RowSource
+from ...kernels import Kernel
+from ...operators import Engine
+from ...solvers import Result, Solver, solve
+from ...solvers.metrics import RESIDUAL
+from ...solvers.stopping import Row, Stop, StopReason
+from ..choice.landmarks import problem_of
+from ..choice.start import stopping
+from ..inputs.training_data import TrainingData
+from ..plans.memory import FitSize
+from ..plans.placed_data import PlacedData
+from ..result import check_not_diverged
+from ..settings import resolve
+from ..settings.settings import FitSettings
+
+logger = logging.getLogger("gramian")
+
+LARGER, TRIES = 10.0, 4
+"""Factor of the ridge of a cell whose solver has diverged, and how often it is tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedCell:
+    """A cell: its coefficients, and how the solver came to them.
+
+    Attributes
+    ----------
+    coef : Tensor of shape (k, t)
+        In float64.
+    iteration : int
+    reason : StopReason
+    shift : float
+        The ridge: the one that was asked for, or a larger one.
+    residual : float or None
+        The relative one, where the solver measures it.
+    """
+
+    coef: Float[Tensor, "k t"]
+    iteration: int
+    reason: StopReason
+    shift: float
+    residual: float | None
+
+    @property
+    def row(self) -> Row:
+        """The row of the history."""
+        row: Row = {"iteration": self.iteration, "rows": len(self.coef), "ridge": self.shift}
+        return row if self.residual is None else row | {RESIDUAL: self.residual}
+
+
+@dataclass(frozen=True, eq=False)
+class CellTask:
+    """The data of a cell, the time at which it is to end, and where its random numbers begin."""
+
+    data: TrainingData
+    ends: float
+    rng: torch.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class CellSolver:
+    """What solves a cell, with a larger ridge where its solver diverges: a value that can be sent.
+
+    Attributes
+    ----------
+    settings, asked : FitSettings
+        As in `CellProblems`, with the memory for one cell.
+    kernel : Kernel
+    engine : Engine
+    shift : float
+    rule : callable, optional
+        Another rule that stops.
+    workers : int, default=1
+        Cells that are solved at once, which share the memory of the machine.
+    """
+
+    settings: FitSettings
+    asked: FitSettings
+    kernel: Kernel
+    engine: Engine
+    shift: float
+    rule: Stop | None = None
+    workers: int = 1
+
+    def __call__(self, task: CellTask) -> SolvedCell:
+        """Solve a cell."""
+        shift = self.shift
+        for _ in range(TRIES):
+            result = self._result(task, shift)
+            if result.reason != "diverged":
+                last = result.history[-1].get(RESIDUAL)
+                return SolvedCell(
+                    result.state.coef.cpu(), result.state.iteration, result.reason, shift,
+                    None if last is None else float(last),
+                )  # fmt: skip
+            shift *= LARGER
+            logger.warning(
+                "the solver diverged in a cell of %d rows: ridge %.3g", len(task.data.rows), shift
+            )
+        check_not_diverged(result)
+        raise FloatingPointError("the solver diverged in a cell")
+
+    def solver(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], FitSize]:
+        """Return the solver of a cell, of which shape and type of the rows are looked at."""
+        _, size = resolve.solver_and_size(self.settings, rows, targets)
+        found, limit = resolve.solver_for(self.settings, self.asked, size), self.settings.limit
+        share = self.workers if limit is None else 1  # a limit is that of one cell already
+        return resolve.storing(found, size, limit, self.engine, self.kernel, share), size
+
+    def _result(self, task: CellTask, shift: float) -> Result:
+        data, own = task.data, replace(self.settings, penalty=shift / task.data.total)
+        solver, size = replace(self, settings=own).solver(data.rows, data.targets.shape[1])
+        placed = PlacedData.place(data, self.kernel, self.engine, solver, size, own.limit)
+        problem = problem_of(placed.K, placed.data, None, own.one_penalty)
+        stop = stopping(own, solver, len(data.rows), task.ends)
+        if self.rule is not None:
+            stop = [self.rule, *stop]
+        return solve(problem, solver, stop=stop, rng=task.rng)

@@ -1,0 +1,1 @@
+"""Choices of a fit: kernel, lengthscale, penalty and landmarks."""

@@ -1,0 +1,216 @@
+"""choose: settings in which what is "auto" of kernel, lengthscale and penalty has values."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ...callbacks import announce, stages
+from ...data import LinearMap
+from ...kernels import Kernel
+from ...model import Shares
+from ...search import L1, RADIAL
+from ...search.recipe import MULTIPLES
+from ..held_out.splits import search_splits
+from ..inputs.training_data import TrainingData
+from ..result import Fitted
+from ..settings import resolve
+from ..settings.settings import FitSettings
+from .comparison import Comparison, best_of, has_scale, walk
+from .held_out import HeldOutChoice
+from .leave_one_out import LeaveOneOut
+
+logger = logging.getLogger("gramian")
+
+FEW_ROWS = 1000
+"""Up to so many rows each is left out once, in closed form; of more, a part is held out."""
+
+MOST_ROWS = 8_000
+"""Rows by which is chosen; of more, a random sample."""
+
+MOST_SPARSE = 4_000
+"""Of sparse rows, which become dense."""
+
+LEAST_ROWS = 50
+"""No fewer, whatever the memory is."""
+
+LEAST_MEMORY = 1 << 30
+"""Memory that fits to the sample may take; with a lower limit, few rows are left out one by one."""
+
+BYTES_PER_PAIR = 100
+"""Of rows that are left out one by one: a matrix of float64, its vectors, and what LAPACK takes."""
+
+TOLERANCE = 5e-3
+"""Relative residual from which on the error falls no more, if a target is mostly noise."""
+
+TOLERANCE_OF_LOSS = 0.05
+"""The residual is at most this share of the root of the loss, where the target is not."""
+
+USUAL_TOLERANCE = 1e-6
+"""``tol="auto"`` for a penalty that was given."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen by rows that fits to others did not see.
+
+    Attributes
+    ----------
+    settings : FitSettings
+        With values.
+    shares : Shares or None
+        The map to probabilities of classes that these rows ask for; None if they are no classes,
+        or nothing was chosen.
+    """
+
+    settings: FitSettings
+    shares: Shares | None = None
+
+
+def choose(
+    settings: FitSettings,
+    data: TrainingData,
+    *,
+    landmarks: int | None,
+    rng: torch.Generator | None,
+    ends: float = math.inf,
+    mapped: LinearMap | None = None,
+    before: Fitted | None = None,
+) -> Chosen:
+    """Return settings in which kernel, lengthscale, penalty, inputs and tolerance have values.
+
+    Parameters
+    ----------
+    settings : FitSettings
+        What they give stays.
+    data : TrainingData
+        As the fit sees them: scaled, mapped, without rows that are held out to stop early.
+    landmarks : int or None
+        Of the fit; None if all rows are centers.
+    rng : torch.Generator, optional
+        For a sample, its parts, and centers; needed where something is chosen.
+    ends : float, default=inf
+        The time of `time.monotonic` at which the fit is to end.
+    mapped : LinearMap, optional
+        The metric. Where features are mixed, the l1 distance means nothing.
+    before : Fitted, optional
+        An earlier fit that this one goes on from: what it has chosen stays.
+
+    Notes
+    -----
+    Cost: up to 1,000 rows, and with a memory limit below 1 GiB, some ten eigenvalue problems of n
+    rows, and some fifteen of 400. Beyond, a screen of kernels with 500 landmarks, and some four
+    fits to 10,000 rows with all penalties at once: about as much as a fit to 20,000 rows. Of more
+    than eight classes, one of these more, at one penalty.
+    """
+    if before is not None:
+        settings = _as_before(settings, before)
+    if not settings.chooses:
+        return Chosen(_with_tolerance(settings, None))
+    if rng is None:
+        raise ValueError("a choice of kernel, lengthscale or penalty needs a generator")
+    announce(settings.callbacks, stages.COMPARING)
+    tried = candidates(settings, sparse=data.rows.sparse, mapped=mapped)
+    by = _comparisons(settings, data, landmarks, rng, ends, tried[0], mapped)
+    resolve.check_features(tried[0], data.rows)
+    best, comparison = best_of(tried, by)
+    moves = settings.chooses_lengthscale and has_scale(best)
+    found = comparison.beyond(walk(best, comparison, moves=moves))
+    logger.info(
+        "chosen: kernel %r, penalty %.3g, squared error on other rows %.3g of the target's",
+        found.kernel, found.penalty, found.loss,
+    )  # fmt: skip
+    picked = replace(settings, kernel=found.kernel, lengthscale="median")
+    if settings.chooses_penalty:
+        picked = replace(picked, penalty=found.penalty)
+    if settings.chooses_inputs:
+        picked = replace(picked, standardize="quantile" if found.inputs == "quantile" else True)
+    picked = _with_tolerance(picked, found.loss if settings.chooses_penalty else None)
+    held = comparison.of_all_targets(found) if data.coded else None
+    return Chosen(picked, None if held is None else held.shares())
+
+
+def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
+    """Return settings with what an earlier fit has chosen."""
+    if settings.chooses_kernel or settings.chooses_lengthscale:
+        settings = replace(settings, kernel=before.model.kernel, lengthscale="median")
+    if settings.chooses_penalty:
+        settings = replace(settings, penalty=before.penalty)
+    return settings
+
+
+def _with_tolerance(settings: FitSettings, loss: float | None) -> FitSettings:
+    """Return settings whose tolerance is a number: small against the error that is expected."""
+    if not isinstance(settings.tol, str):
+        return settings
+    if loss is None or not math.isfinite(loss):
+        return replace(settings, tol=USUAL_TOLERANCE)
+    aim = min(TOLERANCE, TOLERANCE_OF_LOSS * math.sqrt(loss))
+    return replace(settings, tol=max(USUAL_TOLERANCE, aim))
+
+
+def _comparisons(
+    settings: FitSettings,
+    data: TrainingData,
+    landmarks: int | None,
+    rng: torch.Generator,
+    ends: float,
+    kernel: Kernel,
+    mapped: LinearMap | None,
+) -> list[Comparison]:
+    """Return the comparisons of kernels, one for each of the inputs that may be chosen."""
+    engine = resolve.engine_for(settings, data.rows, kernel)
+    given = None if isinstance(settings.penalty, str) else settings.one_penalty
+    penalties = (given,) if given else None
+    index = _sampled(settings, data, rng)
+    if _leaves_one_out(settings, data):
+        few = data if index is None else data.part(index)
+        moves = settings.chooses_lengthscale
+        return [LeaveOneOut.of(few, landmarks, engine, penalties, rng, moves=moves)]
+    splits = None
+    if settings.cv is not None:
+        splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
+    plain = HeldOutChoice.of(data, index, landmarks, engine, penalties, splits, rng, ends)
+    left = kernel.as_given(data.rows.shape[1])
+    if not settings.chooses_inputs or mapped is not None or data.rows.sparse or left:
+        return [plain]
+    return [plain, replace(plain, inputs="quantile")]
+
+
+def candidates(settings: FitSettings, *, sparse: bool, mapped: LinearMap | None) -> list[Kernel]:
+    """Return the kernels to compare, each with the lengthscale that is tried first."""
+    given = settings.kernel
+    if not settings.chooses_kernel:
+        names = [given]
+    else:
+        mixed = mapped is not None and mapped.matrix is not None
+        names = [*RADIAL, *([] if sparse or mixed else [L1])]
+    if not settings.chooses_lengthscale:
+        return [resolve.kernel(name, settings.lengthscale) for name in names]
+    if isinstance(given, Kernel):
+        return [given]
+    return [resolve.kernel(name, f"{MULTIPLES.get(str(name), 1.0)!r} median") for name in names]
+
+
+def _leaves_one_out(settings: FitSettings, data: TrainingData) -> bool:
+    return settings.cv is None and (len(data.rows) <= FEW_ROWS or _tight(settings))
+
+
+def _tight(settings: FitSettings) -> bool:
+    return settings.limit is not None and settings.limit < LEAST_MEMORY
+
+
+def _sampled(settings: FitSettings, data: TrainingData, rng: torch.Generator) -> Tensor | None:
+    """Return the numbers of the rows by which is chosen, increasing; None for all."""
+    n, most = len(data.rows), MOST_SPARSE if data.rows.sparse else MOST_ROWS
+    if settings.cv is None and _tight(settings):
+        most = FEW_ROWS
+    if settings.limit is not None:
+        most = max(LEAST_ROWS, min(most, math.isqrt(settings.limit // BYTES_PER_PAIR)))
+    if n <= most:
+        return None
+    return torch.randperm(n, generator=rng)[:most].sort().values

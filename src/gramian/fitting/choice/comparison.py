@@ -1,0 +1,164 @@
+"""Choices of a kernel, its lengthscale and a penalty: what is tried, and how it is compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from ...kernels import Kernel, medians
+from ..held_out.values import HeldValues
+
+GAIN = 2e-3
+"""Share of the loss that a further lengthscale has to gain."""
+
+STEP = 2.0
+"""Ratio of lengthscales that are tried one after the other."""
+
+FARTHEST = 32.0
+"""Lengthscales are at most so many times as large or small as the one tried first."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A kernel at its best penalty.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Its lengthscale may be a multiple of the median.
+    penalty : float
+        Per row of the fit.
+    loss : float
+        Mean squared error on rows that the fit did not see.
+    inputs : str, default="standard"
+        Or "quantile": of rows that were made normal by their quantiles.
+    falling : bool, default=False
+        Whether the smallest penalty of all was the best one, by far.
+    held : HeldValues, optional
+        Its predictions of these rows, of the targets that are compared.
+    spread : float, optional
+        Geometric mean variance of one-step-ahead predictions: the marginal likelihood. None where
+        it takes no part in the choice.
+    """
+
+    kernel: Kernel
+    penalty: float
+    loss: float
+    inputs: str = "standard"
+    falling: bool = False
+    held: HeldValues | None = None
+    spread: float | None = None
+
+    @property
+    def criterion(self) -> float:
+        """The squared error by which kernels are compared.
+
+        The loss, or its geometric mean with `spread`: kernels whose losses are equal may be far
+        apart away from the rows, and a kernel that is implausible there has a large spread.
+        """
+        return self.loss if self.spread is None else math.sqrt(self.loss * self.spread)
+
+
+@runtime_checkable
+class Comparison(Protocol):
+    """Comparison of kernels: by a quick screen, and by fits like the last one.
+
+    Attributes
+    ----------
+    fine_steps : tuple of float
+        Ratios of lengthscales, below `STEP`, that are tried once the best one is known.
+    """
+
+    @property
+    def fine_steps(self) -> tuple[float, ...]:
+        """Return ratios of lengthscales."""
+
+    def screen(self, kernel: Kernel) -> Scored:
+        """Return the best penalty of a kernel, on a sample."""
+
+    def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
+        """Return the best penalty of a kernel, with as many centers as the fit will have.
+
+        `near` is that of the next lengthscale: penalties far from it may be left out.
+        """
+
+    def beyond(self, scored: Scored) -> Scored:
+        """Return the better one of this penalty and smaller ones, which cost more."""
+
+    def of_all_targets(self, scored: Scored) -> HeldValues | None:
+        """Return its predictions of the rows that kernels are compared on; None if it failed."""
+
+
+UNKNOWN = 1e-6
+"""The penalty of a kernel whose matrix could not be computed: the fit then says why."""
+
+
+def failed(kernel: Kernel) -> Scored:
+    """Return the score of a kernel whose matrix overflows, or is not definite."""
+    return Scored(kernel, UNKNOWN, math.inf)
+
+
+def has_scale(kernel: Kernel) -> bool:
+    """Return whether another lengthscale is another function: not of a linear kernel, say."""
+    scaled = medians(getattr(kernel, "lengthscale", None)) is not None
+    return scaled and not kernel.scale_free
+
+
+def first_of_ties(criteria: Sequence[float]) -> int:
+    """Return the number of the first criterion that is the least up to `GAIN`.
+
+    Of decreasing penalties it is the largest: rounding does not decide among equals, and a larger
+    penalty is the safer one away from the rows.
+    """
+    limit = (1 + GAIN) * min(criteria)
+    return next(k for k, value in enumerate(criteria) if value <= limit)
+
+
+def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel, Comparison]:
+    """Return the kernel of the smallest criterion, and the inputs with which it has that."""
+    if len(kernels) == len(by) == 1:
+        return kernels[0], by[0]
+    scores = [(comparison.screen(kernel), comparison) for comparison in by for kernel in kernels]
+    best, comparison = min(scores, key=lambda pair: pair[0].criterion)
+    return best.kernel, comparison
+
+
+def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = True) -> Scored:
+    """Return the best lengthscale: smaller ones while the criterion falls, or else larger ones.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The first that is tried.
+    score : Comparison
+    moves : bool, default=True
+        Whether other lengthscales may be tried.
+    fine : bool, default=True
+        Whether `fine_steps` are tried last, on both sides of the best lengthscale.
+    """
+    best = score(kernel)
+    if not (moves and best.criterion > 0):
+        return best
+    for step in (1 / STEP, STEP):
+        first, factor = best, step
+        while 1 / FARTHEST <= factor <= FARTHEST:
+            found = score(times(kernel, factor), best)
+            if not found.criterion < (1 - GAIN) * best.criterion:
+                break
+            best, factor = found, factor * step
+        if best is not first:
+            break
+    for step in score.fine_steps if fine else ():
+        sides = [score(times(best.kernel, factor), best) for factor in (1 / step, step)]
+        best = min((best, *sides), key=lambda scored: scored.criterion)
+    return best
+
+
+def times(kernel: Kernel, factor: float) -> Kernel:
+    """Return a kernel whose lengthscale is a text, that many times as large."""
+    found = medians(kernel.lengthscale)  # type: ignore[attr-defined]
+    if found is None:
+        raise ValueError(f"{kernel!r} has a lengthscale of its own")
+    return kernel.set_params(lengthscale=f"{found * factor!r} median")

@@ -1,0 +1,257 @@
+"""HeldOutChoice: kernels compared by fits to a sample, on rows that it holds out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ... import _linalg as la
+from ..._sparse import cast, dense, slice_rows
+from ...data import RowSource, brought_here, subset
+from ...engines import Engine
+from ...kernels import Kernel
+from ...metric.sampling import divided
+from ...paths.sample import PENALTIES, SampleFit, fit_sample
+from ...search import Budget, Clock, Material, Split
+from ...search.full_fit import DIRECT_ROWS, DIRECT_SHIFTS, SHIFTS, SMALL_SHIFTS, FullFit, full_fit
+from ...search.recipe import Recipe
+from ...search.sampled import Stem
+from ..held_out.values import HeldValues
+from ..inputs.training_data import TrainingData
+from .comparison import Scored, failed, first_of_ties
+
+SCREEN_ROWS = 4000
+SCREEN_LANDMARKS = 500
+"""Rows and landmarks by which kernels are compared: what is best does not depend on them."""
+
+MOST_LANDMARKS = 1000
+"""Landmarks by which lengthscale and penalty are chosen for a fit with more of them."""
+
+MOST_TARGETS = 8
+"""Of more targets, so many random combinations are compared: errors are as large in the mean."""
+
+NOISE = 3e-2
+"""A penalty of the screen from which on larger ones are tried with all rows as centers, too."""
+
+FALLING = 0.9
+"""Smaller penalties are tried where the last one has less than so many times the loss before it."""
+
+WINDOW = 3.5
+"""Penalties that are tried with the next lengthscale: up to so many times as large or small."""
+
+MOST_DIRECT = 10_000
+"""Rows of a fit up to which penalties are tried for which float32 is too coarse."""
+
+LARGE_SHIFTS = (1e6, 1e4, 1e3, 1e2, 10.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Given(Recipe):
+    """A recipe whose kernel is an object, whatever its lengthscale is."""
+
+    object: Kernel = field(kw_only=True)
+
+    def make_kernel(self) -> Kernel:
+        """Return the kernel."""
+        return self.object
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutChoice:
+    """A kernel's loss and best penalty on held-out rows of a sample.
+
+    Attributes
+    ----------
+    material : Material
+    landmarks : int or None
+        Of the fit; None if all rows are centers.
+    engine : str or Engine
+    penalties : sequence of float, or None
+        Those that may be chosen, per row of the fit.
+    rows : int
+        Of the fit.
+    total : float
+        The sum of their weights.
+    ends : float
+        The time of `time.monotonic` at which iterations end.
+    clock : Clock
+    inputs : str, default="standard"
+        Or "quantile".
+    every : Tensor of shape (n, t), optional
+        All targets, where those of `material` are combinations of them.
+    """
+
+    material: Material
+    landmarks: int | None
+    engine: str | Engine
+    penalties: tuple[float, ...] | None
+    rows: int
+    total: float
+    ends: float
+    clock: Clock = field(default_factory=lambda: Clock(Budget()))
+    inputs: str = "standard"
+    every: Float[Tensor, "n t"] | None = None
+    fine_steps: tuple[float, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        data: TrainingData,
+        index: Tensor | None,
+        landmarks: int | None,
+        engine: str | Engine,
+        penalties: tuple[float, ...] | None,
+        splits: Sequence[Split] | None,
+        rng: torch.Generator,
+        ends: float,
+    ) -> HeldOutChoice:
+        """Return the comparison by some of the rows; by all if there is no index."""
+        n = len(data.rows)
+        rows: RowSource = data.rows if index is None else subset(data.rows, index)
+        X = dense(rows.take(torch.arange(len(rows))))
+        some = data if index is None else data.part(index, rows)
+        Y = brought_here(some.targets).cpu()
+        weights = None if some.weights is None else brought_here(some.weights).cpu()
+        if splits is None:
+            order = torch.randperm(len(X), generator=rng)
+            held, learn = divided(Y[order], data.coded)
+            splits = [Split(order[learn], order[held])]
+        X = cast(X, torch.float32)
+        material = Material(X, narrowed(Y, rng).float(), weights, data.coded, splits, rng)
+        total = float(n) if data.weights is None else float(data.weights.sum(dtype=torch.float64))
+        every = Y.float() if material.Y.shape[1] < Y.shape[1] else None
+        return cls(material, landmarks, engine, penalties, n, total, ends, every=every)
+
+    def screen(self, kernel: Kernel) -> Scored:
+        """Return the best penalty of a kernel with few landmarks."""
+        try:
+            return self._sampled(kernel, SCREEN_LANDMARKS, SCREEN_ROWS)
+        except (FloatingPointError, la.NotPositiveDefinite):
+            return failed(kernel)
+
+    def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
+        """Return the best penalty of a kernel with as many centers as the fit will have."""
+        try:
+            return self._scored(kernel, near)
+        except (FloatingPointError, la.NotPositiveDefinite):
+            return failed(kernel)
+
+    def _scored(self, kernel: Kernel, near: Scored | None) -> Scored:
+        if self.landmarks is not None:
+            m = min(self.landmarks, MOST_LANDMARKS)
+            return self._sampled(kernel, m, len(self.material.X))
+        fit = self._full(kernel, self._shifts(kernel, near))
+        falling = len(fit.losses) > 1 and fit.loss < FALLING * fit.losses[-2][1]
+        at_end = fit.penalty == fit.losses[-1][0]
+        penalty, falling = fit.shift / self.total, at_end and falling
+        return Scored(kernel, penalty, fit.loss, self.inputs, falling, self._held([fit.values]))
+
+    def beyond(self, scored: Scored) -> Scored:
+        """Return the better one of this penalty and smaller ones, for which float32 is too coarse.
+
+        Not for a fit to many rows, which float64 would take too long.
+        """
+        few = self.rows <= MOST_DIRECT and len(self.material.splits[0].learn) > DIRECT_ROWS
+        if self.landmarks is not None or self.penalties is not None or not few:
+            return scored
+        least = self._diagonal(scored.kernel) * SHIFTS[-1]
+        if not (scored.falling and scored.penalty * self.total < 1.5 * least):
+            return scored
+        smaller = [least * s / SHIFTS[-1] for s in SMALL_SHIFTS]
+        fit = self._full(scored.kernel, smaller, small=True)
+        if not fit.loss < scored.loss:
+            return scored
+        held = self._held([fit.values])
+        return Scored(scored.kernel, fit.shift / self.total, fit.loss, self.inputs, held=held)
+
+    def _full(self, kernel: Kernel, shifts: Sequence[float], *, small: bool = False) -> FullFit:
+        recipe = Given("", self.inputs, object=kernel)
+        stem = Stem(recipe, (None,) * len(self.material.splits), None, 0.0, 0.0, (), ())
+        return full_fit(
+            self.material, stem, 1.0, clock=self.clock, engine=self.engine, ends=self.ends,
+            small=small, shifts=shifts,
+        )  # fmt: skip
+
+    def _shifts(self, kernel: Kernel, near: Scored | None) -> tuple[float, ...]:
+        """Return N times the penalties to try, in units of the diagonal of the kernel."""
+        if self.penalties is not None:
+            return tuple(p * self.total for p in self.penalties)
+        scale = self._diagonal(kernel)
+        least = min(len(split.learn) for split in self.material.splits)
+        shifts: Sequence[float] = DIRECT_SHIFTS if least <= DIRECT_ROWS else SHIFTS[1:]
+        if near is None and self.screen(kernel).penalty >= NOISE * scale:
+            shifts = LARGE_SHIFTS
+        scaled = tuple(scale * s for s in shifts)
+        if near is None:
+            return scaled
+        at = near.penalty * self.total
+        return tuple(s for s in scaled if at / WINDOW <= s <= at * WINDOW) or (at,)
+
+    def _sampled(self, kernel: Kernel, landmarks: int, rows: int) -> Scored:
+        """Return the best penalty with landmarks, by the mean loss of the splits."""
+        fits, sizes = [], []
+        for split in self.material.splits:
+            sample = self.material.sample(self.inputs, split, rows)
+            n = len(sample.X) if sample.weights is None else float(sample.weights.sum())
+            if self.penalties is None:
+                scale = self._diagonal(kernel)
+                penalties = [scale * p for p in (100.0, 10.0, *PENALTIES)]
+            else:
+                penalties = [p * self.total / n for p in self.penalties]
+            fits.append(
+                fit_sample(
+                    sample, kernel, landmarks=landmarks, penalties=penalties,
+                    engine=self.engine, meter=self.clock.meter,
+                )
+            )  # fmt: skip
+            sizes.append(len(split.held))
+        penalty, loss = _best_of_all(fits, sizes)
+        held = self._held([fit.values for fit in fits])
+        return Scored(kernel, penalty * n / self.total, loss, self.inputs, held=held)
+
+    def of_all_targets(self, scored: Scored) -> HeldValues | None:
+        """Return predictions of held-out rows; of many targets by one more fit to the sample."""
+        if self.every is None:
+            return scored.held
+        whole = replace(
+            self,
+            material=replace(self.material, Y=self.every).mapped_as(self.material),
+            penalties=(scored.penalty,),
+            every=None,
+        )
+        return whole(scored.kernel).held
+
+    def _held(self, values: Sequence[Tensor]) -> HeldValues:
+        """Return predictions of the held-out rows of all splits, one after the other."""
+        return HeldValues(torch.cat(list(values)), self.material.truth, self.material.held_weights)
+
+    def _diagonal(self, kernel: Kernel) -> float:
+        """Return the mean of the diagonal of the kernel matrix: 1 for kernels of a distance."""
+        X = slice_rows(self.material.inputs(self.inputs), 0, 1000)
+        return float(kernel.resolve(X).diag(X).double().mean()) or 1.0
+
+
+def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float, float]:
+    """Return the penalty of the least mean loss over the splits, and that loss."""
+    paths = [list(fit.losses) for fit in fits]
+    shared = min(len(path) for path in paths)
+    losses = [
+        sum(v * path[i][1] for v, path in zip(sizes, paths, strict=True)) / sum(sizes)
+        for i in range(shared)
+    ]
+    best = first_of_ties(losses)
+    return paths[0][best][0], losses[best]
+
+
+def narrowed(Y: Float[Tensor, "n t"], rng: torch.Generator) -> Float[Tensor, "n _"]:
+    """Return the targets, or random combinations of many whose squared errors are the same."""
+    t = Y.shape[1]
+    if t <= MOST_TARGETS:
+        return Y
+    signs = torch.randint(2, (t, MOST_TARGETS), generator=rng).to(Y.dtype) * 2 - 1
+    return torch.matmul(Y, signs) / math.sqrt(MOST_TARGETS)

@@ -1,0 +1,113 @@
+"""Landmarks of a fit: chosen, given as points, kept in a file, or those of the fit before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Int, Shaped
+from torch import Tensor
+
+from ..._parameter_types import FileLike, LandmarksLike
+from ..._sparse import are_equal
+from ...data import Cast, RowSource, as_rows, check_finite, gathered, stored
+from ...landmarks import Landmarks
+from ...operators import KernelOperator
+from ...problems import FullProblem, NystromProblem
+from ..inputs.training_data import TrainingData
+from . import selection
+
+
+def chosen(K: KernelOperator, given: LandmarksLike, rng: torch.Generator) -> Landmarks | None:
+    """Return the landmarks asked for among the rows of K; None if all rows are centers."""
+    selector = selection.selector(given, K.shape[0], not K.rows.random_access)
+    if isinstance(selector, RowSource):
+        return given_points(selector, K)
+    return None if selector is None else selector.select(K, rng=rng)
+
+
+def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
+    """Return points that the user has chosen as landmarks: mapped, if they exceed the budget."""
+    if points.shape[1] != K.rows.shape[1]:
+        raise ValueError(
+            f"the landmarks have {points.shape[1]} features, but X has {K.rows.shape[1]}"
+        )
+    check_finite(points, "landmarks")
+    alike = points if points.dtype == K.dtype else Cast(points, K.dtype)
+    m = len(points)
+    taken = gathered(alike, torch.arange(m), K.host_bytes)
+    return Landmarks(taken, torch.ones(m, dtype=torch.float64))
+
+
+def of_earlier_fit(
+    points: RowSource, index: Int[Tensor, " m"] | None, K: KernelOperator
+) -> Landmarks:
+    """Return the landmarks of an earlier fit, with row numbers if they are the same rows of K."""
+    m = len(points)
+    taken = gathered(points, torch.arange(m), K.host_bytes)
+    if index is not None and not _are_rows(taken, K.rows, index):
+        index = None
+    return Landmarks(taken, torch.ones(m, dtype=torch.float64), index)
+
+
+def _are_rows(points: Shaped[Tensor, "m d"], rows: RowSource, index: Int[Tensor, " m"]) -> bool:
+    if int(index.max()) >= len(rows):
+        return False
+    taken, points = rows.take(index).cpu(), points.cpu()
+    return taken.dtype == points.dtype and are_equal(taken, points)
+
+
+def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:
+    """Return landmarks mapped from the file that they were asked to be kept in, if any."""
+    if path is None:
+        return found
+    if found is None:
+        raise ValueError(
+            f"centers_file={str(path)!r} keeps landmarks, and landmarks=None has all rows as "
+            "centers; give landmarks, or leave centers_file out"
+        )
+    return replace(found, points=stored(as_rows(found.points.cpu()), Path(path)))
+
+
+def problem_of(
+    K: KernelOperator,
+    data: TrainingData,
+    found: Landmarks | None,
+    penalty: float,
+    penalties: tuple[float, ...] | None = None,
+    *,
+    spare_bytes: int = 0,
+) -> FullProblem | NystromProblem:
+    """Return the problem with these landmarks as centers, with all rows if there are none.
+
+    Factors of the kernel matrix, if it has any, are in memory if they take no more than
+    `spare_bytes`.
+    """
+    problem: FullProblem | NystromProblem
+    if found is None:
+        problem = FullProblem(K, data.targets, penalty, data.weights)
+    else:
+        problem = nystrom_problem(K, data, found, penalty)
+    if spare_bytes:
+        problem = replace(problem, K=problem.K.factored(spare_bytes))
+    return problem if penalties is None else replace(problem, penalties=penalties)
+
+
+def nystrom_problem(
+    K: KernelOperator, data: TrainingData, found: Landmarks, penalty: float
+) -> NystromProblem:
+    """Return the problem with these landmarks as centers."""
+    weight = found.weight
+    if data.weights is not None and found.index is not None:
+        weight = weight * (data.weights[found.index] / data.weights.mean()).cpu()
+    centers = K.against(K.on_device(found.points))
+    return NystromProblem(
+        centers, data.targets, penalty, data.weights, weight, found.coverage, found.index
+    )
+
+
+def centers_on_host(found: Landmarks | None, rows: RowSource) -> Any:
+    """Return the centers of a model: landmarks, or all rows as they were given."""
+    return rows if found is None else found.points.cpu()

@@ -1,0 +1,227 @@
+"""LeaveOneOut: kernels compared by the error of each row without it, where rows are few."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..._sparse import dense
+from ...data import RowSource, Subset, as_rows
+from ...engines import Engine
+from ...kernels import Kernel, medians
+from ...operators import KernelOperator
+from ...paths.leave_one_out import Spectrum
+from ..held_out.values import HeldValues
+from ..inputs.training_data import TrainingData
+from .comparison import Scored, failed, first_of_ties, has_scale, walk
+
+SCREEN_ROWS = 400
+"""Rows by which kernels are compared; lengthscale and penalty are chosen with all."""
+
+PENALTIES = tuple(10.0 ** (-e / 2) for e in range(-4, 23))
+"""Penalties per row, in units of the diagonal of the kernel, decreasing."""
+
+FINE_STEPS = (2**0.5, 2**0.25)
+"""Ratios of lengthscales that are tried last."""
+
+MOST_NUMBERS = 1 << 24
+"""Rows of more numbers are not compared with each other to find those that are equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """A kernel's loss and best penalty: each row is left out once, in closed form.
+
+    The loss does not measure a kernel where there are no rows: in a hole of the data near
+    interpolants with equal losses are far apart. So where all rows are centers, numbers are
+    compared by the geometric mean of the loss and the spread of one-step-ahead predictions, which
+    the marginal likelihood measures; see `Spectrum.spreads`. Landmarks are not the Gaussian process
+    of their kernel, and codes of classes have no Gaussian noise: the loss alone compares both.
+
+    Rows that are equal are one row here, of their weights together and the mean of their targets:
+    a weight that is a whole number is then a repeated row for the choice, too.
+
+    Attributes
+    ----------
+    rows : RowSource of shape (n, d)
+    Y : Tensor of shape (n, t)
+    weights : Tensor of shape (n,)
+    scatter : float
+        Sum of squared differences of targets of equal rows: the coefficients of these are that
+        over the shift, and cancel.
+    centers : int
+        The first so many rows; all if it is n.
+    engine : str or Engine
+    penalties : sequence of float, or None
+        Those that may be chosen.
+    coded : bool, default=False
+        Whether targets are codes of classes.
+    moves : bool, default=True
+        Whether other lengthscales may be tried.
+    """
+
+    rows: RowSource
+    Y: Float[Tensor, "n t"]
+    weights: Float[Tensor, " n"]
+    scatter: float
+    centers: int
+    engine: str | Engine
+    penalties: tuple[float, ...] | None = None
+    coded: bool = False
+    moves: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        data: TrainingData,
+        centers: int | None,
+        engine: str | Engine,
+        penalties: tuple[float, ...] | None,
+        rng: torch.Generator,
+        *,
+        moves: bool = True,
+    ) -> LeaveOneOut:
+        """Return the comparison of few rows; `centers` is None if all are."""
+        data = data.with_numbers_here()
+        rows, Y, weights = merged(data)
+        scatter = _weighted_squares(data.targets, data.weights) - _weighted_squares(Y, weights)
+        order = torch.randperm(len(rows), generator=rng)
+        n = len(rows)
+        m = n if centers is None else min(centers, n)
+        return cls(
+            Subset(rows, order), Y[order], weights[order], max(scatter, 0.0), m, engine, penalties,
+            data.coded, moves,
+        )  # fmt: skip
+
+    def first(self, n: int) -> LeaveOneOut:
+        """Return the comparison by the first n rows."""
+        if n >= len(self.rows):
+            return self
+        index = torch.arange(n)
+        return replace(
+            self,
+            rows=Subset(self.rows, index),
+            Y=self.Y[:n],
+            weights=self.weights[:n],
+            centers=min(self.centers, n),
+        )
+
+    def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
+        """Return the best penalty of a kernel."""
+        X = as_rows(self._everything)
+        K = KernelOperator(self._resolved(kernel), X, X, self.engine).double()
+        scale = float(K.diag().double().mean()) or 1.0
+        spectrum = self._spectrum(K.against(self.rows.take(torch.arange(self.centers))))
+        if spectrum is None:
+            return failed(kernel)
+        penalties = self.penalties or tuple(scale * p for p in PENALTIES)
+        shifts = [float(self.weights.sum()) * penalty for penalty in penalties]
+        losses = self._losses(spectrum, shifts)
+        spreads: Sequence[float | None] = [None] * len(shifts)
+        if self._has_evidence:
+            spreads = spectrum.spreads(self.Y, shifts)
+        scores = [Scored(kernel, *s) for s in zip(penalties, losses, strict=True)]
+        scores = [replace(score, spread=s) for score, s in zip(scores, spreads, strict=True)]
+        best = first_of_ties([score.criterion for score in scores])
+        values = HeldValues(spectrum.left_out(self.Y, shifts[best]), self.Y, self.weights)
+        return replace(scores[best], held=values)
+
+    @property
+    def fine_steps(self) -> tuple[float, ...]:
+        """Return ratios of lengthscales that are tried last."""
+        return FINE_STEPS if self._has_evidence else ()
+
+    @property
+    def _has_evidence(self) -> bool:
+        return self.centers == len(self.rows) and not self.coded
+
+    @functools.cached_property
+    def _everything(self) -> Tensor:
+        return self.rows.take(torch.arange(len(self.rows)))
+
+    @functools.cached_property
+    def _medians(self) -> Callable[[Kernel], float]:
+        """The median of the distances that a kernel sees, found once."""
+        sample = dense(self._everything)
+        return functools.cache(lambda kernel: _lengthscale(kernel.resolve(sample)))
+
+    def _resolved(self, kernel: Kernel) -> Kernel:
+        """Return a kernel with a lengthscale in numbers."""
+        factor = medians(getattr(kernel, "lengthscale", None))
+        if factor is None:
+            return kernel.resolve(dense(self._everything))
+        median = self._medians(kernel.set_params(lengthscale="median"))
+        return kernel.set_params(lengthscale=factor * median)
+
+    def _spectrum(self, K: KernelOperator) -> Spectrum | None:
+        """Return the spectrum; None if an entry is not finite."""
+        K_nm = K.dense().cpu()
+        if not bool(K_nm.isfinite().all()):
+            return None
+        if self.centers == len(self.rows):
+            return Spectrum.of(K_nm, self.weights)
+        return Spectrum.of_landmarks(K_nm, self.weights)
+
+    def _losses(self, spectrum: Spectrum, shifts: Sequence[float]) -> list[float]:
+        """Return the loss at each shift, rounding of huge coefficients included."""
+        eps = torch.finfo(self.rows.dtype).eps
+        losses = spectrum.losses(self.Y, shifts, eps=eps)
+        within = eps**2 * self.scatter / self.Y.shape[1]
+        return [loss + within / s**2 for loss, s in zip(losses, shifts, strict=True)]
+
+    def beyond(self, scored: Scored) -> Scored:
+        """Return the same: all penalties were tried."""
+        return scored
+
+    def of_all_targets(self, scored: Scored) -> HeldValues | None:
+        """Return the predictions of all rows, each by the others."""
+        return scored.held
+
+    def screen(self, kernel: Kernel) -> Scored:
+        """Return the best lengthscale and penalty of a kernel by some of the rows.
+
+        Of classes the first lengthscale alone: kernels differ less there than a search costs.
+        """
+        moves = self.moves and has_scale(kernel) and not self.coded
+        return walk(kernel, self.first(SCREEN_ROWS), moves=moves, fine=False)
+
+
+def _lengthscale(kernel: Kernel) -> float:
+    return float(kernel.lengthscale)  # type: ignore[attr-defined]
+
+
+def _weighted_squares(Y: Float[Tensor, "n t"], weights: Float[Tensor, " n"] | None) -> float:
+    squares = Y.double().cpu().square().sum(dim=1)
+    return float(squares.sum() if weights is None else weights.double().cpu() @ squares)
+
+
+def merged(
+    data: TrainingData,
+) -> tuple[RowSource, Float[Tensor, "n t"], Float[Tensor, " n"]]:
+    """Return distinct rows, the means of their targets, and the sums of their weights.
+
+    In the order of the first targets: permuting rows or columns does not change it.
+    """
+    rows, Y = data.rows, data.targets.double().cpu()
+    n, d = rows.shape
+    weights = torch.ones(n, dtype=torch.float64)
+    if data.weights is not None:
+        weights = data.weights.double().cpu()
+    X = rows.take(torch.arange(n))
+    if n * d > MOST_NUMBERS:
+        return as_rows(X), Y, weights
+    dense = X.to_dense() if rows.sparse else X
+    distinct, place = torch.unique(dense, dim=0, return_inverse=True)
+    sums = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, place, weights)
+    means = torch.zeros(len(distinct), Y.shape[1], dtype=torch.float64)
+    means.index_add_(0, place, weights[:, None] * Y)
+    means /= sums[:, None]
+    first = torch.full((len(distinct),), n).scatter_reduce_(0, place, torch.arange(n), "amin")
+    order = first.argsort()
+    order = order[means[order, 0].argsort(stable=True)]
+    return as_rows(distinct[order]), means[order], sums[order]

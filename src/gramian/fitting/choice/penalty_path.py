@@ -1,0 +1,300 @@
+"""penalty="auto": the levels of one path of penalties and landmarks, scored on held-out rows."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...landmarks import Landmarks, Level, landmarks_of
+from ...operators import KernelOperator
+from ...preconditioners import FalkonFactor
+from ...problems import NystromProblem
+from ...solvers import Falkon, State, Stop, solve
+from ..held_out import folds as held_out
+from ..held_out.folds import Fold
+from ..held_out.values import HeldValues
+
+logger = logging.getLogger("gramian")
+
+PATIENCE_LEVELS = 3
+"""Levels in a row without progress after which a path ends."""
+
+LEAST_PROGRESS = 1e-3
+"""Relative decrease of the error that counts as progress."""
+
+RATIO_BEYOND_PATH = 4.0
+"""Ratio of the penalties beyond the end of the path of a selector, where landmarks stay."""
+
+CHEAP_SHARE = 0.25
+"""Share of the last level's effective dimension below which a path does not end.
+
+The levels below cost about as much as the last one alone, and a target that varies fast shows
+nothing at the first of them.
+"""
+
+
+class PathRow(TypedDict):
+    """A level of the path, as the user is told of it; see `KernelRidge.path_`."""
+
+    penalty: float
+    landmarks: int
+    effective_dimension: float
+    error: float
+    fold_errors: list[float]
+    iterations: int
+    kernel_evaluations: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Prepared(Falkon):
+    """FALKON with a factor that is there already: that of all rows, for a part of them."""
+
+    prepared: FalkonFactor = field(kw_only=True)
+
+    def factor(self, problem: NystromProblem) -> FalkonFactor:
+        return self.prepared
+
+
+@dataclass(frozen=True)
+class Search:
+    """Settings by which the levels of a path are fitted and scored.
+
+    Attributes
+    ----------
+    K : KernelOperator of shape (n, n)
+    problem : callable
+        ``problem(landmarks, penalty)`` returns the problem on all n rows.
+    solver : Falkon
+    stop : sequence of stopping rules
+    folds : sequence of Fold
+        Which rows each fit leaves out, and is scored on.
+    coded : bool
+        Whether targets are class codes: levels are then compared by the share of rows whose
+        class is wrong, and by the squared error of the codes where that is the same.
+    smallest : float, optional
+        Where to go on with the landmarks of the last level, down to this penalty: as for a number
+        of landmarks, which ends a path long before the best penalty for so many.
+    warm : bool, default=True
+        Whether a level starts from the function of the last one.
+    ends : float, default=inf
+        The time of `time.monotonic` after which there is no further level.
+    """
+
+    K: KernelOperator
+    problem: Callable[[Landmarks, float], NystromProblem]
+    solver: Falkon
+    stop: Sequence[Stop]
+    folds: Sequence[Fold]
+    coded: bool = False
+    smallest: float = math.inf
+    warm: bool = True
+    ends: float = math.inf
+
+
+@dataclass(frozen=True)
+class Function:
+    """The functions of all folds at one level, side by side, from which the next one starts."""
+
+    level: Level
+    landmarks: Landmarks
+    coef: Float[Tensor, "m _"]
+
+
+@dataclass(frozen=True)
+class FittedLevel:
+    """A level of the path, fitted and scored.
+
+    Attributes
+    ----------
+    function : Function
+    penalty : float
+    solver : Prepared
+        With the factor of this level, for the fit to all rows.
+    error : tuple of two floats
+        What levels are compared by, the smaller the better.
+    row : dict
+        What the user is told.
+    """
+
+    function: Function
+    penalty: float
+    solver: Prepared
+    error: tuple[float, float]
+    row: PathRow
+
+    def start(self, folds: int) -> State:
+        """Return the mean of the functions of the folds, to start from with all rows."""
+        coef = self.function.coef
+        return State(0, coef.reshape(len(coef), folds, -1).mean(dim=1))
+
+
+def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[PathRow]]:
+    """Fit and score the levels of a path, from the largest penalty down.
+
+    Parameters
+    ----------
+    task : Search
+    levels : sequence of Level
+        Of decreasing penalties.
+
+    Returns
+    -------
+    best, rows
+        The level of the smallest error, the first of them, and a row for each that was fitted.
+
+    Raises
+    ------
+    FloatingPointError
+        If the solver diverged at every level.
+
+    Notes
+    -----
+    Cost: at each level m² kernel evaluations and about m³ operations once, and a fit and the
+    predictions of each fold. Memory: 16 m² bytes, the factors of two levels.
+
+    Beyond the path landmarks are the same, and mostly the factor: `Falkon` takes a larger penalty
+    inside it than that of the problem, and no smaller one if that falls.
+    """
+    enough = CHEAP_SHARE * levels[-1].effective_dimension
+    best: FittedLevel | None = None
+    before: Function | None = None
+    rows: list[PathRow] = []
+    mark, since = (math.inf, math.inf), 0
+    factor: FalkonFactor | None = None
+    for level in _and_beyond(levels, task.smallest):
+        fitted = _fit_level(task, level, before, factor)
+        rows.append(fitted.row)
+        logger.debug("penalty %.3g: held-out error %.6g", level.penalty, fitted.error[0])
+        best = fitted if best is None or fitted.error < best.error else best
+        before = fitted.function if task.warm else None
+        factor = _for_smaller(fitted) if level.penalty <= levels[-1].penalty else None
+        if _progress(mark, fitted.error):
+            mark, since = fitted.error, 0
+        else:
+            since += 1
+        del fitted  # a factor takes 8 m² bytes: no more than the best one and the next are kept
+        given_up = since >= PATIENCE_LEVELS
+        if given_up and not level.effective_dimension < enough:  # beyond, it is nan
+            break
+        if time.monotonic() >= task.ends:
+            break
+    if best is None or not math.isfinite(best.error[0]):
+        raise FloatingPointError(
+            "the solver diverged at every penalty of the path; use float64 data, or rescale "
+            "targets whose squares overflow"
+        )
+    return best, rows
+
+
+def held_values(task: Search, best: FittedLevel) -> HeldValues:
+    """Return predictions of all held-out rows at a level. Cost: those of one prediction."""
+    problem = task.problem(best.function.landmarks, best.penalty)
+    parts = best.function.coef.chunk(len(task.folds), dim=1)
+    each = zip(task.folds, parts, strict=True)
+    values = torch.cat([problem.K.at(fold.scored) @ coef.double() for fold, coef in each]).cpu()
+    held = torch.cat([fold.scored for fold in task.folds])
+    weights = None if problem.weights is None else problem.weights[held].cpu()
+    return HeldValues(values, problem.targets[held].double().cpu(), weights)
+
+
+def largest(levels: Sequence[Level]) -> int:
+    """Return the landmarks of the largest level: mostly, not always, the last one."""
+    return max(len(level.dictionary) for level in levels)
+
+
+def _and_beyond(levels: Sequence[Level], smallest: float) -> Iterator[Level]:
+    """Yield the levels, and the last one at smaller penalties; its dimension is that of no row."""
+    yield from levels
+    penalty = levels[-1].penalty / RATIO_BEYOND_PATH
+    while penalty >= smallest:
+        yield Level(penalty, levels[-1].dictionary, math.nan, levels[-1].coverage)
+        penalty /= RATIO_BEYOND_PATH
+
+
+def _progress(before: tuple[float, float], after: tuple[float, float]) -> bool:
+    return any(b < (1 - LEAST_PROGRESS) * a for a, b in zip(before, after, strict=True))
+
+
+def _for_smaller(fitted: FittedLevel) -> FalkonFactor | None:
+    """Return the factor of a level if it is that of a smaller penalty with the same landmarks."""
+    factor = fitted.solver.prepared
+    return factor if factor.penalty > fitted.penalty else None
+
+
+def _fit_level(
+    task: Search, level: Level, before: Function | None, factor: FalkonFactor | None = None
+) -> FittedLevel:
+    clock, evaluations = time.perf_counter(), task.K.meter.evaluations
+    landmarks = landmarks_of(task.K, level)
+    problem = task.problem(landmarks, level.penalty)
+    # The factor depends on the landmarks, not on the rows: one is good for all folds.
+    factor = task.solver.factor(problem) if factor is None else factor
+    given = task.solver
+    solver = Prepared(
+        given.preconditioner_penalty, given.refine, given.store_bytes, prepared=factor
+    )
+    starts = _starts(problem, level, factor, before, len(task.folds))
+    fits = [
+        _fit_fold(task, problem, solver, fold, start)
+        for fold, start in zip(task.folds, starts, strict=True)
+    ]
+    mean = [sum(part) / len(fits) for part in zip(*(fit.error for fit in fits), strict=True)]
+    row: PathRow = {
+        "penalty": level.penalty,
+        "landmarks": len(level.dictionary),
+        "effective_dimension": level.effective_dimension,
+        "error": mean[0],
+        "fold_errors": [fit.error[0] for fit in fits],
+        "iterations": sum(fit.iterations for fit in fits),
+        "kernel_evaluations": task.K.meter.evaluations - evaluations,
+        "seconds": time.perf_counter() - clock,
+    }
+    function = Function(level, landmarks, torch.cat([fit.coef for fit in fits], dim=1))
+    return FittedLevel(function, level.penalty, solver, (mean[0], mean[1]), row)
+
+
+def _starts(
+    problem: NystromProblem,
+    level: Level,
+    factor: FalkonFactor,
+    before: Function | None,
+    folds: int,
+) -> list[State | None]:
+    """Return the last functions, interpolated at the new landmarks: T'T coef = f(landmarks)."""
+    if before is None:
+        return [None] * folds
+    coef = before.coef
+    if level.dictionary is not before.level.dictionary:
+        values = problem.K_mm.against(before.landmarks.points).double() @ coef
+        coef = factor.solve_T(factor.solve_Tt(values))
+    return [State(0, part.contiguous()) for part in coef.chunk(folds, dim=1)]
+
+
+@dataclass(frozen=True)
+class _Fold:
+    coef: Float[Tensor, "m t"]
+    error: tuple[float, float]
+    iterations: int
+
+
+def _fit_fold(
+    task: Search,
+    problem: NystromProblem,
+    solver: Prepared,
+    fold: Fold,
+    start: State | None,
+) -> _Fold:
+    result = solve(held_out.without(problem, fold.left_out), solver, stop=task.stop, state=start)
+    coef, iterations = result.state.coef, result.state.iteration
+    if result.reason == "diverged":
+        return _Fold(torch.zeros_like(coef), (math.inf, math.inf), iterations)
+    return _Fold(coef, held_out.error(problem, fold.scored, coef, task.coded), iterations)

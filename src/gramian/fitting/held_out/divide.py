@@ -1,0 +1,102 @@
+"""divide: the rows that a fit learns from, and those that it holds out to stop early."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from ..._errors import TextError
+from ...callbacks import Validate
+from ...data import RowSource, as_rows, complement, subset
+from ..inputs.training_data import HeldOut, TrainingData
+from ..settings.generators import Generators
+from ..settings.settings import FitSettings
+from . import splits
+from .folds import Fold, labels, other_rows, share
+
+HELD_BYTES = 64 << 20
+"""Up to this size, held-out rows of a sequential source are kept in memory."""
+
+HELD_SHARE = 8
+"""Of a memory limit, no more than one in so many of its bytes."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The data of a fit, divided.
+
+    Attributes
+    ----------
+    train : TrainingData
+        Without rows of weight zero, and without those that are held out.
+    held_out : HeldOut or None
+        None if the fit holds no rows out: it does not stop early, or a `Validate` has others.
+    folds : list of Fold, or None
+        Folds of `train`, where a splitter or pairs say them.
+    """
+
+    train: TrainingData
+    held_out: HeldOut | None = None
+    folds: list[Fold] | None = None
+
+
+def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
+    """Return the data to learn from, those held out, and the folds that the settings name.
+
+    Parameters
+    ----------
+    settings : FitSettings
+    data : TrainingData
+    rng : Generators
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows, or ``cv`` cannot split them.
+    """
+    data = data.without_zero_weights()
+    held = data.held_out
+    if held is None and holds_out(settings):
+        index = drawn(settings, len(data.rows), labels(data.targets) if data.coded else None, rng)
+        rows = in_memory_if_few(subset(data.rows, index), settings.limit)
+        held = HeldOut(index, data.part(index, rows))
+        data = data.part(other_rows(len(data.rows), index), complement(data.rows, index))
+    train = replace(data, held_out=None)
+    named = settings.searches_penalty and settings.names_folds
+    return Parts(train, held, splits.folds_of(settings.cv, train) if named else None)
+
+
+def holds_out(settings: FitSettings) -> bool:
+    """Return whether a fit holds rows out by itself: to stop early, without a `Validate`."""
+    given = any(isinstance(callback, Validate) for callback in settings.callbacks)
+    return bool(settings.early_stopping) and not given
+
+
+def drawn(
+    settings: FitSettings, n: int, classes: Int[Tensor, " n"] | None, rng: Generators
+) -> Int[Tensor, " r"]:
+    """Return the numbers, increasing, of the rows to hold out: the same share of each class."""
+    if rng.held_out is None:
+        raise ValueError("early stopping needs a generator for the rows that are held out")
+    index = torch.arange(0)
+    if n > 1:
+        index = share(n, settings.validation_fraction, rng.held_out, classes)
+    if len(index) == 0:
+        raise TextError(
+            f"{{early_stopping=True}} holds out rows, and {n} rows are too few; give others with "
+            "{callbacks=[Validate(X, y)]}, or {early_stopping=False}"
+        )
+    return index
+
+
+def in_memory_if_few(rows: RowSource, limit: int | None) -> RowSource:
+    """Return rows of a sequential source in memory, if they are few: they are read each time."""
+    most = HELD_BYTES if limit is None else min(HELD_BYTES, limit // HELD_SHARE)
+    if rows.random_access or rows.shape[0] * rows.shape[1] * rows.dtype.itemsize > most:
+        return rows
+    held = as_rows(rows.take(torch.arange(len(rows))))
+    held.feature_names = rows.feature_names
+    return held

@@ -1,0 +1,94 @@
+"""Watch: the looks of a fit at held-out rows, and the state that it keeps in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..._parameter_types import Callbacks
+from ...callbacks import Checkpoint, KeepBest, Validate
+from ...problems import Problem
+from ...solvers import Result, Solver, State, Stop
+from ...solvers.loop import row_of
+from ...solvers.metrics import VALID_RMSE
+from ..inputs.training_data import HeldOut
+from ..settings.settings import FitSettings
+from .values import HeldValues
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The callbacks and rules of a fit that may stop early.
+
+    Attributes
+    ----------
+    callbacks : sequence of callables
+    stop : sequence of stopping rules
+    look : Validate or None
+        The last of those among the callbacks; None if the fit does not stop early.
+    keep : KeepBest or None
+    """
+
+    callbacks: Callbacks
+    stop: Sequence[Stop] = ()
+    look: Validate | None = None
+    keep: KeepBest | None = None
+
+    @classmethod
+    def of(cls, settings: FitSettings) -> Watch:
+        """Return the callbacks that the settings ask for, with those of early stopping.
+
+        To be called once the checkpoints have been read, of which one may have a best state.
+        """
+        given = list(settings.callbacks)
+        if not settings.early_stopping:
+            return cls(given)
+        looks = [callback for callback in given if isinstance(callback, Validate)]
+        checkpoints = [callback for callback in given if isinstance(callback, Checkpoint)]
+        keep = KeepBest(settings.patience, looks[-1].every, checkpoints)
+        others = [callback for callback in given if not isinstance(callback, Validate)]
+        # what the looks find is there when the others are called, and in the checkpoints
+        return cls([*looks, keep, *others], [keep.rule], looks[-1], keep)
+
+    def kept(self, problem: Problem, result: Result) -> State | None:
+        """Return the best state; None if the fit does not stop early.
+
+        The last state is looked at, whether or not it was its turn; not after an interruption,
+        when somebody waits for the end.
+        """
+        if self.keep is None or self.look is None:
+            return None
+        state = result.state
+        if VALID_RMSE not in state.metrics and result.reason != "interrupted":
+            replace(self.look, every=1)(problem, state)
+            self.keep(problem, state)
+            self.keep.finish()
+            result.history[-1] = row_of(state)
+        return self.keep.best
+
+    def held(self, problem: Problem, result: Result, best: State | None) -> HeldValues | None:
+        """Return predictions of held-out rows by the state that is kept, if that was the best one.
+
+        Cost: one prediction; none after an interruption.
+        """
+        if self.look is None or best is None or result.reason == "interrupted":
+            return None
+        weights = self.look.weights
+        return HeldValues(
+            *self.look.compared(problem, best), None if weights is None else weights.cpu()
+        )
+
+
+def looking_at(
+    settings: FitSettings, held: HeldOut | None, solver: Solver[Any, Any], n: int
+) -> FitSettings:
+    """Return settings with a look at the rows that a fit to n rows has held out, if it has.
+
+    After each iteration; of a solver with many in a pass over all pairs, after each pass.
+    """
+    if held is None:
+        return settings
+    data, every = held.data, max(1, round(solver.iterations_per_pass(n)))
+    look = Validate(data.rows, data.targets, every, data.coded, weights=data.weights)
+    return replace(settings, callbacks=[look, *settings.callbacks])

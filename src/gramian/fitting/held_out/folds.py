@@ -1,0 +1,134 @@
+"""Held-out rows: folds, problems without them, and errors on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from ..._errors import TextError
+from ...data import Targets, brought_here, complement, part_of
+from ...problems import NystromProblem
+
+HELD_OUT = 5
+"""One row in so many is held out if there is a single split."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A fit to some rows, and a score on others.
+
+    Attributes
+    ----------
+    left_out : Tensor of shape (_,)
+        Numbers, increasing, of the rows that it is not fitted to.
+    scored : Tensor of shape (_,)
+        Numbers, increasing, of those that it is scored on: mostly the same.
+    """
+
+    left_out: Int[Tensor, " _"]
+    scored: Int[Tensor, " _"]
+
+
+def other_rows(n: int, index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
+    """Return the numbers 0 .. n-1 that are not among the given ones."""
+    others = torch.ones(n, dtype=torch.bool)
+    others[index] = False
+    return others.nonzero()[:, 0]
+
+
+def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
+    """Return the problem on the other rows."""
+    if len(held) == 0:
+        return problem
+    stays = other_rows(len(problem.targets), held)
+    K = replace(problem.K, rows=complement(problem.K.rows, held))
+    weights = None if problem.weights is None else part_of(problem.weights, stays)
+    return NystromProblem(K, part_of(problem.targets, stays), problem.penalty, weights)
+
+
+def error(
+    problem: NystromProblem, held: Int[Tensor, " r"], coef: Float[Tensor, "m t"], coded: bool
+) -> tuple[float, float]:
+    """Return the error of a function on some rows, and its mean squared error.
+
+    Both are weighted by the observation weights. The first one is the second, or for class codes
+    the share of the rows whose class is wrong. Cost: a kernel evaluation for each and landmark.
+    """
+    predicted = problem.K.at(held) @ coef.double()
+    y = problem.targets[held].double()
+    weight = y.new_ones(len(held)) if problem.weights is None else problem.weights[held]
+    squared = _mean((predicted - y).square().mean(dim=1), weight)
+    return (_mean(labels(predicted) != labels(y), weight) if coded else squared), squared
+
+
+def _mean(values: Shaped[Tensor, " r"], weight: Float[Tensor, " r"]) -> float:
+    return float((values * weight.double()).sum() / weight.sum(dtype=torch.float64))
+
+
+def labels(values: Targets) -> Int[Tensor, " n"]:
+    """Return the class of each row of codes, or of the values of a classifier."""
+    values = brought_here(values)
+    return (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
+
+
+def folds(
+    n: int, cv: int | None, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
+) -> list[Fold]:
+    """Return the folds of a path: each leaves out the rows that it is scored on.
+
+    Parameters
+    ----------
+    n : int
+        Rows; at least two, and as many as folds.
+    cv : int or None
+        Folds; None for a single fifth of the rows.
+    rng : torch.Generator
+    classes : Tensor of shape (n,), optional
+        Each part has the same share of each, to one row.
+    """
+    count = HELD_OUT if cv is None else cv
+    if n < (cv or 2):
+        raise TextError(
+            "there are {} rows, too few for {penalty='auto'} with {cv=}; give a number", n, cv
+        )
+    order = _mixed(n, rng, classes)
+    parts = [order[i::count].sort().values for i in range(count)]
+    return [Fold(part, part) for part in (parts[:1] if cv is None else parts)]
+
+
+def share(
+    n: int, fraction: float, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
+) -> Int[Tensor, " r"]:
+    """Return the numbers, increasing, of a fraction of the rows, to one row.
+
+    Parameters
+    ----------
+    n : int
+        Rows; at least two.
+    fraction : float
+        Between 0 and 1; one row at least is held out, and one stays.
+    rng : torch.Generator
+    classes : Tensor of shape (n,), optional
+        The rows have the same share of each class, to one row, and one of each stays.
+    """
+    count = min(max(round(fraction * n), 1), n - 1)
+    order = _mixed(n, rng, classes)
+    first = torch.rand((), generator=rng, dtype=torch.float64)
+    held = order[((torch.arange(count) + first) * n / count).long().clamp(max=n - 1)]
+    if classes is None:
+        return held.sort().values
+    gone = classes[held].bincount(minlength=int(classes.max()) + 1) == classes.bincount()
+    # held is in the order of the classes: the last of those that would be gone stays
+    last = classes[held].diff(append=torch.tensor([-1])) != 0
+    return held[~(gone[classes[held]] & last)].sort().values
+
+
+def _mixed(n: int, rng: torch.Generator, classes: Int[Tensor, " n"] | None) -> Int[Tensor, " n"]:
+    """Return the row numbers in random order, one class after the other."""
+    order = torch.randperm(n, generator=rng)
+    if classes is not None:
+        order = order[classes[order].argsort(stable=True)]
+    return order

@@ -1,0 +1,180 @@
+"""Splits: the folds that a splitter of scikit-learn, or pairs of row numbers, describe."""
+
+from __future__ import annotations
+
+import contextlib
+import reprlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from ..._errors import SETTING_FORM, ParameterError
+from ...search import Split
+from ...search.material import random_folds
+from ..inputs.training_data import TrainingData
+from .folds import Fold, labels, other_rows
+
+
+def is_splitter(cv: object) -> bool:
+    """Return whether a value has what scikit-learn's splitters have."""
+    return callable(getattr(cv, "split", None)) and callable(getattr(cv, "get_n_splits", None))
+
+
+def is_pairs(cv: object) -> bool:
+    """Return whether a value looks like pairs of row numbers; `folds_of` looks at the numbers."""
+    if isinstance(cv, str | bytes) or not isinstance(cv, Sequence) or not cv:
+        return False
+    return all(not isinstance(pair, str) and _length(pair) == 2 for pair in cv)
+
+
+def _length(value: object) -> int:
+    try:
+        return len(value)  # type: ignore[arg-type]
+    except TypeError:
+        return -1
+
+
+def count_of(cv: Any, n: int) -> float:
+    """Return the fits that splits of n rows ask for, in units of one fit to all rows.
+
+    A splitter does not say how many rows it trains on before it sees them: each counts as one.
+    """
+    if is_pairs(cv):
+        return float(sum(len(train) for train, _ in cv)) / n
+    with _in_words(cv):
+        return float(cv.get_n_splits(_placeholder(n)))
+
+
+def folds_of(cv: Any, data: TrainingData) -> list[Fold]:
+    """Return the folds of a splitter or of pairs.
+
+    A splitter splits the rows that are there: it is given numbers in place of them, and the
+    targets, classes as 0, 1, ... Pairs are numbers of the rows that were given, of which some may
+    have weight zero, or be held out for early stopping.
+
+    Raises
+    ------
+    ValueError
+        If there is no fold, or one has no row to train or to test on, a row twice, or numbers
+        that are those of no row.
+    """
+    n = len(data.rows)
+    if is_splitter(cv):
+        with _in_words(cv):
+            cv, given, stays = list(cv.split(_placeholder(n), _targets(data))), n, None
+        if not cv:
+            raise ValueError("cv has no splits")
+    else:
+        given, stays = n if data.given is None else data.given, data.numbers
+    folds = []
+    for k, pair in enumerate(cv):
+        train, test = (
+            _left(_numbers(part, given, k, name), stays, k, name)
+            for part, name in zip(pair, ("train", "test"), strict=True)
+        )
+        folds.append(Fold(other_rows(n, train), test))
+    return folds
+
+
+def given_splits(cv: Any, data: TrainingData) -> list[Split]:
+    """Return the splits of a splitter or of pairs, increasing; none of a number or of None."""
+    if not (is_splitter(cv) or is_pairs(cv)):
+        return []
+    n = len(data.rows)
+    return [Split(other_rows(n, fold.left_out), fold.scored) for fold in folds_of(cv, data)]
+
+
+def search_splits(cv: Any, data: TrainingData, rng: torch.Generator) -> list[Split]:
+    """Return the splits of a search, with rows to fit in random order.
+
+    Parameters
+    ----------
+    cv : int, splitter or pairs
+        A number: so many shuffled folds, each class with its share of them.
+    data : TrainingData
+    rng : torch.Generator
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than folds, or as in `folds_of`.
+    """
+    n = len(data.rows)
+    if is_splitter(cv) or is_pairs(cv):
+        return [
+            Split(fold.learn[torch.randperm(len(fold.learn), generator=rng)], fold.held)
+            for fold in given_splits(cv, data)
+        ]
+    if int(cv) > n:
+        problem = f"folds need as many rows, and there are {n}"
+        raise ParameterError("cv", cv, problem, "give a smaller number", SETTING_FORM)
+    return random_folds(data.targets.cpu(), data.coded, int(cv), rng)
+
+
+def _left(index: Tensor, stays: Tensor | None, split: int, part: str) -> Int[Tensor, " _"]:
+    """Return the numbers of rows among those that stay."""
+    found = index if stays is None else _found(index, stays)
+    if len(found) == 0:
+        raise ValueError(
+            f"split {split} of cv has no row to {part} on: all have weight zero, or are held out "
+            "for early stopping"
+        )
+    return found
+
+
+def _found(index: Tensor, stays: Tensor) -> Tensor:
+    """Return the places of numbers in an increasing list, of those that are in it."""
+    place = torch.searchsorted(stays, index).clamp(max=len(stays) - 1)
+    return place[stays[place] == index]
+
+
+@contextlib.contextmanager
+def _in_words(cv: object) -> Iterator[None]:
+    """Say which splitter failed, and how to give it more than rows and targets."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"cv={_short(cv)} cannot split these rows: {error}; a splitter that needs groups is "
+            "given as its pairs, cv=list(splitter.split(X, y, groups))"
+        ) from error
+
+
+def _placeholder(n: int) -> Any:
+    """Return an array of n rows that takes no memory."""
+    return torch.zeros(1, 1).expand(n, 1).numpy()
+
+
+def _targets(data: TrainingData) -> Any:
+    if data.coded:
+        return labels(data.targets).cpu().numpy()
+    y = data.targets.cpu().numpy()
+    return y[:, 0] if y.shape[1] == 1 else y
+
+
+def _numbers(given: Any, n: int, split: int, part: str) -> Int[Tensor, " k"]:
+    """Return row numbers, increasing."""
+    what = f"split {split} of cv: the rows to {part} on"
+    try:
+        index = torch.tensor(given)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"{what} are row numbers, not {_short(given)}") from None
+    if index.numel() == 0:
+        raise ValueError(f"{what} are none; each part needs one at least")
+    if index.ndim != 1 or index.is_floating_point() or index.dtype == torch.bool:
+        raise ValueError(f"{what} are a list of row numbers, not {_short(given)}")
+    index = index.to(torch.int64).sort().values
+    if int(index[0]) < 0 or int(index[-1]) >= n:
+        wrong = int(index[0]) if int(index[0]) < 0 else int(index[-1])
+        raise ValueError(f"{what} have the number {wrong}, but there are rows 0 .. {n - 1}")
+    twice = index[1:][index.diff() == 0]
+    if len(twice):
+        raise ValueError(f"{what} hold row {int(twice[0])} twice; a weight does the same")
+    return index
+
+
+def _short(value: object) -> str:
+    return reprlib.repr(value)

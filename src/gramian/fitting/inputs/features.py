@@ -1,0 +1,201 @@
+"""FeatureMaps: what is done to the features before the kernel sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from ..._errors import SETTING_FORM, ParameterError, Text
+from ...callbacks import announce, stages
+from ...data import LinearMap, QuantileMap, RowSource, Standardizer
+from ...kernels import Kernel
+from ...metric import LearnedMetric, Metric
+from ...model import KernelModel
+from ..settings import resolve
+from ..settings.settings import FitSettings
+from .memory import in_memory
+from .training_data import TrainingData
+
+LEARNING_BYTES = 1 << 30
+"""Memory in which a metric is learned, or that of the fit if it is less."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMaps:
+    """Maps of the features, in the order in which they are applied.
+
+    Attributes
+    ----------
+    standardizer : Standardizer or None
+        None if rows are encoded, sparse, or to stay as they are.
+    quantiles : QuantileMap or None
+    metric : LinearMap or None
+    importances : Tensor of shape (d,), or None
+        Those of a learned metric.
+    learned : LearnedMetric or None
+        What this fit has learned.
+    """
+
+    standardizer: Standardizer | None = None
+    quantiles: QuantileMap | None = None
+    metric: LinearMap | None = None
+    importances: torch.Tensor | None = None
+    learned: LearnedMetric | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: FitSettings,
+        data: TrainingData,
+        kernel: Kernel,
+        rng: torch.Generator | None,
+    ) -> FeatureMaps:
+        """Return the maps that need no targets; `with_metric` adds the last one.
+
+        Features that the kernel takes as they are given stay so.
+
+        Notes
+        -----
+        Cost: a pass over the rows for each map.
+        """
+        standardizer = None
+        if settings.standardize and data.encoding is None and not data.rows.sparse:
+            standardizer = _standardizer(data, kernel)
+        maps = cls(standardizer)
+        return maps.with_quantiles(data.rows, rng) if settings.uses_quantiles else maps
+
+    def with_quantiles(self, rows: RowSource, rng: torch.Generator | None) -> FeatureMaps:
+        """Return these maps and that of quantiles of rows, as they are given."""
+        return replace(self, quantiles=QuantileMap.fit(self.rows(rows), rng=_needed(rng)))
+
+    @classmethod
+    def of_model(cls, model: KernelModel) -> FeatureMaps:
+        """Return the maps of a model."""
+        return cls(model.standardizer, model.quantiles, model.metric, model.importances)
+
+    def with_metric(
+        self, settings: FitSettings, data: TrainingData, kernel: Kernel, rng: torch.Generator | None
+    ) -> FeatureMaps:
+        """Return these maps and the metric that the settings give, or ask to be learned.
+
+        Parameters
+        ----------
+        settings : FitSettings
+        data : TrainingData
+            With rows as they are given, and targets as the solver sees them.
+        kernel : Kernel
+        rng : torch.Generator, optional
+        """
+        given = resolve.metric(settings.metric)
+        if given is None:
+            return self
+        if isinstance(given, LinearMap):
+            _check_features(given, data.rows)
+            return replace(self, metric=given)
+        announce(settings.callbacks, stages.LEARNING)
+        found = self._learned(given, settings, data, kernel, _needed(rng))
+        return replace(self, metric=found.map, importances=found.importances, learned=found)
+
+    def _learned(
+        self,
+        given: Metric,
+        settings: FitSettings,
+        data: TrainingData,
+        kernel: Kernel,
+        rng: torch.Generator,
+    ) -> LearnedMetric:
+        limit = LEARNING_BYTES if settings.limit is None else min(LEARNING_BYTES, settings.limit)
+        rows = self.rows(data.rows)
+        return given.learn(
+            kernel,
+            rows,
+            data.targets,
+            data.weights,
+            rng=rng,
+            engine=resolve.engine_for(settings, rows, kernel),
+            coded=data.coded,
+            memory_bytes=limit,
+        )
+
+    @property
+    def empty(self) -> bool:
+        """Whether the kernel sees rows as they are given, or encoded."""
+        return self.standardizer is None and not self.costly
+
+    @property
+    def costly(self) -> bool:
+        """Whether rows are not to be mapped anew in each pass."""
+        return self.quantiles is not None or self.metric is not None
+
+    def rows(self, rows: RowSource) -> RowSource:
+        """Return rows as the kernel sees them, mapped as they are read."""
+        for one in (self.standardizer, self.quantiles, self.metric):
+            rows = rows if one is None else one.apply(rows)
+        return rows
+
+    def held(self, rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
+        """Return the same, in memory if that is worth it, and the bytes that they take there."""
+        mapped = self.rows(rows)
+        return in_memory(mapped, limit) if self.costly and not rows.sparse else (mapped, 0)
+
+    def model(self, model: KernelModel) -> KernelModel:
+        """Return a model of mapped rows with these maps."""
+        return replace(
+            model,
+            standardizer=self.standardizer,
+            quantiles=self.quantiles,
+            metric=self.metric,
+            importances=self.importances,
+        )
+
+
+def check_units(settings: FitSettings, rows: RowSource) -> None:
+    """Raise ValueError if settings change features that the kernel takes as they are given.
+
+    Parameters
+    ----------
+    settings : FitSettings
+        As they were asked for: what is "auto" changes none of them.
+    rows : RowSource of shape (n, d)
+    """
+    kernel, d = resolve.kernel(settings.kernel, settings.lengthscale), rows.shape[1]
+    left = kernel.as_given(d)
+    if left and settings.metric is not None:
+        raise ValueError(
+            f"a metric changes features that the kernel {kernel!r} takes as they are given; leave "
+            "metric out"
+        )
+    all_of_them = settings.standardize is True and len(left) == d
+    if left and (all_of_them or settings.uses_quantiles):
+        problem = f"changes features that the kernel {kernel!r} takes as they are given"
+        remedy = Text("leave {standardize} out")
+        raise ParameterError("standardize", settings.standardize, problem, remedy, SETTING_FORM)
+
+
+def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
+    """Return the map of those features to mean 0 and deviation 1 that the kernel lets change."""
+    d = data.rows.shape[1]
+    left = sorted(kernel.as_given(d))
+    if len(left) == d:
+        return None
+    found = Standardizer.fit(data.rows, weights=data.weights)
+    if not left:
+        return found
+    mean, scale = found.mean.clone(), found.scale.clone()
+    mean[left], scale[left] = 0.0, 1.0
+    return Standardizer(mean, scale, tuple(k for k in found.constant if k not in left))
+
+
+def _check_features(given: LinearMap, rows: RowSource) -> None:
+    if given.inputs != rows.shape[1]:
+        raise ValueError(
+            f"the metric maps {given.inputs} features, but X has {rows.shape[1]}; of a table, "
+            "those that its columns are encoded as count"
+        )
+
+
+def _needed(rng: torch.Generator | None) -> torch.Generator:
+    if rng is None:
+        raise ValueError("maps of features that look at a sample need a generator")
+    return rng

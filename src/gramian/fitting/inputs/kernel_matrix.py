@@ -1,0 +1,250 @@
+"""Precomputed: a kernel matrix that was given takes the place of rows and a kernel."""
+
+from __future__ import annotations
+
+import logging
+import reprlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._errors import SETTING_FORM, ParameterError
+from ..._parameter_types import LandmarksLike, Lengthscale
+from ...callbacks import Validate
+from ...data import RowSource, as_rows
+from ...kernels import Kernel, Linear
+from ...kernels.base import Prepared, Side
+from ...landmarks import Selector
+from ...model import KernelModel
+from ..choice import selection
+from ..settings import resolve
+from ..settings.settings import FitSettings
+from .entries import Entries, Given
+from .objects import CallCost, ObjectRows, check_memory_of_calls, cost_of
+from .training_data import TrainingData
+
+logger = logging.getLogger("gramian")
+
+NAME = "precomputed"
+
+LOOKED_AT = 100
+"""Rows that are compared with columns, as a matrix of a kernel is symmetric."""
+
+TOLERANCE = 1e-4
+"""The most by which they may differ, relative to the largest entry of these rows."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Precomputed(Kernel):
+    """The entries of a matrix, of rows that are their numbers.
+
+    Attributes
+    ----------
+    entries : Entries
+        Where they come from: a memory map is read tile by tile.
+    """
+
+    entries: Entries
+
+    def __repr__(self) -> str:
+        return f"Precomputed({self.entries.count} x {self.entries.count})"
+
+    def as_given(self, d: int) -> frozenset[int]:
+        return frozenset(range(d))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its name alone: a model of it is that of `linear_model`."""
+        return {"name": NAME}
+
+    def prepare(self, points: Tensor, side: Side) -> Prepared:
+        return (points,)
+
+    def tile(
+        self,
+        left: Prepared,
+        right: Prepared,
+        out: Float[Tensor, "b m"],
+        *,
+        underflow: bool = True,
+    ) -> Float[Tensor, "b m"]:
+        return out.copy_(self.entries.block(_of(left[0]), _of(right[0])))
+
+    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+        return self.entries.diagonal(_of(x)).to(x)
+
+
+def _of(points: Tensor) -> Int[Tensor, " b"]:
+    """Return the numbers that rows are."""
+    return points[:, 0].long().cpu()
+
+
+def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
+    """Return settings and data of a fit whose rows are the kernel matrix.
+
+    Parameters
+    ----------
+    settings : FitSettings
+        With ``kernel="precomputed"``.
+    data : TrainingData
+        With the matrix as rows.
+
+    Raises
+    ------
+    ValueError
+        If it is none of a kernel, or there are settings that need rows.
+    """
+    n = len(data.rows)
+    _check_settings(settings, data.rows)
+    if isinstance(data.rows, ObjectRows):
+        given = resolve.automatic(settings, n).landmarks
+        check_memory_of_calls(data.rows.calls, selection.landmark_count(given, n), settings.limit)
+        announce_calls(data.rows, given)
+    kernel, numbers = of_matrix(data.rows)
+    return replace(settings, kernel=kernel), replace(data, rows=numbers, feature_names=None)
+
+
+def planned(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
+    """Return settings and rows of the plan of such a fit; the matrix is not read.
+
+    Raises
+    ------
+    ValueError
+        If it is not square, or there are settings that need rows.
+    """
+    _check_settings(settings, rows)
+    check_square(rows)
+    one = Precomputed(Given(torch.ones(1, 1, dtype=rows.dtype)))
+    return replace(settings, kernel=one), _numbers(len(rows), rows.dtype)
+
+
+def of_matrix(rows: RowSource) -> tuple[Precomputed, RowSource]:
+    """Return the kernel that looks up the entries of a matrix, and the numbers of its rows.
+
+    Raises
+    ------
+    ValueError
+        If it is the matrix of no kernel.
+    """
+    entries = rows.calls if isinstance(rows, ObjectRows) else Given(_matrix(rows))
+    return Precomputed(entries), _numbers(len(rows), entries.dtype)
+
+
+def announce_calls(rows: RowSource, landmarks: LandmarksLike, named: int | None = None) -> None:
+    """Log a warning of what it costs to call a kernel, if the rows are objects.
+
+    Parameters
+    ----------
+    rows : RowSource
+    landmarks : None, int, str or Selector
+    named : int, optional
+        How many landmarks the name of a selector means.
+    """
+    if isinstance(rows, ObjectRows):
+        logger.warning("%s", cost_of_objects(rows, landmarks, named))
+
+
+def cost_of_objects(
+    rows: ObjectRows, landmarks: LandmarksLike, named: int | None = None
+) -> CallCost:
+    """Return what the calls of a fit will take; parameters are those of `announce_calls`."""
+    n = len(rows)
+    m = selection.landmark_count(landmarks, n, named)
+    found = selection.selector(landmarks, n)
+    chosen_by = found.evaluations(n, m or n) if isinstance(found, Selector) else 0
+    return cost_of(rows.calls, m, chosen_by)
+
+
+def _numbers(n: int, dtype: torch.dtype) -> RowSource:
+    if n > 1 / torch.finfo(dtype).eps:
+        raise ValueError(f"kernel='precomputed' numbers rows in {dtype}, which {n:,} are too many")
+    return as_rows(torch.arange(n, dtype=torch.float64)[:, None].to(dtype))
+
+
+def check_square(rows: RowSource) -> None:
+    """Raise ValueError if this is not the dense square matrix of a kernel."""
+    n, d = rows.shape
+    if rows.remote:
+        raise ValueError(
+            "kernel='precomputed' needs the matrix on this machine, and its rows are on others"
+        )
+    if n != d or rows.sparse:
+        kind = "sparse " if rows.sparse else ""
+        raise ValueError(
+            "kernel='precomputed' needs the dense square matrix of the kernel between the rows of "
+            f"training, not a {kind}matrix of shape ({n}, {d})"
+        )
+
+
+def _matrix(rows: RowSource) -> Float[Tensor, "n n"]:
+    """Return the matrix, in the memory where it is if that holds floating-point numbers."""
+    check_square(rows)
+    n = len(rows)
+    parts = [block for _, block in rows.blocks(n)]
+    entries = parts[0] if len(parts) == 1 else torch.cat(parts)  # files come in several
+    some = torch.linspace(0, n - 1, min(n, LOOKED_AT)).round().long()
+    across, down = entries[some], entries[:, some].t()
+    if float((across - down).abs().max()) > TOLERANCE * float(across.abs().max()):
+        raise ValueError(
+            "kernel='precomputed' needs a symmetric matrix; what was given differs from its "
+            "transpose by more than rounding"
+        )
+    if bool((entries.diagonal() < 0).any()):
+        raise ValueError("a kernel matrix has no negative number on its diagonal, this one has")
+    return entries
+
+
+def _check_settings(settings: FitSettings, rows: RowSource) -> None:
+    what = _what(rows)
+    refused = {
+        "metric": settings.metric is not None,
+        "cells": settings.cells is not None,
+        "centers_file": settings.centers_file is not None,
+        "warm_start": bool(settings.warm_start),
+        "Validate": any(isinstance(callback, Validate) for callback in settings.callbacks),
+    }
+    for name, given in refused.items():
+        if given:
+            raise ValueError(f"{name} does not go with {what}, which has no rows; leave it out")
+    check_matrix_settings(settings.lengthscale, settings.landmarks, rows)
+
+
+def _what(rows: RowSource) -> str:
+    return "a kernel of objects" if isinstance(rows, ObjectRows) else "kernel='precomputed'"
+
+
+def check_matrix_settings(
+    lengthscale: Lengthscale, landmarks: LandmarksLike, rows: RowSource
+) -> None:
+    """Raise ValueError if a lengthscale is given, or landmarks that are no rows of the matrix."""
+    what = _what(rows)
+    if not (isinstance(lengthscale, str) and lengthscale in ("auto", "median")):
+        problem = f"has no effect on {what}, whose values are what they are"
+        raise ParameterError("lengthscale", lengthscale, problem, "leave it out", SETTING_FORM)
+    found = selection.selector(landmarks, len(rows))
+    if isinstance(found, RowSource) or (isinstance(found, Selector) and found.dense_points):
+        raise ValueError(
+            f"landmarks of {what} are rows of its matrix: give their number, or a selector of "
+            f"rows, not {reprlib.repr(landmarks)}"
+        )
+
+
+def only_columns(model: KernelModel, columns: Int[Tensor, " m"]) -> KernelModel:
+    """Return a model of `linear_model` that takes these columns alone, the others having no say."""
+    rows = model.centers.take(torch.arange(len(model.centers)))
+    return replace(model, centers=rows[:, columns].contiguous())
+
+
+def linear_model(model: KernelModel, n: int) -> KernelModel:
+    """Return a model of numbers of rows as one of new rows, of their kernel with the n of training.
+
+    That is a linear function of each new row, and its centers are the coefficients.
+    """
+    numbers = model.centers.take(torch.arange(len(model.centers)))[:, 0].long()
+    coef = model.coef
+    whole = coef.new_zeros(n, coef.shape[1])
+    whole[numbers] = coef
+    same = torch.eye(coef.shape[1], dtype=coef.dtype)
+    return replace(model, kernel=Linear(), centers=whole.t().contiguous(), coef=same)

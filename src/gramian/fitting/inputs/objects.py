@@ -1,0 +1,264 @@
+"""Kernels that are Python functions of two objects, such as strings and graphs.
+
+Their matrix takes the place of rows, see `gramian.fitting.inputs.kernel_matrix`. Each entry is
+computed once, when it is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import reprlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._checks import readable_bytes
+from ...data import RowSource
+from .entries import Entries
+
+PairFunction = Callable[[Any, Any], float]
+"""A kernel of two objects."""
+
+logger = logging.getLogger("gramian")
+
+LONG_SECONDS = 10.0
+"""Seconds of calls above which predictions say before what they will take."""
+
+MEASURED_SECONDS = 0.1
+"""Time for which calls are counted, to know their speed."""
+
+MEASURED_CALLS = 1000
+"""The most calls for it."""
+
+MEASURED_OBJECTS = 32
+"""Of so many objects: a function that keeps something of each is slower when it meets it first."""
+
+COMPARED_PAIRS = 10
+"""Pairs of which the function must give the same number in both orders."""
+
+ROUNDING = 1e-6
+"""The most by which these may differ, relative to the larger one."""
+
+
+class Calls(Entries):
+    """The values of a function of each two of n objects, each pair called once.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(a, b)`` gives a number, the same as ``function(b, a)``.
+    objects : sequence
+        Of n objects of any type.
+
+    Notes
+    -----
+    Kept are 8 n bytes for each column of which an entry was asked for.
+    """
+
+    dtype = torch.float64
+
+    def __init__(self, function: PairFunction, objects: Sequence[Any]) -> None:
+        self.function, self.objects, self.count = function, objects, len(objects)
+        self.calls = 0
+        self._columns: dict[int, np.ndarray] = {}
+        self._diagonal = np.full(self.count, np.nan)
+        self._lock = threading.Lock()  # engines compute tiles side by side
+
+    def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
+        down, across = rows.numpy(), columns.numpy()
+        with self._lock:
+            if self._has(down) and not self._has(across):
+                return torch.from_numpy(self._filled(across, down)).t()
+            return torch.from_numpy(self._filled(down, across))
+
+    def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
+        with self._lock:
+            for i in at.numpy()[np.isnan(self._diagonal[at.numpy()])].tolist():
+                self._diagonal[i] = self._entry(i, i)
+            return torch.from_numpy(self._diagonal[at.numpy()])
+
+    def _has(self, columns: np.ndarray) -> bool:
+        return all(j in self._columns for j in columns.tolist())
+
+    def _filled(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        out = np.empty((len(rows), len(columns)))
+        for k, j in enumerate(columns.tolist()):
+            column = self._columns.setdefault(j, np.full(self.count, np.nan))
+            for i in rows[np.isnan(column[rows])].tolist():
+                column[i] = self._entry(i, j)
+            out[:, k] = column[rows]
+        return out
+
+    def _entry(self, i: int, j: int) -> float:
+        """Return k of two objects, computed now unless it is known in either order."""
+        if i == j and not math.isnan(self._diagonal[i]):
+            return float(self._diagonal[i])
+        for row, column in ((i, j), (j, i)):
+            known = self._columns.get(column)
+            if known is not None and not math.isnan(known[row]):
+                return float(known[row])
+        self.calls += 1
+        return value_of(self.function, self.objects[i], self.objects[j], f"{i} and {j}")
+
+
+class ObjectRows(RowSource):
+    """The kernel matrix of n objects in place of their rows, of which nothing is computed yet.
+
+    Parameters
+    ----------
+    calls : Calls
+    """
+
+    dtype = torch.float64
+
+    def __init__(self, calls: Calls) -> None:
+        self.calls, self.shape = calls, (calls.count, calls.count)
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """Walk over the rows of the matrix, whose entries are computed."""
+        for start in range(0, len(self), size):
+            part = slice(start, min(start + size, len(self)))
+            yield part, self.take(torch.arange(part.start, part.stop))
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k n"]:
+        """Return some rows of the matrix, whose entries are computed."""
+        return self.calls.block(index, torch.arange(len(self))).contiguous()
+
+
+@dataclass(frozen=True)
+class CallCost:
+    """What the calls of a function will take.
+
+    Attributes
+    ----------
+    name : str
+        Of the function.
+    calls : int
+        How many there will be, about: what is chosen may ask for more.
+    per_second : float
+        Measured on a few pairs.
+    """
+
+    name: str
+    calls: int
+    per_second: float
+
+    @property
+    def seconds(self) -> float:
+        """About how long they take."""
+        return self.calls / self.per_second
+
+    def __str__(self) -> str:
+        return (
+            f"the kernel {self.name} is a Python function, called for each pair: about "
+            f"{self.calls:,} calls, {self.per_second:,.0f} a second as measured on a few, about "
+            f"{self.seconds:.3g} s on one core; a matrix that is computed in another way goes with "
+            "kernel='precomputed', fewer landmarks take fewer calls"
+        )
+
+
+def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost:
+    """Return what a fit will take of calls, from the time of a few.
+
+    Parameters
+    ----------
+    calls : Calls
+    landmarks : int or None
+        How many columns are needed; None for all.
+    selection : int, default=0
+        How many more entries landmarks are chosen by.
+
+    Raises
+    ------
+    ValueError
+        If the function gives no finite numbers, or others for two objects in the other order.
+    """
+    n, objects, function = calls.count, calls.objects, calls.function
+    m = n if landmarks is None else min(landmarks, n)
+    count, begin = 0, time.perf_counter()
+    for i, j in _some_pairs(n):
+        value = value_of(function, objects[i], objects[j], f"{i} and {j}")
+        count += 1
+        if count <= 2 * COMPARED_PAIRS:
+            other = value_of(function, objects[j], objects[i], f"{j} and {i}")
+            count += 1
+            if abs(value - other) > ROUNDING * max(abs(value), abs(other)):
+                raise ValueError(
+                    f"a kernel is symmetric, but {name_of(function)} gives {value:g} for objects "
+                    f"{i} and {j}, and {other:g} for {j} and {i}"
+                )
+        if count >= MEASURED_CALLS or time.perf_counter() - begin > MEASURED_SECONDS:
+            break
+    speed = count / max(time.perf_counter() - begin, 1e-9)
+    total = min(n * m - m * (m - 1) // 2 + selection, n * (n + 1) // 2)
+    return CallCost(name_of(function), total, speed)
+
+
+def _some_pairs(n: int) -> Iterator[tuple[int, int]]:
+    """Yield pairs of a few of n objects: what a function keeps of an object is soon there."""
+    some = [k * n // min(n, MEASURED_OBJECTS) for k in range(min(n, MEASURED_OBJECTS))]
+    for step in range(len(some)):
+        for k, i in enumerate(some):
+            yield i, some[(k + step + len(some) // 2) % len(some)]
+
+
+def check_memory_of_calls(calls: Calls, landmarks: int | None, limit: int | None) -> None:
+    """Raise ValueError if the entries that are kept do not fit in so many bytes."""
+    m = calls.count if landmarks is None else min(landmarks, calls.count)
+    need = 8 * calls.count * m
+    if limit is not None and need > limit:
+        raise ValueError(
+            f"{m:,} columns of {calls.count:,} kernel values need {readable_bytes(need)}, but "
+            f"memory_limit allows {readable_bytes(limit)}; take fewer landmarks"
+        )
+
+
+def between(
+    function: PairFunction, new: Sequence[Any], centers: Sequence[Any]
+) -> Float[Tensor, "b m"]:
+    """Return the values of a function of new objects and others. Cost: b m calls.
+
+    Where the first row says that it will take long, a warning does.
+    """
+    values = np.empty((len(new), len(centers)))
+    begin = time.perf_counter()
+    for i, a in enumerate(new):
+        for j, z in enumerate(centers):
+            values[i, j] = value_of(function, a, z, f"{i} of the new ones and {j}")
+        if i == 0:
+            seconds = (time.perf_counter() - begin) * (len(new) - 1)
+            if seconds > LONG_SECONDS:
+                cost = CallCost(name_of(function), values.size, values.size / seconds)
+                logger.warning("%s", cost)
+    return torch.from_numpy(values)
+
+
+def value_of(function: PairFunction, a: Any, b: Any, which: str) -> float:
+    """Return the value of a function, which must be a finite number."""
+    value = function(a, b)
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        name = name_of(function)
+        raise ValueError(
+            f"a kernel gives numbers, but {name} gave {reprlib.repr(value)} for objects {which}"
+        ) from error
+    if not math.isfinite(number):
+        name = name_of(function)
+        raise ValueError(
+            f"a kernel gives finite numbers, but {name} gave {number} for objects {which}"
+        )
+    return number
+
+
+def name_of(function: PairFunction) -> str:
+    """Return the name of a function, for messages."""
+    return str(getattr(function, "__name__", None) or type(function).__name__)

@@ -1,0 +1,209 @@
+"""Scaling: features and targets brought to mean 0 and deviation 1, and what a model says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ...callbacks import Validate
+from ...data import (
+    Cast,
+    Encoding,
+    RowSource,
+    Standardizer,
+    Targets,
+    as_rows,
+    as_table,
+    columns_there,
+    is_table,
+)
+from ...kernels import Kernel
+from ...model import KernelModel
+from ..choice import selection
+from ..choice.penalty_path import PathRow
+from ..settings.settings import FitSettings
+from .features import FeatureMaps
+from .training_data import TrainingData
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Maps of features and targets to those that a fit sees.
+
+    Attributes
+    ----------
+    features : FeatureMaps
+    targets : Standardizer or None
+        Of t columns; None if targets are as they are given, as codes of classes always are.
+    encoding : Encoding or None
+        What makes rows of tables.
+
+    Notes
+    -----
+    Means and deviations are weighted: a weight that is a whole number is a repeated row. A feature
+    or a target that does not vary becomes zero, so that a constant target is predicted exactly.
+    Sparse rows stay as they are, as counts and shares of words should, and so do those of an
+    encoding, which has scaled them.
+    """
+
+    features: FeatureMaps
+    targets: Standardizer | None = None
+    encoding: Encoding | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: FitSettings,
+        data: TrainingData,
+        before: KernelModel | None = None,
+        *,
+        kernel: Kernel,
+        rng: torch.Generator | None,
+    ) -> Scaling:
+        """Return the scaling that the settings ask for, and learn the metric if they do.
+
+        Parameters
+        ----------
+        settings : FitSettings
+        data : TrainingData
+        before : KernelModel, optional
+            A model that the fit goes on from: its scaling stays, that of targets if there are as
+            many.
+        kernel : Kernel
+            That of the fit, whose lengthscale may be "median".
+        rng : torch.Generator or None
+            For the sample of quantiles, and what a metric draws.
+
+        Notes
+        -----
+        Cost: a pass over the rows, and what it takes to learn a metric, unless there is a model.
+        """
+        if before is not None:
+            features, targets = FeatureMaps.of_model(before), _of_targets(before)
+            if before.outputs == data.targets.shape[1]:
+                return cls(features, targets, data.encoding)
+        else:
+            features = FeatureMaps.of(settings, data, kernel, rng)
+        targets = None
+        if settings.scales_targets and not data.coded:
+            targets = Standardizer.fit(_rows_of(data.targets), weights=data.weights)
+        found = cls(features, targets, data.encoding)
+        if before is not None:
+            return found
+        scaled = replace(data, targets=found.scaled(data.targets))
+        return replace(found, features=features.with_metric(settings, scaled, kernel, rng))
+
+    def with_quantiles(self, data: TrainingData, rng: torch.Generator | None) -> Scaling:
+        """Return the scaling that makes features normal by their quantiles, too."""
+        return replace(self, features=self.features.with_quantiles(data.rows, rng))
+
+    def apply(self, settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
+        """Return settings and training data as the fit sees them; see `settings`.
+
+        Rows that cost something to map are held in memory if they are few, which is taken off the
+        memory limit.
+        """
+        rows, taken = self.features.held(data.rows, settings.limit)
+        settings = self.settings(settings, data)
+        if settings.limit is not None and taken:
+            settings = replace(settings, memory_limit=max(1, settings.limit - taken))
+        return settings, replace(data, rows=rows, targets=self.scaled(data.targets))
+
+    def rows(self, rows: RowSource) -> RowSource:
+        """Return rows as the kernel sees them."""
+        return self.features.rows(rows)
+
+    def scaled(self, targets: Targets) -> Targets:
+        """Return targets as the solver sees them, in their type."""
+        if self.targets is None:
+            return targets
+        return self.targets.scaled(targets)
+
+    def settings(self, settings: FitSettings, data: TrainingData) -> FitSettings:
+        """Return settings for scaled rows: landmarks that are points, and held-out rows, are, too.
+
+        Parameters
+        ----------
+        settings : FitSettings
+        data : TrainingData
+            That of the training, as it was given.
+        """
+        callbacks = self._callbacks(settings, data.feature_names)
+        landmarks = settings.landmarks
+        if selection.are_points(landmarks):
+            landmarks = self._points(landmarks, data.rows)
+        return replace(settings, landmarks=landmarks, callbacks=callbacks)
+
+    def _points(self, landmarks: Any, rows: RowSource) -> Any:
+        """Return landmarks that were given as points, as the kernel sees them."""
+        if self.features.empty:
+            return landmarks
+        points = _dense(selection.points(landmarks, rows.shape[1]))
+        return self.rows(points if points.dtype == rows.dtype else Cast(points, rows.dtype))
+
+    def _callbacks(self, settings: FitSettings, names: tuple[str, ...] | None) -> Sequence[Any]:
+        limit = settings.limit
+        return [
+            self._held_out(c, names, limit) if isinstance(c, Validate) else c
+            for c in settings.callbacks
+        ]
+
+    def _held_out(
+        self, given: Validate, names: tuple[str, ...] | None, limit: int | None
+    ) -> Validate:
+        """Return held-out rows as the kernel sees them, with errors in the units of the targets."""
+        if isinstance(given.X, RowSource):
+            source = given.X
+        elif self.encoding is not None:
+            source = self.encoding.rows(as_table(given.X))
+        elif names is not None and is_table(given.X):
+            source = as_table(given.X).rows(names)
+        else:
+            source = as_rows(given.X)
+        rows, _ = self.features.held(source, limit)
+        if self.targets is None:
+            return replace(given, X=rows)
+        y = torch.as_tensor(given.y, dtype=torch.float64)
+        y = y.reshape(len(y), -1) if len(y) else y
+        if y.shape[1:] == self.targets.mean.shape:  # Validate refuses others in words
+            y = self.scaled(y)
+        return replace(given, X=rows, y=y, scale=given.scale * self.targets.scale)
+
+    def model(self, model: KernelModel) -> KernelModel:
+        """Return the model of a scaled fit, for rows and predictions as they are given."""
+        model = self.features.model(model)
+        if self.targets is None:
+            return model
+        return replace(model, target_shift=self.targets.mean, target_scale=self.targets.scale)
+
+    def path(self, path: list[PathRow] | None) -> list[PathRow] | None:
+        """Return the rows of a path with errors in the units of the target, if it is one."""
+        if path is None or self.targets is None or len(self.targets.scale) > 1:
+            return path
+        unit = float(self.targets.scale) ** 2
+        return [
+            {
+                **row,
+                "error": unit * row["error"],
+                "fold_errors": [unit * e for e in row["fold_errors"]],
+            }
+            for row in path
+        ]
+
+
+def _rows_of(targets: Targets) -> RowSource:
+    """Return targets as rows, wherever they are."""
+    there = columns_there(targets)
+    return as_rows(targets) if there is None else there.rows
+
+
+def _of_targets(model: KernelModel) -> Standardizer | None:
+    shift, scale = model.target_shift, model.target_scale
+    return None if shift is None or scale is None else Standardizer(shift, scale)
+
+
+def _dense(points: RowSource) -> RowSource:
+    return as_rows(points.take(torch.arange(len(points))).to_dense()) if points.sparse else points

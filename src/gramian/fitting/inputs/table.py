@@ -1,0 +1,228 @@
+"""Training data from a table: its columns encoded, its target as numbers or codes of classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ...data import (
+    Encoding,
+    FittedEncoding,
+    RowSource,
+    TrainingTable,
+    as_table,
+    check_finite,
+    check_magnitude,
+    columns_are_numbers,
+    is_table,
+    subset,
+)
+from ..choice import selection
+from ..held_out.divide import drawn, in_memory_if_few
+from ..held_out.folds import other_rows
+from ..plans.plan import check_memory
+from ..settings import resolve
+from ..settings.generators import Generators
+from ..settings.remote import check_remote
+from ..settings.settings import FitSettings
+from .memory import in_memory
+from .targets import class_codes, labels_of, target_tensor
+from .training_data import HeldOut, TrainingData
+
+SAMPLE_SHARE = 4
+"""Of the memory limit goes to the sample for medians and quantiles: one in so many bytes."""
+
+
+def table_data(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    *,
+    classes: np.ndarray | None = None,
+    weights: Float[Tensor, " n"] | None = None,
+    keep: Bool[Tensor, " n"] | None = None,
+    hold_out: bool = False,
+) -> tuple[TrainingData, FitSettings]:
+    """Return training data of a table, and the settings that are left for a fit to them.
+
+    Parameters
+    ----------
+    given : TrainingTable of n rows
+    settings : FitSettings
+    rng : Generators
+    classes : ndarray of labels, optional
+        Of a classification, sorted. None: the target is numbers.
+    weights : Tensor of shape (n,), optional
+        Rows of weight zero are not looked at.
+    keep : Tensor of bool of shape (n,), optional
+        The rows to learn from, all by default: others have no say in the encoding either.
+    hold_out : bool, default=False
+        Whether rows are to be held out of these to stop early; see `holds_out`.
+
+    Returns
+    -------
+    data : TrainingData
+        Held in memory if that takes no more than an eighth of it, and else read in each pass: what
+        a small table is stored in then makes no difference to the fit.
+    settings : FitSettings
+        With landmarks that were given as a table encoded, and with what is held, and the targets
+        as they were read and scaled, taken off the memory limit.
+
+    Notes
+    -----
+    A table of numbers without gaps is not encoded, so that its model predicts arrays, too. One
+    whose rows are on other machines is never encoded: other columns, and gaps, are refused.
+
+    Cost: a pass over the table, and one more if it is held.
+    """
+    _check_numbers_fit(given, settings, classes)
+    index, held = _kept(keep, weights), None
+    if hold_out:
+        index, held, others = _divided(given, settings, rng, classes, index)
+    y = given.y if index is None else given.y[index.numpy()]
+    found = None if given.table.remote else _encoding(given, settings, rng, classes, index)
+    rows = _rows(given, found)
+    if index is not None:
+        rows = subset(rows, index)
+    if found is None:
+        check_finite(rows, given.table.where)
+    rows, taken = in_memory(rows, settings.limit)
+    labels = None if classes is None else labels_of(classes)
+    targets = _targets(y, classes, rows.dtype)
+    if classes is None:
+        check_magnitude(targets, torch.float64 if settings.scales_targets else rows.dtype)
+    data = TrainingData(
+        rows,
+        targets,
+        _at(weights, index),
+        labels,
+        rows.feature_names if given.table.named else None,
+        encoding=None if found is None or found.encoding.plain else found.encoding,
+        target=given.target,
+        numbers=index,
+        given=len(given.y),
+    )
+    if held is not None:
+        data = replace(
+            data, held_out=HeldOut(held, encoded_rows(given, data, weights, others, classes))
+        )
+    settings = _encoded_landmarks(settings, data.encoding)
+    if settings.limit is None:
+        return data, settings
+    taken += given.y.nbytes + targets.nbytes + 2 * len(given.y)  # the last: folds, and who counts
+    return data, replace(settings, memory_limit=max(1, settings.limit - taken))
+
+
+def _divided(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    classes: np.ndarray | None,
+    index: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows to learn from, the numbers of the others among those of `index`, and these.
+
+    The rows held out are those that `divide` would hold out of an array.
+    """
+    index = torch.arange(len(given.y)) if index is None else index
+    labels = None
+    if classes is not None:
+        labels = torch.from_numpy(np.searchsorted(classes, given.y[index.numpy()]))
+    held = drawn(settings, len(index), labels, rng)
+    return index[other_rows(len(index), held)], held, index[held]
+
+
+def encoded_rows(
+    given: TrainingTable,
+    like: TrainingData,
+    weights: Tensor | None,
+    index: Tensor,
+    classes: np.ndarray | None,
+) -> TrainingData:
+    """Return rows that had no say in the encoding, encoded as those of a new table are."""
+    encoded = like.encoding
+    source = given.table.rows(given.columns) if encoded is None else encoded.rows(given.table)
+    rows = in_memory_if_few(subset(source, index), None)
+    check_finite(rows, f"the held-out rows of {given.table.where}")
+    targets = _targets(given.y[index.numpy()], classes, rows.dtype)
+    return TrainingData(rows, targets, _at(weights, index), like.classes, like.feature_names)
+
+
+def _encoded_landmarks(settings: FitSettings, encoding: Encoding | None) -> FitSettings:
+    """Return the settings with landmarks that were given as a table encoded as its rows are."""
+    landmarks: Any = settings.landmarks
+    if encoding is None or not selection.are_points(landmarks):
+        return settings
+    if not is_table(landmarks):
+        raise TypeError(
+            "columns of the table are encoded: give landmarks as a table with the same columns, or "
+            f"a number of them, not {type(landmarks).__name__}"
+        )
+    return replace(settings, landmarks=encoding.rows(as_table(landmarks)))
+
+
+def _at(weights: Tensor | None, index: Tensor | None) -> Tensor | None:
+    return weights if weights is None or index is None else weights[index]
+
+
+def _check_numbers_fit(
+    given: TrainingTable, settings: FitSettings, classes: np.ndarray | None
+) -> None:
+    """Refuse what cannot fit in memory before a pass over a table of numbers; others are read."""
+    if given.table.remote:
+        check_remote(settings, given.table.rows(given.columns))
+    if columns_are_numbers(given.table, given.columns):
+        t = given.y.size // len(given.y) if classes is None or len(classes) == 2 else len(classes)
+        check_memory(settings, given.table.rows(given.columns), t)
+
+
+def _kept(keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None) -> Tensor | None:
+    """Return the numbers of the rows that count, increasing; None if all do."""
+    counts = keep
+    if weights is not None:
+        counts = weights > 0 if keep is None else keep & (weights > 0)
+    return None if counts is None or bool(counts.all()) else counts.nonzero()[:, 0]
+
+
+def _encoding(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    classes: np.ndarray | None,
+    index: Tensor | None,
+) -> FittedEncoding:
+    y = given.y
+    keep = np.ones(len(y), dtype=bool)
+    if index is not None:
+        keep = np.zeros(len(y), dtype=bool)
+        keep[index.numpy()] = True
+    if classes is not None:  # rows that do not count may have labels that are no class
+        y = np.where(keep, y, classes[0])
+    # which features come of a column is not known yet
+    left = resolve.kernel(settings.kernel, settings.lengthscale).as_given(len(given.columns))
+    if rng.encoding is None:
+        raise ValueError("a table needs a generator for the folds of its encoding")
+    return Encoding.fit(
+        given.table,
+        given.columns,
+        _targets(y, classes, torch.float64),
+        rng=rng.encoding,
+        numbers="standard" if settings.standardize and not left else "raw",
+        keep=keep,
+        sample_bytes=None if settings.limit is None else settings.limit // SAMPLE_SHARE,
+    )
+
+
+def _targets(y: np.ndarray, classes: np.ndarray | None, dtype: torch.dtype) -> Tensor:
+    return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
+
+
+def _rows(given: TrainingTable, found: FittedEncoding | None) -> RowSource:
+    if found is None or found.encoding.plain:
+        return given.table.rows(given.columns)
+    return found.training_rows(given.table)

@@ -1,0 +1,143 @@
+"""TrainingData: validated rows, targets and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ...data import (
+    AnyWeights,
+    Encoding,
+    RowSource,
+    Targets,
+    all_finite,
+    brought_here,
+    columns_there,
+    part_of,
+    range_of,
+    subset,
+)
+from ...kernels import Kernel
+from ...model import KernelModel, Label
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows that a fit holds out by itself, to stop early.
+
+    Attributes
+    ----------
+    index : Tensor of shape (r,)
+        Their numbers, increasing, among the rows of positive weight.
+    data : TrainingData
+    """
+
+    index: Int[Tensor, " r"]
+    data: TrainingData
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Training data, of which lengths, targets and weights are checked.
+
+    Attributes
+    ----------
+    rows : RowSource of shape (n, d)
+    targets : Tensor of shape (n, t)
+        Numbers, or the codes of classes; see `class_codes`. Of remote rows `RemoteColumns` may
+        stand in for them, and for weights.
+    weights : Tensor of shape (n,), or None
+        Weights of the rows; None if all are one. `fit` leaves out rows of weight zero.
+    classes : tuple of k labels, or None
+        The labels whose codes the targets are; None if targets are numbers.
+    feature_names : tuple of d str, or None
+    encoding : Encoding or None
+        What made rows of a table, and scaled them; None if they are as they were given.
+    target : tuple of str, or None
+        Names of the columns that are predicted.
+    held_out : HeldOut or None
+        Rows that are held out already; they are none of these.
+    numbers : Tensor of shape (n,), or None
+        Numbers, increasing, that the rows have among those that were given; None if they are all.
+    given : int or None
+        How many were given, if not n.
+
+    Raises
+    ------
+    ValueError
+        If there is not a finite target for each row, or a finite weight that is not negative.
+    """
+
+    rows: RowSource
+    targets: Targets
+    weights: AnyWeights | None = None
+    classes: tuple[Label, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    encoding: Encoding | None = None
+    target: tuple[str, ...] | None = None
+    held_out: HeldOut | None = None
+    numbers: Int[Tensor, " _"] | None = None
+    given: int | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.rows)
+        if len(self.targets) != n:
+            raise ValueError(f"there are {n} rows, but {len(self.targets)} targets")
+        if not all_finite(self.targets):
+            raise ValueError("targets must be finite; leave out rows without one")
+        if self.weights is None:
+            return
+        if len(self.weights) != n:
+            raise ValueError(f"there are {n} rows, but {len(self.weights)} weights")
+        if not (all_finite(self.weights) and range_of(self.weights)[0] >= 0):
+            raise ValueError("weights must be finite and not negative")
+
+    @property
+    def coded(self) -> bool:
+        """Whether targets are codes of classes; held-out rows then count wrong classes."""
+        return self.classes is not None
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        n = float(len(self.rows))
+        return n if self.weights is None else float(self.weights.sum(dtype=torch.float64))
+
+    def without_zero_weights(self) -> TrainingData:
+        """Leave out rows of weight zero: they carry no information, not even as landmarks."""
+        if self.weights is None or range_of(self.weights)[0] > 0:
+            return self
+        there = columns_there(self.weights)
+        if there is not None:
+            return self.part(there.positive())
+        return self.part(self.weights.nonzero()[:, 0])
+
+    def with_numbers_here(self) -> TrainingData:
+        """Return the same with targets and weights in memory: for who reads rows as a stream."""
+        if columns_there(self.targets) is None and columns_there(self.weights) is None:
+            return self
+        weights = None if self.weights is None else brought_here(self.weights)
+        return replace(self, targets=brought_here(self.targets), weights=weights)
+
+    def model(
+        self, kernel: Kernel, centers: Any, coef: Float[Tensor, "m t"], **parts: Any
+    ) -> KernelModel:
+        """Return the model that predicts these targets from such rows; `parts` are its others."""
+        names = {"feature_names": self.feature_names, "target": self.target}
+        described = {**names, "classes": self.classes, "encoding": self.encoding, **parts}
+        return KernelModel(kernel, centers, coef, **described)
+
+    def part(self, index: Int[Tensor, " k"], rows: RowSource | None = None) -> TrainingData:
+        """Return the rows of increasing numbers, as a `Subset` unless they are given."""
+        return replace(
+            self,
+            rows=subset(self.rows, index) if rows is None else rows,
+            targets=part_of(self.targets, index),
+            weights=None if self.weights is None else part_of(self.weights, index),
+            numbers=index if self.numbers is None else self.numbers[index],
+            given=len(self.rows) if self.given is None else self.given,
+        )

@@ -1,0 +1,1 @@
+"""Plans of a fit: memory, kernel evaluations and seconds, and where its data are kept."""

@@ -1,0 +1,106 @@
+"""Calibration: the seconds of a fit, from small products and factorisations on this machine."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import _linalg as la
+from ...data import as_rows
+from ...kernels import Kernel
+from ...operators import Engine, KernelOperator
+from ...solvers import Solver
+from .memory import FitSize
+
+PRODUCTS_PER_STEP = 4
+"""Small products, in time, of which a step of a block method consists beside its work."""
+
+READ_BYTES = 1 << 24
+"""Bytes of a matrix with which the speed of reading is measured."""
+
+CALIBRATION_ROWS = 1 << 11
+"""Rows of a small product."""
+
+CALIBRATION_NUMBERS = 1 << 22
+"""Numbers in the rows with which the speed of this machine is measured."""
+
+DEVICE_SCALE = 64
+"""Factor by which a device needs more rows to be busy."""
+
+
+def calibrated_seconds(
+    solver: Solver[Any, Any],
+    size: FitSize,
+    iterations: int,
+    evaluations: int,
+    kernel: Kernel,
+    engine: Engine,
+    dtype: torch.dtype,
+    device: str = "cpu",
+) -> float:
+    """Return the predicted seconds, from the speed of a small product and factorisation.
+
+    The first is measured where the engine computes, the second on the device of the factors.
+    """
+    x, z, v = _points(size, engine, dtype)
+    pairs = math.inf
+    if evaluations + size.selection_evaluations > 0:
+        pairs = 1 / pair_seconds(size, kernel, engine, dtype)
+    k = 600 if device == "cpu" else 4096
+    A = torch.eye(k, dtype=torch.float64, device=device) + 1 / k
+    flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
+    wide = torch.ones(READ_BYTES // 8000, 1000, dtype=torch.float64, device=device)
+    column = wide[0, :, None].clone()
+    rate = 8 * wide.numel() / _seconds(lambda: float((wide @ column)[0, 0]))
+    few = KernelOperator(kernel, as_rows(x[:64]), as_rows(z[:64]), engine=engine)
+    start = _seconds(lambda: float((few @ v[:64])[0, 0]))
+    step = solver.bytes_read(size) / rate + PRODUCTS_PER_STEP * start
+    return (
+        (evaluations + size.selection_evaluations) / pairs
+        + (solver.operations(size, iterations) + size.selection_operations) / flops
+        + solver.steps(size, iterations) * step
+    )
+
+
+def pair_seconds(
+    size: FitSize,
+    kernel: Kernel,
+    engine: Engine,
+    dtype: torch.dtype,
+    rows: int = CALIBRATION_ROWS,
+    **budget: float,
+) -> float:
+    """Return the seconds of a kernel evaluation, measured for as long as ``budget`` says."""
+    x, z, v = _points(size, engine, dtype, rows)
+    # a number that is read waits for the device
+    work = _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]), **budget)
+    by_factors = kernel.bilinear and size.t < min(len(x), len(z))
+    # which take as long for each row, however many landmarks there are
+    return work / (len(x) * (size.m if by_factors else len(z)))
+
+
+def _points(
+    size: FitSize, engine: Engine, dtype: torch.dtype, count: int = CALIBRATION_ROWS
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return rows, landmarks and coefficients of a small product."""
+    rng = torch.Generator().manual_seed(0)
+    scale = 1 if engine.on_host else DEVICE_SCALE
+    rows = max(min(count * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)
+    # between 0 and 1: some kernels know no negative features, or no such latitudes
+    x = engine.place(torch.rand(rows, size.d, dtype=dtype, generator=rng))
+    z = x[: min(size.m, 2000)]
+    return x, z, engine.place(torch.randn(len(z), size.t, dtype=dtype, generator=rng))
+
+
+def _seconds(work: Callable[[], object], budget: float = 0.2) -> float:
+    work()  # the first call starts threads and loads libraries
+    count, start = 0, time.perf_counter()
+    while count == 0 or time.perf_counter() - start < budget:
+        work()
+        count += 1
+    return (time.perf_counter() - start) / count

@@ -1,0 +1,131 @@
+"""Memory of a fit: the bytes it keeps, and those that are left for blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..._checks import readable_bytes
+from ..._errors import TextError
+from ...landmarks import Selector
+from ...operators import strip_rows
+from ...solvers import BLOCK_BYTES, PCG, ProblemSize, Solver
+from .machine import machine_memory
+
+LEAST_BLOCKS = 48 << 20
+"""Memory for blocks of rows below which tiles no longer fit."""
+
+
+@dataclass(frozen=True)
+class FitSize(ProblemSize):
+    """The size of a fit: of its problem, the path of penalties and the selection.
+
+    Attributes
+    ----------
+    fits : float
+        Fits at each level of a path of penalties, in units of one to all rows; 0 if the penalty
+        is given.
+    selector : Selector or None
+        What chooses the landmarks; None if they are given.
+    """
+
+    fits: float = 0.0
+    selector: Selector | None = None
+
+    @property
+    def selection_bytes(self) -> int:
+        """Bytes that the selector keeps, with the targets."""
+        if self.selector is None:
+            return 0
+        targets = 8 * self.n * self.t * self.targets_here
+        return self.selector.kept_bytes(self.n, self.d, self.m) + targets
+
+    @property
+    def selection_evaluations(self) -> int:
+        """Kernel evaluations of the selector."""
+        return 0 if self.selector is None else self.selector.evaluations(self.n, self.m)
+
+    @property
+    def selection_operations(self) -> float:
+        """Floating-point operations of the selector."""
+        return 0.0 if self.selector is None else self.selector.operations(self.n, self.d, self.m)
+
+
+def least_blocks(size: FitSize) -> int:
+    """Return the memory for blocks of rows that any solver needs."""
+    return LEAST_BLOCKS + 64 * size.d * size.itemsize
+
+
+def dense_bytes(solver: Solver[Any, Any], size: FitSize, mapped: bool = False) -> int:
+    """Return the bytes that are kept besides blocks of rows.
+
+    First by the selector of landmarks, then by the solver, with its centers or without; along a
+    path of penalties with the factor of the best level so far.
+    """
+    path = 8 * size.m * size.m + 8 * size.n * (size.t + 1) if size.fits else 0
+    return max(solver.peak_bytes(size, mapped=mapped) + path, size.selection_bytes)
+
+
+def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
+    """Return the bytes that are taken of the memory for blocks, as many as there are.
+
+    By the solver, or before it by a selector that looks at kernel entries: two strips of them.
+    """
+    looks = size.selection_evaluations > 0
+    strips = 2 * 8 * size.m * min(size.n, strip_rows(size.m, 8, blocks)) if looks else 0
+    return max(strips, solver.flexible_bytes(size, blocks))
+
+
+def divided(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple[int, int]:
+    """Return the bytes for what a solver keeps, and those left for blocks of rows.
+
+    Centers of a streaming solver that take more than the blocks are in a file, see
+    `KernelOperator.points`, and do not count.
+
+    Raises
+    ------
+    ValueError
+        If factors and vectors leave too little; the message says what would fit.
+    """
+    if limit is None:
+        limit = machine_memory()
+        allowed = f"this process may use {readable_bytes(limit)}"
+    else:
+        allowed = f"{{memory_limit}} is {readable_bytes(limit)}"
+    least, points = least_blocks(size), size.m * size.d * size.itemsize
+    for mapped in (False, True):
+        dense = dense_bytes(solver, size, mapped)
+        blocks = int(max(least, min(BLOCK_BYTES, (limit - dense) // 2)))
+        if dense + least <= limit and (points > blocks or not mapped):
+            return dense, blocks
+    count = f"{size.n:,} rows" if size.full else f"{size.m:,} landmarks"
+    raise TextError(
+        f"{count} need {readable_bytes(dense + least)}, but {allowed}; "
+        f"{_what_fits(limit - least, solver, size)}"
+    )
+
+
+def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
+    """Return a template of how many centers would fit, or what the limit would have to be."""
+    fits = _most(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
+    if fits == 0:
+        least = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))
+        return f"a single one needs {readable_bytes(least)}: raise the limit"
+    if not size.full:
+        return f"at most {fits:,} landmarks fit"
+    other = "" if isinstance(solver, PCG) else "or {solver='pcg'}, "
+    return f"use {{landmarks}}, {other}or at most {fits:,} rows"
+
+
+def _with_centers(size: FitSize, m: int) -> FitSize:
+    return replace(size, m=m, n=m if size.full else size.n)
+
+
+def _most(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest m up to `most` that fits, or 0, by bisection."""
+    low, high = 0, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

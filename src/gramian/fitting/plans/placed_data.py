@@ -1,0 +1,89 @@
+"""PlacedData: training data where a fit keeps them, with their kernel operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ...kernels import Kernel
+from ...operators import Engine, KernelOperator, copied
+from ...solvers import Solver
+from ..inputs.training_data import TrainingData
+from .memory import FitSize
+from .placement import COPIED_AT_ONCE, Placement, resident_bytes
+
+
+@dataclass(frozen=True)
+class PlacedData:
+    """Training data on the host or on a device, and the operator of all rows there.
+
+    Attributes
+    ----------
+    given : TrainingData
+        As they came: what is placed again if more landmarks than foreseen need the room.
+    data : TrainingData
+    K : KernelOperator of shape (n, n)
+    solver : Solver
+    size : FitSize
+    limit : int or None
+        Bytes of the host; None if it is the machine's.
+    """
+
+    given: TrainingData
+    data: TrainingData
+    K: KernelOperator
+    solver: Solver[Any, Any]
+    size: FitSize
+    limit: int | None
+
+    @classmethod
+    def place(
+        cls,
+        data: TrainingData,
+        kernel: Kernel,
+        engine: Engine,
+        solver: Solver[Any, Any],
+        size: FitSize,
+        limit: int | None,
+    ) -> PlacedData:
+        """Keep the data on a device if they fit there, with all that the solver keeps."""
+        data = data if solver.leaves_targets else data.with_numbers_here()
+        where = Placement.of(engine, solver, size, limit)
+        K = KernelOperator(kernel, data.rows, data.rows, engine)
+        return cls(data, data, K, solver, size, limit)._at(where)
+
+    def with_landmarks(self, m: int) -> PlacedData:
+        """Return the data with room for more landmarks than foreseen, elsewhere if need be."""
+        if m <= self.size.m:
+            return self
+        size, held = replace(self.size, m=m), resident_bytes(self.data.rows)
+        where = Placement.of(self.K.engine, self.solver, size, self.limit, held)
+        return replace(self, size=size)._at(where)
+
+    def _at(self, where: Placement) -> PlacedData:
+        same = (where.device, where.with_rows) == (
+            str(self.K.device),
+            resident_bytes(self.data.rows) > 0,
+        )
+        data = self.data if same else _moved(self.given, where, self.K.engine)
+        K = replace(
+            self.K,
+            rows=data.rows,
+            cols=data.rows,
+            memory_bytes=where.block_bytes,
+            host_bytes=where.host_blocks,
+            device=torch.device(where.device),
+        )
+        return replace(self, data=data, K=K)
+
+
+def _moved(data: TrainingData, where: Placement, engine: Engine) -> TrainingData:
+    """Return training data where a fit keeps them."""
+    rows = data.rows
+    if where.with_rows and not rows.remote and not resident_bytes(rows):
+        each = rows.shape[1] * rows.dtype.itemsize
+        rows = copied(engine.feed(rows), max(1, COPIED_AT_ONCE // each))
+    weights = None if data.weights is None else data.weights.to(where.device)
+    return replace(data, rows=rows, targets=data.targets.to(where.device), weights=weights)

@@ -1,0 +1,133 @@
+"""Placement: the device of rows, vectors and matrices of a fit, and the bytes they take there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..._checks import readable_bytes
+from ..._errors import TextError
+from ...data import ArrayRows, RowSource
+from ...operators import Engine
+from ...solvers import BLOCK_BYTES, Solver
+from .machine import machine_memory
+from .memory import (
+    FitSize,
+    chosen_bytes,
+    dense_bytes,
+    divided,
+    least_blocks,
+)
+
+SHARE_OF_BLOCKS = 4
+"""One part of so many of a device's memory stays free for blocks, however many rows there are."""
+
+BLOCK_ROWS = 1024
+"""Rows of a block for which there must be room on a device."""
+
+COPIED_AT_ONCE = 1 << 26
+"""Bytes of the rows that are read at once when all of them go to a device."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The device of an engine if what a solver keeps fits there, else the host.
+
+    Attributes
+    ----------
+    device : str
+        Where vectors, the matrix of the landmarks, factors and eigenvectors are.
+    with_rows : bool
+        Whether the rows are copied there, once; else they are sent in each pass.
+    host_bytes, device_bytes : int
+        What a solver keeps on each, rows included; without blocks.
+    block_bytes : int
+        Memory for blocks of rows, on the device if the engine has one.
+    host_blocks : int
+        Memory of the host for what is put together there.
+    """
+
+    device: str
+    with_rows: bool
+    host_bytes: int
+    device_bytes: int
+    block_bytes: int
+    host_blocks: int
+
+    @classmethod
+    def of(
+        cls,
+        engine: Engine,
+        solver: Solver[Any, Any],
+        size: FitSize,
+        limit: int | None,
+        held: int = 0,
+    ) -> Placement:
+        """Place a fit.
+
+        Parameters
+        ----------
+        engine : Engine
+        solver : Solver
+        size : FitSize
+        limit : int or None
+            Bytes of the host; what the device allows is the engine's to say.
+        held : int, default=0
+            Bytes of the device that are taken already, by what is placed.
+
+        Raises
+        ------
+        ValueError
+            If it fits on neither; the message says what would.
+        """
+        free = engine.free_bytes()
+        dense = dense_bytes(solver, size)
+        least = _least_on_device(engine, solver, size)
+        if free is None or dense + least > free + held:
+            kept, blocks = divided(limit, solver, size)
+            return cls("cpu", False, kept, 0, blocks, blocks)
+        host = machine_memory() if limit is None else limit
+        if host < least_blocks(size):
+            raise TextError(
+                f"sending blocks of rows to {engine.device} needs "
+                f"{readable_bytes(least_blocks(size))} of the host, but {{memory_limit}} is "
+                f"{readable_bytes(host)}: raise the limit"
+            )
+        rows, rest = size.n * size.d * size.itemsize, free + held - dense
+        with_rows = size.dense and rows + max(least, rest // SHARE_OF_BLOCKS) <= rest
+        rest -= rows * with_rows
+        waiting = max(least_blocks(size), min(BLOCK_BYTES, host // 4))
+        blocks = max(least, rest // 2)
+        if not with_rows:  # two blocks wait on the host, too
+            blocks = min(blocks, max(least, host // 2))
+        return cls(engine.device, with_rows, 0, dense + rows * with_rows, blocks, waiting)
+
+    def bytes_with_blocks(
+        self, engine: Engine, solver: Solver[Any, Any], size: FitSize
+    ) -> tuple[int, int]:
+        """Return the peak of the host and of the device, with what blocks of rows take."""
+        each = engine.row_bytes(size.d, size.t, size.itemsize)
+        workspace = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
+        blocks = min(self.block_bytes, workspace + each * min(size.n, engine.largest_block))
+        if engine.on_host:
+            chosen = chosen_bytes(solver, size, self.block_bytes)
+            return self.host_bytes + min(self.block_bytes, max(blocks, chosen)), 0
+        # two blocks wait in pinned memory while two others are on the device
+        streamed = min(size.n, max(1, (blocks - workspace) // each)) * size.d * size.itemsize
+        pinned = 2 * min(streamed, COPIED_AT_ONCE) if self.with_rows else 2 * streamed
+        return self.host_bytes + pinned + 8 * size.t * size.m, self.device_bytes + blocks
+
+
+def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) -> int:
+    """Return the least free memory of the device besides solver state: two blocks and panels."""
+    columns = 1 if size.full else size.m  # all rows as columns need not be held at once
+    block = engine.workspace_bytes(columns, size.d, size.t, size.itemsize)
+    block += BLOCK_ROWS * engine.row_bytes(size.d, size.t, size.itemsize)
+    return max(least_blocks(size), 2 * block) + solver.panel_bytes(size)
+
+
+def resident_bytes(rows: RowSource) -> int:
+    """Return the bytes of rows on a device, 0 if they are elsewhere."""
+    if not isinstance(rows, ArrayRows) or next(rows.blocks(1))[1].device.type == "cpu":
+        return 0
+    return rows.shape[0] * rows.shape[1] * rows.dtype.itemsize

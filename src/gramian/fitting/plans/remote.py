@@ -1,0 +1,89 @@
+"""Plans of fits whose rows are with the workers of a cluster."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+from ..._workers import default_threads
+from ...data import RowSource, Spread
+from ...engines import Engine
+from ...kernels import Kernel
+from .calibration import pair_seconds
+from .memory import FitSize
+from .result import Plan
+
+LIBRARY_BYTES = 650 << 20
+"""Of a worker process that has only just imported this one, measured."""
+
+TASK_SECONDS = 0.002
+"""That client and scheduler take for a task, measured on a busy machine."""
+
+LOOKS = 5
+"""Readings of all rows before the fit: for what is not finite, for means and deviations, for some
+rows anywhere, for landmarks; and some of targets, which take as long together."""
+
+CALIBRATED_THERE = 1.0
+"""Seconds in which the speed of workers is measured."""
+
+ROWS_THERE = 1 << 16
+"""Rows of the products by which it is measured: small ones, on a busy machine, mostly wait."""
+
+TASK_BYTES = 2048
+"""Of a task beside its vectors."""
+
+
+def seconds_there(
+    one: Plan, spread: Spread, rows: RowSource, size: FitSize, kernel: Kernel, engine: Engine
+) -> float:
+    """Return the seconds of products, reading and tasks, as fast as workers are, all at once."""
+    each = rows.mean_there(
+        partial(pair_seconds, size, kernel, engine, rows.dtype, ROWS_THERE, budget=CALIBRATED_THERE)
+    )
+    pairs = one.kernel_evaluations + size.selection_evaluations
+    passes = one.iterations + 1
+    work = each * pairs + rows.seconds_to_read() * (passes + LOOKS)
+    return work / spread.slots + TASK_SECONDS * spread.tasks * passes
+
+
+def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
+    """Return the plan of rows on other machines, from that of rows here.
+
+    Blocks are there, one for each task that runs, with centers and a vector; and so are targets,
+    unless they were given as an array, which counts as data.
+    """
+    if not spread.workers:
+        raise ConnectionError("the cluster has no worker: start some")
+    vector = 8 * size.m * size.t
+    running = math.ceil(spread.slots / spread.workers)
+    return replace(
+        one,
+        memory_bytes=one.memory_bytes - blocks,
+        workers=spread.workers,
+        slots=spread.slots,
+        worker_bytes=LIBRARY_BYTES + running * blocks + size.m * size.d * size.itemsize + vector,
+        tasks=spread.tasks,
+        pass_bytes=vector * (spread.workers + spread.tasks) + TASK_BYTES * spread.tasks,
+    )
+
+
+def cells_there(one: Plan, spread: Spread, rows: RowSource, count: int, held: int) -> Plan:
+    """Return the plan of cells that workers solve, and whose rows and coefficients come here."""
+    if not spread.workers:
+        raise ConnectionError("the cluster has no worker: start some")
+    running = math.ceil(spread.slots / spread.workers)
+    each = one.seconds * default_threads() * math.ceil(count / spread.slots)
+    share = held // spread.workers
+    return replace(
+        one,
+        memory_bytes=held,
+        kernel_evaluations=count * one.kernel_evaluations,
+        seconds=each + 3 * rows.seconds_to_read() / spread.slots + TASK_SECONDS * count,
+        cells=count,
+        workers=spread.workers,
+        slots=spread.slots,
+        worker_bytes=LIBRARY_BYTES + running * one.memory_bytes + 2 * share,
+        tasks=spread.tasks + count,
+        pass_bytes=2 * held,
+    )

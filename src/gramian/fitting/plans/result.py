@@ -1,0 +1,90 @@
+"""Plan: the memory, kernel evaluations and seconds of a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..._checks import readable_bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The memory, kernel evaluations and seconds that a fit will need.
+
+    Attributes
+    ----------
+    solver : str
+    landmarks : int or None
+        None if all rows are centers.
+    memory_bytes : int
+        Peak of what the fit allocates, beside the data it is given and the libraries.
+    kernel_evaluations : int
+        Of `iterations` iterations, setup included.
+    seconds : float
+        For these on this machine, after a calibration of half a second.
+    iterations : int
+        What is assumed of an iterative solver; 1 for a closed form.
+    device : str
+        Where vectors and factors are: that of the engine if they fit there, else "cpu".
+    device_bytes : int
+        Peak of what the fit allocates on the device of the engine, which `memory_bytes` does not
+        count; 0 if it computes on the host, or on several devices.
+    kept_bytes : int
+        Of `memory_bytes`, for kernel entries that are evaluated once and read in each iteration; 0
+        if they are evaluated anew.
+    cells : int
+        Their number, about; 0 without cells.
+    disk_bytes : int
+        Of temporary files: for rows of a file as they are decoded, and for rows by cells that do
+        not fit in memory.
+    workers, slots : int
+        Of a cluster where the rows are, and the tasks that it runs at once; 0 for rows here.
+    worker_bytes : int
+        Memory of each worker, libraries included.
+    tasks, pass_bytes : int
+        Of a pass over the rows, and what is sent and comes back in it.
+    """
+
+    solver: str
+    landmarks: int | None
+    memory_bytes: int
+    kernel_evaluations: int
+    seconds: float
+    iterations: int
+    device: str = "cpu"
+    device_bytes: int = 0
+    kept_bytes: int = 0
+    cells: int = 0
+    disk_bytes: int = 0
+    workers: int = 0
+    slots: int = 0
+    worker_bytes: int = 0
+    tasks: int = 0
+    pass_bytes: int = 0
+
+    def __str__(self) -> str:
+        centers = "all rows" if self.landmarks is None else f"{self.landmarks:,} landmarks"
+        centers = f"{centers} of each of {self.cells:,} cells" if self.cells else centers
+        there = readable_bytes(self.device_bytes)
+        memory = readable_bytes(self.memory_bytes)
+        memory += f" and {there} of the device" if self.device_bytes else ""
+        disk = readable_bytes(self.disk_bytes)
+        memory += f" and {disk} of temporary files" if self.disk_bytes else ""
+        kept = readable_bytes(self.kept_bytes)
+        memory += f", {kept} of it for entries that are kept" if self.kept_bytes else ""
+        return (
+            f"{self.solver} with {centers}: {memory}, "
+            f"{self.kernel_evaluations:.3g} kernel evaluations, about {self.seconds:.3g} s "
+            f"for {self.iterations} iterations{self._elsewhere}"
+        )
+
+    @property
+    def _elsewhere(self) -> str:
+        if not self.workers:
+            return ""
+        threads = "1 thread" if self.slots == 1 else f"{self.slots:,} threads"
+        return (
+            f" on {self.workers:,} worker{'s' * (self.workers > 1)} ({threads}): "
+            f"{readable_bytes(self.worker_bytes)} on each, {self.tasks:,} tasks and "
+            f"{readable_bytes(self.pass_bytes)} sent per pass"
+        )

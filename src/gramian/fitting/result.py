@@ -1,0 +1,333 @@
+"""Fitted: a model, and how the solver came to it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from .._errors import Text, TextError
+from .._parameter_types import Callbacks
+from ..callbacks import Checkpoint
+from ..metric import LearnedMetric
+from ..model import KernelModel
+from ..operators import Engine
+from ..problems import Problem
+from ..solvers import Interrupted, Result, Solver, State, Stop, solve
+from ..solvers.loop import row_of
+from ..solvers.metrics import (
+    BATCH_ERROR,
+    PREDICTION_ERROR,
+    RESIDUAL,
+    VALID_ERROR,
+    VALID_RMSE,
+)
+from ..solvers.stopping import Row, StopReason
+from .choice.penalty_path import PathRow
+from .settings.settings import FitSettings
+
+logger = logging.getLogger("gramian")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted:
+    """The outcome of a fit: what predicts, what was chosen, and why the solver stopped.
+
+    Attributes
+    ----------
+    model : KernelModel
+    settings : FitSettings
+        As they were given, without callbacks.
+    solver : Solver
+    engine : Engine
+    penalty : float
+        The one given, or the one chosen.
+    path : list of dict, or None
+        A row for each penalty that was tried; None if the penalty was given.
+    path_ended_at_best : bool
+        Whether the smallest penalty of the path was the best one, so that a smaller one could be
+        better.
+    index : Tensor of shape (m,), or None
+        Row numbers of the landmarks, if they are rows.
+    iteration : int
+        Iterations of the solver, those before a resumption included.
+    reason : StopReason
+        Why it stopped; see `Result`.
+    history : list of dict
+        A row per state.
+    solver_settings : dict
+        What the solver has chosen by itself, like batch and step.
+    metrics : dict
+        The row of the history of the coefficients that were kept.
+    best_iteration : int or None
+        The iteration of these coefficients, if they are the best on held-out rows; None without
+        early stopping: they are the last.
+    held_out : Tensor of shape (r,), or None
+        Numbers, increasing, of the rows that the fit held out, among those of positive weight.
+    learned : LearnedMetric or None
+        The metric, if it was learned.
+    """
+
+    model: KernelModel
+    settings: FitSettings
+    solver: Solver[Any, Any]
+    engine: Engine
+    penalty: float
+    path: list[PathRow] | None
+    path_ended_at_best: bool
+    index: Int[Tensor, " m"] | None
+    iteration: int
+    reason: StopReason
+    history: list[Row]
+    solver_settings: dict[str, Any]
+    metrics: Row
+    best_iteration: int | None = None
+    held_out: Int[Tensor, " r"] | None = None
+    learned: LearnedMetric | None = None
+
+    def closed_form(self) -> tuple[float, ...]:
+        """Return the penalty; ValueError if the model is no solution in closed form."""
+        if self.settings.is_nonlinear:
+            raise ValueError("the closed form is that of squared errors; leave the loss out")
+        if self.settings.penalties is not None:
+            raise ValueError("the closed form has one penalty, and targets have their own here")
+        if self.best_iteration is not None:
+            raise TextError("early stopping ends before the solution; give {early_stopping=False}")
+        if self.reason != "converged":
+            raise TextError(
+                "the solver ended as {!r} and not as 'converged'; use {solver='direct'}, or "
+                "raise {max_iter}",
+                self.reason,
+            )
+        return (self.penalty,)
+
+    @classmethod
+    def of(
+        cls,
+        result: Result,
+        model: KernelModel,
+        settings: FitSettings,
+        solver: Solver[Any, Any],
+        engine: Engine,
+        *,
+        penalty: float,
+        index: Int[Tensor, " m"] | None,
+        path: list[PathRow] | None = None,
+        path_ended_at_best: bool = False,
+        best: State | None = None,
+        held_out: Int[Tensor, " r"] | None = None,
+        learned: LearnedMetric | None = None,
+    ) -> Fitted:
+        """Return the outcome of a run of the solver; `best` is what is kept of it."""
+        return cls(
+            model=model,
+            settings=replace(settings, callbacks=()),
+            solver=solver,
+            engine=engine,
+            penalty=penalty,
+            path=path,
+            path_ended_at_best=path_ended_at_best,
+            index=index,
+            iteration=result.state.iteration,
+            reason=result.reason,
+            history=result.history,
+            solver_settings=dict(getattr(result.state, "settings", {})),
+            metrics=row_of(result.state if best is None else best),
+            best_iteration=None if best is None else best.iteration,
+            held_out=held_out,
+            learned=learned,
+        )
+
+    @property
+    def landmark_rows(self) -> Int[Tensor, " m"] | None:
+        """Numbers of the landmarks among all rows of positive weight, those held out included."""
+        if self.index is None or self.held_out is None:
+            return self.index
+        before = self.held_out - torch.arange(len(self.held_out))
+        return self.index + torch.searchsorted(before, self.index, right=True)
+
+    @property
+    def validation_error(self) -> float | None:
+        """The error of the kept coefficients on held-out rows; None without early stopping.
+
+        The share of wrong classes, or the root mean squared error of other targets.
+        """
+        if self.best_iteration is None:
+            return None
+        return float(self.metrics.get(VALID_ERROR, self.metrics[VALID_RMSE]))
+
+    def stalled(self) -> Text | None:
+        """Return a warning if the solver could not go on although it was not at its end."""
+        if self.reason != "no_progress":
+            return None
+        if BATCH_ERROR in self.history[-1]:
+            return Text(
+                f"stopped at iteration {self.iteration}: the error of the batches is no lower than "
+                "at the start. Where the fit began with zero, the model predicts no better than "
+                "zero: check the lengthscale, or use {solver='falkon'}; where it began with "
+                "coefficients, they may be as good as they get"
+            )
+        return Text(
+            f"stopped at iteration {self.iteration} with {self._shortfall}: rounding leaves no "
+            "direction to go on in. Raise the penalty or the lengthscale, scale the features, or "
+            "use float64 features, {solver='direct'}, or {solver=Falkon(refine='auto')}"
+        )
+
+    def unfinished(self) -> Text | None:
+        """Return a warning if the iterations ended before a solver that converges had done so.
+
+        Or the time; or if the error on held-out rows still fell.
+        """
+        if self.reason == "time_limit":
+            return self._out_of_time()
+        if self.best_iteration is not None:
+            return self._still_falling()
+        chosen = not self.solver.solves_exactly or self.settings.penalty == 0  # the epochs are
+        if self.reason != "max_iterations" or chosen:
+            return None
+        return Text(
+            f"stopped after {{max_iter={self.settings.max_iter}}} iterations with "
+            f"{self._shortfall}. To converge: raise {{max_iter}}, {{penalty}} or {{tol}}"
+        )
+
+    def _still_falling(self) -> Text | None:
+        if self.reason != "max_iterations" or self.best_iteration != self.iteration:
+            return None
+        return Text(
+            f"stopped after {{max_iter={self.settings.max_iter}}} iterations while the error on "
+            "held-out rows still fell: raise {max_iter}"
+        )
+
+    def _out_of_time(self) -> Text:
+        limit, iteration = self.settings.time_limit, self.iteration
+        text = f"stopped by {{time_limit={limit:g}}} at iteration {iteration}"
+        if RESIDUAL in self.history[-1]:
+            text += f" with {self._shortfall}"
+        if self.best_iteration is not None:
+            text += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
+        return Text(f"{text}. To converge: give more time, or raise {{penalty}} or {{tol}}")
+
+    def end_of_path(self) -> Text | None:
+        """Return a warning if a penalty below the smallest one tried could be better."""
+        if not self.path_ended_at_best:
+            return None
+        return Text(
+            f"the smallest penalty tried, {self.penalty:.2g} with {len(self.model.coef)} "
+            "landmarks, has the smallest held-out error, so that a smaller one could be better; "
+            f"give the selector a smaller one, such as {self.penalty / 100:.0e}, or "
+            "{landmarks=BlessR(m=1000)}, whose smallest penalty is not set beforehand"
+        )
+
+    @property
+    def _shortfall(self) -> str:
+        """A template of `Text`."""
+        last, tol = self.history[-1], f"{{tol={self.settings.tol:.1e}}}"
+        error = last.get(PREDICTION_ERROR)
+        if error is None:
+            return f"a relative residual of {last.get(RESIDUAL, math.nan):.1e} ({tol})"
+        return (
+            f"predictions that are off by an estimated {100 * error:.2g} % of the standard "
+            f"deviation of the target, above {tol}"
+        )
+
+
+class InterruptedFit(KeyboardInterrupt):
+    """An interruption of a fit that had a state already.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        What the fit had come to: its best state if it may stop early, else the last one. The
+        reason is "interrupted".
+    """
+
+    def __init__(self, fitted: Fitted) -> None:
+        super().__init__(f"interrupted at iteration {fitted.iteration}")
+        self.fitted = fitted
+
+    @classmethod
+    def of(cls, error: Interrupted, fitted: Callable[[Result], Fitted]) -> KeyboardInterrupt:
+        """Return the interruption of a fit; a plain one if its model would be of no use.
+
+        That is one with coefficients that are not finite, or still zero, where solvers start.
+        """
+        found = fitted(error.result)
+        return cls(found) if _is_useful(found.model.coef) else KeyboardInterrupt()
+
+
+@contextlib.contextmanager
+def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
+    """Give what ends a fit the model until then: see `InterruptedFit` and `model_until`."""
+    try:
+        yield
+    except Interrupted as error:
+        raise InterruptedFit.of(error, fitted) from error
+    except Exception as error:
+        result = vars(error).pop("result", None)
+        if isinstance(result, Result) and _is_useful(result.state.coef):
+            with contextlib.suppress(Exception):  # the first error is the one to see
+                vars(error)["fitted"] = fitted(result)
+        raise
+
+
+def run(
+    problem: Problem,
+    solver: Solver[Any, Any],
+    fitted: Callable[[Result], Fitted],
+    *,
+    stop: Sequence[Stop],
+    callbacks: Callbacks,
+    state: State | None,
+    rng: torch.Generator,
+) -> Result:
+    """Run the solver of a fit: `solve`, with the model kept if an error ends it.
+
+    Raises
+    ------
+    FloatingPointError
+        If the solver diverged.
+    InterruptedFit
+        If it is interrupted, as by Ctrl-C, when the solver has a state. Of another error see
+        `model_until`.
+    """
+    with keeping_model(fitted):
+        result = solve(problem, solver, stop=stop, callbacks=callbacks, state=state, rng=rng)
+    check_not_diverged(result)
+    return result
+
+
+def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]) -> State | None:
+    """Return the state of the first checkpoint among the callbacks that has one."""
+    for callback in callbacks:
+        if isinstance(callback, Checkpoint):
+            state = callback.restore(problem, solver)
+            if state is not None:
+                logger.info("going on from %s, iteration %d", callback.path, state.iteration)
+                return state
+    return None
+
+
+def model_until(error: Exception) -> Fitted | None:
+    """Return the model of a fit that an error ended; None if it had no useful state."""
+    return vars(error).get("fitted")
+
+
+def _is_useful(coef: Tensor) -> bool:
+    """Return whether coefficients are finite, and not still zero, where solvers start."""
+    return bool(coef.isfinite().all() and coef.any())
+
+
+def check_not_diverged(result: Result) -> None:
+    """Raise FloatingPointError if the solver diverged."""
+    if result.reason == "diverged":
+        raise FloatingPointError(
+            f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
+            "use float64 data, or rescale targets whose squares overflow"
+        )

@@ -1,0 +1,1 @@
+"""Fits by a search over kernels, metrics, lengthscales and penalties."""

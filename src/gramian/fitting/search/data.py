@@ -1,0 +1,148 @@
+"""ScaledData: training data as a search sees them, and the material that it works with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._errors import TextError
+from ...callbacks import Checkpoint
+from ...callbacks.journal import Journal
+from ...data import RowSource, Standardizer, as_rows, subset
+from ...data.digest import digest, tensor_digest
+from ...model import KernelModel
+from ...search import Material, Member, Score
+from ..held_out.splits import search_splits
+from ..inputs.training_data import TrainingData
+from .settings import SearchSettings
+
+MOST_ROWS = 20_000
+"""Rows that a search works with; of more, a random sample. The last fit takes all."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledData:
+    """Training data as a search sees them, and what was done to them."""
+
+    data: TrainingData
+    rows: RowSource
+    targets: Float[Tensor, "n t"]
+    features: Standardizer | None
+    of_targets: Standardizer
+
+    @classmethod
+    def of(cls, data: TrainingData, standardize: bool) -> ScaledData:
+        """Return data with features and targets of mean 0 and deviation 1, where that is wanted."""
+        features, rows = None, data.rows
+        if standardize and data.encoding is None and not rows.sparse:
+            features = Standardizer.fit(rows, weights=data.weights)
+            rows = features.apply(rows)
+        of_targets = Standardizer.fit(as_rows(data.targets), weights=data.weights)
+        if data.coded:  # their scale is that of errors; their mean is what nothing is known by
+            of_targets = Standardizer(of_targets.mean, torch.ones_like(of_targets.scale))
+        targets = of_targets.scaled(data.targets)
+        return cls(data, rows, targets, features, of_targets)
+
+    def model(self, member: Member, material: Material) -> KernelModel:
+        """Return the model of a member, for rows and predictions as they are given."""
+        scale = self.of_targets
+        return KernelModel(
+            member.kernel,
+            member.centers,
+            member.coef,
+            self.features,
+            scale.mean,
+            scale.scale,
+            self.data.feature_names,
+            self.data.classes,
+            self.data.encoding,
+            self.data.target,
+            quantiles=material.quantiles if member.quantiles else None,
+            metric=member.map,
+            importances=member.importances,
+            cells=member.cells,
+        )
+
+
+def check_data(data: TrainingData) -> None:
+    """Refuse rows that a search cannot work with."""
+    if len(data.rows) < 5:
+        raise TextError(
+            f"too few rows of positive weight, n_samples = {len(data.rows)}: a search needs 5 at "
+            "least, to hold some out; use {KernelRidge}"
+        )
+
+
+def material_of(
+    scaled: ScaledData, settings: SearchSettings, rng: torch.Generator
+) -> tuple[Material, Int[Tensor, " s"] | None]:
+    """Return rows in memory, and their numbers if they are not all."""
+    data, n = scaled.data, len(scaled.rows)
+    index = None
+    if n > MOST_ROWS:
+        index = torch.randperm(n, generator=rng)[:MOST_ROWS].sort().values
+    rows = scaled.rows if index is None else subset(scaled.rows, index)
+    X = rows.take(torch.arange(len(rows)))
+    Y = scaled.targets if index is None else scaled.targets[index]
+    weights = data.weights if index is None or data.weights is None else data.weights[index]
+    splits = None
+    if settings.cv is not None:
+        splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
+    material = Material.of(
+        X,
+        Y.to(X.dtype),
+        weights,
+        coded=data.coded,
+        splits=splits,
+        rng=rng,
+        scales=None if scaled.features is None else scaled.features.scale,
+    )
+    return material, index
+
+
+def search_journal(
+    checkpoint: Checkpoint,
+    settings: SearchSettings,
+    data: TrainingData,
+    material: Material,
+    rng: torch.Generator,
+) -> Journal:
+    """Return the journal of a search in the file of a checkpoint.
+
+    Raises
+    ------
+    ValueError
+        If the file is no journal, or belongs to a search of other data or settings.
+    """
+    parts = [part for split in material.splits for part in (split.learn, split.held)]
+    about = {
+        "fit": "a search",
+        "rows": digest(data.rows),
+        "targets": tensor_digest(data.targets),
+        "weights": tensor_digest(data.weights),
+        "held-out rows": " ".join(map(tensor_digest, parts)),
+        "random_state": tensor_digest(rng.get_state()),
+        "budget": repr(settings.budget),
+        "settings": repr((settings.space, settings.standardize, settings.memory_limit)),
+        "scoring": getattr(settings.score, "__qualname__", repr(settings.score)),
+    }
+    return Journal(checkpoint.path, about, resume=checkpoint.resume)
+
+
+def score_of(settings: SearchSettings, material: Material, targets: Standardizer) -> Score | None:
+    """Return the score that was asked for, of predictions as a search scales them."""
+    given = settings.score
+    if given is None:
+        return None
+    truth = material.truth.double() * targets.scale + targets.mean
+
+    def score(values: Float[Tensor, "v t"]) -> float:
+        predicted = values.double() * targets.scale + targets.mean
+        loss = float(given(predicted, truth, material.held_weights))
+        return loss if math.isfinite(loss) else math.inf
+
+    return score

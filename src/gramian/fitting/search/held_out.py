@@ -1,0 +1,57 @@
+"""held_out: what the result of a search predicts of rows that it was not fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxtyping import Int
+from torch import Tensor
+
+from ...data import subset
+from ...model import Model
+from ...search import CellSearch, Findings, Member
+from ..held_out.values import HeldValues
+from .data import ScaledData
+
+
+def held_out(
+    found: Findings,
+    by_cells: CellSearch | None,
+    members: Sequence[Member],
+    model: Model,
+    scaled: ScaledData,
+    index: Int[Tensor, " s"] | None,
+) -> HeldValues:
+    """Return predictions of the held-out rows, in the units of the targets.
+
+    Parameters
+    ----------
+    found : Findings
+    by_cells : CellSearch or None
+    members : sequence of Member
+        Of the result.
+    model : Model
+        That these are.
+    scaled : ScaledData
+    index : Tensor of shape (s,), or None
+        Numbers of the rows of the search, if they are not all.
+
+    Notes
+    -----
+    Where held-out rows were fitted to in the end, these are the predictions by the fits without
+    them, of all splits together. Else the search, or the model itself, has not seen those of the
+    first split. Cost: nothing, or a prediction of these.
+    """
+    scale, material = scaled.of_targets, found.material
+    if by_cells is not None and members[0].cells is not None:
+        values, material = by_cells.expected(), by_cells.material
+    elif any(member.all_rows for member in members):
+        values = found.expected()
+    else:
+        held = material.splits[0].held
+        rows = subset(scaled.data.rows, held if index is None else index[held])
+        v, weights = len(held), material.held_weights
+        truth = material.truth[:v].double() * scale.scale + scale.mean
+        return HeldValues(model.predict(rows), truth, None if weights is None else weights[:v])
+    said, truth = (part.double() * scale.scale + scale.mean for part in (values, material.truth))
+    return HeldValues(said, truth, material.held_weights)

@@ -1,0 +1,209 @@
+"""The last fit of a search, to more rows than it has worked with: by cells, or with landmarks."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ...callbacks import Checkpoint
+from ...data import Complement, RowSource, as_rows
+from ...model import CellCenters
+from ...operators import KernelOperator
+from ...paths.sample import squared_loss
+from ...problems import NystromProblem
+from ...search import CellSearch, Findings, Material, Member, Split
+from ...search.refit import importances
+from ...solvers import Falkon, deadline, max_iterations, solve
+
+logger = logging.getLogger("gramian")
+
+HELD_OUT = (50, 10_000)
+"""One row in so many is held out from all cells, and at most so many."""
+
+LANDMARKS = (10_000, 5_000, 2_000)
+"""Numbers of landmarks beyond, as the time that is left allows."""
+
+FALKON_ITERATIONS = 15
+FALKON_RATE = 4e8
+"""Kernel evaluations per second that FALKON is planned with: a slow core."""
+
+
+def cell_search(
+    search: Findings,
+    rows: RowSource,
+    targets: Float[Tensor, "n t"],
+    weights: Float[Tensor, " n"] | None,
+    index: Int[Tensor, " s"],
+    most: int,
+    folds: Sequence[Split] = (),
+) -> CellSearch | None:
+    """Return a search by cells of as many rows as memory holds; None if these are no more than s.
+
+    Parameters
+    ----------
+    search : Findings
+        On a sample.
+    rows : RowSource of shape (n, d)
+    targets : Tensor of shape (n, t)
+    weights : Tensor of shape (n,), optional
+    index : Tensor of shape (s,)
+        Numbers of the rows of the sample, which are among those that are held.
+    most : int
+        Rows that memory holds.
+    folds : sequence of Split, optional
+        How lengthscale and penalty are to be chosen: numbers of rows that are fitted, and held out.
+    """
+    sample = search.material
+    if most <= len(index):
+        return None
+    some, index = _some_with(index, len(rows), most, sample.rng)
+    n = len(some)
+    if n < len(rows):
+        logger.info("memory for %d of %d rows, which cells are made of", n, len(rows))
+    held = index[sample.splits[0].held]
+    free = torch.ones(n, dtype=torch.bool)
+    free[index] = False
+    others = free.nonzero()[:, 0]
+    more = max(0, min(n // HELD_OUT[0], HELD_OUT[1]) - len(held))
+    held = torch.cat([held, others[torch.randperm(len(others), generator=sample.rng)[:more]]])
+    free[:] = True
+    free[held] = False
+    material = Material.of(
+        rows.take(some),
+        targets[some].to(rows.dtype),
+        None if weights is None else weights[some],
+        coded=sample.coded,
+        splits=[Split(free.nonzero()[:, 0], held)],
+        rng=sample.rng,
+        scales=sample.scales,
+    )
+    place = torch.full((len(rows),), -1)
+    place[some] = torch.arange(n)
+    found = [Split(*(_places(place, part) for part in (fold.learn, fold.held))) for fold in folds]
+    return CellSearch(search, material.mapped_as(sample), found)
+
+
+def _places(place: Int[Tensor, " n"], index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
+    """Return where rows are among those that memory holds, of those that are."""
+    found = place[index]
+    return found[found >= 0]
+
+
+def _some_with(
+    index: Int[Tensor, " s"], n: int, most: int, rng: torch.Generator
+) -> tuple[Int[Tensor, " k"], Int[Tensor, " s"]]:
+    """Return numbers of random rows, `index` among them, increasing, and where that is."""
+    if n <= most:
+        return torch.arange(n), index
+    taken = torch.zeros(n, dtype=torch.bool)
+    taken[index] = True
+    others = (~taken).nonzero()[:, 0]
+    taken[others[torch.randperm(len(others), generator=rng)[: most - len(index)]]] = True
+    some = taken.nonzero()[:, 0]
+    return some, torch.searchsorted(some, index)
+
+
+def members_of_cells(by_cells: CellSearch) -> list[Member]:
+    """Return the models of a search by cells; none if the sample alone has a smaller error."""
+    if not by_cells.models or not by_cells.squared() < by_cells.search.least().loss:
+        return []
+    material, total = by_cells.material, by_cells.total
+    return [
+        Member(
+            found.fit.recipe, weight, found.kernel, found.fit.recipe.inputs == "quantile",
+            material.composed(found.fit.recipe.inputs, found.map), found.centers, found.coef,
+            found.fit.shift / total, found.fit.shift, False,
+            importances(material, found.fit.stem), CellCenters(found.cells, found.starts),
+        )
+        for weight, found in zip(by_cells.weights, by_cells.models, strict=True)
+        if weight > 0
+    ]  # fmt: skip
+
+
+def with_landmarks(
+    search: Findings,
+    rows: RowSource,
+    targets: Float[Tensor, "n t"],
+    weights: Float[Tensor, " n"] | None,
+    index: Int[Tensor, " s"],
+    checkpoint: Checkpoint | None = None,
+) -> Member | None:
+    """Return the best stem fitted by FALKON to all rows, with as many landmarks as time allows.
+
+    None if it is no better on the rows that the search has held out, or there is no time. With a
+    checkpoint, the state of FALKON is in a file next to it until the fit is finished.
+    """
+    material = search.material
+    stem, split = search.least(), material.splits[0]
+    held, order = index[split.held].sort()
+    stays = torch.ones(len(rows), dtype=torch.bool)
+    stays[held] = False
+    mapped: RowSource = rows
+    if stem.recipe.inputs == "quantile":
+        mapped = material.quantiles.apply(mapped)
+    map_ = material.composed(stem.recipe.inputs, stem.maps[0])
+    mapped = mapped if map_ is None else map_.apply(mapped)
+    m = _landmarks(search, len(rows) - len(held))
+    if m is None:
+        return None
+    kernel = stem.fits[0].kernel
+    fitted = Complement(mapped, held)
+    K = KernelOperator(kernel, fitted, fitted, search.engine, meter=search.clock.meter)
+    penalty = stem.penalty * len(split.learn) / len(rows)
+    landmarks = torch.randperm(len(fitted), generator=material.rng)[:m].sort().values
+    w = None if weights is None else weights[stays]
+    problem = NystromProblem.at(K, landmarks, targets[stays].to(rows.dtype), penalty, w)
+    coef = search.clock.steps.run("landmarks", lambda: _solve(problem, search, checkpoint))
+    centers = problem.K.cols.take(torch.arange(m))
+    values = (replace(problem.K, rows=as_rows(mapped.take(held))) @ coef)[order.argsort()]
+    loss, best = _losses(search, values)
+    logger.info("FALKON with %d landmarks: loss %.4g, all rows of the sample %.4g", m, loss, best)
+    if not loss < best:
+        return None
+    return Member(
+        stem.recipe, 1.0, kernel, stem.recipe.inputs == "quantile", map_, centers, coef, penalty,
+        problem.shift, False, importances(material, stem),
+    )  # fmt: skip
+
+
+def _solve(
+    problem: NystromProblem, search: Findings, checkpoint: Checkpoint | None
+) -> Float[Tensor, "m t"]:
+    """Solve by FALKON, and return the coefficients."""
+    stop = [max_iterations(FALKON_ITERATIONS), deadline(time.monotonic() + search.clock.left)]
+    if checkpoint is None:
+        return solve(problem, Falkon(), stop=stop, rng=search.material.rng).state.coef.double()
+    path = checkpoint.path.with_name(f"{checkpoint.path.name}.falkon")
+    saved = Checkpoint(path, checkpoint.every, checkpoint.resume, checkpoint.every_seconds)
+    state = saved.restore(problem, Falkon())
+    result = solve(
+        problem, Falkon(), stop=stop, callbacks=[saved], state=state, rng=search.material.rng
+    )
+    path.unlink(missing_ok=True)
+    return result.state.coef.double()
+
+
+def _losses(search: Findings, values: Tensor) -> tuple[float, float]:
+    """Return the loss of predictions of the first held-out rows, and that of the result on them."""
+    material, expected = search.material, search.expected()
+    if len(material.splits) == 1:
+        return search.loss_of(values), search.loss_of(expected)
+    v, w = len(values), material.held_weights
+    w = None if w is None else w[:v]
+    truth = material.truth[:v]
+    return squared_loss(values, truth, w), squared_loss(expected[:v], truth, w)
+
+
+def _landmarks(search: Findings, n: int) -> int | None:
+    """Return how many landmarks there is time for."""
+    for m in LANDMARKS:
+        seconds = 2.0 * FALKON_ITERATIONS * n * m / FALKON_RATE / 4 + 3e-11 * m**3
+        if m < n and search.clock.allows(seconds, (FALKON_ITERATIONS + 3) * float(n) * m):
+            return m
+    return None

@@ -1,0 +1,297 @@
+"""SearchPlan: the rows, memory and seconds of a search, before anything is computed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from ... import _linalg as la
+from ..._checks import readable_bytes
+from ..._errors import TextError
+from ...data import RowSource, as_rows
+from ...engines import Engine, choose_engine
+from ...kernels import Kernel
+from ...operators import KernelOperator
+from ...search import Effort, Recipe
+from ...search.cell_sizes import USUAL_ROWS, inflated
+from ...search.full_fit import SHIFTS
+from ...search.material import FEW_ROWS, FOLDS
+from .data import MOST_ROWS
+from .settings import SearchSettings
+
+HELD_BYTES = 1 << 32
+"""Bytes that rows may take in memory, to be divided into cells: of more, a random part is."""
+
+PRODUCTS = 30
+"""Products with K of one fit with all rows as centers, about: all penalties at once."""
+
+FITS = 14
+"""Such fits of a search without a budget, about: lengthscales and kernels that are worth one."""
+
+METRIC_FITS = 12
+"""Fits with landmarks for metrics, of two distances, about."""
+
+RANK = 1000
+"""Columns of the preconditioner of a fit with all rows as centers."""
+
+MEMBERS = 2
+"""Fits to all rows at the end, about."""
+
+FIT_SECONDS = 0.01
+"""Seconds that each fit of few rows takes beside its work."""
+
+ENOUGH_SECONDS = 0.2
+CALIBRATION_ROWS = 1500
+CALIBRATION_ORDER = 600
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """The rows, memory and seconds that a search will need.
+
+    Attributes
+    ----------
+    searched_rows : int
+        That are searched on; the last fit takes all, if they are more.
+    held_out : int
+        Of these, to choose by: a part of them, or all in turn where they are few.
+    all_rows : int
+    fitted_rows : int
+        Of the last fit: all, or as many as memory holds to be divided into cells.
+    memory_bytes : int
+        Peak of what it allocates, beside the data it is given and the libraries, about.
+    kernel_evaluations : float
+        About, without a budget of them.
+    seconds : float
+        On this machine, about; the budget if that is less.
+    limited : bool
+        Whether the budget ends it earlier than all steps would.
+    """
+
+    searched_rows: int
+    held_out: int
+    all_rows: int
+    fitted_rows: int
+    memory_bytes: int
+    kernel_evaluations: float
+    seconds: float
+    limited: bool
+
+    def __str__(self) -> str:
+        rows = (
+            "all rows"
+            if self.searched_rows == self.all_rows
+            else f"{self.searched_rows:,} random rows"
+        )
+        if self.fitted_rows < self.all_rows:
+            rows += f" (cells of {self.fitted_rows:,} in the end, as many as memory holds)"
+        why = ", the budget" if self.limited else ""
+        return (
+            f"a search on {rows}, {self.held_out:,} of them held out to choose by: "
+            f"{readable_bytes(self.memory_bytes)}, {self.kernel_evaluations:.3g} kernel "
+            f"evaluations, about {self.seconds:.3g} s{why}"
+        )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Kernel evaluations by the columns that they are multiplied with, operations, and fits."""
+
+    few: float = 0.0
+    wide: float = 0.0
+    flops: float = 0.0
+    fits: float = 1.0
+
+    def __add__(self, other: _Work) -> _Work:
+        return _Work(
+            self.few + other.few,
+            self.wide + other.wide,
+            self.flops + other.flops,
+            self.fits + other.fits,
+        )
+
+    def __mul__(self, times: float | int) -> _Work:
+        return _Work(times * self.few, times * self.wide, times * self.flops, times * self.fits)
+
+
+def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> SearchPlan:
+    """Return the plan of a search on these rows.
+
+    Parameters
+    ----------
+    settings : SearchSettings
+    rows : RowSource of shape (n, d)
+    targets : int, default=1
+        Columns of the targets.
+
+    Notes
+    -----
+    An estimate: how far lengthscales walk, how many kernels are worth a fit with all rows and how
+    many iterations each takes depends on the data. Takes about a second, to measure the speed of
+    this machine.
+    """
+    n, d, settings = len(rows), rows.width, settings.of(rows)
+    s = min(n, MOST_ROWS)
+    held = rows_by_cells(rows, targets, settings.memory_limit)
+    held = held if s < min(n, held) else 0
+    fitted = USUAL_ROWS if held else s
+    work = _search_work(settings, s, fitted, d, targets)
+    last = _last_work(s, n, held, targets)
+    kernel = Recipe(settings.space.kernels[0]).make_kernel()
+    engine = choose_engine(settings.engine, dtype=rows.dtype, kernel=kernel, sparse=rows.sparse)
+    expected = _seconds(work + last, kernel, engine, rows, targets)
+    pairs = work.few + work.wide + last.few + last.wide
+    budget = settings.budget
+    share = 1.0 if budget.evaluations > pairs else budget.evaluations / pairs
+    return SearchPlan(
+        searched_rows=s,
+        held_out=s if s < FEW_ROWS else min(2000, s // 5),
+        all_rows=n,
+        fitted_rows=held or n,
+        memory_bytes=_memory(rows, targets, held),
+        kernel_evaluations=share * pairs,
+        seconds=min(share * expected, budget.seconds),
+        limited=share < 1 or budget.seconds < expected,
+    )
+
+
+def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) -> _Work:
+    """Return the work on a sample of s rows, and of fits with so many rows as centers."""
+    space, effort = settings.space, Effort()
+    times = FOLDS if s < FEW_ROWS else 1
+    learned = 4 * s // 5 if s < FEW_ROWS else s - min(2000, s // 5)
+    screens = len(space.kernels) * len(space.inputs)
+    found = _sampled(min(learned, effort.screen_rows), effort.screen_landmarks) * screens
+    if space.machine is not None and d > 1:
+        sampled = _sampled(min(learned, space.machine.rows), space.machine.landmarks)
+        found += (sampled + _Work(flops=4.0 * d**3)) * METRIC_FITS
+    full = min(learned, fitted)
+    found += _full(full, t) * min(FITS, space.fits)
+    return found * times + _full(fitted, t) * MEMBERS
+
+
+def _sampled(n: int, m: int) -> _Work:
+    """Return the work of a path of penalties with landmarks."""
+    m = min(m, n)
+    return _Work(few=1.25 * n * m, flops=n * m**2 + 6 * m**3 / 3)
+
+
+def _full(n: int, t: int) -> _Work:
+    """Return the work of a path of penalties with all rows as centers."""
+    if n <= FEW_ROWS:
+        return _Work(few=float(n) ** 2, flops=len(SHIFTS) * n**3 / 3)
+    columns = len(SHIFTS) * t
+    return _Work(wide=PRODUCTS * n**2 / 2, flops=n * RANK**2 + PRODUCTS * 4.0 * n * RANK * columns)
+
+
+def _last_work(s: int, n: int, held: int, t: int) -> _Work:
+    """Return the work of fitting more rows than were searched on: so many by cells, or all."""
+    if n == s:
+        return _Work()
+    if held:
+        return _full(USUAL_ROWS, t) * (inflated(held, USUAL_ROWS) / USUAL_ROWS)
+    return _Work(few=30.0 * n * 10_000, flops=10_000.0**3)
+
+
+def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> int:
+    """Return how many of n rows memory holds, to be divided into cells; sparse ones are not.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    targets : int
+        Columns of the targets.
+    limit : int, optional
+        Bytes for the whole search.
+    """
+    n, d = rows.shape
+    if rows.sparse:
+        return min(n, MOST_ROWS)
+    each = d * rows.dtype.itemsize
+    most = HELD_BYTES // each
+    if limit is not None:
+        copies = _copies(n) * each + 8 * targets
+        most = min(most, int(max(0, limit - _memory(rows, targets, 0)) / copies))
+    return min(n, most)
+
+
+def _copies(n: int) -> float:
+    """Return how often rows are there that become cells: as they are, mapped, and with bands."""
+    return 2 + inflated(n, USUAL_ROWS) / n
+
+
+def _memory(rows: RowSource, t: int, held: int) -> int:
+    """Return rows in three forms, a preconditioner, and the vectors of all penalties."""
+    n, d, itemsize = len(rows), rows.width, rows.dtype.itemsize
+    s = min(n, MOST_ROWS)
+    if held:  # more than the sample, in cells
+        copies, centers = 3 * s + _copies(n) * held, USUAL_ROWS
+    else:
+        centers = min(n, 10_000) if n > s else s
+        copies = 3 * s + MEMBERS * centers
+    solver = max(s, centers) * (RANK * itemsize + 8 * 4 * len(SHIFTS) * t)
+    landmarks = 4 * 8 * RANK**2
+    beside = solver if s > FEW_ROWS else 3 * 8 * s**2
+    return int(copies * d * itemsize + beside + landmarks)
+
+
+def check_memory(rows: RowSource, targets: int, limit: int) -> None:
+    """Raise ValueError if a search on these rows takes more bytes than a limit, about."""
+    n, d = rows.shape
+    needed = _memory(rows, targets, 0)
+    if needed > limit:
+        raise TextError(
+            f"a search on {n:,} rows of {d} features takes about {readable_bytes(needed)}, and "
+            f"{{memory_limit}} is {readable_bytes(limit)}; raise it, or use {{KernelRidge}} with "
+            "{landmarks}"
+        )
+
+
+def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> float:
+    """Return the seconds of work from the speed of small products and factorisations."""
+    k = CALIBRATION_ORDER
+    A = torch.eye(k, dtype=torch.float64) + 1 / k
+    speeds = _of_sparse if rows.sparse else _of_dense
+    plain, symmetric = speeds(kernel, engine, rows, t)
+    flop = _timed(lambda: la.cholesky_(la.by_columns(A.clone()))) / (k**3 / 3)
+    beside = work.fits * FIT_SECONDS
+    return beside + work.few * plain + work.wide * symmetric + work.flops * flop
+
+
+def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
+    """Return the seconds of an entry in products with few columns, and with those of all shifts."""
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(CALIBRATION_ROWS, rows.shape[1], dtype=rows.dtype, generator=rng)
+    kernel = kernel.resolve(x[:500])
+    x = engine.place(x)
+    n, few, wide = len(x), x.new_ones(len(x), t), x.new_ones(len(x), len(SHIFTS) * t)
+    # a number that is read waits for a device
+    plain = _timed(lambda: float(engine.matvec(kernel, x, x, few)[0, 0])) / n**2
+    symmetric = _timed(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
+    return plain, symmetric / engine.symmetric_evaluations(n)
+
+
+def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
+    """Return the same of some of the rows themselves, whose entries a fit stores."""
+    n = min(CALIBRATION_ROWS, len(rows))
+    x = as_rows(rows.take(torch.arange(n)))
+    K = KernelOperator(kernel.resolve(x.take(torch.arange(min(n, 500)))), x, x, engine)
+    few = torch.ones(n, t, dtype=rows.dtype)
+    entries, wide = K.dense(), torch.ones(n, len(SHIFTS) * t, dtype=rows.dtype)
+    plain = _timed(lambda: float((K @ few)[0, 0])) / n**2
+    product = _timed(lambda: float((entries @ wide)[0, 0])) / n**2
+    return plain, 2 * (product + plain / PRODUCTS)
+
+
+def _timed(run: Callable[[], object]) -> float:
+    run()  # the first call starts threads and loads libraries
+    best, start = math.inf, time.perf_counter()
+    while time.perf_counter() - start < ENOUGH_SECONDS:
+        begun = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - begun)
+    return best

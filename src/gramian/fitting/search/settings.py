@@ -1,0 +1,54 @@
+"""SearchSettings: the parameters of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from torch import Tensor
+
+from ...callbacks import Checkpoint
+from ...data import RowSource
+from ...engines import Engine
+from ...search import Budget, Space, Watcher
+
+LossOf = Callable[[Tensor, Tensor, Tensor | None], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """The parameters of a search.
+
+    Attributes
+    ----------
+    budget : Budget
+    space : Space
+    cv : None, int, splitter or pairs
+        None: five folds of fewer than 1,500 rows, else a fifth of the rows, at most 2,000.
+    engine : str or Engine
+    standardize : bool
+        Whether features that are not encoded are given mean 0 and deviation 1.
+    score : callable, optional
+        Loss of predictions, given true targets and weights of held-out rows, by which fits are
+        compared; the mean squared error if None.
+    memory_limit : int, optional
+        Bytes that it may take beside the data it is given, about.
+    watchers : sequence of callables
+        Called with each `Trial`; one that returns True ends the search.
+    checkpoint : Checkpoint, optional
+        Names the file of the journal that keeps the steps of the search.
+    """
+
+    budget: Budget = field(default_factory=Budget)
+    space: Space = field(default_factory=Space)
+    cv: object = None
+    engine: str | Engine = "auto"
+    standardize: bool = True
+    score: LossOf | None = None
+    memory_limit: int | None = None
+    watchers: Sequence[Watcher] = ()
+    checkpoint: Checkpoint | None = None
+
+    def of(self, rows: RowSource) -> SearchSettings:
+        """Return the settings of a search on these rows: of sparse ones nothing is mapped."""
+        return replace(self, space=self.space.of_sparse()) if rows.sparse else self

@@ -1,0 +1,1 @@
+"""Settings of a fit: parameters whose values are checked, and their meaning for given rows."""

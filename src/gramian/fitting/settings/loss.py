@@ -1,0 +1,68 @@
+"""check_loss: whether a loss is one, and goes with the other settings of a fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ... import losses
+from ..._checks import did_you_mean
+from ..._errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
+from ..._parameter_types import LossLike
+from ...callbacks import Validate
+from ...solvers import Newton
+
+if TYPE_CHECKING:
+    from .settings import FitSettings
+
+SQUARED = "squared"
+"""The loss of kernel ridge regression, for which fits are linear systems."""
+
+
+def is_squared(given: LossLike) -> bool:
+    """Return whether a loss is the square."""
+    return isinstance(given, str) and given == SQUARED
+
+
+def check_loss(settings: FitSettings) -> None:
+    """Raise ValueError for a loss that is unknown, or settings that do not go with it."""
+    given = settings.loss
+    is_newton = isinstance(settings.solver, Newton) or settings.solver == "newton"
+    if is_squared(given):
+        if is_newton:
+            raise ParameterError(
+                "solver",
+                settings.solver,
+                "is for other losses than the square",
+                Text("choose one of these, or {solver='auto'}"),
+                SETTING_FORM,
+            )
+        return
+    _check_known(given)
+    if not (is_newton or settings.solver == "auto"):
+        problem = Text("is minimised by {solver='newton'}, not {!r}", settings.solver)
+        raise ParameterError("loss", given, problem, form=SETTING_FORM)
+    if settings.searches_penalty:
+        remedy = "give a penalty, or their number"
+        raise ParameterError("loss", given, "has no path of landmarks", remedy, SETTING_FORM)
+    for name, unused in (("early_stopping", False), ("warm_start", False), ("cells", None)):
+        if getattr(settings, name) != unused:
+            problem = Text("does not go with {loss=}", given)
+            value, remedy = getattr(settings, name), "leave one of them out"
+            raise ParameterError(name, value, problem, remedy, SETTING_FORM)
+    if any(isinstance(callback, Validate) for callback in settings.callbacks):
+        raise TextError("Validate measures squared errors, and not {loss=}; leave it out", given)
+
+
+def _check_known(given: LossLike) -> None:
+    names = [SQUARED, *losses.names()]
+    if isinstance(given, str) and given not in names:
+        known = f"{', '.join(names)}, or an object of gramian.losses"
+        hint = did_you_mean(given, names).removeprefix("; ")
+        raise ParameterError("loss", given, known, hint, UNKNOWN_FORM)
+    if not isinstance(given, str | losses.Loss):
+        raise ParameterError(
+            "loss",
+            given,
+            f"is neither a name ({', '.join(names)}) nor an object of gramian.losses",
+            form=SETTING_FORM,
+        )

@@ -1,0 +1,270 @@
+"""FitSettings: the parameters of a fit, whose numbers are checked when they are made."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import FrozenInstanceError, dataclass, replace
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from ..._atomic import check_output
+from ..._checks import as_bytes, as_count, as_positive
+from ..._errors import SETTING_FORM, ParameterError, Text
+from ..._parameter_types import *  # `get_type_hints` looks for types of inherited fields here
+from ..._parameters import FitParameters
+from ...callbacks import Checkpoint
+from ...kernels import Kernel
+from ...landmarks import PathSelector
+from ...landmarks.base import selectors
+from ...solvers import Falkon
+from ..held_out import splits
+from .loss import check_loss, is_squared
+
+
+@dataclass(eq=False)
+class FitSettings(FitParameters):
+    """Parameters of a fit whose values are checked; `dataclasses.replace` makes changed copies.
+
+    A `Validate` among the callbacks must hold codes of classes (see `class_codes`), or targets in
+    the scale of the training data. Names of kernels, landmarks, solvers and engines are looked up
+    once there are rows.
+
+    Raises
+    ------
+    ValueError
+        If a number, ``memory_limit`` or ``cv`` cannot be used, or ``penalty="auto"`` with landmarks
+        of a path of penalties goes with a solver or a warm start that have none.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set a field once; a frozen dataclass cannot inherit fields of estimators."""
+        if name in self.__dict__:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        super().__setattr__(name, value)
+
+    def __post_init__(self) -> None:
+        as_count(self.max_iter, "max_iter")
+        _check_tolerance(self.tol)
+        if not (self.uses_quantiles or self.chooses_inputs):
+            _check_flag("standardize", self.standardize, "True, False, 'quantile' or 'auto'")
+        if self.standardize_target is not None:
+            _check_flag("standardize_target", self.standardize_target)
+        check_callbacks(self.callbacks)
+        if self.centers_file is not None:
+            check_output(self.centers_file)
+        if self.memory_limit is not None:
+            as_bytes(self.memory_limit)
+        self._check_stopping()
+        if _is_auto(self.penalty) or self.chooses:
+            self._check_folds()
+        if self.searches_penalty:
+            self._check_path()
+        if self.cells is not None:
+            self._check_cells()
+        check_loss(self)
+        self._check_penalty()
+
+    def _check_penalty(self) -> None:
+        given: Any = self.penalty
+        if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes):
+            self._check_penalties()
+        elif not _is_auto(given) and not (_is_number(given) and 0 <= float(given) < math.inf):
+            remedy = "it is the ridge per sample, scikit-learn's alpha / n, or 'auto'"
+            raise ParameterError("penalty", given, "finite and at least 0", remedy)
+
+    def _check_penalties(self) -> None:
+        """Keep penalties of targets as a tuple; ValueError if they are none, or cannot be used."""
+        given: Any = self.penalty
+        each = np.asarray(given)
+        numbers_alone = each.dtype.kind in "iuf" and each.ndim == 1 and len(each) > 0
+        if not (numbers_alone and bool((each > 0).all() and np.isfinite(each).all())):
+            raise ParameterError("penalty", given, "a positive number for each target")
+        for name, unused in (("cells", self.cells is None), ("loss", not self.is_nonlinear)):
+            if not unused:
+                problem = f"has one penalty for all targets, not {len(each)}"
+                raise ParameterError(
+                    name, getattr(self, name), problem, "give one number", SETTING_FORM
+                )
+        object.__setattr__(self, "penalty", tuple(each.astype(float).tolist()))
+
+    @property
+    def penalties(self) -> tuple[float, ...] | None:
+        """The penalty of each target; None if they share one."""
+        return self.penalty if isinstance(self.penalty, tuple) else None
+
+    @property
+    def one_penalty(self) -> float:
+        """The penalty, once it is chosen; where targets have their own, their geometric mean."""
+        if self.penalties is None:
+            return float(self.penalty)  # type: ignore[arg-type]
+        return math.exp(sum(map(math.log, self.penalties)) / len(self.penalties))
+
+    def deadline(self) -> float:
+        """Return the time of `time.monotonic` at which a fit that begins now is to end."""
+        return math.inf if self.time_limit is None else time.monotonic() + self.time_limit
+
+    def _check_stopping(self) -> None:
+        _check_flag("early_stopping", self.early_stopping)
+        share = self.validation_fraction
+        if not (_is_number(share) and 0 < share < 1):
+            raise ParameterError("validation_fraction", share, "between 0 and 1")
+        as_count(self.patience, "patience")
+        if self.time_limit is not None:
+            as_positive(self.time_limit, "time_limit")
+
+    def _check_folds(self) -> None:
+        """Raise ValueError if ``cv`` cannot say which rows are held out."""
+        if isinstance(self.cv, Iterator):  # it can be read once only
+            object.__setattr__(self, "cv", tuple(self.cv))
+        if not (self.cv is None or self.names_folds or (is_integer(self.cv) and self.cv >= 2)):
+            raise ParameterError(
+                "cv",
+                self.cv,
+                "None or a number of folds from 2 on, a splitter such as KFold(5), or a list of "
+                "pairs (rows to train on, rows to test on)",
+            )
+
+    def _check_path(self) -> None:
+        """Raise ValueError for settings that do not go with a path of penalties."""
+        if not (isinstance(self.solver, Falkon) or self.solver in ("auto", "falkon")):
+            problem = Text("goes along its path with {solver='falkon'}, not {!r}", self.solver)
+            remedy = Text("leave {solver} out, or give a number")
+            raise ParameterError("penalty", "auto", problem, remedy, SETTING_FORM)
+        if self.warm_start:
+            raise ParameterError(
+                "penalty",
+                "auto",
+                "chooses new landmarks, and warm_start=True goes on with those of the last fit",
+                "give penalty=est.penalty_ to go on, or warm_start=False",
+                SETTING_FORM,
+            )
+
+    def _check_cells(self) -> None:
+        """Raise ValueError for settings that do not go with cells."""
+        told = isinstance(self.landmarks, str) and self.landmarks == "auto"
+        if not (self.landmarks is None or told):
+            problem = Text("does not go with {cells}, which have all their rows as centers")
+            remedy = "leave one of them out"
+            raise ParameterError("landmarks", self.landmarks, problem, remedy, SETTING_FORM)
+        for name in ("early_stopping", "warm_start"):
+            if getattr(self, name):
+                problem, remedy = Text("does not go with {cells}"), "leave one of them out"
+                raise ParameterError(name, True, problem, remedy, SETTING_FORM)
+        if not all(_sees_parts(callback) for callback in self.callbacks):
+            raise ValueError(
+                "callbacks see the iterations of one solver, and each cell has its own; leave them "
+                "out, but for a Checkpoint and those that say which stage begins"
+            )
+
+    @property
+    def is_nonlinear(self) -> bool:
+        """Whether the loss is another than the square."""
+        return not is_squared(self.loss)
+
+    @property
+    def searches_penalty(self) -> bool:
+        """Whether the penalty is chosen along the path of `BlessR` or `Bless`."""
+        given = self.landmarks
+        kind = selectors[given] if isinstance(given, str) and given in selectors else type(given)
+        return _is_auto(self.penalty) and issubclass(kind, PathSelector)
+
+    @property
+    def chooses_kernel(self) -> bool:
+        """Whether kernels are compared before the fit."""
+        return _is_auto(self.kernel)
+
+    @property
+    def chooses_lengthscale(self) -> bool:
+        """Whether lengthscales are."""
+        return _is_auto(self.lengthscale) and not isinstance(self.kernel, Kernel)
+
+    @property
+    def chooses_penalty(self) -> bool:
+        """Whether penalties are, other than along a path."""
+        return _is_auto(self.penalty) and not self.searches_penalty
+
+    @property
+    def chooses_inputs(self) -> bool:
+        """Whether features as they are and made normal are, where kernels are compared."""
+        return _is_auto(self.standardize)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether kernel, lengthscale or penalty are chosen before the fit."""
+        return self.chooses_kernel or self.chooses_lengthscale or self.chooses_penalty
+
+    def with_points_of(self, given: FitSettings) -> FitSettings:
+        """Return settings with the points, held-out rows and memory of others, not yet mapped."""
+        return replace(
+            self,
+            landmarks=given.landmarks,
+            callbacks=given.callbacks,
+            memory_limit=given.memory_limit,
+        )
+
+    def with_plain_inputs(self) -> FitSettings:
+        """Return settings that make no features normal unless told so."""
+        return replace(self, standardize=True) if self.chooses_inputs else self
+
+    @property
+    def names_folds(self) -> bool:
+        """Whether ``cv`` is a splitter or pairs, and says itself which rows are in which fold."""
+        return splits.is_splitter(self.cv) or splits.is_pairs(self.cv)
+
+    @property
+    def scales_targets(self) -> bool:
+        """Whether targets that are numbers are standardised: as the features, unless said."""
+        given = self.standardize_target
+        return bool(self.standardize if given is None else given)
+
+    @property
+    def uses_quantiles(self) -> bool:
+        """Whether features are made normal by their quantiles, once they are standardised."""
+        return isinstance(self.standardize, str) and self.standardize == "quantile"
+
+    @property
+    def limit(self) -> int | None:
+        """``memory_limit`` in bytes, None if it is the machine's."""
+        return None if self.memory_limit is None else as_bytes(self.memory_limit)
+
+
+def _sees_parts(callback: object) -> bool:
+    return isinstance(callback, Checkpoint) or callable(getattr(callback, "stage", None))
+
+
+def _is_auto(given: object) -> bool:
+    return isinstance(given, str) and given == "auto"
+
+
+def _check_tolerance(given: object) -> None:
+    known = isinstance(given, numbers.Real) and not isinstance(given, bool)
+    if not (_is_auto(given) or (known and 0 <= float(given) < math.inf)):  # type: ignore[arg-type]
+        raise ParameterError("tol", given, "a finite number of at least 0, or 'auto'")
+
+
+def _check_flag(name: str, given: object, known: str = "True or False") -> None:
+    if not isinstance(given, bool | np.bool_):
+        raise ParameterError(name, given, known)
+
+
+def check_callbacks(given: object) -> None:
+    """Raise ValueError if callbacks are no list of callables, OSError for unusable checkpoints."""
+    if not isinstance(given, Sequence) or not all(map(callable, given)):
+        expected = "a list of callables, like [Validate(X, y)]"
+        raise ParameterError("callbacks", given, expected)
+    for callback in given:
+        if isinstance(callback, Checkpoint):
+            check_output(callback.path)
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether a value is a whole number, and no boolean."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,1 @@
+"""Intervals, standard deviations and leave-one-out predictions of a fitted model."""

@@ -1,0 +1,247 @@
+"""Exactly: a fit solved once more in closed form, for what its factors say of each row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ... import _linalg as la
+from ..._errors import SETTING_FORM, ParameterError, TextError
+from ..._sparse import are_equal
+from ...data import RowSource
+from ...model import KernelModel
+from ...model.factors import (
+    Factors,
+    LandmarkFactors,
+    RowFactors,
+    above_rounding,
+    diagonal_of,
+    features,
+)
+from ...operators import KernelOperator
+from ...preconditioners._root import Root
+from ...problems import FullProblem, NystromProblem
+from ...solvers import Direct
+from ..inputs.training_data import TrainingData
+from ..plans.memory import FitSize, divided
+from .center_removal import CenterRemoval
+
+SAME_FUNCTION = 0.05
+"""A model whose values are off by a larger share from those of its system does not solve it."""
+
+SAME_ROWS = 1e-4
+"""Rows that are mapped anew are the centers of a model up to so much of their size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    r"""A kernel ridge regression solved exactly, and each row by the others.
+
+    With H the matrix that maps targets to values at the rows, the residual of row i without it is
+    :math:`(y - H y)_i / (1 - H_{ii})`, as in `gramian.paths.leave_one_out.Spectrum`: a row of
+    weight w is left out whole. A landmark that is a row is removed from the centers together with
+    it, see `CenterRemoval`. :math:`N \lambda`, the other landmarks and all maps of features and
+    targets stay as they are.
+
+    Attributes
+    ----------
+    factors : Factors
+    off : Tensor of shape (n, t)
+        Residuals y - H y, in the units of the targets.
+    left : Tensor of shape (n, t)
+        Residuals of rows that are left out.
+    free : Tensor of shape (n,)
+        1 - H_ii, with all centers.
+    variance : Tensor of shape (n,)
+        v of each row without it: see `gramian.model.variance`.
+    diagonal : float
+        The mean of k(x, x).
+    amplitude : Tensor of shape (t,)
+        The most likely variance of a Gaussian process, in units of k(x, x) and of the targets
+        squared: :math:`y^\top (K + N \lambda W^{-1})^{-1} y / n`.
+    evidence : float
+        Logarithm of the marginal likelihood of the targets as the solver sees them, summed over
+        targets; NaN with landmarks.
+    """
+
+    factors: Factors
+    off: Float[Tensor, "n t"]
+    left: Float[Tensor, "n t"]
+    free: Float[Tensor, " n"]
+    variance: Float[Tensor, " n"]
+    diagonal: float
+    amplitude: Float[Tensor, " t"]
+    evidence: float = math.nan
+
+
+def solved_exactly(
+    model: KernelModel, data: TrainingData, penalty: float, limit: int | None
+) -> Solved:
+    """Solve the system of a model once more, by factorisation in float64.
+
+    Parameters
+    ----------
+    model : KernelModel
+    data : TrainingData
+        Of its fit, rows of weight zero left out.
+    penalty : float
+    limit : int, optional
+        Bytes of memory, if not those of the machine.
+
+    Raises
+    ------
+    ValueError
+        If it does not fit in memory, the matrix is singular to rounding, or the model is not the
+        solution of this system.
+
+    Notes
+    -----
+    All rows as centers: n² kernel evaluations, n³ operations, 8 n² bytes. Landmarks: 2 n m + m²
+    kernel evaluations in two passes over the rows, some 5 n m² operations, 40 m² bytes.
+    """
+    if data.rows.remote:
+        raise TextError(
+            "deviations and errors of rows that are left out need all rows on one machine, and "
+            "these are on others: hold rows back instead, {conformal='split'}"
+        )
+    problem = system_of(model, data, penalty, limit)
+    coef = model.coef.double()
+    if isinstance(problem, NystromProblem):
+        found, values = _nystrom(problem, coef)
+    else:
+        found, values = _full(problem), problem.K @ coef
+    exact = problem.targets - found.off
+    if not float((values - exact).norm()) <= SAME_FUNCTION * float(exact.norm()):
+        raise TextError(
+            "the model is not the exact solution of its system: other rows were fitted, as "
+            "where the budget of a search ends early, or the solver had not converged; give it "
+            "more, or use {solver='direct'}"
+        )
+    scale = 1.0 if model.target_scale is None else model.target_scale
+    amplitude = found.amplitude * scale**2
+    return replace(found, off=found.off * scale, left=found.left * scale, amplitude=amplitude)
+
+
+def system_of(
+    model: KernelModel, data: TrainingData, penalty: float, limit: int | None
+) -> FullProblem | NystromProblem:
+    """Return the system that a model solves, in float64; ValueError if it does not fit in memory.
+
+    Where all rows are centers it is the full problem.
+    """
+    rows = model.prepared(data.rows)
+    y = data.targets.double()
+    if model.target_shift is not None:
+        y = y - model.target_shift
+    if model.target_scale is not None:
+        y = y / model.target_scale
+    full = _are_the_same(rows, model.centers)
+    (n, d), (m, t) = rows.shape, model.coef.shape
+    size = FitSize(n=n, d=d, t=t, m=m, itemsize=8, full=full)
+    _, blocks = divided(limit, Direct(), size)
+    weights = None if data.weights is None else data.weights.double()
+    if full:
+        K = KernelOperator(model.kernel, model.centers, model.centers, memory_bytes=blocks).double()
+        return FullProblem(K, y, penalty, weights)
+    K = KernelOperator(model.kernel, rows, model.centers, memory_bytes=blocks).double()
+    return NystromProblem(K, y, penalty, weights)
+
+
+def _are_the_same(rows: RowSource, centers: RowSource) -> bool:
+    """Return whether rows are the centers, up to the rounding of their maps."""
+    if len(rows) != len(centers) or rows.sparse is not centers.sparse:
+        return False
+    if rows.sparse:
+        every = torch.arange(len(rows))
+        return are_equal(rows.take(every), centers.take(every))
+    far = 0.0
+    for (_, a), (_, b) in zip(rows.blocks(4096), centers.blocks(4096), strict=True):
+        far = max(far, float((a - b).abs().max()) / (float(b.abs().max()) or 1.0))
+    return far <= SAME_ROWS
+
+
+def _full(problem: FullProblem) -> Solved:
+    """Solve by the factor of K + ridge, which must be positive."""
+    y, n = problem.targets, len(problem.targets)
+    ridge = problem.ridge.cpu().reshape(-1)
+    factors = RowFactors(ridge)
+    C = factors.found(problem.K)
+    white = C.t() @ y
+    coef = C @ white
+    inverse = torch.cat([part.square().sum(dim=1) for part in C.split(512)])
+    free = ridge * inverse
+    determinant = -2 * float(C.diagonal().log().sum())  # of K + ridge
+    t = y.shape[1]
+    evidence = -0.5 * (float(white.square().sum()) + t * (determinant + n * math.log(2 * math.pi)))
+    diagonal = diagonal_of(problem.K)
+    return Solved(
+        factors,
+        off=ridge.reshape(-1, 1) * coef,
+        left=coef / inverse[:, None],
+        free=free,
+        variance=above_rounding(1 / inverse - ridge, diagonal),
+        diagonal=float(diagonal.mean()),
+        amplitude=white.square().sum(dim=0) / n,
+        evidence=evidence,
+    )
+
+
+def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solved, Tensor]:
+    """Solve by the two factors, and return the values of other coefficients at the rows, too."""
+    factors, beta, root = _landmark_factors(problem)
+    diagonal, y = diagonal_of(problem.K), problem.targets
+    values, off, left_out = torch.empty_like(y), torch.empty_like(y), torch.empty_like(y)
+    free, variance = torch.empty_like(diagonal), torch.empty_like(diagonal)
+    removal = CenterRemoval.build(problem, factors, beta, root)
+    shift = problem.shift
+    for rows, block in problem.K.strips():
+        f = factors.features(block)
+        norm, spread = f.square().sum(dim=1), factors.spread(f)
+        w = 1.0 if problem.weights is None else problem.weights[rows]
+        free[rows] = _free_share(shift, w, norm, spread)
+        off[rows], values[rows] = y[rows] - f @ beta, block @ coef
+        residual, norm, spread = removal.apply(rows, f, off[rows], norm, spread)
+        without = _free_share(shift, w, norm, spread)
+        left_out[rows] = residual / without[:, None]
+        beyond = (diagonal[rows] - norm).clamp(min=0.0)
+        variance[rows] = above_rounding(beyond + shift * spread / without, diagonal[rows])
+    fitted = off if problem.weights is None else problem.weights[:, None] * off
+    amplitude = ((y * fitted).sum(dim=0) / (shift * len(y))).clamp(min=0.0)
+    mean = float(diagonal.mean())
+    return Solved(factors, off, left_out, free, variance, mean, amplitude), values
+
+
+def _free_share(
+    shift: float, w: Tensor | float, norm: Float[Tensor, " b"], spread: Float[Tensor, " b"]
+) -> Float[Tensor, " b"]:
+    """Return 1 - H_ii of rows, at least its value for the row alone, below which is rounding."""
+    return torch.maximum(1 - w * spread, shift / (shift + w * norm))
+
+
+def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Tensor, Root]:
+    """Return the factors, the coefficients of the features, and the root of K_mm.
+
+    A QR of one block after another: normal equations would square the condition number.
+    """
+    if problem.shift == 0:
+        why = "has no leverages: each row may be interpolated"
+        raise ParameterError("penalty", 0, why, form=SETTING_FORM)
+    P = la.by_columns(problem.K_mm.dense().cpu())
+    la.prepare_(P)
+    root = Root.build(P, torch.float64)
+    q, t = len(root.T), problem.targets.shape[1]
+    index = torch.arange(q) if root.order is None else root.order[:q]
+    T = root.T.triu()
+    R = torch.zeros(q, q + t, dtype=torch.float64)
+    R.diagonal().fill_(problem.shift**0.5)
+    for rows, block in problem.K.strips():
+        F = torch.cat([features(T, index, block), problem.targets[rows]], dim=1)
+        if problem.weights is not None:
+            F *= problem.weights[rows, None].sqrt()
+        R = la.stacked_triangle([R, F])[:q]
+    beta: Tensor = torch.linalg.solve_triangular(R[:, :q], R[:, q:], upper=True)
+    return LandmarkFactors(index, T, R[:, :q].contiguous(), problem.shift), beta, root

@@ -1,0 +1,91 @@
+"""Left out: leave-one-out predictions and generalised cross-validation, in closed form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...model import Model
+from ..inputs.training_data import TrainingData
+from .closed_form import Solved, solved_exactly
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Each row of the training, predicted by the others.
+
+    Attributes
+    ----------
+    values : Tensor of shape (n, t)
+        Of a row of weight zero: the prediction of the model, which has not seen it.
+    gcv : Tensor of shape (t,)
+    evidence : float
+        Logarithm of the marginal likelihood, see `Solved`; NaN of landmarks and of an average.
+    """
+
+    values: Float[Tensor, "n t"]
+    gcv: Float[Tensor, " t"]
+    evidence: float
+
+
+def left_out(
+    model: Model, data: TrainingData, penalties: Sequence[float], limit: int | None
+) -> LeftOut:
+    r"""Return leave-one-out predictions and generalised cross-validation in closed form.
+
+    Parameters
+    ----------
+    model : Model
+        Of an average these are exact, too: its weights stay.
+    data : TrainingData
+    penalties : sequence of float
+        Of each kernel model that it is made of.
+    limit : int, optional
+        Bytes of memory, if not those of the machine.
+
+    Raises
+    ------
+    ValueError
+        As `solved_exactly`.
+
+    Notes
+    -----
+    Generalised cross-validation has the mean of all leverages in place of each:
+    :math:`\frac1N \sum_i w_i r_i^2 / (1 - \mathrm{tr} H / n)^2` with residuals r = y - H y of the
+    n rows of positive weight, N the sum of the weights. Without weights that is
+    :math:`n \|r\|^2 / (n - \mathrm{tr} H)^2`. Weights are precisions here: of noise with a variance
+    proportional to 1 / w all :math:`w_i r_i^2` have the same size, so the mean leverage is taken
+    over the n rows. A weight of 2 is not a repeated row, since a row is left out whole.
+
+    References
+    ----------
+    .. [1] Golub, Heath & Wahba, *Generalized cross-validation as a method for choosing a good
+       ridge parameter*, Technometrics 21, 1979.
+    """
+    seen = data.without_zero_weights()
+    parts = zip(model.parts, penalties, strict=True)
+    return summed(model, data, (solved_exactly(one, seen, p, limit) for one, p in parts))
+
+
+def summed(model: Model, data: TrainingData, solved: Iterable[Solved]) -> LeftOut:
+    """Return what follows from the solutions of each kernel model that a model is made of."""
+    seen = data.without_zero_weights()
+    left = off = torch.zeros_like(seen.targets, dtype=torch.float64)
+    free, evidence = 0.0, math.nan
+    for weight, one in zip(model.shares, solved, strict=True):
+        left, off = left + weight * one.left, off + weight * one.off
+        free += weight * float(one.free.mean())
+        evidence = one.evidence if weight == 1 else math.nan
+    w = torch.ones(len(off), 1).double() if seen.weights is None else seen.weights[:, None]
+    gcv = (w * off.square()).sum(dim=0) / float(w.sum()) / free**2
+    values = seen.targets.double() - left
+    if seen is not data and data.weights is not None:
+        every = model.predict(data.rows)
+        every[data.weights > 0] = values
+        values = every
+    return LeftOut(values, gcv, evidence)

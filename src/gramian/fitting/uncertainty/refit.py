@@ -1,0 +1,239 @@
+"""Again: the kernel, maps, centers and ridge of a model, fitted to other rows or other targets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._parameter_types import LandmarksLike, SolverLike
+from ...data import ArrayRows, RowSource, as_rows, gathered
+from ...model import AverageModel, KernelModel, Model
+from ...model.file import CENTER_BYTES
+from ..choice import selection
+from ..choice.choose import TOLERANCE as NOISY
+from ..fit import fit
+from ..inputs.training_data import TrainingData
+from ..result import Fitted
+from ..settings.generators import Generators
+from ..settings.resolve import PCG_FROM, TINY_SHIFT
+from ..settings.settings import FitSettings
+
+TOLERANCE = 1e-4
+"""Relative residual of iterative fits, where none was given."""
+
+MOST_ITERATIONS = 100
+"""Iterations of a spread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Again:
+    """What fits anew with all choices made.
+
+    Attributes
+    ----------
+    model : Model
+    shifts : tuple of float
+        N times the penalty, of each of the models that it is made of.
+    settings : FitSettings
+        Engine, memory, loss, iterations; what it says of the model is not used.
+    whole : int
+        Rows of the fit of the model: with as many centers, all rows are centers.
+    fresh : bool, default=False
+        Whether landmarks are chosen anew.
+    """
+
+    model: Model
+    shifts: tuple[float, ...]
+    settings: FitSettings
+    whole: int
+    fresh: bool = False
+
+    @classmethod
+    def of_fit(
+        cls, model: Model, fitted: Fitted, settings: FitSettings, data: TrainingData
+    ) -> Again:
+        """Return what fits anew as one fit did: with as many iterations, if it was stopped early.
+
+        Parameters
+        ----------
+        model : Model
+            That of the fit, as it is now.
+        fitted : Fitted
+        settings : FitSettings
+            Of the fit.
+        data : TrainingData
+            Of the fit, with the rows that it has held out by itself if they were not yet.
+        """
+        if settings.penalties is not None:
+            raise ValueError(
+                "intervals come from fits with one penalty for all targets; give one number"
+            )
+        shown = fitted.held_out is not None and data.held_out is None
+        n = len(data.targets) - (
+            len(fitted.held_out) if shown and fitted.held_out is not None else 0
+        )
+        if fitted.best_iteration is not None:
+            passes = fitted.best_iteration / fitted.solver.iterations_per_pass(n)
+            settings = replace(settings, max_iter=max(1, math.ceil(passes)))
+        return cls(model, (fitted.penalty * data.total,), settings, n)
+
+    def to_fewer(self, data: TrainingData, rng: Generators) -> Again:
+        """Return the same of a model fitted to some of the rows, the only ones it has seen.
+
+        Landmarks are chosen anew among them, unless they were given as points.
+        """
+        fresh = replace(self, fresh=True).fitted(data, rng)
+        return replace(self, model=fresh, whole=len(data.targets))
+
+    def fitted(self, data: TrainingData, rng: Generators) -> Model:
+        """Return the model fitted to other rows.
+
+        Parameters
+        ----------
+        data : TrainingData
+            Rows and targets as those that the model was fitted to.
+        rng : Generators
+
+        Raises
+        ------
+        ValueError, FloatingPointError
+            As `fit`.
+        """
+        parts = tuple(
+            self._part(part, shift, data, rng, self.settings)
+            for part, shift in zip(self.model.parts, self.shifts, strict=True)
+        )
+        if isinstance(self.model, AverageModel):
+            return replace(self.model, models=parts, info={}, conformal=None)
+        return parts[0]
+
+    def spread(self, data: TrainingData, penalty: float, rng: Generators) -> KernelModel:
+        """Return the ridge of the heaviest model fitted to other targets, by squared errors.
+
+        Parameters
+        ----------
+        data : TrainingData
+            With the targets of the spread.
+        penalty : float
+            Per row; with cells, per row of a cell.
+        rng : Generators
+        """
+        number = max(range(len(self.shifts)), key=lambda i: self.model.shares[i])
+        part = self.model.parts[number]
+        shift, full = penalty * data.total, len(part.centers) >= self.whole
+        if part.cells is not None:
+            shift, full = penalty * float(part.cells.starts.diff().max()), False
+        settings = replace(
+            self.settings, loss="squared", tol=NOISY, early_stopping=False, max_iter=MOST_ITERATIONS
+        )
+        plain = replace(part, classes=None, link=None, target=None, probabilities=None)
+        given = replace(data, classes=None, target=None)
+        pcg = full and len(data.targets) > PCG_FROM and shift > TINY_SHIFT
+        return self._part(plain, shift, given, rng, settings, "pcg" if pcg else "auto")
+
+    def _part(
+        self,
+        part: KernelModel,
+        shift: float,
+        data: TrainingData,
+        rng: Generators,
+        settings: FitSettings,
+        solver: SolverLike | None = None,
+    ) -> KernelModel:
+        rows = part.prepared(data.rows)
+        if not (rows.sparse or rows.remote):  # each pass would map them anew
+            rows = as_rows(gathered(rows, torch.arange(len(rows)), CENTER_BYTES))
+        seen = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
+        settled = _settled(settings, part, shift / data.total, self.whole)
+        if self.fresh and settled.landmarks is not None:
+            settled = replace(settled, landmarks=_anew(settings, part, len(data.targets)))
+        if solver is None:  # one that is stopped early regularises by that
+            stopped = settings.early_stopping or shift == 0
+            solver = settings.solver if stopped else "auto"
+        found = fit(replace(settled, solver=solver), seen, rng=rng, diagnose=False).model
+        return replace(
+            part,
+            centers=part.centers if _same(part, found) else found.centers,
+            coef=found.coef,
+            target_shift=found.target_shift,
+            target_scale=found.target_scale,
+            cells=found.cells,
+            link=found.link,
+            info={},
+            variance=None,
+            conformal=None,
+        )
+
+
+def _settled(settings: FitSettings, part: KernelModel, penalty: float, whole: int) -> FitSettings:
+    """Return settings of a fit to prepared rows, with nothing left to choose."""
+    landmarks: Any = None
+    if part.cells is None and len(part.centers) < whole:
+        landmarks = next(part.centers.blocks(len(part.centers)))[1]
+        landmarks = landmarks if landmarks.layout == torch.strided else part.centers
+    cells = None if part.cells is None else int(part.cells.starts.diff().max())
+    return replace(
+        settings,
+        kernel=part.kernel,
+        lengthscale="median",
+        penalty=penalty,
+        landmarks=landmarks,
+        standardize=False,
+        standardize_target=True,
+        metric=None,
+        cells=cells,
+        cv=None,
+        tol=TOLERANCE if isinstance(settings.tol, str) else settings.tol,
+        callbacks=(),
+        warm_start=False,
+        centers_file=None,
+        early_stopping=False,
+        time_limit=None,
+    )
+
+
+def _anew(settings: FitSettings, part: KernelModel, n: int) -> LandmarksLike:
+    """Return what chooses landmarks as those of a model were; themselves, if they were given."""
+    given, m = settings.landmarks, min(len(part.centers), n)
+    if selection.are_points(given):
+        points: RowSource = part.centers
+        return points
+    named = not (given is None or (isinstance(given, str) and given == "auto"))
+    return given if named and not settings.searches_penalty and m < n else m
+
+
+def _same(part: KernelModel, found: KernelModel) -> bool:
+    """Return whether centers are the same, so that a file need not have them twice."""
+    a, b = part.centers, found.centers
+    if a.shape != b.shape or not (isinstance(a, ArrayRows) and isinstance(b, ArrayRows)):
+        return False
+    return all(
+        torch.equal(x.to(y.dtype), y)
+        for (_, x), (_, y) in zip(a.blocks(1 << 16), b.blocks(1 << 16), strict=True)
+    )
+
+
+def parts_of(index: Int[Tensor, " n"], count: int) -> Sequence[Int[Tensor, " _"]]:
+    """Return so many parts of a random order, each increasing."""
+    return [part.sort().values for part in index.chunk(count)]
+
+
+def errors_of_halves(
+    again: Again, data: TrainingData, rng: Generators, order: Int[Tensor, " n"]
+) -> Float[Tensor, "n t"]:
+    """Return the errors of each half of the rows by the fit to the other one."""
+    n = len(data.targets)
+    errors, halves = None, parts_of(order, 2)
+    for held, rest in (halves, halves[::-1]):
+        f = again.fitted(data.part(rest), rng)
+        off = data.targets[held].double() - f.predict(data.part(held).rows)
+        errors = off.new_empty(n, off.shape[1]) if errors is None else errors
+        errors[held] = off
+    assert errors is not None
+    return errors

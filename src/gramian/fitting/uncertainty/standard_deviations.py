@@ -1,0 +1,135 @@
+"""Deviations: the variance of a model, calibrated on rows that are predicted by the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...model import AverageModel, KernelModel, Model
+from ...model.variance import Variance
+from ..inputs.training_data import TrainingData
+from ..plans.machine import machine_memory
+from .closed_form import Solved, solved_exactly
+from .leave_one_out import LeftOut, summed
+
+IN_RANGE = 0.99
+"""Share of the rows of the training that are in range of the others."""
+
+LOG_ODDS = [0.25 * step * math.log(10) for step in range(-20, 21)]
+"""Of parts of v to the noise, at the mean of v: tried before the best is refined."""
+
+
+def with_variance(
+    model: Model, data: TrainingData, penalties: Sequence[float], limit: int | None
+) -> tuple[Model, LeftOut]:
+    r"""Return a model that knows the standard deviations of its predictions.
+
+    Parameters
+    ----------
+    model : Model
+        A regression of squared errors.
+    data : TrainingData
+        Of its fit.
+    penalties : sequence of float
+        Of each kernel model that it is made of.
+    limit : int, optional
+        Bytes of memory, if not those of the machine.
+
+    Returns
+    -------
+    Model, LeftOut
+        The same function, and what is known of rows that are left out.
+
+    Raises
+    ------
+    ValueError
+        As `solved_exactly`.
+
+    Notes
+    -----
+    :math:`a\,v(x) + b` is fitted to the squares of leave-one-out residuals of the model: each row
+    is predicted by the others, and so is v there, by the closed form of `solved_exactly`. That is
+    out of sample, no row is lost, and nothing is fitted anew. Kernel, penalty and landmarks may
+    have been chosen with the same rows, which is not undone. Of an average the residuals are those
+    of the average, and v is the weighted mean of those of its models, which get the same numbers.
+
+    In range of the training, see `IN_RANGE`, that is all. Residuals there have about the same v,
+    and hardly determine a. Beyond, c is added for each unit of v. It is so large that a + c is no
+    less than the most likely amplitude of a Gaussian process, see `Solved`. Far from all rows,
+    where v = k(x, x), the variance is no less than the variance of the targets: predictions are
+    their mean, or 0 if they were not shifted.
+    """
+    seen, free = data.without_zero_weights(), limit
+    solved: list[Solved] = []
+    for one, penalty in zip(model.parts, penalties, strict=True):
+        solved.append(solved_exactly(one, seen, penalty, free))
+        free = (machine_memory() if free is None else free) - solved[-1].factors.bytes
+    shares = torch.tensor(model.shares, dtype=torch.float64)
+    left = torch.einsum("k,knt->nt", shares, torch.stack([one.left for one in solved]))
+    v = shares @ torch.stack([one.variance for one in solved])
+    weights = torch.ones_like(v) if seen.weights is None else seen.weights.double()
+    fits = [calibrated(v, off, weights) for off in left.T]
+    scale, noise = torch.tensor(fits, dtype=torch.float64).T.contiguous()
+    far = float(v.kthvalue(math.ceil(IN_RANGE * len(v))).values)
+    full = sum(share * fit.diagonal for share, fit in zip(model.shares, solved, strict=True))
+    missing = (_spread(model, seen, weights) - scale * full - noise).clamp(min=0.0)
+    slope = missing / (full - far) if full > far else torch.zeros_like(missing)
+    amplitude = shares @ torch.stack([fit.amplitude for fit in solved])
+    beyond = torch.maximum(slope, amplitude - scale)
+    parts = tuple(
+        replace(part, variance=Variance(scale, noise, beyond, far, fit.factors))
+        for part, fit in zip(model.parts, solved, strict=True)
+    )
+    return _made_of(model, parts), summed(model, data, solved)
+
+
+def calibrated(
+    v: Float[Tensor, " n"], off: Float[Tensor, " n"], weights: Float[Tensor, " n"]
+) -> tuple[float, float]:
+    """Return the a and b of least weighted negative Gaussian log likelihood, at least 0.
+
+    Of residuals `off` with the variances a v + b. With the ratio of both the best size is known:
+    the mean of the squares over the variances; the ratio is looked for on a grid, and refined. Both
+    are 0 if all residuals are.
+    """
+    from scipy.optimize import minimize_scalar  # a tenth of a second, for those who need it
+
+    mean, w = float(v.mean()), weights / weights.sum()
+    unit, squares = (v / mean if mean > 0 else torch.ones_like(v)), off.square()
+    if not bool(squares.any()):
+        return 0.0, 0.0
+
+    def size(odds: float) -> tuple[float, float]:
+        u = (odds * unit + 1) / (odds + 1)
+        total = float(w @ (squares / u))
+        return total, math.log(total) + float(w @ u.log())
+
+    def loss(log_odds: float) -> float:
+        return size(math.exp(log_odds))[1]
+
+    best = min(LOG_ODDS, key=loss)
+    step = LOG_ODDS[1] - LOG_ODDS[0]
+    ends = max(best - step, LOG_ODDS[0]), min(best + step, LOG_ODDS[-1])
+    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-6})
+    odds = math.exp(min((float(found.x), best), key=loss))
+    total = size(odds)[0] / (odds + 1)
+    return total * odds / (mean or 1.0), total
+
+
+def _spread(model: Model, data: TrainingData, weights: Float[Tensor, " n"]) -> Float[Tensor, " t"]:
+    """Return the mean squares of targets, less the predictions where nothing is known."""
+    off = data.targets.double()
+    for share, one in zip(model.shares, model.parts, strict=True):
+        off = off - (0.0 if one.target_shift is None else share * one.target_shift)
+    return weights @ off.square() / weights.sum()
+
+
+def _made_of(model: Model, parts: tuple[KernelModel, ...]) -> Model:
+    if isinstance(model, AverageModel):
+        return replace(model, models=parts)
+    return parts[0]

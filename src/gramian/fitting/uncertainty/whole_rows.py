@@ -1,0 +1,209 @@
+"""Whole: all rows that a fit is given, before some are held back for intervals."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ...data import (
+    RemoteColumns,
+    RowWeights,
+    TrainingTable,
+    brought_here,
+    check_finite,
+    columns_there,
+    complement,
+)
+from ..held_out.divide import holds_out
+from ..held_out.folds import labels, other_rows
+from ..inputs.table import encoded_rows, table_data
+from ..inputs.targets import coded_data, training_targets
+from ..inputs.training_data import TrainingData
+from ..plans.plan import check_memory
+from ..settings.generators import Generators
+from ..settings.remote import check_remote
+from ..settings.settings import FitSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """Rows to learn from, and others.
+
+    Attributes
+    ----------
+    train : TrainingData
+    settings : FitSettings
+        Those that are left for the fit.
+    others : TrainingData or None
+        Rows that are held back: none of them has a say in the encoding either.
+    learn : Tensor of shape (k,), or None
+        Numbers of the others among all of positive weight; None if they are all.
+    """
+
+    train: TrainingData
+    settings: FitSettings
+    others: TrainingData | None = None
+    learn: Int[Tensor, " k"] | None = None
+
+
+class Whole(ABC):
+    """All rows of a fit, of which some may be held back."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> Int[Tensor, " n"] | None:
+        """The number of the class of each row of positive weight; None of a regression."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number n of rows of positive weight."""
+
+    @abstractmethod
+    def without(self, index: Int[Tensor, " k"] | None) -> Divided:
+        """Return the data of a fit without some rows of positive weight, by increasing numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRows(Whole):
+    """Rows of numbers."""
+
+    data: TrainingData
+    settings: FitSettings
+
+    @property
+    def classes(self) -> Int[Tensor, " n"] | None:
+        """See `Whole`."""
+        data = self.data.without_zero_weights()
+        return labels(data.targets) if data.coded else None
+
+    @property
+    def count(self) -> int:
+        """See `Whole`."""
+        return len(self.data.without_zero_weights().rows)
+
+    def without(self, index: Int[Tensor, " k"] | None) -> Divided:
+        """See `Whole`: views of the rows."""
+        if index is None:
+            return Divided(self.data, self.settings)
+        data = self.data.without_zero_weights()
+        stays = other_rows(len(data.rows), index)
+        train = data.part(stays, complement(data.rows, index))
+        return Divided(train, self.settings, data.part(index), stays)
+
+
+def whole_of(
+    given: TrainingTable,
+    settings: FitSettings,
+    rng: Generators,
+    *,
+    labels: np.ndarray | None = None,
+    weights: RowWeights | None = None,
+    keep: Bool[Tensor, " n"] | None = None,
+    hold_out: bool | None = None,
+) -> Whole:
+    """Return all rows of a table: `WholeTable`, or rows and targets that stay on other machines.
+
+    Parameters are those of `WholeTable`. Where `keep` says that some rows are left out, the targets
+    come here.
+    """
+    there = columns_there(given.y)
+    if there is not None and keep is None:
+        return WholeRows(_remote_data(given, there, settings, labels, weights), settings)
+    if there is not None:
+        given = replace(given, y=np.asarray(there))
+    weights = None if weights is None else brought_here(weights)
+    return WholeTable(given, settings, rng, labels, weights, keep, hold_out)
+
+
+def _remote_data(
+    given: TrainingTable,
+    y: RemoteColumns,
+    settings: FitSettings,
+    classes: np.ndarray | None,
+    weights: RowWeights | None,
+) -> TrainingData:
+    """Return rows and targets that stay where they are; ValueError for what cannot be fitted."""
+    rows = given.table.rows(given.columns)
+    check_remote(settings, rows)
+    t = y.rows.shape[1] if classes is None or len(classes) == 2 else len(classes)
+    check_memory(settings, rows, t)
+    check_finite(rows, given.table.where, targets=y)
+    names = rows.feature_names if given.table.named else None
+    if classes is not None:
+        data = coded_data(rows, y, classes, weights, names)
+    else:
+        wide = torch.float64 if settings.scales_targets else rows.dtype
+        data = TrainingData(rows, training_targets(y, rows.dtype, wide), weights, None, names)
+    return replace(data, target=given.target)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeTable(Whole):
+    """A table, whose encoding is learned anew without the rows that are held back.
+
+    Attributes
+    ----------
+    given : TrainingTable of n rows
+    settings : FitSettings
+    rng : Generators
+    labels : ndarray, optional
+        Classes, sorted; None of a regression.
+    weights : Tensor of shape (n,), optional
+    keep : Tensor of bool of shape (n,), optional
+        The rows to learn from.
+    hold_out : bool, optional
+        Whether rows are held out to stop early; by default, where the settings ask for it.
+    """
+
+    given: TrainingTable
+    settings: FitSettings
+    rng: Generators
+    labels: np.ndarray | None = None
+    weights: Float[Tensor, " n"] | None = None
+    keep: Bool[Tensor, " n"] | None = None
+    hold_out: bool | None = None
+
+    @property
+    def _numbers(self) -> Int[Tensor, " _"]:
+        counts = torch.ones(len(self.given.y), dtype=torch.bool) if self.keep is None else self.keep
+        return (counts if self.weights is None else counts & (self.weights > 0)).nonzero()[:, 0]
+
+    @property
+    def classes(self) -> Int[Tensor, " n"] | None:
+        """See `Whole`."""
+        if self.labels is None:
+            return None
+        y = self.given.y[self._numbers.numpy()]
+        return torch.from_numpy(np.searchsorted(self.labels, y))
+
+    @property
+    def count(self) -> int:
+        """See `Whole`."""
+        return len(self._numbers)
+
+    def without(self, index: Int[Tensor, " k"] | None) -> Divided:
+        """See `Whole`."""
+        keep, held = self.keep, None
+        if index is not None:
+            held = self._numbers[index]
+            keep = torch.ones(len(self.given.y), dtype=torch.bool) if keep is None else keep.clone()
+            keep[held] = False
+        train, settings = table_data(
+            self.given,
+            self.settings,
+            self.rng,
+            classes=self.labels,
+            weights=self.weights,
+            keep=keep,
+            hold_out=holds_out(self.settings) if self.hold_out is None else self.hold_out,
+        )
+        if held is None or index is None:
+            return Divided(train, settings)
+        others = encoded_rows(self.given, train, self.weights, held, self.labels)
+        return Divided(train, settings, others, other_rows(self.count, index))
