@@ -184,7 +184,7 @@ def test_outputs_are_refused_before_any_work(
         monkeypatch.setattr(import_module(f"gramian.{name}"), "open_training", work)
     for name in ("cli.predict", "cli.evaluate", "cli.page.report"):
         monkeypatch.setattr(import_module(f"gramian.{name}"), "load_model", work)
-    monkeypatch.setattr(import_module("gramian.data.convert"), "as_table", work)
+    monkeypatch.setattr(import_module("gramian.data.sources.convert"), "as_table", work)
     (tmp_path / "run" / "folder").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "run")
     if command == "folder":  # the cluster, too, would start for nothing

@@ -17,7 +17,7 @@ from clusters import in_threads
 
 from gramian import KernelRidge
 from gramian.data import as_rows, as_table
-from gramian.data.parquet import ParquetRows
+from gramian.data.formats.parquet import ParquetRows
 
 distributed = pytest.importorskip("distributed")
 

@@ -458,7 +458,7 @@ class TestFolders:
     """A `DaskTable` and the name of a column."""
 
     def test_workers_read_a_folder(self, client, folder, monkeypatch):
-        from gramian.data.parquet import ParquetRows
+        from gramian.data.formats.parquet import ParquetRows
 
         monkeypatch.setattr(ParquetRows, "blocks", None)  # not here
         table = DaskTable(folder, client=client)

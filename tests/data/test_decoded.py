@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gramian.data.sources.as_rows.cache import _is_in_memory
 from torch import Tensor
 
 from gramian import KernelRidge, KernelRidgeClassifier
@@ -26,7 +27,6 @@ from gramian.data import (
     decoded_once,
     write_table,
 )
-from gramian.data.decoded import _is_in_memory
 
 N = 100
 
@@ -139,7 +139,7 @@ def test_a_full_disk_is_said_and_does_no_harm(
             if self.written == 3:
                 raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("gramian.data.decoded._File", Full)
+    monkeypatch.setattr("gramian.data.rows.cache._File", Full)
     source = Counted(array())
     rows = DecodedRows(source)
     for _ in range(3):
@@ -155,7 +155,7 @@ def test_a_full_disk_is_said_and_does_no_harm(
 def test_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = Counted(array())
     need = N * 3 * 4
-    monkeypatch.setattr("gramian.data.decoded._room", lambda: 2 * need)
+    monkeypatch.setattr("gramian.data.rows.cache._room", lambda: 2 * need)
     assert decoded_bytes(source) == need
     index = torch.tensor([3, 4])
     for wrapped in (Subset(source, index), Complement(source, index)):
@@ -166,7 +166,7 @@ def test_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert decoded_bytes(found) == 0  # once is enough
     for other in (as_rows(array()), decoded_once(source)):
         assert decoded_once(other) is other
-    monkeypatch.setattr("gramian.data.decoded._room", lambda: 2 * need - 1)
+    monkeypatch.setattr("gramian.data.rows.cache._room", lambda: 2 * need - 1)
     assert decoded_once(source) is source
     assert decoded_bytes(source) == 0
 
@@ -220,7 +220,7 @@ def test_a_fit_reads_a_file_few_times_and_to_the_same_bits(
     plan = with_file.plan(ParquetRows(tmp_path / "x.parquet"))
     assert plan.disk_bytes == X.nbytes
     assert "48 kB of temporary files" in str(plan)
-    monkeypatch.setattr("gramian.data.decoded._room", lambda: 0)
+    monkeypatch.setattr("gramian.data.rows.cache._room", lambda: 0)
     without = model()
     assert with_file.n_iter_ == without.n_iter_ > 3
     assert counts[0] <= 5 < counts[1]
@@ -235,7 +235,7 @@ def test_losses_read_a_file_few_times(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     with_file = est.fit(source, X[:, 0]).model_.coef
     assert source.passes <= 4
-    monkeypatch.setattr("gramian.data.decoded._room", lambda: 0)
+    monkeypatch.setattr("gramian.data.rows.cache._room", lambda: 0)
     source.passes = 0
     np.testing.assert_array_equal(est.fit(source, X[:, 0]).model_.coef, with_file)
     assert source.passes > 10

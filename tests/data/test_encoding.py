@@ -77,7 +77,7 @@ def test_gaps_become_the_median_and_are_marked() -> None:
 def test_a_column_whose_numbers_begin_late_keeps_its_digits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gramian.data.encoding.fit.BATCH_NUMBERS", 64)
+    monkeypatch.setattr("gramian.data.encoding.learn.BATCH_NUMBERS", 64)
     late = np.where(np.arange(1000) < 500, np.nan, 1e9 + np.arange(1000) % 2)
     fit = fitted({"x": late, "z": np.arange(1000) % 3})
     x = encoded(fit, {"x": late, "z": np.arange(1000) % 3})
@@ -143,8 +143,8 @@ def test_huge_integers_that_doubles_do_not_tell_apart_are_left_out() -> None:
 @pytest.mark.parametrize("rows", [300, 30])
 def test_medians_and_quantiles_of_a_sample(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sample is drawn among the rows that count, and none of them twice."""
-    monkeypatch.setattr("gramian.data.encoding.fit.SAMPLE_ROWS", rows)
-    monkeypatch.setattr("gramian.data.encoding.fit.BATCH_NUMBERS", 64)
+    monkeypatch.setattr("gramian.data.encoding.learn.SAMPLE_ROWS", rows)
+    monkeypatch.setattr("gramian.data.encoding.learn.BATCH_NUMBERS", 64)
     x = np.where(np.arange(1000) % 3 == 0, -1.0, np.arange(1000.0))
     table = MemoryTable(pa.table({"x": x}))
     keep = np.arange(1000) % 3 != 0
@@ -159,14 +159,14 @@ def test_medians_and_quantiles_of_a_sample(rows: int, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(("size", "rows"), [(None, 1000), (8 * 300, 300), (1, 1), (1 << 40, 900)])
 def test_bytes_of_the_sample(size: int | None, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if rows == 900:  # its own most holds, however much it may take
-        monkeypatch.setattr("gramian.data.encoding.fit.SAMPLE_BYTES", 8 * rows)
+        monkeypatch.setattr("gramian.data.encoding.learn.SAMPLE_BYTES", 8 * rows)
     table = MemoryTable(pa.table({"x": np.arange(1000.0)}))
     fit = Encoding.fit(table, None, None, rng=seeded(), numbers="quantile", sample_bytes=size)
     assert len(fit.encoding.tensors()["0.quantiles"]) == rows
 
 
 def test_folds_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gramian.data.encoding.fit.EXACT_FOLDS", 100)
+    monkeypatch.setattr("gramian.data.encoding.learn.EXACT_FOLDS", 100)
     texts = [f"t{k % 30}" for k in range(1000)]
     fit = fitted({"t": texts}, np.arange(1000.0), keep=np.arange(1000) > 0)
     assert fit.folds is not None
@@ -349,7 +349,7 @@ def mixed(n: int = 3000) -> pa.Table:
 def test_the_same_from_every_form_of_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gramian.data.encoding.fit.BATCH_NUMBERS", 1000)
+    monkeypatch.setattr("gramian.data.encoding.learn.BATCH_NUMBERS", 1000)
     table = mixed()
     n, y = len(table), np.random.default_rng(1).normal(size=len(table))
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=70)

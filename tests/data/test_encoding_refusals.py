@@ -60,11 +60,11 @@ def test_free_text() -> None:
 
 
 def test_too_many_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gramian.data.encoding.tally.MOST_LEVELS", 50)
+    monkeypatch.setattr("gramian.data.encoding.columns.tally.MOST_LEVELS", 50)
     with pytest.raises(ValueError, match="column 'id' has too many texts" + REMEDY):
         fitted({"id": [f"id{k}" for k in range(60)] * 3})
     monkeypatch.undo()
-    monkeypatch.setattr("gramian.data.encoding.tally.MOST_BYTES", 100)
+    monkeypatch.setattr("gramian.data.encoding.columns.tally.MOST_BYTES", 100)
     with pytest.raises(ValueError, match="column 'id' has too many texts"):
         fitted({"id": [f"id{k}" for k in range(60)] * 3})
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
+from gramian.data.sources.as_rows.file_stamp import FileStamp
 
 from gramian.cli.messages import messages_on_stderr
 from gramian.data import (
@@ -28,8 +29,7 @@ from gramian.data import (
     read_targets,
     write_table,
 )
-from gramian.data.file_stamp import FileStamp
-from gramian.data.parquet_files import TEXT_BATCH_BYTES, TEXT_BATCH_ROWS, ParquetFile
+from gramian.data.formats.parquet_file import TEXT_BATCH_BYTES, TEXT_BATCH_ROWS, ParquetFile
 
 CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "1-D array": (np.zeros(3), ValueError, r"1-D array of 3.*reshape\(-1, 1\)"),

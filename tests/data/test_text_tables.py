@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramian.data import Table, as_table
+from gramian.data.csv import MISSING, Inference
 from gramian.data.tables import MemoryTable, PiecesTable
-from gramian.data.text import MISSING, Inference
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setattr("gramian.data.text.table.HELD_BYTES", 1 << 14)
-    monkeypatch.setattr("gramian.data.text.table._GUESS_BYTES", 1 << 12)
-    monkeypatch.setattr("gramian.data.text.strings.BLOCK_BYTES", 1 << 11)
+    monkeypatch.setattr("gramian.data.csv.table.HELD_BYTES", 1 << 14)
+    monkeypatch.setattr("gramian.data.csv.table._GUESS_BYTES", 1 << 12)
+    monkeypatch.setattr("gramian.data.csv.reader.BLOCK_BYTES", 1 << 11)
     return folder
 
 
@@ -199,7 +199,7 @@ def test_a_full_disk_is_named(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gramian.data.ipc.IpcWriter.write", full)
+    monkeypatch.setattr("gramian.data.formats.feather.IpcWriter.write", full)
     with pytest.raises(OSError, match=r"could not rewrite .*x\.csv to .*No space.*set TMPDIR"):
         as_table(written(tmp_path, "\n".join(["a", *["123456"] * 10_000])))
     assert not list(temporary.iterdir())
@@ -424,10 +424,10 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path, last: str) -> None:
 @pytest.mark.parametrize("held", [1 << 30, 1])
 def test_a_text_that_changes_while_it_is_read(tmp_path, monkeypatch, held):
     """Its dialect, its types and its values come from several passes."""
-    monkeypatch.setattr("gramian.data.text.table.HELD_BYTES", held)
+    monkeypatch.setattr("gramian.data.csv.table.HELD_BYTES", held)
     path = tmp_path / "x.csv"
     path.write_text("a,b\n" + "1,2\n" * 100)
-    module = importlib.import_module("gramian.data.text.table")
+    module = importlib.import_module("gramian.data.csv.table")
     read = module.strings
 
     def changing(*arguments: object) -> object:

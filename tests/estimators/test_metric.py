@@ -327,7 +327,7 @@ class TestAttributes:
 
     def test_the_sample_of_quantiles_is_that_of_the_seed(self, data, monkeypatch):
         X, y = data
-        monkeypatch.setattr("gramian.data.quantile_map.MOST_ROWS", 50)
+        monkeypatch.setattr("gramian.data.maps.quantile_map.MOST_ROWS", 50)
         maps = [ridge(standardize="quantile", random_state=i).fit(X, y) for i in (0, 0, 1)]
         a, b, c = (est.model_.quantiles.quantiles for est in maps)
         assert torch.equal(a, b)

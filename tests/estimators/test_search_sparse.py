@@ -30,7 +30,7 @@ SMALL |= {"engine": "torch", "random_state": 0}
 @pytest.fixture(params=["narrow", "wide"])
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "wide":
-        for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+        for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
             monkeypatch.setattr(f"{module}.WIDE", 20)
     return str(request.param)
 

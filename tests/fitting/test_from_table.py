@@ -109,7 +109,8 @@ def test_numbers_that_cannot_fit_are_refused_before_they_are_read(monkeypatch: A
 def test_blocks_have_the_size_that_was_asked_for(
     size: int, stored: bool, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("gramian.data.encoding.rows.ENCODED_NUMBERS", 50)  # 16 rows at a time
+    # 16 rows at a time
+    monkeypatch.setattr("gramian.data.encoding.encoded_rows.ENCODED_NUMBERS", 50)
     FRAME.to_parquet(tmp_path / "x.parquet", row_group_size=41)
     table = as_table(tmp_path / "x.parquet" if stored else FRAME)
     encoding = Encoding.fit(

@@ -58,7 +58,7 @@ def test_products_by_factors(kernel, threads, layout, dtype, rng, tol, monkeypat
         monkeypatch.setattr("gramian._sparse.products.compiled", lambda: None)
     if layout.startswith("sparse"):
         wide = 20 if layout != "sparse left" else 1000
-        for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+        for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
             monkeypatch.setattr(f"{module}.WIDE", wide)
     rows, cols = (
         as_rows(u.to(dtype) if layout == "dense" else scipy.sparse.csr_array(u.to(dtype).numpy()))
@@ -91,7 +91,7 @@ def test_as_many_targets_as_columns_are_multiplied_by_entries(no_entries, rng):
 
 
 def test_passes_over_wide_rows_have_many_in_a_block():
-    from gramian.data.base import comfortable_size
+    from gramian.data.sources.as_rows.base import comfortable_size
 
     rows = as_rows(scipy.sparse.random_array((2000, 10**7), density=5e-6, rng=0, format="csr"))
     assert comfortable_size(rows) > 1000
@@ -100,7 +100,7 @@ def test_passes_over_wide_rows_have_many_in_a_block():
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("kernel", BILINEAR, ids=str)
 def test_kept_factors_are_those_of_the_pass(kernel, threads, dtype, rng, monkeypatch):
-    for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+    for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
         monkeypatch.setattr(f"{module}.WIDE", 20)
     monkeypatch.setattr("gramian.operators.factors.READ_ROWS", 7)
     monkeypatch.setattr("gramian.operators.kernel_operator.default_threads", lambda: threads)
@@ -129,7 +129,7 @@ def test_kept_factors_are_those_of_the_pass(kernel, threads, dtype, rng, monkeyp
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("kernel", BILINEAR, ids=str)
 def test_products_of_rows_with_themselves(kernel, threads, dtype, rng, monkeypatch, request):
-    for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+    for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
         monkeypatch.setattr(f"{module}.WIDE", 20)
     monkeypatch.setattr("gramian.operators.factors.READ_ROWS", 7)
     monkeypatch.setattr("gramian.operators.kernel_operator.default_threads", lambda: threads)
@@ -158,7 +158,7 @@ def test_a_fit_with_all_rows_keeps_factors(spare, monkeypatch, rng):
     y, asked, product = X.sum(axis=1) + 100, [], Factors.product
     settings = {"lengthscale": 1.0, "landmarks": None, "penalty": 1e-3, "standardize": False}
     expected = KernelRidge("linear", solver="direct", random_state=0, **settings).fit(X, y)
-    for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+    for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
         monkeypatch.setattr(f"{module}.WIDE", 20)
     monkeypatch.setattr(Factors, "product", lambda *given: asked.append(0) or product(*given))
     monkeypatch.setattr("gramian.fitting.settings.resolve.spare_bytes", lambda *given: spare)
@@ -175,7 +175,7 @@ def test_a_fit_keeps_factors(spare, monkeypatch, rng):
     y, asked, normal = X.sum(axis=1), [], Factors.normal
     settings = {"lengthscale": 1.0, "landmarks": 20, "penalty": 1e-3, "standardize": False}
     expected = KernelRidge("linear", solver="direct", random_state=0, **settings).fit(X, y)
-    for module in ("gramian._sparse.rows", "gramian.data.sparse"):
+    for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
         monkeypatch.setattr(f"{module}.WIDE", 20)
     monkeypatch.setattr(Factors, "normal", lambda *given: asked.append(0) or normal(*given))
     monkeypatch.setattr("gramian.fitting.settings.resolve.spare_bytes", lambda *given: spare)

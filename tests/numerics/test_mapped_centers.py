@@ -20,7 +20,8 @@ from safetensors.torch import load_file
 
 from gramian import KernelRidge, kernels
 from gramian._tensors import write_tensors
-from gramian.data import ArrayRows, as_rows, gathered, mapped, scratch, stored
+from gramian.data import ArrayRows, as_rows, gathered, scratch, stored
+from gramian.data.formats import memory_map as mapped
 from gramian.fitting.plans import memory
 from gramian.landmarks import KMeans, Uniform
 from gramian.model import KernelModel

@@ -35,7 +35,7 @@ KERNELS = {
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of 60 features are wide."""
     monkeypatch.setattr("gramian._sparse.rows.WIDE", 20)
-    monkeypatch.setattr("gramian.data.sparse.WIDE", 20)
+    monkeypatch.setattr("gramian.data.rows.array.WIDE", 20)
 
 
 def operators(

@@ -274,7 +274,7 @@ class TestColumns:
     def test_many_stay_and_few_come(self, X, monkeypatch):
         rows = Remote.of(X)
         index = torch.arange(0, N, 2)
-        monkeypatch.setattr("gramian.data.remote_columns.MOST_TAKEN", len(index) - 1)
+        monkeypatch.setattr("gramian.data.remote.columns.MOST_TAKEN", len(index) - 1)
         found = part_of(rows.beside(targets(X)).stand_in(), index)
         assert isinstance(found, RemoteColumns)
         assert rows.traffic.taken == 0

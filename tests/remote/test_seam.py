@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from gramian.data.sources.as_rows.digest import digest
 
 from gramian.data import (
     ArrayRows,
@@ -32,7 +33,6 @@ from gramian.data import (
     sent,
     subset,
 )
-from gramian.data.digest import digest
 from remote import Remote, Traffic, delivered
 
 N, D = 90, 3

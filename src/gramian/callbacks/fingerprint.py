@@ -7,7 +7,7 @@ import json
 from torch import Tensor
 
 from ..data import RowNumbers, columns_there
-from ..data.digest import digest, tensor_digest
+from ..data.rows.digest import digest, tensor_digest
 from ..problems import LossProblem, Problem
 
 

@@ -14,7 +14,7 @@ import torch
 from .._checks import as_bytes
 from ..data import RowSource, check_kept, split_names, write_beside, write_table
 from ..data.formats import format_to_write
-from ..data.formats.choose import is_table_name
+from ..data.formats.base import is_table_name
 from ..model import Model, load_model
 from ..model.probabilities import likeliest
 from .deviations import std_columns

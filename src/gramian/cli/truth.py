@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data import RemoteColumns, RowSource, target_column
-from ..data.columns import check_columns
+from ..data.tables.base import check_columns
 from ..model import Model
 from .open_for_model import open_for_model
 from .quantiles import LEVELS

@@ -45,16 +45,8 @@ A new kind of rows is one class with `blocks` and `take`, and one branch in `as_
 file is one class in `formats`.
 """
 
-from .array import ArrayRows
-from .arrow import TableRows
-from .augment import Augmentation, crop_flip, mixup, noise
-from .base import Elsewhere, RowSource, Spread, comfortable_size, first_row
-from .batches import EPOCH_STRIDE, Batches, Shuffle
-from .check import check_finite
-from .complement import Complement, complement
-from .convert import convert
+from .checks import check_finite, check_magnitude
 from .copies import check_copies
-from .decoded import DecodedRows, decoded_bytes, decoded_once
 from .encoding import (
     EncodedRows,
     Encoding,
@@ -62,11 +54,38 @@ from .encoding import (
     columns_are_numbers,
     needs_encoding,
 )
-from .folding import BlockFn, Folding, Numbering, Rowwise, Shifted, Sum, Value, sent
-from .linear_map import LinearMap
-from .magnitude import check_magnitude
-from .mapped import gathered, scratch, stored
-from .named import (
+from .formats.memory_map import gathered, scratch, stored
+from .formats.parquet import ParquetRows
+from .formats.parquet_lists import ParquetLists
+from .maps.augment import Augmentation, crop_flip, mixup, noise
+from .maps.batches import EPOCH_STRIDE, Batches, Shuffle
+from .maps.linear_map import LinearMap
+from .maps.quantile_map import QuantileMap
+from .maps.standardizer import Standardizer
+from .remote.columns import (
+    AnyWeights,
+    RemoteColumns,
+    RowNumbers,
+    RowWeights,
+    Targets,
+    all_finite,
+    brought_here,
+    columns_there,
+    part_of,
+    range_of,
+)
+from .rows.array import PER_ENTRY, ArrayRows, SparseRows
+from .rows.arrow import TableRows
+from .rows.base import Elsewhere, RowSource, Spread, comfortable_size, first_row
+from .rows.cache import DecodedRows, decoded_bytes, decoded_once
+from .rows.reduce import BlockFn, Folding, Numbering, Rowwise, Shifted, Sum, Value, sent
+from .rows.transform import Cast, Standardized, recast
+from .rows.views import Complement, Select, Subset, complement, select, subset
+from .samples import sample_path
+from .sources.as_rows import as_rows, is_collection
+from .sources.as_table import as_table, is_table
+from .sources.convert import convert
+from .sources.named_table import (
     check_kept,
     feature_columns,
     open_rows,
@@ -75,27 +94,9 @@ from .named import (
     write_beside,
     write_table,
 )
-from .number_rows import NumberRows
-from .parquet import ParquetRows
-from .parquet_lists import ParquetLists
-from .parts import Select, Subset, select, subset
-from .quantile_map import QuantileMap
-from .remote_columns import (
-    AnyWeights,
-    RemoteColumns,
-    RowNumbers,
-    RowWeights,
-    Targets,
-)
-from .rows import as_rows, is_collection
-from .samples import sample_path
-from .sparse import PER_ENTRY, SparseRows
-from .standardizer import Standardizer
-from .tables import MemoryTable, Table, as_table, is_table
-from .targets import read_targets, target_column
-from .training_table import TrainingTable
-from .transform import Cast, Standardized, recast
-from .wherever import all_finite, brought_here, columns_there, part_of, range_of
+from .tables import MemoryTable, Table
+from .tables.frame_rows import NumberRows
+from .tables.training_table import TrainingTable, read_targets, target_column
 
 __all__ = [
     "EPOCH_STRIDE",

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._errors import TextError
-from .base import RowSource, comfortable_size
-from .remote_columns import RemoteColumns
+from .remote.columns import RemoteColumns
+from .rows.base import RowSource, comfortable_size
 
 
 class CopyCheck:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._sparse import is_sparse
 from ..data import ArrayRows, RowSource
-from ..data.prefetch import prefetch
+from ..data.rows.prefetch import prefetch
 
 Event = Any
 """A `torch.cuda.Event`, or what stands for one; None where there is nothing to wait for."""

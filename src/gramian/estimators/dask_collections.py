@@ -38,7 +38,7 @@ def brought_here(y: Any) -> Any:
 
 def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:
     """Return the lazy predictions of a method for a dask collection, as a dask array."""
-    from ..data.dask.lazy import lazily
+    from ..data.dask.lazy_arrays import lazily
 
     check_is_fitted(estimator)
     predictions: Values = lazily(copy_to_send(estimator), method, X)

@@ -27,7 +27,7 @@ from ..data import (
     is_collection,
     is_table,
 )
-from ..data.frame import warn_of_rounded_columns
+from ..data.tables.frame_rows import warn_of_rounded_columns
 from ..fitting import FitSettings
 from ..fitting.inputs.objects import Calls, ObjectRows, between
 from ..fitting.settings.remote import check_remote, check_remote_landmarks

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..cells import Cells, Share, cells_from_parts, kinds
 from ..data import RowSource
-from ..data.base import comfortable_size
+from ..data.rows.base import comfortable_size
 
 if TYPE_CHECKING:
     from .kernel_model import KernelModel

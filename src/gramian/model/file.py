@@ -24,7 +24,7 @@ from torch import Tensor
 
 from .._tensors import write_tensors
 from ..data import RowSource, gathered
-from ..data.array import ArrayRows
+from ..data.rows.array import ArrayRows
 
 if TYPE_CHECKING:
     from .base import Model

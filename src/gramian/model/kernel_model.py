@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._checks import as_bytes, listed
 from ..data import Encoding, LinearMap, QuantileMap, RowSource, Standardizer, Subset, as_rows
-from ..data.base import comfortable_size
+from ..data.rows.base import comfortable_size
 from ..kernels import Kernel
 from ..losses.links import IDENTITY, Link
 from ..operators import Engine, KernelOperator

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..data import ArrayRows, RowSource
-from ..data.transform import Blockwise
+from ..data.rows.transform import Blockwise
 from .average import AverageModel
 from .base import Model
 from .conformal import Conformal

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _linalg as la
 from ..cells import MedianSplits
 from ..data import RowSource, as_rows, gathered
-from ..data.base import comfortable_size
+from ..data.rows.base import comfortable_size
 from ..operators import KernelOperator
 
 SAMPLE_ROWS = 100_000

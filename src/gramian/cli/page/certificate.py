@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...data.encoding.target_means import TargetMeans
+from ...data.encoding.columns.target_means import TargetMeans
 from ...fitting.inputs.targets import class_codes, target_tensor
 from ...model import KernelModel, Model
 from ..truth import Truth

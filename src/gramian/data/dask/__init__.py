@@ -9,10 +9,10 @@ try:
 except ImportError as error:
     raise ImportError("rows on a Dask cluster need `pip install gramian[dask]`") from error
 
-from .columns import remote_columns
 from .part import Part
 from .rows import DaskRows
 from .table import DaskTable
+from .target_columns import remote_columns
 from .workers import Workers, connected
 
 __all__ = ["DaskRows", "DaskTable", "Part", "Workers", "connected", "remote_columns"]

@@ -14,7 +14,7 @@ from distributed.security import Security
 import dask
 
 from ..._display import without_secrets
-from ..cluster import FOLDER_CLIENT
+from ..remote.cluster import FOLDER_CLIENT
 
 WAIT = 10.0
 """Seconds in which a scheduler has to answer."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ..._checks import listed
 from ..._display import without_secrets
-from ..base import RowSource
-from ..parquet_files import parquet_paths
-from ..partitions import keys_of
+from ..formats.parquet_file import parquet_paths
+from ..formats.partitions import keys_of
+from ..rows.base import RowSource
 
 Head = tuple[Path, RowSource]
 """A file, and the shape, type and names of its rows."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
-from ..folding import Rowwise
+from ..rows.reduce import Rowwise
 from .part import Changes, beside_of, changed
-from .sending import unpacked
+from .serialize import unpacked
 from .workers import repeated
 
 if TYPE_CHECKING:

@@ -17,16 +17,16 @@ import torch
 from dask.sizeof import sizeof
 from torch import Tensor
 
-from ..array import ArrayRows
-from ..base import Elsewhere, RowSource
-from ..file_stamp import FileStamp
-from ..folding import Shifted
-from ..named import write_table
-from ..parquet import ParquetRows
-from ..rows import as_rows
-from ..tables import as_table
-from ..targets import target_column
-from .sending import unpacked
+from ..formats.parquet import ParquetRows
+from ..rows.array import ArrayRows
+from ..rows.base import Elsewhere, RowSource
+from ..rows.file_stamp import FileStamp
+from ..rows.reduce import Shifted
+from ..sources.as_rows import as_rows
+from ..sources.as_table import as_table
+from ..sources.named_table import write_table
+from ..tables.training_table import target_column
+from .serialize import unpacked
 
 TIMED_ROWS = 1 << 19
 """Rows of a part by which it is measured how fast they are read."""

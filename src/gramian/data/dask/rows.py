@@ -18,10 +18,10 @@ from torch import Tensor
 import dask
 
 from ..._atomic import check_output
-from ..base import Elsewhere, RowSource, Spread, check_index, check_size, slices
-from ..file_stamp import FileStamp
-from ..folding import BlockFn, Folding, Rowwise
-from ..remote_columns import RemoteColumns
+from ..remote.columns import RemoteColumns
+from ..rows.base import Elsewhere, RowSource, Spread, check_index, check_size, slices
+from ..rows.file_stamp import FileStamp
+from ..rows.reduce import BlockFn, Folding, Rowwise
 from .files import check_alike, files_of, names_in
 from .groups import by_group
 from .part import (
@@ -178,7 +178,7 @@ class DaskRows(RowSource):
         ValueError
             If rows are not of files, or no longer as they are in them.
         """
-        from .columns import columns_of
+        from .target_columns import columns_of
 
         openers = []
         for part in self.parts:

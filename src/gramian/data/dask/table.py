@@ -9,9 +9,9 @@ import distributed
 
 from ..._checks import listed
 from ..._errors import TextError
-from ..arrow import Columns
-from ..parquet_pieces import ParquetPieces
-from ..remote_columns import RemoteColumns
+from ..formats.parquet_folder import ParquetPieces
+from ..remote.columns import RemoteColumns
+from ..rows.arrow import Columns
 from ..tables import PiecesTable
 from .rows import DaskRows
 

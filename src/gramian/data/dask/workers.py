@@ -21,7 +21,7 @@ import dask
 from ..._checks import readable_bytes
 from ..._errors import TextError
 from .part import Part, seen
-from .sending import is_large, packed, received
+from .serialize import is_large, packed, received
 
 T = TypeVar("T")
 

@@ -10,12 +10,11 @@ A new kind of column is one file with a `ColumnEncoding` and an `Observer` that 
 in `observers` and one in `file`.
 """
 
-from .arrays import array_table
-from .encoding import Encoding
-from .fitted import FittedEncoding
-from .needed import columns_are_numbers, needs_encoding
-from .rows import EncodedRows
-from .saving import load_encoding, save_encoding
+from .encoded_rows import EncodedRows
+from .file import load_encoding, save_encoding
+from .kinds import columns_are_numbers, needs_encoding
+from .table_encoding import Encoding, FittedEncoding
+from .values import array_table
 
 __all__ = [
     "EncodedRows",

@@ -1,23 +1,80 @@
-"""Encodings as JSON and tensors, and back."""
+"""Files of encodings: safetensors with a JSON header, and a digest of all that is in them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .boolean import Boolean
-from .column import ColumnEncoding
-from .date import Date
-from .encoding import Encoding
-from .left_out import LeftOut
-from .number import Number
-from .one_hot import OneHot
-from .ordered import Ordered
+from ..._display import display_text
+from ..._tensors import DamagedFile, read_tensors, write_tensors
+from .columns.base import ColumnEncoding
+from .columns.boolean import Boolean
+from .columns.datetime import Date
+from .columns.left_out import LeftOut
+from .columns.numeric import Number
+from .columns.one_hot import OneHot
+from .columns.ordinal import Ordered
+from .columns.target_means import TargetMeans
 from .saved import Saved
-from .target_means import TargetMeans
+from .table_encoding import Encoding
+
+FORMAT = 1
+KEY = "gramian.encoding"
+
+
+def save_encoding(path: str | Path, encoding: Encoding, about: dict[str, Any]) -> None:
+    """Write an encoding, and what else is to be known about it.
+
+    Parameters
+    ----------
+    path : str or Path
+    encoding : Encoding
+    about : dict
+        What JSON can hold.
+    """
+    header = {"format": FORMAT, "encoding": encoding.to_dict(), "about": about}
+    write_tensors(path, encoding.tensors(), {KEY: json.dumps(header)})
+
+
+def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
+    """Return the encoding in a file, and what is known about it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is no encoding, is damaged, or was written by a newer version.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {display_text(path)} of an encoding")
+    try:
+        contents = read_tensors(path)
+        header = json.loads(contents.metadata.get(KEY, "null"))
+    except (DamagedFile, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is no file of an encoding, or was cut off or changed since it was written "
+            f"({error})"
+        ) from error
+    if not isinstance(header, dict) or set(header) != {"format", "encoding", "about"}:
+        raise ValueError(f"{path} is a safetensors file but holds no encoding")
+    if header["format"] != FORMAT:
+        raise ValueError(
+            f"{path} has format {header['format']}; this version reads {FORMAT}: upgrade gramian"
+        )
+    try:
+        if contents.digest is None or not isinstance(header["about"], dict):
+            raise ValueError("its digest is missing, or what is said about it")
+        return Encoding.from_parts(header["encoding"], contents.tensors), header["about"]
+    except ValueError as error:
+        raise ValueError(f"{path} is a damaged file of an encoding: {error}") from error
+
 
 CLASSES: tuple[type[ColumnEncoding], ...] = (
     Number, Boolean, OneHot, TargetMeans, Ordered, Date, LeftOut

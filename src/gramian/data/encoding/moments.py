@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 # the one algorithm of moments: a table of numbers without gaps has those of `Standardizer.fit`
-from ..standardizer import _STRIP_NUMBERS, _Moments
+from ..maps.standardizer import _STRIP_NUMBERS, _Moments
 
 
 @dataclass(frozen=True, eq=False)

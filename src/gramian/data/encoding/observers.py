@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from .boolean import BooleanObserver
-from .category import CategoryObserver
-from .column import Observer
-from .date import DateObserver
+from .columns.base import Observer
+from .columns.boolean import BooleanObserver
+from .columns.category import CategoryObserver
+from .columns.datetime import DateObserver
+from .columns.left_out import NothingObserver
+from .columns.numeric import NumberObserver
+from .columns.ordinal import OrderedObserver
 from .kinds import Kind
-from .left_out import NothingObserver
-from .number import NumberObserver
-from .ordered import OrderedObserver
 from .settings import Settings
 
 

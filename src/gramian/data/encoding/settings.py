@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._checks import as_count, did_you_mean
-from .folded_means import SMOOTHING
-from .number import NUMBERS, Numbers
+from .columns.folded_means import SMOOTHING
+from .columns.numeric import NUMBERS, Numbers
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from ..tables import MemoryTable, Table
 from .kinds import is_text
 
 _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
@@ -86,3 +87,10 @@ def microseconds(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     if np.abs(values.astype(np.float64)).max(initial=0) * factor >= 2.0**63:
         raise OverflowError
     return values * factor, gaps
+
+
+def array_table(array: np.ndarray) -> Table:
+    """Return the columns of an array of numbers of shape (n, d), copied."""
+    columns = np.ascontiguousarray(array.T)
+    names = [f"x{j}" for j in range(len(columns))]
+    return MemoryTable(pa.table(list(columns), names=names), "X")

@@ -11,9 +11,18 @@ batches, with their types.
 (True, False)
 """
 
-from .base import BatchWriter, Column, TableFormat, WritableFormat, formats
-from .choose import endings, format_of, format_to_write, is_table_name
-from .csv import Csv, CsvBzip2, CsvGzip, CsvZstandard, Tsv, TsvGzip
+from ..csv.format import Csv, CsvBzip2, CsvGzip, CsvZstandard, Tsv, TsvGzip
+from .base import (
+    BatchWriter,
+    Column,
+    TableFormat,
+    WritableFormat,
+    endings,
+    format_of,
+    format_to_write,
+    formats,
+    is_table_name,
+)
 from .feather import Feather
 from .npy import Npy
 from .parquet import Parquet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..._registry import Registry
-from ..arrow import TableRows
-from ..base import RowSource
-from ..columns import check_columns
-from ..tables.base import Table
-from ..tables.memory import MemoryTable
+from ..rows.arrow import TableRows
+from ..rows.base import RowSource
+from ..tables.base import Table, check_columns
+from ..tables.in_memory import MemoryTable
 
 Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
 
@@ -153,3 +152,66 @@ class WritableFormat(TableFormat):
 
 
 formats: Registry[TableFormat] = Registry("table format")
+
+
+def format_of(path: str | Path, *, text: bool = True) -> TableFormat:
+    """Return the format of a table; of several that open it, one whose suffix it has.
+
+    Parameters
+    ----------
+    path : str or Path
+    text : bool, default=True
+        Whether formats of text are among those that an error says are expected.
+
+    Raises
+    ------
+    ValueError
+        If no format opens such a path.
+    """
+    known = [one for one in _all() if text or not one.text]
+    folders = [f", or a folder of {one.suffixes[0]} files" for one in known if one.folder]
+    return _opening(Path(path), _usual(known) + "".join(folders))
+
+
+def format_to_write(path: str | Path) -> WritableFormat:
+    """Return the format of a table that is to be written.
+
+    Raises
+    ------
+    ValueError
+        If no format opens such a path, or the one that does is only read.
+    """
+    usual = _usual(one for one in _all() if isinstance(one, WritableFormat))
+    found = _opening(Path(path), usual)
+    if not isinstance(found, WritableFormat):
+        raise ValueError(
+            f"{path} cannot be written, as tables of that format are only read; give a name "
+            f"ending in {usual}"
+        )
+    return found
+
+
+def _opening(path: Path, expected: str) -> TableFormat:
+    found = [known for known in _all() if known.opens(path)]
+    if not found:
+        raise ValueError(f"cannot tell what {path} is: expected a name ending in {expected}")
+    return max(found, key=lambda known: known.has_suffix(path.name))
+
+
+def _usual(known: Iterable[TableFormat]) -> str:
+    """Return the usual suffixes of formats, as a list in words."""
+    return ", ".join(one.suffixes[0] for one in known)
+
+
+def is_table_name(name: str) -> bool:
+    """Return whether a name ends like that of a table."""
+    return any(known.has_suffix(name) for known in _all())
+
+
+def endings() -> tuple[str, ...]:
+    """Return how the names of tables end, all formats together."""
+    return tuple(suffix for known in _all() for suffix in known.suffixes)
+
+
+def _all() -> Iterator[TableFormat]:
+    return (formats.make(name) for name in formats)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..array import ArrayRows
-from ..arrow import Columns, to_numpy
-from ..base import RowSource, slices
-from ..dtypes import NUMPY_OF
-from ..npy import NpyWriter, native, open_columns, open_npy
-from ..parts import Select, column_numbers
+from ..rows.array import ArrayRows
+from ..rows.arrow import Columns, to_numpy
+from ..rows.base import RowSource, slices
+from ..rows.dtypes import NUMPY_OF
+from ..rows.views import Select, column_numbers
 from ..tables.base import Table
-from ..tables.npy import NpyTable
 from .base import Column, WritableFormat, formats
+from .memory_map import NpyTable
+from .npy_file import NpyWriter, native, open_columns, open_npy
 
 
 @formats.register("npy")

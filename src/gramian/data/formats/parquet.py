@@ -1,4 +1,4 @@
-"""The format of Parquet: a file, or a folder of files that follow each other, streamed."""
+"""Rows of a Parquet file, or of a directory of them, read from front to back."""
 
 from __future__ import annotations
 
@@ -9,18 +9,108 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
-from ..base import RowSource
-from ..parquet import ParquetRows
-from ..parquet_files import SUFFIXES, belongs
-from ..parquet_pieces import ParquetPieces
-from ..partitions import keys_of
+from ..rows.array import check_matrix
+from ..rows.arrow import Columns, fill
+from ..rows.base import RowSource, check_index, check_size
+from ..rows.prefetch import new_block, prefetch
 from ..tables.base import Table
-from ..tables.pieces import PiecesTable
+from ..tables.sequential import PiecesTable, batch_rows, taken
 from .base import BatchWriter, WritableFormat, formats
+from .parquet_file import SUFFIXES, belongs
+from .parquet_folder import ParquetPieces
+from .partitions import keys_of
 
 if TYPE_CHECKING:
-    from ..remote import RemotePath
+    from .object_store import RemotePath
+
+
+class ParquetRows(RowSource):
+    """Rows of a Parquet file or directory, never loaded as a whole.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, or a directory: the ``*.parquet`` and ``*.pq`` files in it and in its subfolders
+        follow each other, by name. Subfolders ``key=value`` make a column.
+    columns : sequence of str, optional
+        The columns to use, in this order; all of them by default.
+    read_ahead : bool
+        Decode the next block in another thread while the present one is used.
+
+    Notes
+    -----
+    Blocks have exactly the size asked for (but the last), whatever the row groups are, so that
+    sums do not depend on how the file was written. Missing values become NaN.
+
+    Memory: two blocks (one without ``read_ahead``), and what decoding needs: some pages per
+    column, about 3 MB each where pages have Arrow's usual 1 MB. 20 million rows of 20 float32
+    columns in row groups of a million took 95 MB with blocks of 65,536 rows, 5 s per pass.
+    `take` is a pass over the row groups that hold wanted rows.
+    """
+
+    random_access = False
+
+    def __init__(
+        self,
+        path: str | Path,
+        columns: Sequence[str] | None = None,
+        *,
+        read_ahead: bool = True,
+    ) -> None:
+        self.path = Path(path)
+        self._pieces = ParquetPieces.at(path)
+        files = zip(self._pieces.files, self._pieces.schemas, strict=True)
+        found = [Columns.choose(schema, columns, str(file.path)) for file, schema in files]
+        chosen = found[0]
+        self._pieces.check_alike(chosen.names)
+        n = sum(self._pieces.counts)
+        if n == 0:
+            raise ValueError(f"{path} has 0 rows, but at least one is needed")
+        self.shape = check_matrix((n, len(chosen.names)))
+        self.dtype = chosen.dtype
+        self.feature_names: tuple[str, ...] | None = chosen.names
+        self.read_ahead = read_ahead
+        self._names = chosen.names
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        check_size(size)
+        blocks = self._assemble(size)
+        return prefetch(blocks) if self.read_ahead and size < self.shape[0] else blocks
+
+    def _assemble(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        n, d = self.shape
+        start = stop = 0  # the block being filled; its rows up to `stop` are there
+        out = new_block(min(size, n), d, self.dtype)
+        for batch in self._batches(size):
+            while batch.num_rows:
+                part = batch.slice(0, start + len(out) - stop)
+                fill(out[stop - start :][: part.num_rows], part, self._names)
+                stop += part.num_rows
+                batch = batch.slice(part.num_rows)
+                if stop == start + len(out):
+                    yield slice(start, stop), out
+                    if stop < n:
+                        start, out = stop, new_block(min(size, n - stop), d, self.dtype)
+
+    def _batches(self, size: int) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._pieces.read(self._names, min(size, batch_rows(self._names)))
+        finally:  # Arrow would keep some 50 MB for a next time
+            pa.default_memory_pool().release_unused()
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows in one pass; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        wanted, back = np.unique(index.cpu().numpy(), return_inverse=True)
+        out = torch.empty((len(wanted), self.shape[1]), dtype=self.dtype)
+        for part, batch in taken(self._pieces, self._names, wanted):
+            fill(out[part], batch, self._names)
+        return out[torch.from_numpy(back)]
 
 
 @formats.register("parquet")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...data import Folding, RemoteColumns, RowSource, as_rows, is_collection
-from ...data.base import comfortable_size
+from ...data.rows.base import comfortable_size
 from ...model import Model
 from ...model.agreement import Confusion, Errors, Sums
 from ...model.predicted import predicted

@@ -20,7 +20,7 @@ from ..._workers import default_threads, run
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal, another_problem
 from ...data import Elsewhere, as_rows
-from ...data.digest import digest, tensor_digest
+from ...data.rows.digest import digest, tensor_digest
 from ...kernels import Kernel
 from ...operators import Engine
 from ...solvers import Solver

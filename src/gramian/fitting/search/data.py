@@ -13,7 +13,7 @@ from ..._errors import TextError
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal
 from ...data import RowSource, Standardizer, as_rows, subset
-from ...data.digest import digest, tensor_digest
+from ...data.rows.digest import digest, tensor_digest
 from ...model import KernelModel
 from ...search import Material, Member, Score
 from ..held_out.splits import search_splits

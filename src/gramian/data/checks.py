@@ -1,0 +1,198 @@
+"""Checks of rows and targets: finite numbers, and magnitudes that kernels can square."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .copies import CopyCheck, beside, named
+from .remote.columns import RemoteColumns, Targets, columns_there
+from .rows.base import RowSource, comfortable_size
+from .rows.reduce import Folding
+
+
+@dataclass
+class FiniteCheck:
+    """Counts NaN and infinite entries while blocks go by, and remembers the first of them.
+
+    Parameters
+    ----------
+    names : tuple of str, optional
+        Feature names for the message.
+    copies : CopyCheck, optional
+        What looks at the same blocks for columns that equal a target.
+    """
+
+    names: tuple[str, ...] | None = None
+    copies: CopyCheck | None = None
+    nans: int = 0
+    infinities: int = 0
+    first: tuple[int, int, float] | None = field(default=None)
+
+    def add(self, start: int, block: Tensor, targets: Float[Tensor, "b t"] | None = None) -> bool:
+        """Look at one block.
+
+        Parameters
+        ----------
+        start : int
+            Row number of the block's first row.
+        block : Tensor of shape (b, d)
+            Dense or sparse.
+        targets : Tensor of shape (b, t), optional
+            What a dense block must not contain, in the type in which numbers are compared.
+
+        Returns
+        -------
+        bool
+            True if all of the block is finite.
+        """
+        if targets is not None:
+            self.copies = self.copies or CopyCheck(self.names)
+            self.copies.add(block, targets)
+        values = block.values() if block.layout == torch.sparse_csr else block
+        if _surely_finite(values):
+            return True
+        bad = ~torch.isfinite(values)
+        if not bool(bad.any()):  # finite numbers, but too large to be added
+            return True
+        nans = int(torch.isnan(values).sum())
+        self.nans += nans
+        self.infinities += int(bad.sum()) - nans
+        if self.first is None:
+            row, column = _position(block, bad)
+            self.first = (start + row, column, float(values[bad][0]))
+        return False
+
+    def merge(self, other: FiniteCheck) -> FiniteCheck:
+        """Add what a check of later rows has seen; return this one."""
+        self.nans += other.nans
+        self.infinities += other.infinities
+        self.first = other.first if self.first is None else self.first
+        if self.copies is not None and other.copies is not None:
+            self.copies.merge(other.copies)
+        return self
+
+    def finish(self, what: str = "X") -> None:
+        """Raise a ValueError that names the first bad entry or a copy, if there was any."""
+        if self.first is None:
+            return None if self.copies is None else self.copies.finish(what)
+        row, column, value = self.first
+        counts = [f"{k} {word}" for k, word in ((self.nans, "NaN"), (self.infinities, "inf")) if k]
+        raise ValueError(
+            f"{what} contains {' and '.join(counts)} (NaN stands for missing values, too); "
+            f"the first is {value} in row {row}, {named(column, self.names)}; drop these rows or "
+            "fill the gaps"
+        )
+
+
+def _surely_finite(values: Tensor) -> bool:
+    """Add up: one read without temporaries, in pieces that torch gives to one thread."""
+    pieces = values.reshape(-1).split(1 << 15)
+    return all(math.isfinite(float(piece.sum(dtype=torch.float64))) for piece in pieces)
+
+
+def _position(block: Tensor, bad: Tensor) -> tuple[int, int]:
+    if block.layout != torch.sparse_csr:
+        row, column = torch.nonzero(bad)[0].tolist()
+        return row, column
+    entry = int(torch.nonzero(bad)[0])
+    row = int(torch.searchsorted(block.crow_indices(), torch.tensor(entry), right=True)) - 1
+    return row, int(block.col_indices()[entry])
+
+
+def check_finite(
+    rows: RowSource, what: str = "X", targets: np.ndarray | RemoteColumns | None = None
+) -> None:
+    """Refuse NaN and infinite entries, and columns that equal a target.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    what : str
+        Subject of the error message.
+    targets : ndarray of shape (n,) or (n, t), optional
+        What dense rows must not contain. Not looked for if None.
+
+    Raises
+    ------
+    ValueError
+        Names the first bad row and column, and how many entries are bad; or the column that
+        equals a target in every row.
+
+    Notes
+    -----
+    Cost: one pass over the data, about a million numbers at a time.
+    """
+    looked = _Looked(rows.feature_names)
+    check = rows.fold(looked, *beside(rows, targets), size=comfortable_size(rows))
+    check.finish(what)
+
+
+@dataclass(frozen=True)
+class _Looked(Folding[FiniteCheck]):
+    """The folding of `check_finite`: targets may come along with the rows."""
+
+    names: tuple[str, ...] | None
+
+    def __call__(self, start: int, block: Tensor, *targets: Any) -> FiniteCheck:
+        """Look at a first block."""
+        return self.add(FiniteCheck(self.names), start, block, *targets)
+
+    def merge(self, a: FiniteCheck, b: FiniteCheck) -> FiniteCheck:
+        """Add what was seen."""
+        return a.merge(b)
+
+    def add(self, total: FiniteCheck, start: int, block: Tensor, *targets: Any) -> FiniteCheck:
+        """Look at the next block."""
+        total.add(start, block, *targets)
+        return total
+
+
+LARGEST_TARGET = {torch.float32: 1e25, torch.float64: 1e140}
+"""Targets up to this size, and down to its inverse, leave room for their squares in float64, and
+for coefficients, which are up to 1 / (n penalty) times as large, in the type of the rows."""
+
+
+def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> None:
+    """Refuse targets so small that products with them round to 0, or so large that they overflow.
+
+    Parameters
+    ----------
+    targets : Tensor of shape (n, t)
+        Numbers. A column of zeros is fine, and so are small numbers beside larger ones.
+    dtype : torch.dtype
+        That of the rows, and so of products with the kernel matrix.
+    what : str
+        Subject of the error message.
+
+    Raises
+    ------
+    ValueError
+        Names the column, its largest number and a divisor.
+    """
+    most = LARGEST_TARGET[dtype]
+    for column, size in enumerate(_sizes(targets).tolist()):
+        if size == 0 or 1 / most <= size <= most:
+            continue
+        where = what if targets.shape[1] == 1 else f"column {column} of {what}"
+        does = "overflow" if size > most else "round to 0"
+        raise ValueError(
+            f"the largest number of {where} is {size:.2g} in size, and products of such numbers "
+            f"{does}: with {str(dtype).removeprefix('torch.')} rows it should be between "
+            f"{1 / most:.0e} and {most:.0e}; divide {where} by {size:.0e}, and multiply "
+            "predictions by it"
+        )
+
+
+def _sizes(targets: Targets) -> Float[Tensor, " t"]:
+    """Return the size of the largest number of each column, wherever they are."""
+    there = columns_there(targets)
+    if there is not None:
+        return torch.maximum(there.facts.most.abs(), there.facts.least.abs())
+    return targets.abs().amax(dim=0)

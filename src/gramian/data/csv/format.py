@@ -1,0 +1,169 @@
+"""Formats of text with separators: read whatever their dialect is, written with one separator."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from ..formats.base import BatchWriter, WritableFormat, formats
+from ..rows.arrow_compute import pc
+from ..tables.base import Table
+from . import text_table
+
+
+@formats.register("csv")
+class Csv(WritableFormat):
+    """A file of text with a header line; see `gramian.data.csv`.
+
+    Attributes
+    ----------
+    separator : str
+        Between the fields of a file that is written; of one that is read it is found out.
+    compression : str or None
+        Of a file that is written, in Arrow's words.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".txt")
+    text = True
+    separator: ClassVar[str] = ","
+    compression: ClassVar[str | None] = None
+
+    def schema(self, path: Path) -> pa.Schema:
+        """Return types that every value has: all of the file is read; see `TableFormat.schema`."""
+        return self.table(path).schema
+
+    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+        """Read the table; see `TableFormat.batches`."""
+        yield from self.table(path).batches(schema.names, size)
+
+    def table(self, path: Path, where: str | None = None, texts: Collection[str] = ()) -> Table:
+        """Read the file once, a long one into a temporary file; see `text_table`."""
+        return text_table(path, where, texts)
+
+    def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read columns into memory; see `TableFormat.load`."""
+        table = self.table(path)
+        names = table.names if columns is None else columns
+        schema = pa.schema([table.schema.field(name) for name in names])
+        return pa.Table.from_batches(table.batches(names, 1 << 16), schema)
+
+    def writer(
+        self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
+    ) -> BatchWriter:
+        """Return a `TextWriter`; see `WritableFormat.writer`."""
+        return TextWriter(path, schema, self.separator, self.compression)
+
+
+@formats.register("tsv")
+class Tsv(Csv):
+    """A file of text with tabs."""
+
+    suffixes = (".tsv", ".tab")
+    separator = "\t"
+
+
+@formats.register("csv.gz")
+class CsvGzip(Csv):
+    """A compressed file of text."""
+
+    suffixes = (".csv.gz", ".txt.gz")
+    compression = "gzip"
+
+
+@formats.register("tsv.gz")
+class TsvGzip(Tsv):
+    """A compressed file of text with tabs."""
+
+    suffixes = (".tsv.gz", ".tab.gz")
+    compression = "gzip"
+
+
+@formats.register("csv.bz2")
+class CsvBzip2(Csv):
+    """A file of text, compressed by bzip2."""
+
+    suffixes = (".csv.bz2",)
+    compression = "bz2"
+
+
+@formats.register("csv.zst")
+class CsvZstandard(Csv):
+    """A file of text, compressed by Zstandard."""
+
+    suffixes = (".csv.zst",)
+    compression = "zstd"
+
+
+FORMULA_START = r"^[=+\-@\t\r]"
+"""Start of a text that spreadsheets compute, or run, when they open a file."""
+
+TEXT_NUMBER = r"^[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$"
+
+
+def without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return texts and names of columns with an apostrophe before each that would be a formula.
+
+    Numbers stay as they are, also those that are texts, such as the label ``-1``. Categories become
+    texts.
+    """
+    names = [_escape_texts(pa.array([name])).to_pylist()[0] for name in batch.schema.names]
+    return pa.record_batch([_escape_texts(column) for column in batch.columns], names=names)
+
+
+def _escape_texts(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    number = pc.match_substring_regex(column, TEXT_NUMBER)
+    formula = pc.and_(pc.match_substring_regex(column, FORMULA_START), pc.invert(number))
+    quote = pa.scalar("'", column.type)
+    empty = pa.scalar("", column.type)
+    return pc.if_else(formula, pc.binary_join_element_wise(quote, column, empty), column)
+
+
+class TextWriter:
+    """Writes record batches as text; categories become what they stand for.
+
+    Parameters
+    ----------
+    path : Path
+    schema : pyarrow.Schema
+    separator : str
+    compression : str or None
+    """
+
+    def __init__(
+        self, path: Path, schema: pa.Schema, separator: str, compression: str | None
+    ) -> None:
+        self._schema = pa.schema([(field.name, _written(field)) for field in schema])
+        self._stream = pa.output_stream(str(path), compression=compression)
+        options = pyarrow.csv.WriteOptions(delimiter=separator)
+        self._file = pyarrow.csv.CSVWriter(self._stream, self._schema, write_options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of a batch."""
+        pairs = zip(batch.columns, self._schema.types, strict=True)
+        columns = [one if one.type.equals(kind) else one.cast(kind) for one, kind in pairs]
+        self._file.write(pa.record_batch(columns, schema=self._schema))
+
+    def close(self) -> None:
+        """Complete the file."""
+        self._file.close()
+        self._stream.close()
+
+
+def _written(field: pa.Field) -> pa.DataType:
+    """Return the type whose values are written for those of a column."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_nested(kind):
+        raise TypeError(
+            f"column '{field.name}' holds {kind}, which cannot be written as text; leave it out, "
+            "or write .parquet or .feather"
+        )
+    return kind

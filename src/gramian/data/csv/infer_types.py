@@ -1,0 +1,113 @@
+"""`Inference`: for each column the first reading with which all of its values can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+
+from .parsers import AMBIGUOUS, BOOLEANS, DATES, NOTHING, NUMBERS, TEXT, Reading, cleaned
+
+READINGS = (*BOOLEANS, *NUMBERS, *DATES)
+"""In the order of preference."""
+
+_MARKS = {".": ("1.5", "1,000.5"), ",": ("1,5", "1.000,5")}
+"""Readings of numbers by their mark for decimals."""
+
+
+class Inference:
+    """Looks at all values of a table, a batch at a time.
+
+    Parameters
+    ----------
+    columns : int
+    separator : str
+        Of the fields. Where it is a comma, one within a number stands between thousands if it can.
+    texts : collection of int
+        Columns that are text, whatever they look like.
+    """
+
+    def __init__(self, columns: int, separator: str, texts: Collection[int] = ()) -> None:
+        order = [() if j in texts else READINGS for j in range(columns)]
+        self._possible: list[tuple[Reading, ...]] = order
+        self._seen = [False] * columns
+        self._grouped_first = separator == ","
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Look at more texts of each column."""
+        for j, texts in enumerate(columns):
+            if self._possible[j]:
+                self._look(j, texts)
+
+    def _look(self, j: int, texts: pa.Array) -> None:
+        if texts.null_count == len(texts):
+            return
+        holding = _holding(self._possible[j], texts)
+        if not holding:
+            texts = cleaned(texts)
+            if texts.null_count == len(texts):
+                return
+            holding = _holding(self._possible[j], texts)
+        self._seen[j] = True
+        self._possible[j] = holding
+
+    def readings(self) -> list[Reading]:
+        """Return the choice for each column.
+
+        Numbers such as 1.234 or 1,234 are read as the file's other numbers are: if a column needs
+        a comma for decimals, the point stands between thousands, and the other way round. Dates
+        whose day and month could both be the month stay text.
+        """
+        names = [{one.name for one in possible} for possible in self._possible]
+        needed = [mark for mark in _MARKS if any(_needs(mark, possible) for possible in names)]
+        mark = needed[0] if len(needed) == 1 else None
+        return [self._choice(j, mark) for j in range(len(names))]
+
+    def _choice(self, j: int, mark: str | None) -> Reading:
+        possible = {one.name: one for one in self._possible[j]}
+        if not possible:
+            return TEXT
+        if not self._seen[j]:
+            return NOTHING
+        first = next(iter(possible))
+        if _is_open(possible):
+            if mark is not None:
+                return next(possible[name] for name in _MARKS[mark] if name in possible)
+            if first == "1,5" and self._grouped_first and "1,000.5" in possible:
+                return possible["1,000.5"]
+        if any(AMBIGUOUS.get(name) in possible for name in possible):
+            return TEXT
+        return possible[first]
+
+    def settled(self) -> bool:
+        """Return whether the choices can only be contradicted by later values, not changed."""
+        for possible in self._possible:
+            names = {one.name for one in possible}
+            if _is_open(names) or any(AMBIGUOUS.get(name) in names for name in names):
+                return False
+        return True
+
+
+def _needs(mark: str, names: Collection[str]) -> bool:
+    """Return whether numbers of a column can only be read with this mark for decimals."""
+    other = "." if mark == "," else ","
+    found = any(name in names for name in _MARKS[mark])
+    return found and not any(name in names for name in ("integer", *_MARKS[other]))
+
+
+def _is_open(names: Collection[str]) -> bool:
+    """Return whether numbers of a column can be read with either mark for decimals."""
+    both = all(any(name in names for name in readings) for readings in _MARKS.values())
+    return both and "integer" not in names
+
+
+def _holding(possible: Sequence[Reading], texts: pa.Array) -> tuple[Reading, ...]:
+    """Return the readings with which all of these texts, of which one is there, can be read."""
+    value = next(text.as_py() for text in texts if text.is_valid)
+    kept: list[Reading] = []
+    for one in possible:
+        if one.shape.fullmatch(value) is None:
+            continue
+        if any(other.name in one.contains for other in kept) or one.holds(texts):
+            kept.append(one)
+    return tuple(kept)

@@ -1,0 +1,148 @@
+"""All values of a text table as text, a little at a time, by Arrow's parser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pc
+
+from .dialect import LONGEST_LINE_BYTES, Dialect
+from .encodings import NEXT, check_utf8
+from .line_ends import Tail, checked_quotes, without_blank_end
+
+BLOCK_BYTES = 1 << 20
+"""Text that is parsed at a time, more if the header line is long: Arrow reads 32 blocks ahead."""
+
+_LONG_ROWS = LONGEST_LINE_BYTES // BLOCK_BYTES  # times as much, where a row is longer than that
+
+
+class NotOfThisDialectError(ValueError):
+    """Raised where a file goes on in another way than it began.
+
+    Parameters
+    ----------
+    dialect : Dialect
+        With which to try again.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__("not of this dialect")
+        self.dialect = dialect
+
+
+def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
+    """Parse a file.
+
+    Parameters
+    ----------
+    path : Path
+    dialect : Dialect
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Of columns of text called ``"0", "1", ...``, nulls where they are empty.
+
+    Raises
+    ------
+    NotOfThisDialectError
+        If bytes are not of the encoding, or a row is longer than what is parsed at a time.
+    ValueError
+        If a row has another number of fields than the header, or a quote that does not end: it is
+        named.
+    """
+    d = len(dialect.names)
+    names = [str(j) for j in range(d)]
+    uneven: list[Any] = []
+
+    def remember(row: Any) -> str:
+        uneven.append(row)
+        return "error"
+
+    read = pc.ReadOptions(
+        use_threads=False,
+        block_size=_block_bytes(dialect),
+        column_names=names,
+        skip_rows=dialect.blank_lines,
+        skip_rows_after_names=1,
+        encoding="utf8" if dialect.encoding == "utf-8" else dialect.encoding,
+    )
+    parse = pc.ParseOptions(
+        delimiter=dialect.separator,
+        newlines_in_values=True,
+        ignore_empty_lines=d > 1,
+        invalid_row_handler=remember,
+    )
+    values = pc.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=d > 1,  # in one column they are no blank lines
+    )
+    with (
+        _explained(path, dialect, uneven),
+        pa.input_stream(path, compression=dialect.compression) as stream,
+        Tail(stream) as tail,
+        pc.open_csv(tail.file(), read, parse, values) as reader,
+    ):
+        batches = checked_quotes(reader, path, dialect, tail)
+        yield from batches if d > 1 else without_blank_end(batches)
+
+
+def _block_bytes(dialect: Dialect) -> int:
+    usual = max(BLOCK_BYTES, 4 * dialect.header_bytes)
+    return _LONG_ROWS * usual if dialect.long_rows else usual
+
+
+def _recoded(path: Path, dialect: Dialect) -> Dialect:
+    if dialect.encoding == "utf-8":
+        with pa.input_stream(path, compression=dialect.compression) as stream:
+            check_utf8(iter(lambda: bytes(stream.read(BLOCK_BYTES)), b""), path, whole=True)
+    return replace(dialect, encoding=NEXT[dialect.encoding])
+
+
+@contextmanager
+def _explained(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[None]:
+    """Explain what Arrow reports about a text that is no table."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        if dialect.encoding not in NEXT:
+            raise ValueError(
+                f"{path} begins as {dialect.encoding.upper()} and has bytes that are not: it is "
+                "cut off or damaged; write it again"
+            ) from error
+        raise NotOfThisDialectError(_recoded(path, dialect)) from error
+    except (pa.ArrowInvalid, OSError) as error:
+        if uneven:
+            raise _uneven(path, dialect, uneven[0]) from error
+        said = str(error).splitlines()[0]
+        if "UTF8" in said:
+            raise NotOfThisDialectError(_recoded(path, dialect)) from error
+        if "straddl" in said and not dialect.long_rows:
+            raise NotOfThisDialectError(replace(dialect, long_rows=True)) from error
+        if "straddl" in said:
+            raise ValueError(
+                f"{path} has a row of more than {LONGEST_LINE_BYTES >> 20} MB, or a quote that "
+                "does not end; write shorter texts, or the quote that is missing"
+            ) from error
+        raise ValueError(
+            f"{path} cannot be read as a table of text: it is cut off or damaged, or a quote does "
+            f"not end; write it again (Arrow says: {said})"
+        ) from error
+
+
+def _uneven(path: Path, dialect: Dialect, row: Any) -> ValueError:
+    where = "a row" if row.number is None else f"row {row.number} (the header line is row 1)"
+    text = row.text if len(row.text) < 40 else row.text[:37] + "..."
+    mark = {"\t": "a tab"}.get(dialect.separator, f"'{dialect.separator}'")
+    return ValueError(
+        f"{path}: {where} has {row.actual_columns} fields, but the header has "
+        f"{row.expected_columns}, with {mark} between them: {' '.join(text.split())!r}; quote "
+        "texts that hold the separator, or complete the row"
+    )

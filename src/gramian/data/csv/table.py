@@ -1,0 +1,187 @@
+"""`text_table`: a file of text as a table, in memory or in a temporary file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from ..formats.feather import IpcFile, IpcWriter
+from ..formats.temporary import remove_with
+from ..rows.file_stamp import FileStamp
+from ..rows.prefetch import prefetch
+from ..tables.base import Table
+from ..tables.in_memory import MemoryTable
+from ..tables.sequential import PiecesTable
+from .dialect import Dialect, sniff
+from .infer_types import Inference
+from .parsers import NOTHING, Reading
+from .reader import NotOfThisDialectError, strings
+
+HELD_BYTES = 1 << 26
+"""Text up to which a table is held in memory."""
+
+_GUESS_BYTES = 1 << 23  # from which the types of a longer text are guessed
+
+
+def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()) -> Table:
+    """Read a table of text, with types that every value has.
+
+    Parameters
+    ----------
+    path : Path
+    where : str, optional
+        Subject of error messages; the path by default.
+    texts : collection of str
+        Names of columns that are read as text, whatever they look like.
+
+    Returns
+    -------
+    Table
+        In memory; of a file with more than `HELD_BYTES` of text, in a temporary file in
+        ``tempfile.gettempdir()``, that is removed with the table.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If it is no table of text with a header line and rows that all have its fields.
+
+    Notes
+    -----
+    Cost: one pass over a file that is held. A longer one is read with the types that its beginning
+    has; if a later value has another one, all values are looked at once, and read once more.
+    Memory: about four times `HELD_BYTES`.
+    """
+    dialect = sniff(path)
+    with FileStamp.of(path).require_unchanged(path):
+        while True:
+            try:
+                return _Text(path, dialect, str(path) if where is None else where, texts).table()
+            except NotOfThisDialectError as error:
+                dialect = error.dialect
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A file of text whose dialect is known."""
+
+    path: Path
+    dialect: Dialect
+    where: str
+    texts: Collection[str]
+
+    def table(self) -> Table:
+        """Read it into memory, or into a temporary file if there is much of it."""
+        held: list[pa.RecordBatch] = []
+        bytes_held = 0
+        long = self.path.stat().st_size > HELD_BYTES  # and longer still, if it is compressed
+        for batch in strings(self.path, self.dialect):
+            held.append(batch)
+            bytes_held += batch.nbytes
+            if bytes_held > HELD_BYTES or (long and bytes_held > _GUESS_BYTES):
+                break
+        else:
+            return self._held(held)
+        return self._stored(held)
+
+    def _held(self, held: list[pa.RecordBatch]) -> Table:
+        # a wide table has few rows in a batch, and each look at a column has its price
+        held = pa.Table.from_batches(held).combine_chunks().to_batches() if held else held
+        inference = self._inference(held)
+        if sum(batch.num_rows for batch in held) == 0:
+            raise ValueError(f"{self.where} has 0 rows: nothing stands below its header line")
+        columns = self._columns(inference.readings())
+        schema = columns.schema
+        typed = [columns.read(held.pop(0)) for _ in range(len(held))]
+        return MemoryTable(pa.Table.from_batches(typed, schema), self.where)
+
+    def _inference(self, batches: Iterable[pa.RecordBatch]) -> Inference:
+        names = self.dialect.names
+        texts = [j for j, name in enumerate(names) if name in self.texts]
+        found = Inference(len(names), self.dialect.separator, texts)
+        for batch in batches:
+            found.add(batch.columns)
+        return found
+
+    def _stored(self, held: list[pa.RecordBatch]) -> Table:
+        """Rewrite the file; types are those of what is held, unless later values differ."""
+        guess = self._inference(held)
+        held.clear()
+        pa.default_memory_pool().release_unused()
+        if guess.settled():
+            try:
+                return self._rewritten(self._columns(guess.readings()))
+            except _LateError:
+                pass
+        every = self._inference(prefetch(strings(self.path, self.dialect)))
+        return self._rewritten(self._columns(every.readings()))
+
+    def _rewritten(self, columns: _Columns) -> Table:
+        handle, name = tempfile.mkstemp(prefix="gramian-", suffix=".arrow")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            with closing(IpcWriter(temporary, columns.schema)) as writer:
+                for batch in prefetch(strings(self.path, self.dialect)):
+                    writer.write(columns.read(batch))
+            table = PiecesTable(IpcFile.open(temporary), self.where)
+        except BaseException as error:
+            temporary.unlink()
+            if isinstance(error, OSError):
+                raise OSError(
+                    error.errno,
+                    f"could not rewrite {self.where} to {tempfile.gettempdir()}: "
+                    f"{error.strerror or error}; set TMPDIR to a folder with room, or convert it "
+                    "to Parquet once: gramian convert",
+                ) from error
+            raise
+        finally:
+            pa.default_memory_pool().release_unused()
+        remove_with(table, temporary)
+        return table
+
+    def _columns(self, readings: Sequence[Reading]) -> _Columns:
+        """Return how columns are read, without those that have no name."""
+        names = self.dialect.names
+        nameless = [j for j, name in enumerate(names) if not name]
+        index = [0] if names[0] == "" else []  # of pandas or R
+        bad = [j for j in nameless if j not in index and readings[j] is not NOTHING]
+        if bad:
+            raise ValueError(
+                f"{self.where}: column {bad[0] + 1} has no name; give it one in the header line"
+            )
+        kept = [j for j, name in enumerate(names) if name]
+        return _Columns(
+            tuple(kept), tuple(names[j] for j in kept), tuple(readings[j] for j in kept)
+        )
+
+
+class _LateError(Exception):
+    """Raised if a value does not have the type of those at the beginning."""
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Readings that make values of columns of text."""
+
+    numbers: tuple[int, ...]
+    names: tuple[str, ...]
+    readings: tuple[Reading, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        pairs = zip(self.names, self.readings, strict=True)
+        return pa.schema([(name, reading.type) for name, reading in pairs])
+
+    def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        pairs = zip(self.numbers, self.readings, strict=True)
+        try:
+            values = [reading.read(batch.column(j)) for j, reading in pairs]
+        except pa.ArrowInvalid as error:
+            raise _LateError from error
+        return pa.record_batch(values, schema=self.schema)

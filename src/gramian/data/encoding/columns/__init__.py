@@ -1,0 +1,1 @@
+"""Encodings of single columns: numbers, categories, dates and others."""

@@ -1,0 +1,154 @@
+"""The abstract encoding of a column, and the abstract observer that learns it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from torch import Tensor
+
+from ...._errors import Text
+from ..kinds import Kind
+from ..moments import Summary
+from ..saved import Saved
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows of a table.
+
+    Attributes
+    ----------
+    where : str
+        The table, for error messages.
+    rows : ndarray of int64 of shape (b,)
+        Their numbers in it.
+    folds : ndarray of int8 of shape (b,), or None
+        Folds of training rows; -1 for others. None: there are no training rows.
+    fold_means : mapping of str to ndarray
+        Means without each fold, of columns encoded by means.
+    """
+
+    where: str
+    rows: np.ndarray
+    folds: np.ndarray | None = None
+    fold_means: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+class ColumnEncoding(ABC):
+    """Encoding of one column; a frozen value.
+
+    Attributes
+    ----------
+    code : str
+        Name of the class in a file.
+    name : str
+        Of the column.
+    """
+
+    code: ClassVar[str]
+    name: str
+
+    @property
+    @abstractmethod
+    def kind(self) -> Kind:
+        """Kind of column that it was learned from."""
+
+    @property
+    @abstractmethod
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that it gives."""
+
+    @abstractmethod
+    def encode(self, column: pa.Array, part: Part) -> np.ndarray:
+        """Return the features of some rows, of shape (b, k), in float64.
+
+        Raises
+        ------
+        ValueError
+            If a value cannot be used; the message names column and row.
+        """
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the treatment of the column, in words."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the tensors, for JSON."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return arrays that JSON is too long for."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def from_saved(cls, saved: Saved) -> ColumnEncoding:
+        """Rebuild from what `to_dict` and `tensors` gave; ValueError if it is damaged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Rows that an encoding is learned from.
+
+    Attributes
+    ----------
+    part : Part
+    targets : ndarray of float64 of shape (b, t)
+    folds : ndarray of int8 of shape (b,)
+    """
+
+    part: Part
+    targets: np.ndarray
+    folds: np.ndarray
+
+
+class Observer(ABC):
+    """Looks at a column, batch after batch, and says what becomes of it.
+
+    Attributes
+    ----------
+    name : str
+    measured : int
+        Columns of numbers whose moments it wants to know.
+    """
+
+    name: str
+    measured: int = 0
+
+    @abstractmethod
+    def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
+        """Look at some rows, and return `measured` arrays of finite numbers, NaN for gaps."""
+
+    @abstractmethod
+    def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
+        """Return the encoding; ValueError if the column cannot be used."""
+
+
+def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str | Text) -> None:
+    """Raise a ValueError that names column and row, if any value is bad.
+
+    Parameters
+    ----------
+    part : Part of b rows
+    name : str
+    bad : ndarray of bool of shape (b,)
+    what, remedy : str
+        What was seen, and what to do about it.
+    """
+    if bad.any():
+        row = int(part.rows[int(bad.argmax())])
+        text = Text("{}: column '{}' {} in row {}; {}", part.where, name, what, row, remedy)
+        raise ValueError(text)
+
+
+def refuse_gaps(part: Part, name: str, bad: np.ndarray) -> None:
+    """Raise a ValueError if there are gaps in a column that had none in training."""
+    refuse(
+        part, name, bad, "is missing",
+        "it had no gaps in training, so fill them, drop these rows, or train with such rows",
+    )  # fmt: skip

@@ -1,0 +1,82 @@
+"""Columns of booleans: 0 and 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ...rows.arrow import to_numpy
+from ..kinds import Kind
+from ..moments import Summary
+from ..saved import Saved
+from .base import ColumnEncoding, Observer, Part, Seen
+from .gaps import Gaps
+from .left_out import CONSTANT, EMPTY, LeftOut
+
+
+@dataclass(frozen=True, eq=False)
+class Boolean(ColumnEncoding):
+    """Booleans to 0 and 1, and a second such feature if there were gaps.
+
+    Attributes
+    ----------
+    name : str
+    gaps : Gaps
+        Filled with what is more frequent.
+    """
+
+    code: ClassVar[str] = "boolean"
+    name: str
+    gaps: Gaps
+
+    @property
+    def kind(self) -> Kind:
+        return "boolean"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.name, *self.gaps.mark(self.name))
+
+    def encode(self, column: pa.Array, part: Part) -> np.ndarray:
+        x = _zero_or_one(column)
+        gaps = np.isnan(x)
+        self.gaps.check(gaps, self.name, part)
+        return self.gaps.marked(np.where(gaps, self.gaps.fill, x)[:, None], gaps)
+
+    def describe(self) -> str:
+        return "boolean, 0 or 1" + self.gaps.describe(f"{self.gaps.fill:g}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, **self.gaps.to_dict()}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Boolean:
+        return cls(saved.text("name"), Gaps.from_saved(saved))
+
+
+def _zero_or_one(column: pa.Array) -> np.ndarray:
+    return to_numpy(column).astype(np.float64)
+
+
+class BooleanObserver(Observer):
+    """Learns whether booleans vary, and what fills their gaps."""
+
+    measured = 1
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
+        return (_zero_or_one(column),)
+
+    def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
+        (known,) = summaries
+        if known.seen == 0:
+            return LeftOut(self.name, EMPTY)
+        if known.constant and not known.gaps:
+            return LeftOut(self.name, CONSTANT)
+        return Boolean(self.name, Gaps(known.gaps, float(known.gaps > 0 and known.fill > 0.5)))

@@ -1,0 +1,84 @@
+"""Learning what becomes of text and categories, by how many levels there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ...._errors import TextError
+from ..kinds import LEAVE_OUT
+from ..moments import Summary
+from ..values import coded
+from .base import ColumnEncoding, Observer, Seen
+from .folded_means import FoldedMeans
+from .left_out import CONSTANT, EMPTY, LeftOut
+from .levels import Levels, in_order
+from .one_hot import OneHot
+from .tally import Tally, TooMany
+from .target_means import TargetMeans
+
+LONG = 30
+"""Characters of a text, on average, that nobody gives to a level."""
+
+
+class CategoryObserver(Observer):
+    """Counts levels, and chooses between one column each and means.
+
+    Parameters
+    ----------
+    name : str
+    where : str
+        The table, for error messages.
+    max_levels : int
+        Up to so many have a column each.
+    smoothing : float
+    """
+
+    def __init__(self, name: str, where: str, max_levels: int, smoothing: float) -> None:
+        self.name = name
+        self._where, self._max_levels, self._smoothing = where, max_levels, smoothing
+        self._tally = Tally()
+        self.without: np.ndarray | None = None
+
+    def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
+        try:
+            self._tally.add(*coded(column), seen.targets, seen.folds)
+        except TooMany:
+            raise self._error("too many texts to be a category") from None
+        return ()
+
+    def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
+        rows = self._tally.counts.sum(axis=1)
+        texts = in_order(text for text, code in self._tally.codes.items() if text is not None
+                         and rows[code])  # fmt: skip
+        levels = Levels(texts, bool(len(rows) and rows[0]))
+        if not texts:
+            return LeftOut(self.name, EMPTY)
+        if len(levels) == 1:
+            return LeftOut(self.name, CONSTANT)
+        if len(levels) <= self._max_levels:
+            return OneHot(self.name, levels)
+        self._refuse_texts(texts, int(rows[1:].sum()))
+        return self._means(levels)
+
+    def _refuse_texts(self, texts: tuple[str, ...], rows: int) -> None:
+        what = None
+        if len(texts) == rows:
+            what = "a different text in every row, as an identifier has"
+        elif 2 * len(texts) > rows and sum(map(len, texts)) >= LONG * len(texts):
+            what = "free text, long and seldom the same"
+        if what is not None:
+            raise self._error(what)
+
+    def _error(self, what: str) -> ValueError:
+        return TextError(f"{{}}: column '{{}}' has {{}}; {LEAVE_OUT}", self._where, self.name, what)
+
+    def _means(self, levels: Levels) -> TargetMeans:
+        codes: list[str | None] = [*levels.texts, *([None] if levels.missing else [])]
+        order = [self._tally.codes[text] for text in codes]
+        counts, sums = self._tally.counts[order], self._tally.sums[order]
+        folded = FoldedMeans.of(counts, sums, self._smoothing)
+        self.without = folded.without
+        return TargetMeans.of(self.name, levels, counts, folded)

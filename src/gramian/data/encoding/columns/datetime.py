@@ -1,0 +1,216 @@
+"""Dates, times and durations: elapsed time, and cycles where they vary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ...._errors import Text
+from ...rows.arrow_compute import pc
+from ..kinds import LEAVE_OUT, Kind
+from ..moments import Summary
+from ..saved import Saved
+from ..values import microseconds
+from .base import ColumnEncoding, Observer, Part, Seen, refuse
+from .gaps import Gaps
+from .left_out import CONSTANT, EMPTY, LeftOut
+
+KINDS: tuple[Kind, ...] = ("date", "zoned date", "time", "duration")
+SECOND = 10**6
+
+
+@dataclass(frozen=True, eq=False)
+class Date(ColumnEncoding):
+    """Elapsed time, standardised; the year, likewise; sine and cosine of cycles.
+
+    Attributes
+    ----------
+    name : str
+    since : str
+        Kind of the column.
+    zone : str
+        Time zone of the calendar; empty where there is none.
+    mean, scale : tuple of float
+        Of elapsed seconds, and of the year if it varied in training.
+    cycles : tuple of str
+        Those of month, day, weekday and hour that varied in training.
+    gaps : Gaps
+        Filled with the median, in seconds.
+    """
+
+    code: ClassVar[str] = "date"
+    name: str
+    since: Kind
+    zone: str
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    cycles: tuple[str, ...]
+    gaps: Gaps
+
+    @property
+    def kind(self) -> Kind:
+        return self.since
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        year = (f"{self.name} (year)",) if len(self.mean) > 1 else ()
+        waves = [f"{self.name} ({c} {wave})" for c in self.cycles for wave in ("sin", "cos")]
+        return (f"{self.name} (elapsed)", *year, *waves, *self.gaps.mark(self.name))
+
+    def encode(self, column: pa.Array, part: Part) -> np.ndarray:
+        values, gaps = _microseconds(column, self.name, part)
+        self.gaps.check(gaps, self.name, part)
+        values = np.where(gaps, round(self.gaps.fill * SECOND), values)
+        known = fields(local(values, self.zone)) if self.cycles or len(self.mean) > 1 else {}
+        measured = [values / SECOND]
+        if len(self.mean) > 1:
+            measured.append(known["year"])
+        scaled = [
+            (x - mean) / scale
+            for x, mean, scale in zip(measured, self.mean, self.scale, strict=True)
+        ]
+        waves = [wave for name in self.cycles for wave in cycle(name, known[name])]
+        return self.gaps.marked(np.column_stack([*scaled, *waves]), gaps)
+
+    def describe(self) -> str:
+        year = ["year"] if len(self.mean) > 1 else []
+        *most, last = self.cycles or [""]
+        cycles = [f"{', '.join(most)} and {last}" if most else last] if self.cycles else []
+        as_cycles = " as cycles" if len(self.cycles) > 1 else " as a cycle" if self.cycles else ""
+        zone = f" in {self.zone}" if self.zone else ""
+        said = ", ".join(["elapsed", *year, *cycles])
+        gap = self.gaps.describe(self._median())
+        return f"{_WORD[self.since]}{zone}: {said}{as_cycles}{gap}"
+
+    def _median(self) -> str:
+        if self.since in ("time", "duration"):
+            return f"{self.gaps.fill:.6g} s"
+        return str(np.datetime64(round(self.gaps.fill), "s"))
+
+    def to_dict(self) -> dict[str, Any]:
+        numbers = {"mean": list(self.mean), "scale": list(self.scale), **self.gaps.to_dict()}
+        about = {"name": self.name, "since": self.since, "zone": self.zone}
+        return {**about, "cycles": list(self.cycles), **numbers}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Date:
+        since = saved.one_of("since", KINDS)
+        name, zone, cycles = saved.text("name"), saved.text("zone"), saved.texts("cycles")
+        mean, scale = saved.numbers("mean"), saved.numbers("scale", positive=True)
+        allowed = {"duration": (), "time": ("hour",)}.get(since, tuple(CYCLES))
+        if len(mean) != len(scale) or len(mean) not in ((1, 2) if "date" in since else (1,)):
+            raise ValueError(f"mean and scale of the date '{name}' do not fit")
+        if unknown := set(cycles) - set(allowed):
+            raise ValueError(f"the date '{name}' has the unknown cycles {', '.join(unknown)}")
+        if bool(zone) != (since == "zoned date"):
+            raise ValueError(f"the time zone of the date '{name}' is damaged")
+        _check_zone(zone)
+        gaps = Gaps.from_saved(saved)
+        if abs(gaps.fill) * SECOND >= 2.0**63:
+            raise ValueError(f"the median of the date '{name}' is damaged")
+        return cls(name, since, zone, mean, scale, cycles, gaps)
+
+
+_WORD: dict[Kind, str] = {
+    "date": "date", "zoned date": "date", "time": "time of day", "duration": "duration"
+}  # fmt: skip
+
+
+def _check_zone(zone: str) -> None:
+    try:
+        local(np.zeros(1, np.int64), zone)
+    except (pa.ArrowException, ValueError) as error:
+        raise ValueError(f"the time zone {zone!r:.40} is not known here ({error})") from error
+
+
+def _microseconds(column: pa.Array, name: str, part: Part) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        return microseconds(column)
+    except OverflowError:
+        seconds = pc.abs(column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()))
+        far = np.asarray(seconds.fill_null(0)) == pc.max(seconds).as_py()
+        refuse(part, name, far, "is more than 290,000 years from 1970", Text(LEAVE_OUT))
+        raise
+
+
+class DateObserver(Observer):
+    """Learns mean and scale of elapsed time, and what of the calendar varies."""
+
+    def __init__(self, name: str, kind: Kind, zone: str) -> None:
+        self.name, self._kind, self._zone = name, kind, zone
+        self.measured = 2 if "date" in kind else 1
+        self._low: dict[str, int] = {}
+        self._high: dict[str, int] = {}
+
+    def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
+        values, gaps = _microseconds(column, self.name, seen.part)
+        elapsed = np.where(gaps, np.nan, values / SECOND)
+        known = fields(local(values, self._zone)) if self._kind != "duration" else {}
+        for name, field in known.items():
+            there = field[~gaps]
+            if len(there):
+                self._low[name] = min(self._low.get(name, there[0]), there.min())
+                self._high[name] = max(self._high.get(name, there[0]), there.max())
+        if self.measured == 1:
+            return (elapsed,)
+        return elapsed, np.where(gaps, np.nan, known["year"])
+
+    def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
+        elapsed = summaries[0]
+        if elapsed.seen == 0:
+            return LeftOut(self.name, EMPTY)
+        if elapsed.constant and not elapsed.gaps:
+            return LeftOut(self.name, CONSTANT)
+        varied = {name for name in self._low if self._low[name] < self._high[name]}
+        kept = summaries[: 2 if "date" in self._kind and "year" in varied else 1]
+        offered = ("hour",) if self._kind == "time" else tuple(CYCLES)
+        return Date(
+            self.name, self._kind, self._zone,
+            tuple(known.mean for known in kept), tuple(known.scale for known in kept),
+            tuple(name for name in offered if name in varied), Gaps.of(elapsed),
+        )  # fmt: skip
+
+
+DAY = 86_400 * 10**6
+
+CYCLES = {"month": 12, "day": 31, "weekday": 7, "hour": DAY}
+"""Cycles by the length of one turn; that of the hour counts minutes and seconds, too."""
+
+
+def local(values: np.ndarray, zone: str) -> np.ndarray:
+    """Return microseconds since 1970 by the clocks of a time zone; none if it is empty."""
+    if not zone:
+        return values
+    moments = pa.array(values, pa.timestamp("us", tz=zone))
+    clocks: np.ndarray = pc.local_timestamp(moments).cast(pa.int64()).to_numpy()
+    return clocks
+
+
+def fields(values: np.ndarray) -> dict[str, np.ndarray]:
+    """Return year, and place in the year, month, week and day, all from 0 but the year.
+
+    Parameters
+    ----------
+    values : ndarray of int64 of shape (b,)
+        Microseconds since 1970.
+    """
+    days = values // DAY
+    dates = days.astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    return {
+        "year": dates.astype("datetime64[Y]").astype(np.int64) + 1970,
+        "month": months.astype(np.int64) % 12,
+        "day": (dates - months).astype(np.int64),
+        "weekday": (days + 3) % 7,  # 1970 began on a Thursday; Monday is 0
+        "hour": values - days * DAY,
+    }
+
+
+def cycle(name: str, field: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return sine and cosine of a field of the calendar."""
+    angle = field * (2 * np.pi / CYCLES[name])
+    return np.sin(angle), np.cos(angle)

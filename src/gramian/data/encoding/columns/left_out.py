@@ -1,0 +1,72 @@
+"""Columns that nothing is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ..kinds import Kind
+from ..moments import Summary
+from ..saved import Saved
+from .base import ColumnEncoding, Observer, Part, Seen
+
+EMPTY = "no value in the training rows"
+CONSTANT = "one value in all training rows"
+CONSTANT_NUMBER = "one number in all training rows"
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut(ColumnEncoding):
+    """No feature; new tables need not have the column.
+
+    Attributes
+    ----------
+    name, why : str
+    """
+
+    code: ClassVar[str] = "left out"
+    name: str
+    why: str
+
+    @property
+    def plain(self) -> bool:
+        """Whether the column is a number, that does not vary."""
+        return self.why == CONSTANT_NUMBER
+
+    @property
+    def kind(self) -> Kind:
+        return "nothing"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return ()
+
+    def encode(self, column: pa.Array, part: Part) -> np.ndarray:
+        return np.empty((len(column), 0))
+
+    def describe(self) -> str:
+        return f"left out: {self.why}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "why": self.why}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> LeftOut:
+        return cls(saved.text("name"), saved.text("why"))
+
+
+class NothingObserver(Observer):
+    """Watches a column whose type says that it is empty."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
+        return ()
+
+    def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
+        return LeftOut(self.name, EMPTY)

@@ -1,0 +1,73 @@
+"""Levels of a category: its texts in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from ..saved import Saved
+from ..values import coded
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Texts of a category.
+
+    Attributes
+    ----------
+    texts : tuple of str
+    missing : bool
+        Whether a missing value is a level, too: the last one.
+    """
+
+    texts: tuple[str, ...]
+    missing: bool = False
+
+    def __len__(self) -> int:
+        """Return the number of levels."""
+        return len(self.texts) + self.missing
+
+    @cached_property
+    def _places(self) -> dict[str | None, int]:
+        places: dict[str | None, int] = {text: place for place, text in enumerate(self.texts)}
+        return {**places, None: len(self.texts)} if self.missing else places
+
+    def codes(self, column: pa.Array) -> np.ndarray:
+        """Return the level of each value; -1 for those that are none."""
+        texts, index = coded(column)
+        places = [self._places.get(text, -1) for text in (*texts, None)]
+        codes: np.ndarray = np.array(places, np.int64)[index]  # -1, missing, is the last place
+        return codes
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the texts as bytes, one after the other, and where each one ends."""
+        parts = [text.encode() for text in self.texts]
+        ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        data = np.frombuffer(b"".join(parts), np.uint8).copy()
+        return {"texts": torch.from_numpy(data), "ends": torch.from_numpy(ends)}
+
+    @classmethod
+    def from_tensors(cls, saved: Saved, missing: bool) -> Levels:
+        """Rebuild from what `tensors` gave; ValueError if it is damaged."""
+        data = saved.tensor("texts", torch.uint8, (None,)).numpy().tobytes()
+        ends = saved.tensor("ends", torch.int64, (None,)).numpy()
+        starts = np.concatenate([[0], ends[:-1]])
+        if len(ends) == 0 or ends[-1] != len(data) or (ends < starts).any():
+            raise ValueError("the levels of an encoding are damaged")
+        places = zip(starts.tolist(), ends.tolist(), strict=True)
+        texts = tuple(data[start:end].decode() for start, end in places)
+        if any(a >= b for a, b in pairwise(texts)):
+            raise ValueError("the levels of an encoding are not in order")
+        return cls(texts, missing)
+
+
+def in_order(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return texts in the order in which levels are kept, wherever they were seen first."""
+    return tuple(sorted(texts))

@@ -1,0 +1,144 @@
+"""Columns of numbers: standardised, made normal by their quantiles, or as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from ...maps.quantiles import normal_scores, quantiles_of
+from ...rows.arrow import to_numpy
+from ..kinds import Kind
+from ..moments import Summary
+from ..saved import Saved
+from .base import ColumnEncoding, Observer, Part, Seen, refuse
+from .gaps import Gaps
+from .left_out import CONSTANT_NUMBER, EMPTY, LeftOut
+
+Numbers = Literal["standard", "quantile", "raw"]
+NUMBERS: tuple[Numbers, ...] = ("standard", "quantile", "raw")
+
+_DONE = {
+    "standard": "standardised",
+    "quantile": "made normal by its quantiles",
+    "raw": "as it is",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Number(ColumnEncoding):
+    """Numbers to a feature, and a second one of 0 and 1 if there were gaps.
+
+    Attributes
+    ----------
+    name : str
+    numbers : str
+        ``"standard"``, ``"quantile"`` or ``"raw"``.
+    mean, scale : float
+        Of the training rows, after the gaps were filled and quantiles were mapped.
+    gaps : Gaps
+    quantiles : Tensor of shape (q,) or None
+        Of the training rows, for ``"quantile"``.
+    """
+
+    code: ClassVar[str] = "number"
+    name: str
+    numbers: str
+    mean: float
+    scale: float
+    gaps: Gaps
+    quantiles: Tensor | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return "number"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.name, *self.gaps.mark(self.name))
+
+    def encode(self, column: pa.Array, part: Part) -> np.ndarray:
+        x, gaps = finite(column, self.name, part), None
+        if np.isnan(x.sum()):
+            gaps = np.isnan(x)
+            self.gaps.check(gaps, self.name, part)
+            x = np.where(gaps, self.gaps.fill, x)
+        if self.quantiles is not None:
+            x = normal_scores(x, self.quantiles.numpy())
+        if self.numbers != "raw":
+            x = (x - self.mean) / self.scale
+        gaps = np.zeros(len(x), bool) if gaps is None else gaps
+        return self.gaps.marked(x[:, None], gaps)
+
+    def describe(self) -> str:
+        return f"number, {_DONE[self.numbers]}" + self.gaps.describe(f"{self.gaps.fill:.6g}")
+
+    def to_dict(self) -> dict[str, Any]:
+        fields = {"name": self.name, "numbers": self.numbers, "mean": self.mean}
+        return {**fields, "scale": self.scale, **self.gaps.to_dict()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {} if self.quantiles is None else {"quantiles": self.quantiles}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Number:
+        name, numbers = saved.text("name"), saved.one_of("numbers", NUMBERS)
+        mean, scale = saved.number("mean"), saved.number("scale", positive=True)
+        gaps, quantiles = Gaps.from_saved(saved), None
+        if numbers == "quantile":
+            quantiles = saved.tensor("quantiles", torch.float64, (None,))
+            if len(quantiles) == 0 or bool((quantiles.diff() < 0).any()):
+                raise ValueError(f"the quantiles of '{name}' do not increase")
+        return cls(name, numbers, mean, scale, gaps, quantiles)
+
+
+def finite(column: pa.Array, name: str, part: Part) -> np.ndarray:
+    """Return numbers in float64, NaN for gaps; ValueError if one is infinite."""
+    x = to_numpy(column, name).astype(np.float64, copy=False)
+    if not np.isfinite(x.sum()):
+        refuse(
+            part, name, np.isinf(x), "is infinite",
+            "only finite numbers can be used; leave the gap empty, or drop the row",
+        )  # fmt: skip
+    return x
+
+
+class NumberObserver(Observer):
+    """Learns what becomes of numbers."""
+
+    measured = 1
+
+    def __init__(self, name: str, numbers: Numbers) -> None:
+        self.name, self._numbers = name, numbers
+
+    def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
+        return (finite(column, self.name, seen.part),)
+
+    def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
+        (known,) = summaries
+        if known.seen == 0:
+            return LeftOut(self.name, EMPTY)
+        if known.constant and not known.gaps and self._numbers != "raw":
+            return LeftOut(self.name, CONSTANT_NUMBER)
+        gaps = Gaps.of(known)
+        if self._numbers == "quantile" and not known.constant:
+            return self._normal(known, gaps)
+        raw = self._numbers == "raw"
+        mean, scale = (0.0, 1.0) if raw else (known.mean, known.scale)
+        return Number(self.name, "raw" if raw else "standard", mean, scale, gaps)
+
+    def _normal(self, known: Summary, gaps: Gaps) -> Number:
+        values = known.sample
+        quantiles = quantiles_of(values if len(values) else np.array([known.fill]))
+        scores = normal_scores(np.append(values, known.fill), quantiles)
+        weights = np.full(len(scores), known.seen / max(1, len(values)))
+        weights[-1] = known.gaps
+        mean = float(np.average(scores, weights=weights))
+        scale = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+        kept = torch.from_numpy(quantiles)
+        return Number(self.name, "quantile", mean, scale or 1.0, gaps, kept)

@@ -1,0 +1,59 @@
+"""Categories of few levels: one feature of 0 and 1 for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ..kinds import Kind
+from ..saved import Saved
+from .base import ColumnEncoding, Part
+from .levels import Levels
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot(ColumnEncoding):
+    """Levels to features of 0 and 1, not scaled; an unknown level is zero in all of them.
+
+    Attributes
+    ----------
+    name : str
+    levels : Levels
+    """
+
+    code: ClassVar[str] = "one hot"
+    name: str
+    levels: Levels
+
+    @property
+    def kind(self) -> Kind:
+        return "category"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        gap = (f"{self.name} missing",) if self.levels.missing else ()
+        return (*(f"{self.name}={text}" for text in self.levels.texts), *gap)
+
+    def encode(self, column: pa.Array, part: Part) -> np.ndarray:
+        k = len(self.levels)
+        # the last row, -1, is that of unknown levels
+        features: np.ndarray = np.eye(k + 1, k)[self.levels.codes(column)]
+        return features
+
+    def describe(self) -> str:
+        gap = ", one of them for what is missing" if self.levels.missing else ""
+        return f"category of {len(self.levels)} levels, one column each{gap}"
+
+    def to_dict(self) -> dict[str, Any]:
+        missing = self.levels.missing
+        return {"name": self.name, "levels": list(self.levels.texts), "missing": missing}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> OneHot:
+        levels = Levels(saved.texts("levels"), saved.flag("missing"))
+        if len(levels) == 0:
+            raise ValueError("an encoding has no levels")
+        return cls(saved.text("name"), levels)

@@ -1,0 +1,123 @@
+"""Ordered categories: the rank of a level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ..kinds import Kind
+from ..moments import Summary
+from ..saved import Saved
+from ..values import coded
+from .base import ColumnEncoding, Observer, Part, Seen, refuse
+from .gaps import Gaps
+from .left_out import CONSTANT, EMPTY, LeftOut
+from .levels import Levels
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered(ColumnEncoding):
+    """Ranks, standardised, and a feature of 0 and 1 if there were gaps.
+
+    Attributes
+    ----------
+    name : str
+    levels : Levels
+        In their order, those that no training row has too.
+    mean, scale : float
+        Of the ranks 0, 1, ... in the training rows.
+    gaps : Gaps
+    """
+
+    code: ClassVar[str] = "ordered"
+    name: str
+    levels: Levels
+    mean: float
+    scale: float
+    gaps: Gaps
+
+    @property
+    def kind(self) -> Kind:
+        return "ordered"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.name, *self.gaps.mark(self.name))
+
+    def encode(self, column: pa.Array, part: Part) -> np.ndarray:
+        texts, index = coded(column)
+        gaps = index < 0
+        ranks = self.levels.codes(column)
+        unknown = (ranks < 0) & ~gaps
+        if unknown.any():
+            text = texts[index[unknown.argmax()]]
+            refuse(
+                part, self.name, unknown, f"is {text!r}",
+                "a level that training did not have has no rank; leave it empty, or drop the row",
+            )  # fmt: skip
+        self.gaps.check(gaps, self.name, part)
+        filled = np.where(gaps, self.gaps.fill, ranks)
+        return self.gaps.marked(((filled - self.mean) / self.scale)[:, None], gaps)
+
+    def describe(self) -> str:
+        gap = self.gaps.describe(f"rank {self.gaps.fill:g}")
+        return f"ordered category of {len(self.levels)} levels: rank, standardised{gap}"
+
+    def to_dict(self) -> dict[str, Any]:
+        numbers = {"mean": self.mean, "scale": self.scale, **self.gaps.to_dict()}
+        return {"name": self.name, "levels": list(self.levels.texts), **numbers}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Ordered:
+        levels = Levels(saved.texts("levels"))
+        mean, scale = saved.number("mean"), saved.number("scale", positive=True)
+        return cls(saved.text("name"), levels, mean, scale, Gaps.from_saved(saved))
+
+
+class OrderedObserver(Observer):
+    """Learns the order of levels from the categories that the column declares."""
+
+    measured = 1
+
+    def __init__(self, name: str, where: str) -> None:
+        self.name, self._where = name, where
+        self._levels = Levels(())
+
+    def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
+        declared = tuple(text for text in _declared(column) if text is not None)
+        self._agree(declared)
+        ranks = self._levels.codes(column)
+        return (np.where(ranks < 0, np.nan, ranks),)
+
+    def _agree(self, declared: tuple[str, ...]) -> None:
+        """Take over more levels; ValueError if they are in another order than those so far."""
+        so_far = self._levels.texts
+        short, long = sorted((so_far, declared), key=len)
+        if long[: len(short)] != short:
+            raise ValueError(
+                f"{self._where}: column '{self.name}' has ordered categories whose order differs "
+                "from part to part; declare one order, or make it plain text"
+            )
+        if len(declared) > len(so_far):
+            self._levels = Levels(declared)
+
+    def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
+        (known,) = summaries
+        if known.seen == 0:
+            return LeftOut(self.name, EMPTY)
+        if known.constant and not known.gaps:
+            return LeftOut(self.name, CONSTANT)
+        gaps = Gaps.of(known)
+        return Ordered(self.name, self._levels, known.mean, known.scale, gaps)
+
+
+def _declared(column: pa.Array) -> list[str | None]:
+    """Return all declared categories as texts, those of no row too."""
+    every = pa.DictionaryArray.from_arrays(
+        pa.array(range(len(column.dictionary)), pa.int32()), column.dictionary
+    )
+    return coded(every)[0]

@@ -1,0 +1,248 @@
+"""One pass over a table, from which the encoding of each column is learned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from ..maps.standardizer import check_range
+from ..rows.arrow import float_of, to_numpy
+from ..rows.dtypes import common_float
+from ..tables.base import Table
+from .columns.base import ColumnEncoding, Observer, Part, Seen
+from .columns.category import CategoryObserver
+from .columns.tally import FOLDS
+from .kinds import Kind, kinds_of
+from .moments import Moments, Summary, summaries
+from .observers import observer
+from .settings import Settings
+
+BATCH_NUMBERS = 1 << 20
+"""Values of a batch, as in `Standardizer.fit`."""
+
+SAMPLE_ROWS = 100_000
+"""Rows, at most, of which medians and quantiles are taken."""
+
+EXACT_FOLDS = 1_000_000
+"""Up to so many rows folds differ in size by one row at most."""
+
+SAMPLE_BYTES = 1 << 27
+"""Bytes, at most, of a sample: 128 MiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Rows that an encoding is learned from.
+
+    Attributes
+    ----------
+    table : Table
+    targets : ndarray of float64 of shape (n, t)
+        Of all rows.
+    keep : ndarray of bool of shape (n,)
+        Rows that count.
+    folds : ndarray of int8 of shape (n,)
+        -1 for rows that do not count.
+    """
+
+    table: Table
+    targets: np.ndarray
+    keep: np.ndarray
+    folds: np.ndarray
+
+    @classmethod
+    def of(
+        cls, table: Table, targets: np.ndarray, keep: np.ndarray | None, rng: torch.Generator
+    ) -> Training:
+        """Draw folds.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many targets as rows, or no row counts.
+        """
+        n = table.num_rows
+        kept = np.ones(n, bool) if keep is None else np.asarray(keep, bool)
+        if len(targets) != n or kept.shape != (n,):
+            raise ValueError(
+                f"{table.where} has {n:,} rows, but there are {len(targets):,} targets and "
+                f"{kept.size:,} marks of rows to keep"
+            )
+        count = int(kept.sum())
+        if count == 0:
+            raise ValueError(f"{table.where} has no row to learn an encoding from")
+        folds = np.full(n, -1, np.int8)
+        folds[kept] = _folds(count, rng)
+        return cls(table, targets, kept, folds)
+
+    def sample(
+        self, rng: torch.Generator, columns: int, sample_bytes: int | None = None
+    ) -> np.ndarray:
+        """Return numbers, increasing, of rows drawn at random among those that count."""
+        count = int(self.keep.sum())
+        size = SAMPLE_BYTES if sample_bytes is None else min(SAMPLE_BYTES, sample_bytes)
+        most = min(SAMPLE_ROWS, max(1, size // (8 * max(1, columns))))
+        if count <= most:
+            return np.arange(count)
+        # a permutation of all rows would be as large as a column
+        few = count > 4 * most
+        some = torch.randint(count, (2 * most,), generator=rng).unique() if few else None
+        order = torch.randperm(count if some is None else len(some), generator=rng)[:most]
+        drawn: np.ndarray = (order if some is None else some[order]).sort().values.numpy()
+        return drawn
+
+    def batches(
+        self, names: Sequence[str]
+    ) -> Iterator[tuple[pa.RecordBatch, Seen, pa.RecordBatch | None]]:
+        """Walk over the rows that count; those beside them that do not come along."""
+        start = 0
+        for batch in self.table.batches(names, max(1, BATCH_NUMBERS // len(names))):
+            rows = np.arange(start, start + batch.num_rows)
+            start += batch.num_rows
+            kept, others = self.keep[rows], None
+            if not kept.all():
+                others = batch.filter(pa.array(~kept))
+                rows, batch = rows[kept], batch.filter(pa.array(kept))
+            part = Part(self.table.where, rows)
+            yield batch, Seen(part, self.targets[rows], self.folds[rows]), others
+
+
+def _gaps(column: pa.Array) -> int:
+    """Return how many values are missing, NaN or null."""
+    if pa.types.is_floating(column.type):
+        return int(np.isnan(to_numpy(column)).sum())
+    return int(column.null_count)
+
+
+def _folds(count: int, rng: torch.Generator) -> np.ndarray:
+    """Return a fold for each row, in a byte; as many rows in each where that matters."""
+    if count > EXACT_FOLDS:
+        drawn = torch.randint(FOLDS, (count,), generator=rng, dtype=torch.int8)
+    else:
+        drawn = (torch.randperm(count, generator=rng) % FOLDS).to(torch.int8)
+    folds: np.ndarray = drawn.numpy()
+    return folds
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Result of the pass.
+
+    Attributes
+    ----------
+    columns : tuple of ColumnEncoding
+    dtype : torch.dtype
+        float64 if a column of numbers needs it, else float32.
+    without : dict of str to ndarray
+        Means without each fold, by column.
+    """
+
+    columns: tuple[ColumnEncoding, ...]
+    dtype: torch.dtype
+    without: dict[str, np.ndarray]
+
+
+def learn(
+    training: Training,
+    names: Sequence[str],
+    settings: Settings,
+    rng: torch.Generator,
+    *,
+    sample_bytes: int | None = None,
+) -> Learned:
+    """Learn the encodings of some columns in one pass.
+
+    Parameters
+    ----------
+    training : Training
+    names : sequence of str
+        At least one.
+    settings : Settings
+    rng : torch.Generator
+        Draws the sample for medians and quantiles.
+    sample_bytes : int, optional
+        What it may take, as float64; never more than `SAMPLE_BYTES`.
+    """
+    table = training.table
+    kinds = kinds_of(table.schema, names, table.where)
+    fields = [table.schema.field(name) for name in names]
+    dtype = common_float(
+        float_of(field.type) or torch.float64
+        for field, kind in zip(fields, kinds, strict=True)
+        if kind == "number"
+    )
+    watching = [
+        observer(field, kind, table.where, settings)
+        for field, kind in zip(fields, kinds, strict=True)
+    ]
+    eps = _roundings(kinds, watching, dtype)
+    known = _watched(training, names, watching, training.sample(rng, len(eps), sample_bytes), eps)
+    found, start = [], 0
+    for one in watching:
+        found.append(one.finish(known[start : start + one.measured]))
+        start += one.measured
+    without = {
+        one.name: one.without
+        for one in watching
+        if isinstance(one, CategoryObserver) and one.without is not None
+    }
+    return Learned(tuple(found), dtype, without)
+
+
+def _roundings(
+    kinds: Sequence[Kind], watching: Sequence[Observer], dtype: torch.dtype
+) -> torch.Tensor:
+    """Return the rounding error of each measured column: times and ranks are exact."""
+    of = {True: torch.finfo(dtype).eps, False: torch.finfo(torch.float64).eps}
+    pairs = zip(kinds, watching, strict=True)
+    every = [of[kind == "number"] for kind, one in pairs for _ in range(one.measured)]
+    return torch.tensor(every, dtype=torch.float64)
+
+
+def _watched(
+    training: Training,
+    names: Sequence[str],
+    watching: Sequence[Observer],
+    drawn: np.ndarray,
+    eps: torch.Tensor,
+) -> list[Summary]:
+    """Let all observers look at all rows, and summarise what they measured.
+
+    Medians and quantiles are of the rows whose numbers, increasing, are `drawn`.
+    """
+    columns = len(eps)
+    sample = np.empty((len(drawn), columns))
+    moments, n, taken = Moments(columns), 0, 0
+    elsewhere: Counter[str] = Counter()
+    for batch, seen, others in training.batches(names):
+        for name, column in zip(names, [] if others is None else others.columns, strict=False):
+            elsewhere[name] += _gaps(column)
+        if batch.num_rows == 0:
+            continue
+        matrix = np.empty((len(seen.folds), columns))
+        start = 0
+        for one, column in zip(watching, batch.columns, strict=True):
+            for values in one.see(column, seen):
+                matrix[:, start] = values
+                start += 1
+        if columns:
+            moments.add_with_gaps(torch.from_numpy(matrix))
+            stop = int(np.searchsorted(drawn, n + len(matrix)))
+            sample[taken:stop] = matrix[drawn[taken:stop] - n]
+            taken = stop
+        n += len(matrix)
+    if columns == 0:
+        return []
+    measured = [one.name for one in watching for _ in range(one.measured)]
+    # that a row held out has a gap is known of the table: the mark has to be there for it
+    known = [
+        replace(one, gaps=one.gaps + elsewhere[name])
+        for one, name in zip(summaries(moments, sample, n, eps), measured, strict=True)
+    ]
+    check_range(torch.tensor([one.scale for one in known]), tuple(measured))
+    return known

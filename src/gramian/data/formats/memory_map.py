@@ -1,0 +1,188 @@
+"""Rows and tables of memory-mapped .npy files."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._atomic import write_atomically
+from ..rows.array import ArrayRows, as_tensor
+from ..rows.base import RowSource, comfortable_size, slices
+from ..rows.dtypes import NUMPY_OF
+from ..rows.file_stamp import FileStamp
+from ..rows.views import Select, Subset, column_numbers
+from ..tables.base import Table
+from .npy_file import NpyWriter, native, open_columns, open_npy
+
+WRITE_BYTES = 1 << 22
+"""Bytes that are written at once."""
+
+
+def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Tensor:
+    """Return a tensor to be filled, in a temporary file if it takes more than so many bytes.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : torch.float32 or torch.float64
+    memory_bytes : int
+
+    Returns
+    -------
+    Tensor
+        The file has no name, and its space is free once the tensor and the process's views of it
+        are gone, however the process ends. It lies in ``tempfile.gettempdir()``: set ``TMPDIR``
+        to a disk with room, where that folder is in memory.
+
+    Raises
+    ------
+    OSError
+        If the disk is full.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    if size <= memory_bytes:
+        return torch.empty(shape, dtype=dtype)
+    try:
+        with tempfile.TemporaryFile() as file:
+            # a hole that cannot be filled later would end the process, and not raise an error
+            for start in range(0, size, WRITE_BYTES):
+                file.write(bytes(min(WRITE_BYTES, size - start)))
+            file.flush()
+            return torch.from_numpy(np.memmap(file, NUMPY_OF[dtype], "r+", shape=shape))
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"could not write {size:,} bytes to {tempfile.gettempdir()}, where what exceeds the "
+            f"memory is kept: {error.strerror or error}; set TMPDIR to a folder with room",
+        ) from error
+
+
+def gathered(
+    rows: RowSource, index: Int[Tensor, " k"], memory_bytes: int, *, dense: bool = False
+) -> Float[Tensor, "k d"]:
+    """Gather rows like ``rows.take``, in a temporary file if they take more than so many bytes.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    index : Tensor of shape (k,)
+        Row numbers, distinct where `rows` is sequential.
+    memory_bytes : int
+    dense : bool, default=False
+        Whether sparse rows become dense. If not, they stay in memory.
+
+    Returns
+    -------
+    Tensor of shape (k, d)
+        A new tensor, see `scratch`.
+
+    Notes
+    -----
+    Cost: one pass for a sequential source. Memory beyond `memory_bytes`: a block of rows.
+    """
+    k, d = len(index), rows.shape[1]
+    if (rows.sparse and not dense) or k * d * rows.dtype.itemsize <= memory_bytes:
+        found = rows.take(index)
+        return found.to_dense() if dense and rows.sparse else found
+    out = scratch((k, d), rows.dtype, memory_bytes)
+    if rows.remote:
+        for part in slices(k, comfortable_size(rows)):
+            out[part] = rows.take(index[part])
+        return out
+    order = torch.arange(k) if rows.random_access else index.argsort()
+    for part, block in Subset(rows, index[order]).blocks(comfortable_size(rows)):
+        out[order[part]] = block.to_dense() if rows.sparse else block
+    return out
+
+
+def stored(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
+    """Write dense rows to a ``.npy`` file, atomically, and return them mapped from there.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    path : str or Path
+        Replaced once the new file is complete; who maps the old one keeps it.
+
+    Returns
+    -------
+    Tensor of shape (n, d)
+        Not to be written to.
+
+    Raises
+    ------
+    ValueError
+        If the rows are sparse, or the name does not end with ``.npy``.
+    OSError
+        If it cannot be written.
+    """
+    path, dtype = Path(path), NUMPY_OF[rows.dtype]
+    if rows.sparse or path.suffix.lower() != ".npy":
+        raise ValueError(f"dense rows are stored in a .npy file, not {rows!r} in {path}")
+
+    def write(part: Path) -> None:
+        writer = NpyWriter(part, rows.shape[1], dtype)
+        for _, block in rows.blocks(comfortable_size(rows)):
+            writer.append(block.numpy())
+        writer.close()
+
+    write_atomically(path, write)
+    return as_tensor(open_npy(path))
+
+
+class NpyTable(Table):
+    """A ``.npy`` file.
+
+    Parameters
+    ----------
+    path : Path
+    where : str
+        Subject of error messages.
+    """
+
+    named = False
+
+    def __init__(self, path: Path, where: str) -> None:
+        self._path, self._array = path, open_columns(path)
+        self._stamp = FileStamp.of(path)
+        n, d = self._array.shape
+        if n == 0:
+            raise ValueError(
+                f"{where} has 0 rows of {d} columns, but at least one of each is needed"
+            )
+        self._type = native(self._array.dtype)
+        text = self._type.kind == "U"
+        one = pa.string() if text else pa.from_numpy_dtype(self._type)
+        self.where, self.num_rows = where, n
+        self.schema = pa.schema([(str(j), one) for j in range(d)])
+
+    def rows(self, columns: Sequence[str]) -> RowSource:
+        """Map the file; see `Table.rows`."""
+        rows = ArrayRows(open_npy(self._path))
+        self._stamp.check(self._path)
+        return rows if tuple(columns) == self.names else Select(rows, columns)
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Copy rows of the file; see `Table.batches`."""
+        with self._stamp.require_unchanged(self._path):
+            for part in slices(self.num_rows, size):
+                yield self._batch(columns, part)
+
+    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
+        """Copy rows; see `Table.take`."""
+        with self._stamp.require_unchanged(self._path):
+            return self._batch(columns, index)
+
+    def _batch(self, columns: Sequence[str], rows: Any) -> pa.RecordBatch:
+        chosen = column_numbers(list(columns), None, self._array.shape[1])
+        arrays = [pa.array(np.asarray(self._array[rows, j], self._type)) for j in chosen]
+        return pa.record_batch(arrays, schema=pa.schema([self.schema.field(c) for c in columns]))

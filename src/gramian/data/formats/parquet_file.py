@@ -1,0 +1,234 @@
+"""Parquet files as they lie in folders: which there are, their columns, and batches of rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..rows.file_stamp import FileStamp, RemoteFile, change_error
+from .partitions import Key, with_keys
+
+SUFFIXES = (".parquet", ".pq")
+"""Ends of the names of Parquet files, in lower case; the usual one first."""
+
+_BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
+
+
+TEXT_BATCH_BYTES = 1 << 26
+"""Bytes of texts that are decoded at a time, by the length of the first ones."""
+
+TEXT_BATCH_ROWS = 1 << 12
+"""Rows of texts that are decoded at a time: later texts may be longer than the first ones."""
+
+MEAN_TEXT_BYTES = 1 << 16
+"""Mean length of the texts of a column, beyond which they are refused as no categories. A file of
+some kilobytes can hold any number of long ones, if they are equal."""
+
+PROBED_ROWS = 32
+"""Rows whose texts are decoded first, to choose the rows of a batch."""
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A Parquet file and the rows of its row groups.
+
+    Attributes
+    ----------
+    path : Path or RemoteFile
+    stamp : FileStamp
+        Of the file as its row groups were read.
+    groups : tuple of int
+        Rows in each of its row groups.
+    keys : tuple of Key
+        Columns whose value the names of its folders say.
+    """
+
+    path: Path | RemoteFile
+    stamp: FileStamp
+    groups: tuple[int, ...]
+    keys: tuple[Key, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in the file."""
+        return sum(self.groups)
+
+    def batches(
+        self, columns: Sequence[str], size: int, groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Decode the file a little at a time.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        size : int
+            Upper bound of the rows in one batch.
+        groups : sequence of int, optional
+            Row groups to read; all of them by default.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+
+        Raises
+        ------
+        ValueError
+            If the file changed since it was opened, or changes while it is read.
+
+        Notes
+        -----
+        Without ``buffer_size`` Arrow would load each column chunk of a row group as a whole,
+        with ``pre_buffer`` all of them at once, and mapped pages would count as our memory. One
+        thread decodes, so that the others are free to compute: about 10^8 numbers per second.
+        """
+        buffer_size = max(1 << 14, _BUFFER_BYTES // max(1, len(columns)))
+        with self.stamp.require_unchanged(self.path), opened(self.path, buffer_size) as file:
+            if row_groups(file) != self.groups:  # within one tick of the clock of the file system
+                rows = file.metadata.num_rows
+                raise change_error(self.path, f"it had {self.rows:,} rows, and has {rows:,}")
+            own = [name for name in columns if name not in {key.name for key in self.keys}]
+            read = own or file.schema_arrow.names[:1]  # which says how many rows there are
+            size = min(size, self._text_rows(file, read, groups))
+            texts = _TextLengths(self.path, self.rows)
+            for batch in file.iter_batches(
+                size, row_groups=groups, columns=read, use_threads=False
+            ):
+                texts.add(batch)
+                batch.validate(full=True)  # Arrow does not check indices and texts
+                yield with_keys(batch, self.keys, columns) if self.keys else batch
+
+    def _text_rows(
+        self, file: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int] | None
+    ) -> int:
+        """Return how many rows are decoded at a time, so that their texts need bounded memory."""
+        schema = file.schema_arrow
+        texts = [name for name in columns if _is_long(schema.field(name).type)]
+        if not texts:
+            return max(1, int(file.metadata.num_rows))
+        probe = file.iter_batches(PROBED_ROWS, row_groups=groups, columns=texts, use_threads=False)
+        batch = next(probe, None)
+        if batch is None:
+            return 1
+        _TextLengths(self.path, self.rows).add(batch)  # before a larger batch is decoded
+        rows = TEXT_BATCH_BYTES * int(batch.num_rows) // max(1, int(batch.nbytes))
+        if any(_is_text(column.type) for column in batch.columns):
+            rows = min(rows, TEXT_BATCH_ROWS)
+        return max(1, rows)
+
+
+def _is_long(kind: pa.DataType) -> bool:
+    """Return whether values of a type have any length."""
+    return not (pa.types.is_primitive(kind) or pa.types.is_null(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+class _TextLengths:
+    """Bytes of the texts that a pass has decoded, of each column.
+
+    Parameters
+    ----------
+    path : Path or RemoteFile
+    file_rows : int
+        Rows of the file, over which the mean is taken: one long text is no long column, whichever
+        row it is in.
+    """
+
+    def __init__(self, path: Path | RemoteFile, file_rows: int) -> None:
+        self._path, self._file_rows, self._rows = path, max(1, file_rows), 0
+        self._bytes: Counter[str] = Counter()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count a batch; ValueError if these texts alone make the mean of the file too long.
+
+        From `TEXT_BATCH_BYTES` on the mean over the rows until now is enough.
+        """
+        self._rows += batch.num_rows
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not _is_text(column.type):
+                continue
+            self._bytes[name] += column.nbytes
+            rows = self._rows if self._bytes[name] > TEXT_BATCH_BYTES else self._file_rows
+            if self._bytes[name] > MEAN_TEXT_BYTES * rows:
+                raise ValueError(
+                    f"{self._path}: the texts of column '{name}' have "
+                    f"{self._bytes[name] // self._rows:,} bytes on average over {self._rows:,} of "
+                    f"{self._file_rows:,} rows, more than {MEAN_TEXT_BYTES:,}; leave it out "
+                    "(on the command line --drop), or shorten them"
+                )
+
+
+@contextmanager
+def readable(path: Path | RemoteFile) -> Iterator[None]:
+    """Explain what Arrow reports about a damaged file."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError):
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(
+            f"{path} cannot be read as Parquet: it is cut off, damaged or of another format; "
+            f"copy or write it again (Arrow says: {str(error).splitlines()[0]})"
+        ) from error
+
+
+@contextmanager
+def opened(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
+    """Open a file for reading, and explain what Arrow reports about damage.
+
+    Pages that carry a checksum are compared with it, as those are that this package writes.
+
+    Parameters
+    ----------
+    path : Path or RemoteFile
+    buffer_size : int, optional
+        Bytes of a column that are read at once; all of a row group if 0.
+    """
+    with (
+        readable(path),
+        pq.ParquetFile(
+            path.absolute() if isinstance(path, Path) else path.open(),  # "run:/x" is no address
+            buffer_size=buffer_size,
+            pre_buffer=False,
+            memory_map=False,
+            page_checksum_verification=True,
+        ) as file,
+    ):
+        yield file
+
+
+def row_groups(file: pq.ParquetFile) -> tuple[int, ...]:
+    """Give the number of rows in each row group of an open file."""
+    meta = file.metadata
+    return tuple(meta.row_group(i).num_rows for i in range(meta.num_row_groups))
+
+
+def parquet_paths(path: str | Path) -> list[Path]:
+    """List the file itself, or the Parquet files below a directory, sorted by their names."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file or directory {path}")
+    if not path.is_dir():
+        return [path]
+    found = (file for file in path.rglob("*") if belongs(file.relative_to(path)))
+    paths = sorted((file for file in found if file.is_file()), key=lambda file: file.parts)
+    if not paths:
+        raise ValueError(
+            f"the directory {path} holds no {' or '.join(f'*{end}' for end in SUFFIXES)} files, "
+            "and neither do its subfolders"
+        )
+    return paths
+
+
+def belongs(path: PurePath) -> bool:
+    """Return whether a file of a folder that is one table, named from there, belongs to it."""
+    hidden = any(part.startswith((".", "_")) for part in path.parts)
+    return path.suffix.lower() in SUFFIXES and not hidden

@@ -1,0 +1,104 @@
+"""All row groups of some Parquet files with the same columns, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+import pyarrow as pa
+
+from ..rows.file_stamp import FileStamp, RemoteFile
+from ..tables.sequential import Pieces
+from .parquet_file import ParquetFile, opened, parquet_paths, row_groups
+from .partitions import Key, keys_of
+
+
+@dataclass(frozen=True)
+class ParquetPieces(Pieces):
+    """Row groups of files that follow each other.
+
+    Attributes
+    ----------
+    files : tuple of ParquetFile
+    schemas : tuple of pyarrow.Schema
+        Of each file, with the columns of its folders' names.
+    """
+
+    files: tuple[ParquetFile, ...]
+    schemas: tuple[pa.Schema, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the first file."""
+        return self.schemas[0]
+
+    @property
+    def counts(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Rows of all row groups."""
+        return tuple(rows for file in self.files for rows in file.groups)
+
+    @classmethod
+    def at(cls, path: str | Path) -> ParquetPieces:
+        """Read the footers of a file, or of all files below a folder."""
+        path = Path(path)
+        paths = parquet_paths(path)
+        names = [one.relative_to(path) if path.is_dir() else PurePath(one.name) for one in paths]
+        return cls.of(paths, keys_of(names, str(path)))
+
+    @classmethod
+    def of(
+        cls, paths: Sequence[Path | RemoteFile], keys: Sequence[tuple[Key, ...]]
+    ) -> ParquetPieces:
+        """Read the footers of files."""
+        files, schemas = [], []
+        for path, own in zip(paths, keys, strict=True):
+            stamp = FileStamp.of(path)  # before the footer is read: a later version is a change
+            with opened(path) as file:
+                files.append(ParquetFile(path, stamp, row_groups(file), own))
+                schemas.append(_with_keys(file.schema_arrow, own, path))
+        return cls(tuple(files), tuple(schemas))
+
+    def check_alike(self, columns: Sequence[str] | None = None) -> None:
+        """Refuse files that differ in columns or types; of `columns` only, if they are given."""
+        first = _described(self.schemas[0], columns)
+        for file, schema in zip(self.files, self.schemas, strict=True):
+            found = _described(schema, columns)
+            if found != first:
+                raise ValueError(
+                    f"{file.path} and {self.files[0].path} differ in columns or types: "
+                    f"{_difference(found, first)}"
+                )
+
+    def read(
+        self, columns: Sequence[str], size: int, pieces: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Decode the files one after the other; see `Pieces.read`."""
+        start = 0
+        for file in self.files:
+            here = range(start, start + len(file.groups))
+            groups = None if pieces is None else [i - start for i in pieces if i in here]
+            if groups is None or groups:
+                yield from file.batches(columns, size, groups)
+            start = here.stop
+
+
+def _with_keys(schema: pa.Schema, keys: Sequence[Key], path: Path | RemoteFile) -> pa.Schema:
+    for key in keys:
+        if key.name in schema.names:
+            raise ValueError(
+                f"{path} has a column {key.name}, and so does the name of its folder: rename one"
+            )
+        schema = schema.append(pa.field(key.name, key.type))
+    return schema
+
+
+def _described(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
+    chosen = schema if columns is None else [schema.field(name) for name in columns]
+    return [f"{field.name} ({field.type})" for field in chosen]
+
+
+def _difference(found: Sequence[str], first: Sequence[str]) -> str:
+    """Return the first columns that are not alike, against each other."""
+    pairs = zip([*found, *["none"] * len(first)], [*first, *["none"] * len(found)], strict=False)
+    return next(f"{one} against {other}" for one, other in pairs if one != other)

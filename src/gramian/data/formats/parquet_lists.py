@@ -1,0 +1,172 @@
+"""Rows in list columns of Parquet files: numbers of one length, or sparse entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._sparse import WIDE
+from ..rows.array import PER_ENTRY, as_tensor, canonical, check_matrix, csr_block
+from ..rows.arrow import float_of
+from ..rows.arrow_compute import pc
+from ..rows.base import RowSource, check_index, check_size
+from ..rows.dtypes import NUMPY_OF
+from ..tables.sequential import BATCH_NUMBERS, exactly, joined, taken
+from .parquet_folder import ParquetPieces
+
+WORDY = 256
+"""Entries of a row, as it is supposed to be, when rows are decoded."""
+
+
+class ParquetLists(RowSource):
+    """Rows in one or two list columns of a Parquet file or folder, never loaded as a whole.
+
+    With `values` alone each list is a row, as embeddings are written; all lists have one length.
+    With `indices` a row is sparse: `values` are its entries, `indices` their columns, from 0 on.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, or a folder of them; see `ParquetRows`.
+    values : str
+        The column of lists, of fixed or variable length, of numbers.
+    indices : str, optional
+        The column of lists of whole numbers, as long as those of `values`.
+    features : int, optional
+        The features of a sparse row: more than any index.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such column, it has no lists of numbers, lists have different lengths or
+        gaps, or an index is too large; the message says where.
+
+    Notes
+    -----
+    Indices of a row that are repeated are added up. Memory: a block, and what decoding needs.
+    `take` is a pass over the row groups that hold wanted rows.
+    """
+
+    random_access = False
+
+    def __init__(
+        self,
+        path: str | Path,
+        values: str,
+        indices: str | None = None,
+        *,
+        features: int | None = None,
+    ) -> None:
+        if (indices is None) != (features is None):
+            raise ValueError("indices and features go together: sparse rows need both")
+        self.path, self.values, self.indices = Path(path), values, indices
+        self._names = [values] if indices is None else [values, indices]
+        self._pieces = ParquetPieces.at(path)
+        self._kinds = [self._kind(name) for name in self._names]
+        self._pieces.check_alike(self._names)
+        n = sum(self._pieces.counts)
+        if n == 0:
+            raise ValueError(f"{path} has 0 rows, but at least one is needed")
+        self.dtype = _dtype(self._kinds[0], values)
+        if indices is not None and not pa.types.is_integer(self._kinds[1]):
+            raise TypeError(f"the column {indices!r} has lists of {self._kinds[1]}, not of indices")
+        self.sparse = features is not None
+        first = next(self._pieces.read([values], 1))
+        self.shape = check_matrix((n, len(first.column(0)[0]) if features is None else features))
+        if self.sparse and self.shape[1] > WIDE:
+            self.entries = min(self.shape[1], 1 + PER_ENTRY * self._entries_of_a_row())
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        check_size(size)
+        start = 0
+        read = self._pieces.read(self._names, min(size, self._batch_rows()))
+        for batch in exactly(read, self._schema, size):
+            yield slice(start, start + batch.num_rows), self._matrix(batch, f"from row {start} on")
+            start += batch.num_rows
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows in one pass; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        wanted, back = np.unique(index.cpu().numpy(), return_inverse=True)
+        found = [batch for _, batch in taken(self._pieces, self._names, wanted)]
+        batch = joined(found, self._schema).take(pa.array(back))
+        return self._matrix(batch, "in rows that were asked for")
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([self._pieces.schema.field(name) for name in self._names])
+
+    def _kind(self, name: str) -> pa.DataType:
+        schema = self._pieces.schema
+        if name not in schema.names:
+            raise ValueError(f"{self.path} has no column {name!r}; it has {schema.names}")
+        kind = schema.field(name).type
+        if not (pa.types.is_list(kind) or _fixed(kind) or pa.types.is_large_list(kind)):
+            raise TypeError(
+                f"the column {name!r} of {self.path} is {kind}, and no list; a table of numbers "
+                "needs no list, its path will do"
+            )
+        return kind.value_type
+
+    def _entries_of_a_row(self) -> int:
+        """Return the mean, of the first rows."""
+        first = next(self._pieces.read([self.values], 1000))
+        return int(pc.sum(pc.list_value_length(first.column(0))).as_py() or 0) // len(first)
+
+    def _batch_rows(self) -> int:
+        numbers = WORDY if self.sparse else self.shape[1]
+        return max(1, BATCH_NUMBERS // max(numbers, 1))
+
+    def _matrix(self, batch: pa.RecordBatch, where: str) -> Tensor:
+        values, lengths = self._numbers(batch, 0, where)
+        if not self.sparse:
+            if bool((lengths != self.shape[1]).any()):
+                at = int((lengths != self.shape[1]).argmax())
+                raise ValueError(
+                    f"{self.path} has a list of {lengths[at]} numbers in {self.values!r} {where}, "
+                    f"the first row one of {self.shape[1]}"
+                )
+            return as_tensor(values.reshape(-1, self.shape[1]))
+        columns, others = self._numbers(batch, 1, where)
+        if not np.array_equal(lengths, others):
+            raise ValueError(f"{self.path} has lists of different lengths in {self._names} {where}")
+        if len(columns) and not 0 <= columns.min() <= columns.max() < self.shape[1]:
+            raise ValueError(
+                f"{self.path} has an index outside 0 .. {self.shape[1] - 1} {where}; give more "
+                "features"
+            )
+        start = np.concatenate([[0], np.cumsum(lengths)])
+        shape = (len(lengths), self.shape[1])
+        rows = canonical(scipy.sparse.csr_array((values, columns, start), shape=shape))
+        return csr_block(rows.indptr, rows.indices, rows.data, self.shape[1], self.dtype)
+
+    def _numbers(
+        self, batch: pa.RecordBatch, column: int, where: str
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the lists of a column hold, one after the other, and their lengths."""
+        lists = batch.column(column)
+        inside = lists.flatten()
+        if lists.null_count or inside.null_count:
+            raise ValueError(f"{self.path} has gaps in {self._names[column]!r} {where}")
+        lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+        dtype = np.int64 if column else NUMPY_OF[self.dtype]
+        return inside.to_numpy(zero_copy_only=False).astype(dtype, copy=False), lengths
+
+
+def _fixed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_fixed_size_list(kind))
+
+
+def _dtype(kind: pa.DataType, name: str) -> torch.dtype:
+    found = float_of(kind)
+    if found is None:
+        raise TypeError(f"the column {name!r} has lists of {kind}, not of numbers")
+    return found

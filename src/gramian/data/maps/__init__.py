@@ -1,0 +1,1 @@
+"""Maps of features: standardisation, quantiles, linear maps, copies of rows."""

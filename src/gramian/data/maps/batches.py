@@ -1,0 +1,146 @@
+"""Mini-batches of shuffled rows from any row source, the same ones again for the same seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..rows.base import RowSource
+
+EPOCH_STRIDE = 7919
+"""Between the seeds of two epochs: a prime, so that runs of neighbouring seeds do not meet."""
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """A random order of n rows for each epoch, cut into batches.
+
+    Parameters
+    ----------
+    n : int
+    size : int
+        Rows of a batch; the last one of a chunk may have fewer.
+    seed : int
+    chunk : int, optional
+        Rows that are shuffled among each other, n if None.
+    """
+
+    n: int
+    size: int
+    seed: int
+    chunk: int | None = None
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of a chunk: whole batches, but for the last chunk."""
+        most = self.n if self.chunk is None else self.chunk
+        return self.n if most >= self.n else max(1, most // self.size) * self.size
+
+    @property
+    def per_chunk(self) -> int:
+        """Batches of a whole chunk."""
+        return math.ceil(self.chunk_rows / self.size)
+
+    def __len__(self) -> int:
+        """Return the number of batches in an epoch."""
+        whole, rest = divmod(self.n, self.chunk_rows)
+        return whole * self.per_chunk + math.ceil(rest / self.size)
+
+    def order(self, epoch: int, chunk: int = 0) -> Int[Tensor, " k"]:
+        """Return the shuffled row numbers of a chunk."""
+        start = chunk * self.chunk_rows
+        rows = min(self.chunk_rows, self.n - start)
+        rng = torch.Generator().manual_seed(self.seed + EPOCH_STRIDE * (epoch + 1) + chunk)
+        return start + torch.randperm(rows, generator=rng)
+
+    def indices(self, epoch: int, start: int = 0, stop: int | None = None) -> Iterator[Tensor]:
+        """Yield the row numbers, increasing, of batches number `start` to `stop` of an epoch."""
+        last = len(self) if stop is None else min(stop, len(self))
+        held, order = -1, torch.empty(0, dtype=torch.int64)
+        for batch in range(start, last):
+            chunk, place = divmod(batch, self.per_chunk)
+            if chunk != held:
+                held, order = chunk, self.order(epoch, chunk)
+            # neighbours are cheaper to gather, and the order within a batch is of no consequence
+            yield order[place * self.size : (place + 1) * self.size].sort().values
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Shuffled mini-batches of a row source.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    size : int
+        Rows of a batch.
+    seed : int
+        The same seed, epoch and position give the same batches.
+    memory_bytes : int
+        For the rows that are shuffled among each other, if the source is sequential.
+
+    Notes
+    -----
+    A source with random access is permuted as a whole. A sequential or remote one is read from
+    front to back in chunks that fit into the memory, and shuffled within these: rows that are
+    sorted, by their class for instance, should be shuffled once when the file is written. With a
+    chunk that holds all rows the batches are those of random access. Starting in the middle of an
+    epoch reads such a source from its front.
+    """
+
+    rows: RowSource
+    size: int
+    seed: int
+    memory_bytes: int = 1 << 28
+
+    @property
+    def shuffle(self) -> Shuffle:
+        """The order of the rows."""
+        n, d = self.rows.shape
+        if self._in_any_order:
+            return Shuffle(n, self.size, self.seed)
+        chunk = max(self.size, self.memory_bytes // (2 * d * self.rows.dtype.itemsize))
+        return Shuffle(n, self.size, self.seed, chunk)
+
+    @property
+    def _in_any_order(self) -> bool:
+        return self.rows.random_access and not self.rows.remote
+
+    def __len__(self) -> int:
+        """Return the number of batches in an epoch."""
+        return len(self.shuffle)
+
+    def epoch(
+        self, epoch: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[Int[Tensor, " b"], Float[Tensor, "b d"]]]:
+        """Yield row numbers and rows of batches number `start` to `stop` of an epoch.
+
+        The rows are new tensors, but those of a sparse source stay sparse.
+        """
+        shuffle = self.shuffle
+        indices = shuffle.indices(epoch, start, stop)
+        if self._in_any_order:
+            for index in indices:
+                yield index, self.rows.take(index)
+            return
+        chunks = self.rows.blocks(shuffle.chunk_rows)
+        part, chunk = slice(0, 0), torch.empty(0)
+        for index in indices:
+            while int(index[0]) >= part.stop:
+                part, chunk = _next(chunks, shuffle.chunk_rows)
+            yield index, chunk[index - part.start]
+
+
+def _next(blocks: Iterator[tuple[slice, Tensor]], rows: int) -> tuple[slice, Tensor]:
+    """Return the next chunk, put together if the source gives it in smaller blocks."""
+    part, block = next(blocks)
+    pieces, stop = [block], part.stop
+    while stop - part.start < rows and (following := next(blocks, None)) is not None:
+        stop = following[0].stop
+        pieces.append(following[1])
+    return slice(part.start, stop), block if len(pieces) == 1 else torch.cat(pieces)

@@ -1,0 +1,146 @@
+"""A linear map of rows, as a learned metric is: a matrix, or a factor for each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..._sparse import scale_columns
+from ..rows.base import RowSource
+from ..rows.reduce import Value
+from ..rows.transform import Blockwise
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap(Value):
+    """Map of rows x to ``x @ matrix``, or to ``x * scales``; give one of the two.
+
+    Distances of mapped rows are those of a metric: ``M = matrix @ matrix.T``, or that of the
+    squared scales.
+
+    Parameters
+    ----------
+    matrix : Tensor of shape (d, k), optional
+        Kept in float64.
+    scales : Tensor of shape (d,), optional
+        Kept in float64. A feature of scale zero has no say.
+
+    Raises
+    ------
+    ValueError
+        If not one of them is given, or it has another shape, or holds what is not finite.
+    """
+
+    matrix: Any = None  # anything a tensor can be made of; kept is a Float[Tensor, "d k"]
+    scales: Any = None  # Float[Tensor, " d"]
+
+    def __post_init__(self) -> None:
+        if (self.matrix is None) == (self.scales is None):
+            raise ValueError("a linear map is a matrix or scales, and not both")
+        name, ndim = ("scales", 1) if self.matrix is None else ("matrix", 2)
+        given = torch.as_tensor(getattr(self, name)).detach()
+        if given.ndim != ndim or given.numel() == 0:
+            shape = "(d,)" if ndim == 1 else "(d, k)"
+            raise ValueError(f"{name} must have shape {shape}, not {tuple(given.shape)}")
+        kept = given.to("cpu", torch.float64).contiguous()
+        if not bool(kept.isfinite().all()):
+            raise ValueError(f"{name} of a linear map must be finite")
+        object.__setattr__(self, name, kept)
+
+    @classmethod
+    def of(cls, given: Any) -> LinearMap:
+        """Return a map that was given as one, or as an array: a vector are scales."""
+        if isinstance(given, cls):
+            return given
+        array = torch.as_tensor(given)
+        return cls(scales=array) if array.ndim == 1 else cls(matrix=array)
+
+    @property
+    def array(self) -> Tensor:
+        """The matrix, or the scales."""
+        found: Tensor = self.scales if self.matrix is None else self.matrix
+        return found
+
+    @property
+    def inputs(self) -> int:
+        """Number of features d of the rows that are mapped."""
+        return self.array.shape[0]
+
+    @property
+    def outputs(self) -> int:
+        """Number of features k of mapped rows."""
+        return self.array.shape[-1]
+
+    def apply(self, rows: RowSource) -> RowSource:
+        """Map rows as they are read.
+
+        Parameters
+        ----------
+        rows : RowSource of shape (n, d)
+            Dense; scales take sparse rows, too.
+
+        Returns
+        -------
+        RowSource of shape (n, k)
+            Of the same type. Features of a matrix have no names.
+        """
+        return rows.each(partial(LinearRows, map_=self))
+
+    def forth(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+        """Return mapped numbers, in their own type and on their device."""
+        array = self.array.to(x.device, x.dtype)
+        return scale_columns(x, array) if self.matrix is None else x @ array
+
+    def back(self, gradients: Float[Tensor, "*b k"]) -> Float[Tensor, "*b d"]:
+        """Return gradients with respect to rows, from those with respect to mapped rows."""
+        array = self.array.to(gradients)
+        return gradients * array if self.matrix is None else gradients @ array.T
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the matrix or the scales by name, for a file."""
+        return {"scales" if self.matrix is None else "matrix": self.array}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LinearMap:
+        """Rebuild from what `tensors` gave; ValueError if that is damaged."""
+        if set(tensors) not in ({"matrix"}, {"scales"}):
+            raise ValueError("a linear map is a matrix or scales, and not both")
+        for name, tensor in tensors.items():
+            if tensor.dtype != torch.float64:
+                raise ValueError(f"{name} of a linear map must be float64, not {tensor.dtype}")
+        return cls(**tensors)
+
+
+class LinearRows(Blockwise):
+    """Rows mapped by a linear map, as they go by.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    map_ : LinearMap
+    """
+
+    def __init__(self, rows: RowSource, map_: LinearMap) -> None:
+        super().__init__(rows)
+        if rows.shape[1] != map_.inputs:
+            raise ValueError(
+                f"the rows have {rows.shape[1]} features, but the linear map takes {map_.inputs}"
+            )
+        if map_.matrix is not None:
+            if rows.sparse:
+                raise ValueError(
+                    "a matrix would fill the zeros of sparse rows; give scales, one for each "
+                    "feature, or dense rows (x.toarray())"
+                )
+            self.shape, self.feature_names = (rows.shape[0], map_.outputs), None
+        self._map = map_
+
+    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+        """Map; see `Blockwise.change`."""
+        return self._map.forth(block)

@@ -1,0 +1,249 @@
+"""RemoteColumns: targets or weights that lie with rows on other machines, and stay there."""
+
+from __future__ import annotations
+
+import functools
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..rows.base import RowSource, comfortable_size
+from ..rows.transform import recast
+from ..rows.views import select, subset
+from .reductions import MOST_VALUES, Count, Facts, Look, LookedUp, Positive
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+
+MOST_TAKEN = 1 << 20
+"""Rows up to which numbers are brought here when some are selected; they fit in a few MB."""
+
+
+class RemoteColumns:
+    """Numbers that lie with remote rows: they stand in for a tensor of shape (n, t) or (n,).
+
+    They have what a fit of remote rows asks of targets and weights: shape, type, sums; and some
+    numbers, which come here if they are asked for by their rows. A pass over rows reads them beside
+    the rows.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, t)
+        Remote, in parts as long as those of the features.
+    flat : bool, default=False
+        Whether it stands for (n,), as weights do.
+    labels : ndarray, optional
+        What the whole numbers 0, 1, ... stand for, sorted: texts.
+    kind : numpy.dtype, optional
+        Of the numbers as they are stored; that of `rows` by default.
+    """
+
+    def __init__(
+        self,
+        rows: RowSource,
+        *,
+        flat: bool = False,
+        labels: np.ndarray | None = None,
+        kind: np.dtype[Any] | None = None,
+    ) -> None:
+        self.rows, self.flat, self.labels = rows, flat, labels
+        own = np.dtype(np.float32 if rows.dtype == torch.float32 else np.float64)
+        self.kind = own if kind is None else kind
+        self.shape = (rows.shape[0],) if flat else rows.shape
+        self.ndim, self.dtype, self.device = len(self.shape), rows.dtype, torch.device("cpu")
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.shape[0]
+
+    def double(self) -> RemoteColumns:
+        """Return the same in float64."""
+        return self.to(torch.float64)
+
+    def to(self, where: Any) -> RemoteColumns:
+        """Return the same in another type; on whatever device, as they are elsewhere."""
+        if not isinstance(where, torch.dtype) or where == self.dtype:
+            return self
+        return self.on(recast(self.rows, where))
+
+    def on(self, rows: RowSource) -> RemoteColumns:
+        """Return what these numbers have become: others of as many or fewer rows."""
+        return RemoteColumns(rows, flat=self.flat, labels=self.labels)
+
+    def reshaped(self, *, flat: bool) -> RemoteColumns:
+        """Return one column as (n,) or as (n, 1)."""
+        found = RemoteColumns(self.rows, flat=flat, labels=self.labels, kind=self.kind)
+        if "facts" in vars(self):  # they are the same numbers
+            found.facts = self.facts
+        return found
+
+    def stand_in(self) -> RowNumbers:
+        """Return itself as the tensor that it stands in for, to those who check types."""
+        return cast("Tensor", self)
+
+    def part(self, index: Int[Tensor, " k"]) -> Any:
+        """Return the numbers of some rows, of increasing numbers: here if they are few."""
+        if len(index) <= MOST_TAKEN:
+            return self[index]
+        return self.on(subset(self.rows, index))
+
+    def __getitem__(self, key: Any) -> Any:
+        """Bring the numbers of some rows here; or return some columns, which stay."""
+        if isinstance(key, tuple):
+            every, columns = key
+            if every != slice(None):
+                raise TypeError(f"columns are chosen of all rows, not {key!r}")
+            return self.on(select(self.rows, torch.as_tensor(columns).tolist()))
+        if isinstance(key, slice):
+            key = torch.arange(*key.indices(len(self)))
+        index = torch.as_tensor(key)
+        index = index.nonzero()[:, 0] if index.dtype == torch.bool else index
+        found = self.rows.take(index)
+        return found[:, 0] if self.flat else found
+
+    def here(self) -> Tensor:
+        """Bring all numbers here: 8 bytes for each."""
+        found: Tensor = self.rows.map(torch.clone, size=comfortable_size(self.rows))
+        return found[:, 0] if self.flat else found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Bring all numbers or labels here."""
+        found = self.here().numpy()
+        found = self.labels[found.astype(np.int64)] if self.labels is not None else found
+        found = found.astype(self.kind if self.labels is None else found.dtype, copy=False)
+        return found if dtype is None else found.astype(dtype)
+
+    @functools.cached_property
+    def facts(self) -> Facts:
+        """What there is to know of all of them: one pass, once."""
+        return self.rows.fold(Look(), size=comfortable_size(self.rows))
+
+    def positive(self) -> Int[Tensor, " k"]:
+        """Return the numbers of the rows whose number is above zero: 8 bytes for each come here."""
+        found: Tensor = self.rows.fold(Positive(), size=comfortable_size(self.rows))
+        return found
+
+    def sum(self, dtype: Any = None) -> Tensor:
+        """Return the sum of all numbers, in float64."""
+        return self.facts.total.sum()
+
+    def mean(self, dim: int | None = None, dtype: Any = None) -> Tensor:
+        """Return the mean of all numbers, or of each column, in float64."""
+        means = self.facts.total / len(self)
+        return means.mean() if dim is None else means
+
+    def classes(self, weights: Any = None) -> np.ndarray:
+        """Return the labels of the rows of positive weight, sorted.
+
+        Raises
+        ------
+        ValueError
+            If numbers are no labels: with fractions, or more than 10,000 of them.
+        """
+        values = self.counts(weights)[0].numpy()
+        return values.astype(self.kind) if self.labels is None else self.labels[values.astype(int)]
+
+    def counts(self, weights: Any = None) -> tuple[Tensor, Tensor]:
+        """Return the distinct numbers of the rows of positive weight, and how often each is there.
+
+        Raises
+        ------
+        ValueError
+            See `classes`.
+        """
+        beside = () if weights is None else (weights,)
+        found = self.rows.fold(Count(), *beside, size=comfortable_size(self.rows))
+        values, counts = found
+        if not bool(values.isfinite().all()):
+            raise ValueError("y contains NaN or infinity")
+        if len(values) > MOST_VALUES or not torch.equal(values, values.floor()):
+            raise ValueError(
+                "the targets are numbers of a continuous range, and a classifier expects classes; "
+                "fit numbers with KernelRidge"
+            )
+        return values, counts
+
+    def looked_up(
+        self,
+        classes: np.ndarray,
+        table: Float[Tensor, "k t"],
+        *,
+        flat: bool = False,
+        unknown: float | None = None,
+    ) -> RemoteColumns:
+        """Return the row of a table that stands for each label.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (k,)
+            Sorted labels.
+        table : Tensor of shape (k, t)
+        flat : bool, default=False
+            Whether the result stands for (n,).
+        unknown : float, optional
+            Stands for a label of no class; by default the first row does.
+        """
+        if self.labels is not None:  # classes that no row has come in no row
+            known = np.isin(classes, self.labels)
+            classes, table = np.searchsorted(self.labels, classes[known]), table[known]
+        values = torch.from_numpy(np.asarray(classes).astype(np.float64))
+        rows = self.rows.each(partial(LookedUp, values=values, table=table, unknown=unknown))
+        return RemoteColumns(rows, flat=flat)
+
+    def __repr__(self) -> str:
+        """Show shape and type."""
+        return f"RemoteColumns({tuple(self.shape)}, {str(self.dtype).removeprefix('torch.')})"
+
+
+if TYPE_CHECKING:  # what fits ask of a tensor is what remote columns have
+    Targets: TypeAlias = Tensor
+    RowWeights: TypeAlias = Tensor
+    AnyWeights: TypeAlias = Tensor
+    RowNumbers: TypeAlias = Tensor
+else:
+    Targets = Float[Tensor, "n t"] | RemoteColumns
+    RowWeights = Float[Tensor, " n"] | RemoteColumns
+    AnyWeights = Float[Tensor, " _"] | RemoteColumns  # of who checks by himself how many there are
+    RowNumbers = Tensor | RemoteColumns
+
+
+def columns_there(numbers: object) -> RemoteColumns | None:
+    """Return remote columns, where they stand in for a tensor; None for anything else."""
+    return numbers if isinstance(numbers, RemoteColumns) else None
+
+
+def part_of(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
+    """Return the numbers of some rows: of remote columns those that stay there, if many."""
+    there = columns_there(numbers)
+    return numbers[index] if there is None else there.part(index)
+
+
+def brought_here(numbers: RowNumbers) -> Tensor:
+    """Return numbers in memory, wherever they are."""
+    there = columns_there(numbers)
+    return numbers if there is None else there.here()
+
+
+def all_finite(numbers: RowNumbers) -> bool:
+    """Return whether all numbers are finite, wherever they are."""
+    there = columns_there(numbers)
+    if there is not None:
+        return there.facts.finite
+    if numbers.numel() == 0:
+        return True
+    low, high = torch.aminmax(numbers)  # which need no memory, unlike isfinite
+    return bool(low > -torch.inf and high < torch.inf)
+
+
+def range_of(numbers: RowNumbers) -> tuple[float, float]:
+    """Return the least and the largest number, wherever they are."""
+    there = columns_there(numbers)
+    if there is not None:
+        return float(there.facts.least.min()), float(there.facts.most.max())
+    low, high = torch.aminmax(numbers)
+    return float(low), float(high)

@@ -1,0 +1,116 @@
+"""Foldings of numbers that lie with remote rows, and `LookedUp`: the rows that labels stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..rows.base import RowSource
+from ..rows.reduce import Folding
+from ..rows.transform import Blockwise
+
+MOST_VALUES = 10_000
+"""Distinct values up to which numbers may be labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Facts of all numbers, by columns.
+
+    Attributes
+    ----------
+    finite : bool
+    least, most, total : Tensor of shape (t,)
+        In float64.
+    """
+
+    finite: bool
+    least: Float[Tensor, " t"]
+    most: Float[Tensor, " t"]
+    total: Float[Tensor, " t"]
+
+
+@dataclass(frozen=True)
+class Look(Folding[Facts]):
+    """The folding of `RemoteColumns.facts`."""
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Facts:
+        """Look at one block."""
+        x = block.double()
+        low, high = torch.aminmax(x, dim=0)
+        return Facts(bool(x.isfinite().all()), low, high, x.sum(dim=0))
+
+    def merge(self, a: Facts, b: Facts) -> Facts:
+        """Put both together."""
+        least, most = torch.minimum(a.least, b.least), torch.maximum(a.most, b.most)
+        return Facts(a.finite and b.finite, least, most, a.total + b.total)
+
+
+@dataclass(frozen=True)
+class Count(Folding[tuple[Tensor, Tensor]]):
+    """The folding of `RemoteColumns.counts`: more values than labels may have are cut off."""
+
+    def __call__(self, start: int, block: Tensor, *weights: Any) -> tuple[Tensor, Tensor]:
+        """Count one block."""
+        x = block[:, 0].double()
+        x = x[weights[0] > 0] if weights else x
+        values, counts = x.unique(return_counts=True)
+        return values[: MOST_VALUES + 1], counts[: MOST_VALUES + 1]
+
+    def merge(self, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Add the counts of equal values."""
+        values, place = torch.cat([a[0], b[0]]).unique(return_inverse=True)
+        counts = torch.zeros(len(values), dtype=torch.int64)
+        counts.index_add_(0, place, torch.cat([a[1], b[1]]))
+        return values[: MOST_VALUES + 1], counts[: MOST_VALUES + 1]
+
+
+@dataclass(frozen=True)
+class Positive(Folding[Tensor]):
+    """The folding of `RemoteColumns.positive`."""
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Tensor:
+        """Return the row numbers of one block."""
+        return start + (block[:, 0] > 0).nonzero()[:, 0]
+
+    def merge(self, a: Tensor, b: Tensor) -> Tensor:
+        """Put them in a row."""
+        return torch.cat([a, b])
+
+
+class LookedUp(Blockwise):
+    """The rows of a table that numbers stand for.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, 1)
+    values : Tensor of shape (k,)
+        Increasing.
+    table : Tensor of shape (k, t)
+    unknown : float, optional
+        Stands for any other number; by default the first row of the table does.
+    """
+
+    def __init__(
+        self,
+        rows: RowSource,
+        values: Float[Tensor, " k"],
+        table: Float[Tensor, "k t"],
+        unknown: float | None = None,
+    ) -> None:
+        super().__init__(rows)
+        self.shape, self.dtype = (rows.shape[0], table.shape[1]), table.dtype
+        self.feature_names = None
+        self._values, self._table, self._unknown = values, table, unknown
+
+    def change(self, block: Float[Tensor, "b 1"]) -> Float[Tensor, "b t"]:
+        """Look up; see `Blockwise.change`."""
+        numbers = block[:, 0].double().contiguous()
+        place = torch.searchsorted(self._values, numbers).clamp(max=len(self._values) - 1)
+        known = self._values[place] == numbers
+        found = self._table[place * known]
+        return found if self._unknown is None else found.where(known[:, None], self._unknown)

@@ -1,0 +1,1 @@
+"""Rows: blocks of numbers, in any order and any number, from arrays, frames and files."""

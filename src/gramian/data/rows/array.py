@@ -1,0 +1,233 @@
+"""Rows of an array in memory or in a memory-mapped file: NumPy in any layout, or torch."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._sparse import WIDE
+from .base import RowSource, check_index, slices
+from .dtypes import NUMPY_OF, WIDE_INTEGERS, float_for, rounded_numbers, warn_of_rounding
+from .file_stamp import MappedFile
+
+
+class ArrayRows(RowSource):
+    """Rows of a two-dimensional array, converted block by block and never copied as a whole.
+
+    Parameters
+    ----------
+    data : ndarray or Tensor of shape (n, d)
+        NumPy arrays may have any strides, byte order and alignment, be read-only or
+        memory-mapped. Tensors may live on any device; blocks stay there, without gradients.
+    feature_names : sequence of str, optional
+        One name per column.
+
+    Notes
+    -----
+    Blocks of a C-contiguous native float array are views and cost nothing; otherwise a block
+    costs one conversion of its rows. A file that is mapped for reading must not be written to: each
+    pass compares its size and time. It may be moved, removed or replaced: the map stays valid.
+    """
+
+    def __init__(
+        self, data: np.ndarray | Tensor, *, feature_names: Sequence[str] | None = None
+    ) -> None:
+        if isinstance(data, Tensor):
+            name = str(data.dtype).removeprefix("torch.")
+            self._data: np.ndarray | Tensor = data.detach()
+        else:
+            name = data.dtype.name
+            self._data = np.asarray(data)
+        self._file = MappedFile.of(data)
+        self.shape = check_matrix(tuple(data.shape))
+        self.dtype, self._wide = float_for(name), name in WIDE_INTEGERS
+        self.feature_names = check_names(feature_names, self.shape[1])
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        self._check_file()
+        for rows in slices(self.shape[0], size):
+            yield rows, self._convert(self._data[rows])
+        self._check_file()
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        self._check_file()
+        if isinstance(self._data, Tensor):
+            return self._convert(self._data[index.to(self._data.device)])
+        return self._convert(np.take(self._data, index.cpu().numpy(), axis=0))
+
+    def _check_file(self) -> None:
+        if self._file is not None:
+            self._file.check()
+
+    def _convert(self, part: np.ndarray | Tensor) -> Tensor:
+        if self._wide:
+            numbers = part.cpu().numpy() if isinstance(part, Tensor) else part
+            for j, column in enumerate(numbers.T):
+                warn_of_rounding(column, self.feature_names[j] if self.feature_names else j)
+        if isinstance(part, Tensor):
+            return part.to(self.dtype).contiguous()
+        return as_tensor(np.require(part, NUMPY_OF[self.dtype], ["C", "ALIGNED"]))
+
+
+def check_matrix(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Refuse anything but a matrix with rows and columns, in words.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the user's data.
+
+    Returns
+    -------
+    tuple of int
+        The same shape ``(n, d)``.
+    """
+    if len(shape) == 1:
+        raise ValueError(
+            f"expected a 2-D array of shape (rows, features), got a 1-D array of {shape[0]} "
+            "numbers; reshape your data: x.reshape(-1, 1) for one feature, "
+            "x.reshape(1, -1) for one row"
+        )
+    if len(shape) != 2:
+        raise ValueError(f"expected a 2-D array of shape (rows, features), got shape {shape}")
+    if shape[0] == 0:
+        raise ValueError(f"found 0 rows (shape {shape}), but at least one is needed")
+    if shape[1] == 0:
+        raise ValueError(f"found 0 columns (shape {shape}), but at least one feature is needed")
+    return shape[0], shape[1]
+
+
+def check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None:
+    """Refuse a list of feature names that does not fit the number of columns."""
+    if names is not None and len(names) != d:
+        raise ValueError(f"got {len(names)} feature names for {d} columns")
+    return None if names is None else tuple(names)
+
+
+class _Alias:
+    """The memory of an array, offered as writable."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array  # keeps the memory alive
+        interface: dict[str, Any] = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+def as_tensor(array: np.ndarray) -> Tensor:
+    """Share the memory of a native, contiguous array with a tensor, also of a read-only one.
+
+    torch warns about read-only arrays because someone could write through the tensor. Blocks are
+    never written to, so such an array is presented as writable here: that concerns this one
+    array, where a warnings filter would concern the process and all its threads.
+
+    Parameters
+    ----------
+    array : ndarray
+
+    Returns
+    -------
+    Tensor
+        Not to be written to.
+    """
+    return torch.from_numpy(array if array.flags.writeable else np.asarray(_Alias(array)))
+
+
+PER_ENTRY = 3
+"""Numbers that an entry takes: its value, and its column in 64 bits."""
+
+
+class SparseRows(RowSource):
+    """Rows of a sparse matrix; blocks are tensors in compressed sparse row form.
+
+    Parameters
+    ----------
+    matrix : SciPy sparse matrix or array of shape (n, d)
+        Any format; the caller's matrix is not changed. A CSR matrix in canonical form (sorted
+        indices, no duplicates) is used as it is, everything else is converted once.
+    feature_names : sequence of str, optional
+        One name per column.
+
+    Notes
+    -----
+    The entries keep their type (counts in ``uint8`` stay so) and are converted per block. Index
+    tensors are ``int64``.
+    """
+
+    sparse = True
+
+    def __init__(self, matrix: Any, *, feature_names: Sequence[str] | None = None) -> None:
+        self.shape = check_matrix(tuple(matrix.shape))
+        self.dtype = float_for(matrix.dtype.name, "the sparse matrix")
+        self.feature_names = check_names(feature_names, self.shape[1])
+        self._matrix = canonical(matrix)
+        if matrix.dtype.name in WIDE_INTEGERS:
+            m = self._matrix
+            for j in np.unique(m.indices[rounded_numbers(m.data)]):
+                column = self.feature_names[j] if self.feature_names else int(j)
+                warn_of_rounding(m.data[m.indices == j], column)
+        n, d = self.shape
+        if d > WIDE:
+            self.entries = min(d, 1 + PER_ENTRY * self._matrix.nnz // n)
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        m = self._matrix
+        for rows in slices(self.shape[0], size):
+            start, stop = m.indptr[rows.start], m.indptr[rows.stop]
+            crow = m.indptr[rows.start : rows.stop + 1] - start
+            yield rows, self._block(crow, m.indices[start:stop], m.data[start:stop])
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        part = self._matrix[index.cpu().numpy()]
+        return self._block(part.indptr, part.indices, part.data)
+
+    def _block(self, crow: np.ndarray, column: np.ndarray, values: np.ndarray) -> Tensor:
+        return csr_block(crow, column, values, self.shape[1], self.dtype)
+
+
+def csr_block(
+    crow: np.ndarray, column: np.ndarray, values: np.ndarray, d: int, dtype: torch.dtype
+) -> Tensor:
+    """Return entries that SciPy has checked as compressed sparse rows of d features."""
+    _spend_beta_warning()
+    return torch.sparse_csr_tensor(
+        as_tensor(np.require(crow, np.int64)),
+        as_tensor(np.require(column, np.int64)),
+        as_tensor(np.require(values, NUMPY_OF[dtype], ["C", "ALIGNED"])),
+        size=(len(crow) - 1, d),
+        check_invariants=False,  # unset, torch warns about the default
+    )
+
+
+def canonical(matrix: Any) -> Any:
+    """Return a sparse matrix by rows, each with sorted columns that are there once."""
+    csr = matrix.tocsr()
+    if not csr.has_canonical_format:
+        csr = csr.copy() if csr is matrix else csr
+        csr.sum_duplicates()  # sorts, too
+    return csr
+
+
+@functools.cache
+def _spend_beta_warning() -> None:
+    """Let torch say, unheard, that its sparse rows are in beta: it says so once per process.
+
+    The filter lives for this one statement, not for as long as blocks are made.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zero = torch.zeros(1, dtype=torch.int64)
+        torch.sparse_csr_tensor(zero, zero[:0], zero[:0], size=(0, 1), check_invariants=False)

@@ -1,0 +1,352 @@
+"""The abstract row source: two verbs to implement, two passes over the data for free."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .reduce import BlockFn, Folding, Rowwise, Sum, T
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a pass over remote rows is spread.
+
+    Attributes
+    ----------
+    workers : int
+    slots : int
+        Tasks that run at once, all workers together.
+    tasks : int
+        Of a pass: one for each part, and those that merge their results.
+    """
+
+    workers: int
+    slots: int
+    tasks: int
+
+
+class RowSource(ABC):
+    """Rows of a feature matrix, wherever they live.
+
+    A subclass sets `shape` and `dtype` and implements `blocks` and `take`; it may override
+    `fold` and `map` when it can do better than one block after the other, and must, with `each`,
+    where its rows are elsewhere.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and features ``(n, d)``, both at least one.
+    dtype : torch.dtype
+        ``torch.float32`` or ``torch.float64``: the type of everything `blocks` and `take` give.
+    feature_names : tuple of str of length d, or None
+        Names of the features where the source knows them.
+    random_access : bool
+        False if `take` costs a pass over the data.
+    sparse : bool
+        True if blocks have layout ``torch.sparse_csr``.
+    entries : int or None
+        Numbers that a row of the mean length takes, with their places, if rows are sparse and have
+        more features than are ever made dense.
+    remote : bool
+        True if `blocks` and `take` bring rows over a network: `fold` and `map` send a small value
+        to where the rows are instead, so whatever passes over all rows uses these.
+
+    Notes
+    -----
+    A block may be a view of the user's array: **never write to a block**. Dense blocks are
+    C-contiguous. A source does not change while it is read, so passes may be repeated.
+    """
+
+    shape: tuple[int, int]
+    dtype: torch.dtype
+    feature_names: tuple[str, ...] | None = None
+    random_access: bool = True
+    sparse: bool = False
+    entries: int | None = None
+    remote: bool = False
+
+    @abstractmethod
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over all rows in order.
+
+        Parameters
+        ----------
+        size : int
+            Upper bound of the number of rows in one block.
+
+        Yields
+        ------
+        rows : slice
+            ``slice(start, stop)``; together the slices tile ``0 .. n`` in order.
+        block : Tensor of shape (stop - start, d)
+            Not to be written to.
+        """
+
+    @abstractmethod
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows, in any order and with repeats.
+
+        Parameters
+        ----------
+        index : Tensor of shape (k,)
+            Row numbers in ``0 .. n-1``.
+
+        Returns
+        -------
+        Tensor of shape (k, d)
+            A new tensor.
+        """
+
+    def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
+        """Concatenate ``fn(block, *slices)`` over the blocks.
+
+        Parameters
+        ----------
+        fn : callable
+            Gives one row of output per row of the block. It may reuse its output buffer. For
+            remote rows a value that pickles by plain pickle.
+        *rowwise : Rowwise of shape (n, ...)
+            Sliced along with the blocks.
+        size : int
+            Upper bound of the number of rows in one block.
+
+        Returns
+        -------
+        Tensor of shape (n, ...)
+            Type, device and trailing shape are those of the first result.
+        """
+        out: Tensor | None = None
+        for rows, block in self.blocks(size):
+            part = fn(block, *(r[rows] for r in rowwise))
+            if out is None:
+                out = part.new_empty((self.shape[0], *part.shape[1:]))
+            out[rows] = part
+        return _some(out)
+
+    def sum(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
+        """Add up ``fn(block, *slices)`` over the blocks.
+
+        Parameters are those of `map`; ``fn`` gives tensors of one shape. The sum is taken in the
+        type that ``fn`` returns, in the order of the rows.
+
+        Returns
+        -------
+        Tensor
+            A new tensor, of the shape and type of ``fn``'s results.
+        """
+        return self.fold(Sum(fn), *rowwise, size=size)
+
+    def fold(self, fn: Folding[T], *rowwise: Rowwise, size: int) -> T:
+        """Merge ``fn(start, block, *slices)`` over the blocks, in the order of the rows.
+
+        Parameters
+        ----------
+        fn : Folding
+            Whose results are small: they are what comes back from remote rows.
+        *rowwise : Rowwise of shape (n, ...)
+            Sliced along with the blocks.
+        size : int
+            Upper bound of the number of rows in one block.
+
+        Returns
+        -------
+        T
+            One result, of all rows. Where rows lie in parts, the results of each part's blocks are
+            merged first.
+        """
+        total: T | None = None
+        for rows, block in self.blocks(size):
+            beside = [r[rows] for r in rowwise]
+            if total is None:
+                total = fn(rows.start, block, *beside)
+            else:
+                total = fn.add(total, rows.start, block, *beside)
+        return _some(total)
+
+    def by_group(
+        self,
+        members: Callable[[int, Tensor], list[Tensor]],
+        solve: Callable[..., T],
+        count: int,
+        *rowwise: Rowwise,
+        size: int,
+    ) -> Iterator[T]:
+        """Yield what becomes of each group of rows, put together where they are.
+
+        Parameters
+        ----------
+        members : callable
+            Of the number of the first row of a block, and the block: the numbers of the rows within
+            it that each group has, which may overlap. Pickles by plain pickle.
+        solve : callable
+            ``solve(group, rows, *slices)``, with the rows of a group in their order; its result
+            comes here. Pickles by plain pickle.
+        count : int
+            Of the groups.
+        *rowwise : Rowwise of shape (n, ...)
+        size : int
+            Upper bound of the number of rows in one block.
+
+        Yields
+        ------
+        T
+            By group, in order.
+        """
+        found: list[list[list[Tensor]]] = [[] for _ in range(count)]
+        for rows, block in self.blocks(size):
+            beside = [r[rows] for r in rowwise]
+            for group, index in enumerate(members(rows.start, block)):
+                found[group].append([numbers[index] for numbers in (block, *beside)])
+        for group, parts in enumerate(found):
+            yield solve(group, *(torch.cat(some) for some in zip(*parts, strict=True)))
+
+    def each(
+        self, change: Callable[..., RowSource | None], index: Int[Tensor, " k"] | None = None
+    ) -> RowSource:
+        """Return the rows changed where they are.
+
+        Parameters
+        ----------
+        change : callable
+            Makes a row source of this one: a class, or `functools.partial` of one, which pickles
+            by plain pickle. Where rows lie in parts it is called with each of them, so that it
+            must work on rows by themselves. Before, and for the shape and type of the result, it is
+            called with `Elsewhere`, which has no rows.
+        index : Tensor of shape (k,), optional
+            Row numbers, increasing. ``change(rows, index)`` is called with the part and the numbers
+            that lie in it, counted from its first row; it may give None if no row is left.
+
+        Returns
+        -------
+        RowSource
+        """
+        return _some(change(self) if index is None else change(self, index))
+
+    def there(self, ask: Callable[[], T]) -> T:
+        """Return the answer to a question that is asked where the rows are, such as which engine.
+
+        Parameters
+        ----------
+        ask : callable
+            Pickles by plain pickle. Of several machines all must give the same answer.
+        """
+        return ask()
+
+    def mean_there(self, ask: Callable[[], float]) -> float:
+        """Return the mean of the answers of all machines where rows are, which are asked at once.
+
+        Parameters
+        ----------
+        ask : callable
+            Such as one that measures how fast a machine is. Pickles by plain pickle.
+        """
+        return ask()
+
+    def seconds_to_read(self) -> float:
+        """Return the seconds that one task at a time would take to read all rows, measured.
+
+        0 for rows that are here, whose products are measured with what it takes to read them.
+        """
+        return 0.0
+
+    def spread(self) -> Spread | None:
+        """Return how a pass is spread over other machines; None for rows that are here."""
+        return None
+
+    @property
+    def width(self) -> int:
+        """Numbers that a row takes in memory: d, or `entries`."""
+        return self.shape[1] if self.entries is None else self.entries
+
+    def __len__(self) -> int:
+        """Give the number of rows."""
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        """Show class, shape and type."""
+        n, d = self.shape
+        return f"{type(self).__name__}({n} x {d}, {str(self.dtype).removeprefix('torch.')})"
+
+
+class Elsewhere(RowSource):
+    """The shape and type of rows that are elsewhere, without the rows.
+
+    Parameters
+    ----------
+    rows : RowSource
+        That is described.
+    n : int, optional
+        Number of rows, if not all.
+    """
+
+    def __init__(self, rows: RowSource, n: int | None = None) -> None:
+        self.shape = (rows.shape[0] if n is None else n, rows.shape[1])
+        self.dtype, self.feature_names = rows.dtype, rows.feature_names
+        self.random_access, self.sparse, self.entries = (
+            rows.random_access,
+            rows.sparse,
+            rows.entries,
+        )
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """Refuse: there are no rows."""
+        raise RuntimeError("these rows are elsewhere: only their shape and type are known here")
+
+    def take(self, index: Tensor) -> Tensor:
+        """Refuse: there are no rows."""
+        raise RuntimeError("these rows are elsewhere: only their shape and type are known here")
+
+
+def slices(n: int, size: int) -> Iterator[slice]:
+    """Cut ``0 .. n`` into consecutive slices of at most ``size``."""
+    check_size(size)
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def check_size(size: int) -> None:
+    """Refuse a block size below one."""
+    if size < 1:
+        raise ValueError(f"a block needs at least one row, got size={size}")
+
+
+def check_index(index: Tensor, n: int) -> None:
+    """Refuse row numbers outside ``0 .. n-1``."""
+    if index.numel() == 0:
+        return
+    low, high = (int(v) for v in torch.aminmax(index))
+    if low < 0 or high >= n:
+        raise IndexError(f"row numbers must lie in 0 .. {n - 1}, got some between {low} and {high}")
+
+
+def comfortable_size(rows: RowSource, numbers: int = 1 << 20) -> int:
+    """Give a block size of about a million numbers, for passes that nobody tunes."""
+    return max(1, numbers // rows.width)
+
+
+def check_here(rows: RowSource, what: str) -> None:
+    """Refuse to wrap remote rows, whose blocks would come over the network."""
+    if rows.remote:
+        raise ValueError(
+            f"{what} reads blocks of rows here, and {rows!r} are on other machines: change them "
+            "there by rows.each(...)"
+        )
+
+
+def first_row(rows: RowSource) -> Float[Tensor, "1 d"]:
+    """Return the first row."""
+    if rows.remote:
+        return rows.take(torch.tensor([0]))
+    return next(iter(rows.blocks(1)))[1]  # `take` would pass over all of a sequential source
+
+
+def _some(result: T | None) -> T:
+    if result is None:
+        raise ValueError("this row source gave no blocks, so there is nothing to combine")
+    return result

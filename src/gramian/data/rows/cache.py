@@ -1,0 +1,188 @@
+"""Rows that are decoded once: what a pass over a file makes of it is kept for the next passes."""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .base import RowSource, check_index, check_size, slices
+from .prefetch import prefetch
+from .views import Complement, Subset
+
+logger = logging.getLogger("gramian")
+
+DISK_SHARE = 2
+"""Rows are kept if they take no more than one in so many bytes that are free on the disk."""
+
+
+class DecodedRows(RowSource):
+    """Rows of a sequential source, which its first whole pass keeps in a temporary file.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+        Dense, and here. It is read until one pass has come to its end.
+
+    Notes
+    -----
+    Blocks are those of `rows`, to the last bit, if it gives blocks of exactly the size asked for.
+
+    The file has ``n d`` numbers, lies in ``tempfile.gettempdir()``, has no name, and is gone with
+    these rows, however the process ends. Where the disk is full a warning says so, and passes go on
+    to read `rows`. Memory of later passes: two blocks.
+    """
+
+    random_access = False
+
+    def __init__(self, rows: RowSource) -> None:
+        self.shape, self.dtype, self.feature_names = rows.shape, rows.dtype, rows.feature_names
+        self._rows = rows
+        self._file: _File | None = None
+        self._keeps = True
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        check_size(size)
+        if self._file is not None:
+            return prefetch(self._again(self._file, size))
+        return self._keeping(size) if self._keeps else self._rows.blocks(size)
+
+    def _again(self, file: _File, size: int) -> Iterator[tuple[slice, Tensor]]:
+        for part in slices(len(self), size):
+            yield part, file.mapped(part, self.shape[1], self.dtype)
+
+    def _keeping(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """Write each block before it is used; the file of a pass that is given up is gone."""
+        file: _File | None = None
+        for part, block in self._rows.blocks(size):
+            try:
+                file = _File() if part.start == 0 else file
+                if file is not None:
+                    file.write(block)
+            except OSError as error:
+                file, self._keeps = None, False
+                logger.warning(
+                    "rows that are decoded are not kept (%s): each pass reads %r again, which "
+                    "takes longer; set TMPDIR to a folder with room",
+                    error.strerror or error,
+                    self._rows,
+                )
+            yield part, block
+        if file is not None:
+            self._file = file
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        check_index(index, len(self))
+        if self._file is None:
+            return self._rows.take(index)
+        out = torch.empty((len(index), self.shape[1]), dtype=self.dtype)
+        for row, number in zip(out, index.tolist(), strict=True):
+            self._file.read(row, number)
+        return out
+
+
+class _File:
+    """Rows in a file without a name; threads, and processes that are forked, read it at once."""
+
+    def __init__(self) -> None:
+        # a buffer could find the disk full when the file is closed
+        self._file: BinaryIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+
+    def write(self, block: Tensor) -> None:
+        """Append rows."""
+        left = memoryview(block.numpy().data).cast("B")
+        while left:
+            left = left[self._file.write(left) :]
+
+    def mapped(self, part: slice, d: int, dtype: torch.dtype) -> Float[Tensor, "b d"]:
+        """Return rows where the system keeps the file: no copy, until one writes to them."""
+        row = d * dtype.itemsize
+        start = part.start * row
+        first = start - start % mmap.ALLOCATIONGRANULARITY
+        memory = mmap.mmap(
+            self._file.fileno(), part.stop * row - first, access=mmap.ACCESS_COPY, offset=first
+        )
+        if hasattr(mmap, "MADV_WILLNEED"):
+            memory.madvise(mmap.MADV_WILLNEED)
+        count = (part.stop - part.start) * d
+        numbers = torch.frombuffer(memory, dtype=dtype, count=count, offset=start - first)
+        return numbers.view(-1, d)
+
+    def read(self, out: Tensor, first: int) -> None:
+        """Fill a tensor with the rows from a number on."""
+        left = memoryview(out.numpy().data).cast("B")
+        place = first * out.shape[-1] * out.itemsize
+        while left:
+            count = self._read(left, place)
+            if not count:
+                raise OSError("a temporary file with rows ends too early")
+            left, place = left[count:], place + count
+
+    def _read(self, out: memoryview, place: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file.fileno(), [out], place)
+        with self._lock:  # Windows, where no process is forked
+            self._file.seek(place)
+            return self._file.readinto(out)  # type: ignore[attr-defined,no-any-return]
+
+
+def decoded_once(rows: RowSource) -> RowSource:
+    """Return rows that are decoded once if that is worth it and there is room; see `DecodedRows`.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+        Of a subset or complement, the rows that it is taken from are kept.
+    """
+    if isinstance(rows, Subset):
+        return Subset(decoded_once(rows.rows), rows.index)
+    if isinstance(rows, Complement):
+        return Complement(decoded_once(rows.rows), rows.index)
+    return DecodedRows(rows) if decoded_bytes(rows) else rows
+
+
+def decoded_bytes(rows: RowSource) -> int:
+    """Return the bytes of the file that `decoded_once` makes of rows; 0 if it makes none."""
+    if isinstance(rows, Subset | Complement):
+        return decoded_bytes(rows.rows)
+    if rows.random_access or rows.sparse or rows.remote or isinstance(rows, DecodedRows):
+        return 0
+    need = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize
+    return need if DISK_SHARE * need <= _room() else 0
+
+
+def _room() -> int:
+    """Return the bytes that are free for temporary files; 0 if their folder is itself in memory."""
+    try:
+        folder = Path(tempfile.gettempdir())
+        return 0 if _is_in_memory(folder) else shutil.disk_usage(folder).free
+    except OSError:
+        return 0
+
+
+def _is_in_memory(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
+    """Return whether a folder is on a file system of Linux that has no disk; man 5 proc."""
+    if not mounts.exists():
+        return False
+    device = os.stat(folder).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in mounts.read_text().splitlines():
+        left, _, right = line.partition(" - ")
+        if left.split()[2] == number:
+            return right.split()[0] in ("tmpfs", "ramfs")
+    return False

@@ -1,0 +1,80 @@
+"""The digest of rows: the same for the same numbers, wherever and however they are kept."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .base import RowSource, comfortable_size
+from .reduce import Folding
+
+
+def digest(rows: RowSource) -> str:
+    """Return the SHA-256 of all rows, as hexadecimal digits.
+
+    Any change of any entry changes it. It depends on the numbers that a source delivers, in their
+    type (float32 or float64), and not on what holds them (array, table, file, device) or on the
+    size of blocks; but that of remote rows on their parts. Sparse rows are digested by their
+    entries other than zero, and have another digest than the same rows, dense.
+
+    Notes
+    -----
+    Cost: one pass over the data, at about 1.5 GB/s where the processor computes SHA-256 (one core),
+    a third of that elsewhere. Memory: a block of about a million numbers.
+    """
+    n, d = rows.shape
+    found = hashlib.sha256(f"{n} {d} {rows.dtype} {rows.sparse}".encode())
+    size = comfortable_size(rows)
+    if rows.remote:
+        blocks: list[str] = rows.fold(_BlockDigests(), size=size)
+        found.update("".join(blocks).encode())
+        return found.hexdigest()
+    # counts, columns and values: apart, since a block's come one after the other
+    parts = [hashlib.sha256() for _ in range(3 if rows.sparse else 1)]
+    for _, block in rows.blocks(size):
+        _update(parts, block)
+    for part in parts:
+        found.update(part.digest())
+    return found.hexdigest()
+
+
+def _update(parts: list[Any], block: Tensor) -> None:
+    for part, numbers in zip(parts, _entries(block.cpu()), strict=True):
+        part.update(numbers.contiguous().numpy().data)
+
+
+@dataclass(frozen=True)
+class _BlockDigests(Folding[list[str]]):
+    """The digests of blocks, in order."""
+
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> list[str]:
+        """Digest one block."""
+        parts = [hashlib.sha256() for _ in _entries(block)]
+        _update(parts, block)
+        return [part.hexdigest() for part in parts]
+
+    def merge(self, a: list[str], b: list[str]) -> list[str]:
+        """Put those of neighbouring rows in a row."""
+        return a + b
+
+
+def tensor_digest(x: Tensor | None) -> str:
+    """Return the SHA-256 of a dense tensor's shape, type and numbers; of none, an empty text."""
+    if x is None:
+        return ""
+    found = hashlib.sha256(f"{tuple(x.shape)} {x.dtype}".encode())
+    found.update(x.detach().cpu().contiguous().numpy().data)
+    return found.hexdigest()
+
+
+def _entries(block: Tensor) -> tuple[Tensor, ...]:
+    if block.layout == torch.strided:
+        return (block,)
+    there = block.values() != 0
+    before = torch.cat([there.new_zeros(1, dtype=torch.int64), there.cumsum(0)])
+    counts = before[block.crow_indices()].diff()
+    return counts, block.col_indices()[there], block.values()[there]

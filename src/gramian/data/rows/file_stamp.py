@@ -1,0 +1,163 @@
+"""FileStamp: size and time of a file, by which each pass notices a change under a fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from ..._display import display_text
+
+
+@runtime_checkable
+class RemoteFile(Protocol):
+    """A file that is no path of this machine."""
+
+    def open(self) -> pa.NativeFile:
+        """Open it for reading, anywhere in it."""
+
+    def size_and_time(self) -> tuple[int, int]:
+        """Return bytes, and nanoseconds since 1970; FileNotFoundError if it is gone."""
+
+
+@dataclass(frozen=True)
+class FileStamp:
+    """Size and modification time of a file.
+
+    A fit reads its files several times: targets, then features, then in each iteration. Rows of
+    two versions of a file would be a fit to data that never were.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    time_ns : int
+        Of the last modification, in nanoseconds since 1970.
+    """
+
+    size: int
+    time_ns: int
+
+    @classmethod
+    def of(cls, path: Path | RemoteFile) -> FileStamp:
+        """Return the stamp of a file now. Cost: some microseconds, or a request to its store."""
+        if isinstance(path, Path):
+            status = path.stat()
+            return cls(status.st_size, status.st_mtime_ns)
+        return cls(*path.size_and_time())
+
+    def check(self, path: Path | RemoteFile) -> None:
+        """Raise ValueError if a file has another stamp now; it names the file and the change."""
+        try:
+            current = FileStamp.of(path)
+        except FileNotFoundError:
+            raise change_error(path, "it is gone") from None
+        self.compare(current, path)
+
+    def compare(self, current: FileStamp, path: Path | RemoteFile) -> None:
+        """Raise ValueError if the present stamp of a file is another one."""
+        if current.size != self.size:
+            raise change_error(path, f"it had {self.size:,} bytes, and has {current.size:,}")
+        if current != self:
+            # Only all of its bytes could tell a file that was touched from one with other values.
+            when = _clock(current.time_ns)
+            raise change_error(
+                path, f"its modification time did, to {when}: it was written again, or touched"
+            )
+
+    @contextmanager
+    def require_unchanged(self, path: Path | RemoteFile) -> Iterator[None]:
+        """Check before and after a file is read; an error of reading may be one of its change."""
+        self.check(path)
+        try:
+            yield
+        except Exception:
+            self.check(path)
+            raise
+        self.check(path)
+
+
+def change_error(path: Path | RemoteFile, change: str) -> ValueError:
+    """Return the error about a file that changed under its reader."""
+    return ValueError(
+        f"{display_text(path)} has changed since it was opened: {change}. All passes must read the "
+        "same rows: start again, and meanwhile write to another file, and touch or sync none"
+    )
+
+
+@dataclass(frozen=True)
+class MappedFile:
+    """A file that an array is mapped from.
+
+    A map keeps the file that it was made of: another file of this name, or none, does not change
+    it. Only a write to the file in place does.
+
+    Attributes
+    ----------
+    path : Path
+    inode : tuple of int
+        Device and number of the file, which differ for another file of this name.
+    stamp : FileStamp
+    """
+
+    path: Path
+    inode: tuple[int, int]
+    stamp: FileStamp
+
+    @classmethod
+    def of(cls, array: Any) -> MappedFile | None:
+        """Return the file of an array, if it still has its name and nobody writes through it."""
+        while array is not None and not isinstance(array, np.memmap):  # a view of a map is no map
+            array = getattr(array, "base", None)
+        if not (isinstance(array, np.memmap) and array.mode in ("r", "c") and array.filename):
+            return None
+        path = Path(array.filename)
+        status = _status(path)
+        if status is None or not _is_open(_inode(status)):  # unlinked, moved or replaced
+            return None
+        return cls(path, _inode(status), FileStamp(status.st_size, status.st_mtime_ns))
+
+    def check(self) -> None:
+        """Raise ValueError if the file was written in place; see `FileStamp.check`."""
+        status = _status(self.path)
+        if status is not None and _inode(status) == self.inode:
+            self.stamp.compare(FileStamp(status.st_size, status.st_mtime_ns), self.path)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+
+
+def _inode(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _is_open(inode: tuple[int, int]) -> bool:
+    """Return whether this process has a file open, as it has those that it maps.
+
+    Cost: a microsecond for each open file. Windows has no list of them, but there nobody can
+    remove or replace a mapped file.
+    """
+    try:
+        names = os.listdir("/dev/fd")
+    except OSError:
+        return True
+    for name in names:
+        with suppress(OSError):  # the list itself was open
+            if _inode(os.fstat(int(name))) == inode:
+                return True
+    return False
+
+
+def _clock(time_ns: int) -> str:
+    return datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(" ", "milliseconds")

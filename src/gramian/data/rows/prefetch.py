@@ -1,0 +1,57 @@
+"""`prefetch`: the next item is computed while the present one is used."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+T = TypeVar("T")
+
+
+def prefetch(items: Iterator[T]) -> Iterator[T]:
+    """Yield the items of an iterator, computing one in advance in another thread.
+
+    Parameters
+    ----------
+    items : iterator
+        Used by one thread at a time. An exception in it is raised here, in its turn.
+
+    Yields
+    ------
+    object
+        The same items in the same order.
+
+    Notes
+    -----
+    At most two items exist at once: the one being used, and the next. When the consumer stops
+    early, the item under way is finished and dropped, and the thread has ended before control
+    returns.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="gramian-read") as thread:
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
+            del item  # before waiting for the next: the consumer may have dropped it already
+
+
+def new_block(rows: int, d: int, dtype: torch.dtype) -> Float[Tensor, "rows d"]:
+    """Give memory that returns to the system with the block, and not to the C heap.
+
+    The heap of the reading thread would keep several blocks for later: ten of 4 MB, where two are
+    in use.
+
+    Parameters
+    ----------
+    rows, d : int
+        At least one.
+    dtype : torch.dtype
+    """
+    memory = mmap.mmap(-1, rows * d * dtype.itemsize)
+    return torch.frombuffer(memory, dtype=dtype, count=rows * d).view(rows, d)

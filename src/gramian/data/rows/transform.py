@@ -1,0 +1,124 @@
+"""Row sources made of row sources: each block changed on its way."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._sparse import cast, scale_columns
+from .base import RowSource, check_here
+
+
+class Blockwise(RowSource):
+    """Another source, with each block changed on its way.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+        Here: remote rows are changed where they are, by `RowSource.each` with the same class.
+    """
+
+    def __init__(self, rows: RowSource) -> None:
+        check_here(rows, type(self).__name__)
+        self.rows = rows
+        self.shape = rows.shape
+        self.dtype = rows.dtype
+        self.feature_names = rows.feature_names
+        self.random_access = rows.random_access
+        self.sparse, self.entries = rows.sparse, rows.entries
+
+    @abstractmethod
+    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+        """Give the changed block as a new tensor, or the block itself."""
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        for part, block in self.rows.blocks(size):
+            yield part, self.change(block)
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        return self.change(self.rows.take(index))
+
+
+class Cast(Blockwise):
+    """The same rows in another floating-point type.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    dtype : torch.dtype
+        ``torch.float32`` or ``torch.float64``.
+    """
+
+    def __init__(self, rows: RowSource, dtype: torch.dtype) -> None:
+        super().__init__(rows)
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError(f"rows are torch.float32 or torch.float64, not {dtype}")
+        self.dtype = dtype
+
+    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+        """Convert; see `Blockwise.change`."""
+        return cast(block, self.dtype)
+
+
+def recast(rows: RowSource, dtype: torch.dtype) -> RowSource:
+    """Return rows in another floating-point type, wherever they are."""
+    return rows.each(partial(Cast, dtype=dtype))
+
+
+class Standardized(Blockwise):
+    """``(x - mean) / scale``, computed as the rows go by.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    mean, scale : Tensor of shape (d,)
+        In float64. For sparse rows the mean must be zero: subtracting anything else would fill
+        the zeros.
+
+    Notes
+    -----
+    Blocks stay in the type of ``rows``. In float32 the mean is subtracted in two parts, its
+    float32 value (exactly, where it is close to x) and the rest, so that a column far from
+    zero keeps its digits.
+    """
+
+    def __init__(
+        self, rows: RowSource, mean: Float[Tensor, " d"], scale: Float[Tensor, " d"]
+    ) -> None:
+        super().__init__(rows)
+        _check_standards(rows, mean, scale)
+        self._mean = mean.to(self.dtype)
+        self._rest = (mean.double() - self._mean.double()).to(self.dtype)
+        self._scale = scale.to(self.dtype)
+        self._inverse = scale.double().reciprocal().to(self.dtype)
+
+    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+        """Standardise; see `Blockwise.change`."""
+        if self.sparse:
+            return scale_columns(block, self._inverse)
+        mean, rest, scale = (t.to(block.device) for t in (self._mean, self._rest, self._scale))
+        return torch.sub(block, mean).sub_(rest).div_(scale)
+
+
+def _check_standards(rows: RowSource, mean: Tensor, scale: Tensor) -> None:
+    d = rows.shape[1]
+    if mean.shape != (d,) or scale.shape != (d,):
+        raise ValueError(
+            f"the rows have {d} features, but the standardisation was made for "
+            f"{mean.numel()} (mean) and {scale.numel()} (scale)"
+        )
+    if not bool((scale > 0).all()):
+        raise ValueError("each feature needs a scale above zero")
+    if rows.sparse and bool(mean.any()):
+        raise ValueError(
+            "sparse rows cannot be centered without filling their zeros, but the standardisation "
+            "has a mean other than zero, as if made from dense rows; "
+            "pass dense rows (x.toarray()), or fit with sparse ones"
+        )

@@ -1,0 +1,221 @@
+"""Some rows, or some columns, of another row source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._checks import it_has, listed
+from ..._errors import SETTING_FORM, ParameterError, TextError
+from .base import RowSource, check_here, check_index, check_size, slices
+from .transform import Blockwise
+
+
+class Select(Blockwise):
+    """Some columns of a dense source, in the order given.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    columns : sequence of int or str, of length k
+        Numbers in ``0 .. d-1`` or feature names. Where there are no names, ``"3"`` means 3.
+    """
+
+    def __init__(self, rows: RowSource, columns: Sequence[int | str]) -> None:
+        super().__init__(rows)
+        if rows.sparse:
+            raise ValueError("columns of sparse rows are chosen in SciPy: matrix[:, columns]")
+        numbers = column_numbers(columns, rows.feature_names, rows.shape[1])
+        self.shape = (rows.shape[0], len(numbers))
+        if rows.feature_names is not None:
+            self.feature_names = tuple(rows.feature_names[j] for j in numbers)
+        self._numbers = torch.tensor(numbers)
+
+    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+        """Pick columns; see `Blockwise.change`."""
+        return block.index_select(1, self._numbers.to(block.device))
+
+
+def select(rows: RowSource, columns: Sequence[int | str]) -> RowSource:
+    """Return some columns of rows, wherever these are; see `Select`."""
+    return rows.each(partial(Select, columns=tuple(columns)))
+
+
+def column_numbers(
+    columns: Sequence[int | str], names: tuple[str, ...] | None, d: int
+) -> tuple[int, ...]:
+    """Translate column names and numbers into distinct numbers in ``0 .. d-1``.
+
+    Parameters
+    ----------
+    columns : sequence of int or str
+    names : tuple of str of length d, or None
+    d : int
+
+    Returns
+    -------
+    tuple of int
+    """
+    number = {name: j for j, name in enumerate(names or map(str, range(d)))}
+    number_or_same = [number.get(c, c) if isinstance(c, str) else c for c in columns]
+    missing = [str(c) for c in number_or_same if isinstance(c, str) or not 0 <= c < d]
+    if missing:
+        known = (
+            it_has(names, missing[0]) if names else f"there are columns 0 .. {d - 1}, without names"
+        )
+        raise ValueError(f"there is no column {listed(missing)}; {known}")
+    numbers = tuple(c for c in number_or_same if not isinstance(c, str))
+    if not numbers:
+        raise TextError("found 0 columns in {columns}, but at least one feature is needed")
+    if len(set(numbers)) < len(numbers):
+        raise ParameterError("columns", list(columns), "names a column twice", form=SETTING_FORM)
+    return numbers
+
+
+class Subset(RowSource):
+    """Some rows of another source, in the order given.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    index : Tensor of shape (k,)
+        Row numbers in ``0 .. n-1``. Any order, repeats allowed; but a pass over a sequential source
+        filters it while it goes by, and asks for strictly increasing numbers (`take` does not).
+
+    Notes
+    -----
+    Cost of a pass: a copy of the k rows; for a sequential source a full pass over ``rows``, with
+    blocks as small as the share of rows that stays.
+    """
+
+    def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
+        if len(index) == 0:
+            raise ValueError("a subset needs at least one row, got an empty list of row numbers")
+        check_index(index, rows.shape[0])
+        check_here(rows, "Subset")
+        self.rows = rows
+        self.index = index.to("cpu", torch.int64)
+        self.shape = (len(index), rows.shape[1])
+        self.dtype = rows.dtype
+        self.feature_names = rows.feature_names
+        self.random_access = rows.random_access
+        self.sparse, self.entries = rows.sparse, rows.entries
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        if not self.random_access:
+            yield from self._filtered(size)
+            return
+        for part in slices(self.shape[0], size):
+            yield part, self.rows.take(self.index[part])
+
+    def _filtered(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        check_size(size)
+        _check_increasing(self.rows, self.index)
+        for part, block in self.rows.blocks(size):
+            ends = torch.searchsorted(self.index, torch.tensor([part.start, part.stop]))
+            start, stop = ends.tolist()
+            if stop > start:
+                yield slice(start, stop), block[self.index[start:stop] - part.start]
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        return self.rows.take(self.index[index.to("cpu", torch.int64)])
+
+
+def subset(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
+    """Return some rows, wherever they are; of remote ones by increasing numbers. See `Subset`."""
+    if not rows.remote:
+        return Subset(rows, index)
+    check_index(index, rows.shape[0])
+    _check_increasing(rows, index)
+    return rows.each(_picked, index.to("cpu", torch.int64))
+
+
+def _picked(rows: RowSource, index: Tensor) -> RowSource | None:
+    return Subset(rows, index) if len(index) else None
+
+
+def _check_increasing(rows: RowSource, index: Tensor) -> None:
+    if bool((index.diff() <= 0).any()):
+        raise ValueError(
+            f"{rows!r} is read from front to back, so row numbers of a subset must be strictly "
+            "increasing; sort them (and the targets with them), or convert the data once with "
+            "`gramian convert data.parquet data.npy`"
+        )
+
+
+class Complement(RowSource):
+    """The rows of another source that are not held out, in order.
+
+    The complement of ``Subset(rows, index)``, for training beside validation: it stores what is
+    left out and not what stays, which may be millions of row numbers.
+
+    Parameters
+    ----------
+    rows : RowSource of shape (n, d)
+    index : Tensor of shape (k,)
+        Numbers of the rows left out, strictly increasing in ``0 .. n-1``, with k < n.
+
+    Notes
+    -----
+    Cost of a pass: one over ``rows`` and a copy of those that stay. Memory: k numbers.
+    """
+
+    def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
+        check_here(rows, "Complement")
+        check_index(index, rows.shape[0])
+        if bool((index.diff() <= 0).any()):
+            raise ValueError("the numbers of the rows to leave out must be strictly increasing")
+        if len(index) >= rows.shape[0]:
+            raise ValueError(f"no row is left of {rows.shape[0]} if {len(index)} are left out")
+        self.rows = rows
+        self.index = index.to("cpu", torch.int64)
+        self.shape = (rows.shape[0] - len(index), rows.shape[1])
+        self.dtype = rows.dtype
+        self.feature_names = rows.feature_names
+        self.random_access = rows.random_access
+        self.sparse, self.entries = rows.sparse, rows.entries
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        check_size(size)
+        if not self.random_access:
+            yield from self._filtered(size)
+            return
+        for part in slices(self.shape[0], size):
+            yield part, self.take(torch.arange(part.start, part.stop))
+
+    def _filtered(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        stop = 0
+        for part, block in self.rows.blocks(size):
+            ends = torch.searchsorted(self.index, torch.tensor([part.start, part.stop])).tolist()
+            stays = torch.ones(len(block), dtype=torch.bool)
+            stays[self.index[slice(*ends)] - part.start] = False
+            start, stop = stop, stop + len(block) - (ends[1] - ends[0])
+            if stop > start:
+                yield slice(start, stop), block[stays]
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        index = index.to("cpu", torch.int64)
+        # Left-out row j comes after index[j] - j rows that stay; before row p, if those are <= p.
+        gaps = self.index - torch.arange(len(self.index))
+        return self.rows.take(index + torch.searchsorted(gaps, index, right=True))
+
+
+def complement(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
+    """Return the rows that are not held out, wherever they are; see `Complement`."""
+    return (
+        rows.each(_left, index.to("cpu", torch.int64)) if rows.remote else Complement(rows, index)
+    )
+
+
+def _left(rows: RowSource, index: Tensor) -> RowSource | None:
+    return None if len(index) == rows.shape[0] else Complement(rows, index)

@@ -1,0 +1,1 @@
+"""Entrances of data: rows and tables from arrays, frames, files and addresses."""

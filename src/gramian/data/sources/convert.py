@@ -1,0 +1,101 @@
+"""Streaming conversion between table formats."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from ..._atomic import check_output, write_atomically
+from ..formats import WritableFormat, format_to_write
+from ..formats.object_store import is_uri
+from ..rows.arrow_compute import pc
+from ..tables import Table
+from .as_table import as_table
+
+BATCH_NUMBERS = 1 << 21
+"""Numbers that are converted at a time, all columns together."""
+
+FLOATS = ("float32", "float64", "keep")
+
+
+def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> int:
+    """Rewrite a table in another format, told by the name of the target.
+
+    Parameters
+    ----------
+    source : str or Path
+        A table of any format, also by its address on an object store; see `as_table`.
+    target : str or Path
+        Replaced once the new file is complete. ``.npy`` takes numbers only and keeps no names;
+        the columns of a ``.npy`` source are called ``"0", "1", ...``.
+    dtype : {"float32", "float64", "keep"}
+        Type for floating-point columns; in ``.npy`` for all of the matrix, which with "keep" is
+        float64 if any column needs it. Other columns stay as they are, but categories become what
+        they stand for where a format has none.
+
+    Returns
+    -------
+    int
+        Number of rows written.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In words; also if a number is too large for float32, or an integer would be rounded.
+    OSError
+        If the target cannot be written.
+
+    Notes
+    -----
+    Memory: some ten megabytes, whatever the size of the table.
+    """
+    target = Path(target)
+    if dtype not in FLOATS:
+        raise ValueError(f"dtype is one of {', '.join(FLOATS)}, not {dtype!r}")
+    found = format_to_write(target)
+    if target.is_dir() or (not is_uri(source) and Path(source).resolve() == target.resolve()):
+        raise ValueError(f"the target {target} must be a file other than the source")
+    check_output(target)
+    table = as_table(source)
+    write_atomically(target, lambda part: _write(table, found, part, dtype))
+    return table.num_rows
+
+
+def _write(table: Table, found: WritableFormat, part: Path, dtype: str) -> None:
+    size = max(1, BATCH_NUMBERS // len(table.schema))
+    matrix = None if dtype == "keep" else np.dtype(dtype)
+    with closing(found.writer(part, _written(table.schema, dtype), matrix)) as writer:
+        for batch in table.batches(table.names, size):
+            writer.write(_narrowed(batch, dtype))
+
+
+def _written(schema: pa.Schema, dtype: str) -> pa.Schema:
+    if dtype == "keep":
+        return schema
+    kind = pa.float32() if dtype == "float32" else pa.float64()
+    floats = [pa.types.is_floating(t) for t in schema.types]
+    return pa.schema(
+        [(f.name, kind if is_float else f.type) for f, is_float in zip(schema, floats, strict=True)]
+    )
+
+
+def _narrowed(batch: pa.RecordBatch, dtype: str) -> pa.RecordBatch:
+    schema = _written(batch.schema, dtype)
+    columns = []
+    for column, field in zip(batch.columns, schema, strict=True):
+        changed = column.cast(field.type) if column.type != field.type else column
+        if changed is not column and field.type == pa.float32():
+            _check_overflow(column, changed, field.name)
+        columns.append(changed)
+    return pa.record_batch(columns, schema=schema)
+
+
+def _check_overflow(before: pa.Array, after: pa.Array, name: str) -> None:
+    infinite = pc.is_inf(after)
+    if pc.any(pc.and_not(infinite, pc.is_inf(before))).as_py():
+        raise ValueError(
+            f"column '{name}' has numbers too large for float32: convert with dtype float64"
+        )

@@ -1,0 +1,180 @@
+"""Tables for the command line: which columns there are, rows in, predictions out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from ..._atomic import write_atomically
+from ..._checks import listed
+from ..csv.format import without_formulas
+from ..formats import Column, WritableFormat, format_of, format_to_write
+from ..rows.base import RowSource
+from ..tables import Table
+from ..tables.base import check_columns
+
+_ROWS = 1 << 14  # of kept columns that are copied at a time
+
+
+def table_schema(path: str | Path) -> pa.Schema:
+    """Give names and Arrow types of a table's columns; those of ``.npy`` are ``"0", "1", ...``.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    pyarrow.Schema
+    """
+    return format_of(path).schema(Path(path))
+
+
+def feature_columns(
+    table: str | Path | Table, target: Sequence[str], features: str | Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Choose the columns to learn from.
+
+    Parameters
+    ----------
+    table : Table or path
+    target : sequence of str
+        Columns to be predicted: they must be there, and are never features.
+    features : str or sequence of str, optional
+        Names, or one text with commas. All other columns by default.
+
+    Returns
+    -------
+    tuple of str
+    """
+    where, names = _columns_of(table)
+    check_columns(where, names, target)
+    if features is None:
+        return tuple(name for name in names if name not in target)
+    if isinstance(features, str):
+        features = split_names(features)
+    check_columns(where, names, features)
+    both = [name for name in features if name in target]
+    if both:
+        raise ValueError(f"column {listed(both)} cannot be a feature and the target at once")
+    return tuple(features)
+
+
+def split_names(names: str) -> list[str]:
+    """Return the names of a text with commas between them."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _columns_of(table: str | Path | Table) -> tuple[str, Sequence[str]]:
+    if isinstance(table, Table):
+        return table.where, table.names
+    names = [n for n in table_schema(table).names if not n.startswith("__index_level_")]
+    return str(table), names
+
+
+def open_rows(path: str | Path, columns: Sequence[str] | None = None) -> RowSource:
+    """Open a table of any format as rows; text is loaded, Parquet streamed, ``.npy`` mapped.
+
+    Parameters
+    ----------
+    path : str or Path
+    columns : sequence of str, optional
+
+    Returns
+    -------
+    RowSource of shape (n, d)
+    """
+    return format_of(path).rows(Path(path), columns)
+
+
+def write_table(
+    path: str | Path, columns: Mapping[str, Column], *, escape_formulas: bool = False
+) -> None:
+    """Write columns in the format that the name says: all of the file, or none of it.
+
+    Parameters
+    ----------
+    path : str or Path
+        An older file is replaced once the new one is complete.
+    columns : mapping of name to ndarray or Arrow array of shape (n,)
+        ``.npy`` keeps no names: it gets the column itself, or the columns side by side.
+    escape_formulas : bool, default=False
+        Whether texts that a spreadsheet would compute get an apostrophe; see
+        `gramian.data.csv.format.without_formulas`.
+    """
+    found = format_to_write(path)
+    if escape_formulas:
+        arrays = [pa.array(values) for values in columns.values()]
+        batch = without_formulas(pa.record_batch(arrays, names=list(columns)))
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    write_atomically(path, lambda part: found.write(part, columns))
+
+
+def write_beside(
+    path: str | Path,
+    table: Table,
+    keep: Sequence[str],
+    columns: Mapping[str, np.ndarray],
+    *,
+    escape_formulas: bool = False,
+) -> None:
+    """Write columns of a table, of any type, and beside them others of as many rows.
+
+    Parameters
+    ----------
+    path : str or Path
+        An older file is replaced once the new one is complete.
+    table : Table of n rows
+        Read a little at a time.
+    keep : sequence of str
+        Its columns to copy; they come first.
+    columns : mapping of name to ndarray of shape (n,)
+    escape_formulas : bool, default=False
+        See `write_table`.
+
+    Raises
+    ------
+    ValueError
+        If the table has no such column, a name would be there twice, or the format keeps no names.
+    """
+    found = check_kept(path, table, keep, list(columns))
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    fields = [table.schema.field(name) for name in keep]
+    schema = pa.schema([*fields, *((name, array.type) for name, array in arrays.items())])
+
+    change = without_formulas if escape_formulas else lambda batch: batch
+    written = change(pa.RecordBatch.from_pylist([], schema)).schema
+
+    def write(part: Path) -> None:
+        start = 0
+        with closing(found.writer(part, written)) as writer:
+            for batch in table.batches(keep, _ROWS):
+                new = [array.slice(start, batch.num_rows) for array in arrays.values()]
+                writer.write(change(pa.record_batch([*batch.columns, *new], schema=schema)))
+                start += batch.num_rows
+
+    write_atomically(path, write)
+
+
+def check_kept(
+    path: str | Path, table: Table, keep: Sequence[str], new: Sequence[str]
+) -> WritableFormat:
+    """Refuse what `write_beside` could not write, and return the format of the path."""
+    found = format_to_write(path)
+    if not found.named:
+        raise ValueError(
+            f"{path} keeps no names and no text, so that no columns can stand beside the "
+            "predictions; give a name ending in .csv or .parquet"
+        )
+    check_columns(table.where, table.names, keep)
+    twice = [name for name in dict.fromkeys(keep) if name in new or keep.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"{path} would have two columns named {listed(twice)}; name each column once, and "
+            f"rename it in {table.where} if predictions have its name"
+        )
+    return found

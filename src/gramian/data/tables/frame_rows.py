@@ -1,0 +1,143 @@
+"""Rows of a pandas DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..._checks import it_has, listed
+from ..rows.array import ArrayRows, check_matrix
+from ..rows.arrow import Columns, TableRows, fill
+from ..rows.base import RowSource, check_index
+from ..rows.dtypes import EXACT_INTEGER, WIDE_INTEGERS, warn_of_rounding
+from ..rows.prefetch import prefetch
+from . import Table
+
+
+def is_frame(x: Any) -> bool:
+    """Tell a pandas DataFrame without importing pandas."""
+    return type(x).__module__.split(".")[0] == "pandas" and hasattr(x, "iloc") and x.ndim == 2
+
+
+def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSource:
+    """Make a row source of a DataFrame, without copying it where its memory allows.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, d)
+        Its index is not used. Missing values, also of nullable types, become NaN.
+    columns : sequence of labels, optional
+
+    Returns
+    -------
+    RowSource of shape (n, d)
+        With feature names if all labels are strings, as in scikit-learn.
+    """
+    if columns is not None:
+        missing = [str(c) for c in columns if c not in frame.columns]
+        if missing:
+            known = it_has([str(c) for c in frame.columns], missing[0])
+            raise ValueError(f"the DataFrame has no column {listed(missing)}; {known}")
+        frame = frame[list(columns)]
+    check_matrix(frame.shape)
+    _check_types(frame)
+    labels = list(frame.columns)
+    names = tuple(labels) if all(isinstance(label, str) for label in labels) else None
+    if _one_array(frame):
+        return ArrayRows(frame.to_numpy(), feature_names=names)
+    table = pa.Table.from_pandas(frame.set_axis(range(len(labels)), axis=1), preserve_index=False)
+    rows = TableRows(table)
+    rows.feature_names = names
+    return rows
+
+
+def warn_of_rounded_columns(x: Any) -> None:
+    """Warn of whole numbers of a frame or an array of objects that become float64 with others.
+
+    Those of arrays and frames of one type are left to `ArrayRows`.
+    """
+    if is_frame(x):
+        for name, kind in x.dtypes.items() if len(set(x.dtypes)) > 1 else ():
+            if str(kind).lower() in WIDE_INTEGERS:
+                warn_of_rounding(x[name].dropna().to_numpy(str(kind).lower()), name)
+    elif isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 2:
+        for j, column in enumerate(x.T):
+            is_rounded = [isinstance(value, int) and abs(value) > EXACT_INTEGER for value in column]
+            warn_of_rounding(column[is_rounded].astype(np.float64), j)
+
+
+def _check_types(frame: Any) -> None:
+    bad = [
+        f"{name} ({kind})"
+        for name, kind in frame.dtypes.items()
+        if kind.kind not in "biuf" or str(kind).startswith("Sparse")
+    ]
+    if bad:
+        raise TypeError(
+            f"the DataFrame has columns that are not plain numbers: {listed(bad)}; "
+            "leave them out, or encode them as numbers first (for example with pd.get_dummies; "
+            "sparse columns with frame.sparse.to_coo())"
+        )
+
+
+def _one_array(frame: Any) -> bool:
+    """Tell whether the frame is a view of one C-ordered array, as ``DataFrame(array)`` makes it."""
+    kinds = set(frame.dtypes)
+    if len(kinds) > 1 or not isinstance(next(iter(kinds)), np.dtype) or len(frame) == 1:
+        return False
+    return not frame.iloc[:, 0].to_numpy().flags.c_contiguous
+
+
+class NumberRows(RowSource):
+    """Columns of numbers of a table, converted as they are read.
+
+    Parameters
+    ----------
+    table : Table of n rows
+    columns : sequence of d str, optional
+        The columns to use, in this order; all of them by default.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such column, or it holds no numbers.
+
+    Notes
+    -----
+    Missing values become NaN.
+    """
+
+    def __init__(self, table: Table, columns: Sequence[str] | None = None) -> None:
+        chosen = Columns.choose(table.schema, columns, table.where)
+        self.shape = check_matrix((len(table), len(chosen.names)))
+        self.dtype = chosen.dtype
+        self.feature_names: tuple[str, ...] | None = chosen.names
+        self.random_access = table.random_access
+        self._table, self._names = table, chosen.names
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        blocks = self._blocks(size)
+        return blocks if self.random_access or size >= len(self) else prefetch(blocks)
+
+    def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        start = 0
+        for batch in self._table.batches(self._names, size):
+            yield slice(start, start + batch.num_rows), self._matrix(batch)
+            start += batch.num_rows
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        return self._matrix(self._table.take(self._names, index.cpu().numpy()))
+
+    def _matrix(self, batch: pa.RecordBatch) -> Tensor:
+        out = torch.empty((batch.num_rows, self.shape[1]), dtype=self.dtype)
+        fill(out, batch, self._names)
+        return out

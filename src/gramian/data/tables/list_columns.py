@@ -1,0 +1,132 @@
+"""ListColumns: a table whose lists of numbers, of one length each, are columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ..._errors import TextError
+from ..rows.arrow_compute import pc
+from .base import Table
+
+
+class ListColumns(Table):
+    """A table of which each column ``x`` of lists of k numbers is the columns ``x[0]``, ``x[1]``...
+
+    Embeddings of texts and images are written like this. Missing lists are missing numbers.
+
+    Parameters
+    ----------
+    table : Table of n rows
+        Here.
+    lengths : mapping of str to int
+        The columns of lists, and their k; see `lengths_of`.
+
+    Raises
+    ------
+    ValueError
+        While it is read, if a list has another length.
+    """
+
+    def __init__(self, table: Table, lengths: Mapping[str, int]) -> None:
+        self._table, self._lengths = table, dict(lengths)
+        self.where, self.num_rows, self.named = table.where, table.num_rows, table.named
+        self.random_access = table.random_access
+        fields, self._place = [], {}
+        for field in table.schema:
+            k = self._lengths.get(field.name)
+            if k is None:
+                fields.append(field)
+                continue
+            for i, name in enumerate(self._elements(field.name, k)):
+                self._place[name] = field.name, i
+                fields.append(pa.field(name, field.type.value_type))
+        self.schema = pa.schema(fields)
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Read the lists, and divide them; see `Table.batches`."""
+        for batch in self._table.batches(self._read(columns), size):
+            yield self._divided(batch, columns)
+
+    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
+        """Gather rows; see `Table.take`."""
+        return self._divided(self._table.take(self._read(columns), index), columns)
+
+    def spread(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return names in which that of a column of lists is those of its numbers."""
+        found: list[str] = []
+        for name in names:
+            k = self._lengths.get(name)
+            found += [name] if k is None else self._elements(name, k)
+        return tuple(found)
+
+    @staticmethod
+    def _elements(name: str, k: int) -> list[str]:
+        return [f"{name}[{i}]" for i in range(k)]
+
+    def _read(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns of the table that these are made of."""
+        return list(dict.fromkeys(self._place.get(name, (name, 0))[0] for name in columns))
+
+    def _divided(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        for name, k in self._lengths.items():
+            if name in batch.schema.names:
+                self._check_lengths(name, batch.column(name), k)
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        found = []
+        for name in columns:
+            whole, i = self._place.get(name, (None, 0))
+            found.append(batch.column(name) if whole is None else _element(batch.column(whole), i))
+        return pa.record_batch(found, schema=schema)
+
+    def _check_lengths(self, name: str, lists: pa.Array, k: int) -> None:
+        lengths = pc.unique(pc.list_value_length(lists)).to_pylist()
+        other = [length for length in lengths if length not in (k, None)]
+        if other:
+            raise TextError(
+                "{}: the column '{}' has lists of {} numbers, the first row one of {}; leave "
+                "it out with {columns=[...]}, or if its numbers are entries of sparse rows, "
+                "use gramian.data.ParquetLists(path, values, indices, features=...) in Python",
+                self.where,
+                name,
+                other[0],
+                k,
+            )
+
+
+def _element(lists: pa.Array, i: int) -> pa.Array:
+    """Return the number in place i of each list; null where the list is."""
+    if len(lists) == 0 or lists.null_count == len(lists):
+        return pa.nulls(len(lists), lists.type.value_type)
+    return pc.list_element(lists, i)
+
+
+def lengths_of(table: Table) -> dict[str, int]:
+    """Return the columns of lists of numbers, and how many the first row has; none if it has none.
+
+    Parameters
+    ----------
+    table : Table
+        Here. Its first row is read, if there is such a column.
+    """
+    names = [field.name for field in table.schema if _holds_numbers(field.type)]
+    if not names:
+        return {}
+    first = next(table.batches(names, 1))
+    lengths = {name: pc.list_value_length(first.column(name))[0].as_py() for name in names}
+    return {name: k for name, k in lengths.items() if k}
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    """Return whether values are lists of numbers or booleans."""
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or _fixed(kind)):
+        return False
+    inside = kind.value_type
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(test(inside) for test in tests)
+
+
+def _fixed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_fixed_size_list(kind))

@@ -1,0 +1,172 @@
+"""Pieces: tables that are read from front to back, and what is gathered from them in one pass."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ..rows.base import check_size
+from .base import Table
+from .frames import plain_batch, plain_schema
+
+BATCH_NUMBERS = 1 << 18
+"""Numbers that are decoded at a time, all columns together: 2 MB of float64."""
+
+
+class Pieces(ABC):
+    """A table in pieces, such as the row groups of some files, that follow each other.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    counts : tuple of int
+        Rows of each piece.
+    """
+
+    schema: pa.Schema
+    counts: tuple[int, ...]
+
+    @abstractmethod
+    def read(
+        self, columns: Sequence[str], size: int, pieces: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Read some columns of some pieces, in order.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        size : int
+            Rows of a batch at most.
+        pieces : sequence of int, optional
+            Numbers of the pieces, increasing; all of them by default.
+        """
+
+
+def batch_rows(columns: Sequence[str]) -> int:
+    """Return the rows of so many columns that are decoded at a time."""
+    return max(1, BATCH_NUMBERS // max(1, len(columns)))
+
+
+def taken(
+    table: Pieces, columns: Sequence[str], wanted: np.ndarray
+) -> Iterator[tuple[slice, pa.RecordBatch]]:
+    """Gather rows in one pass over the pieces that hold them.
+
+    Parameters
+    ----------
+    table : Pieces
+    columns : sequence of str
+    wanted : ndarray of int64 of shape (k,)
+        Row numbers, increasing and distinct.
+
+    Yields
+    ------
+    part : slice
+        Of `wanted`; together they tile it in order.
+    batch : pyarrow.RecordBatch
+        These rows.
+    """
+    counts = np.asarray(table.counts)
+    ends = np.cumsum(counts)
+    home = np.searchsorted(ends, wanted, side="right")  # piece of each wanted row
+    pieces = np.unique(home)
+    sizes = counts[pieces]
+    shift = (ends[pieces] - sizes) - (np.cumsum(sizes) - sizes)  # rows left out before a piece
+    at = wanted - shift[np.searchsorted(pieces, home)]  # position in what is read
+    start = 0
+    for batch in table.read(columns, batch_rows(columns), pieces.tolist()):
+        low, high = (int(i) for i in np.searchsorted(at, [start, start + batch.num_rows]))
+        if high > low:
+            yield slice(low, high), batch.take(pa.array(at[low:high] - start))
+        start += batch.num_rows
+
+
+def exactly(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, size: int
+) -> Iterator[pa.RecordBatch]:
+    """Cut batches of any length into batches of one length; the last may be shorter."""
+    parts: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        while batch.num_rows:
+            part = batch.slice(0, size - rows)
+            parts.append(part)
+            rows += part.num_rows
+            batch = batch.slice(part.num_rows)
+            if rows == size:
+                yield joined(parts, schema)
+                parts, rows = [], 0
+    if parts:
+        yield joined(parts, schema)
+
+
+def joined(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Return batches as one."""
+    if len(parts) == 1 and parts[0].schema.equals(schema):
+        return parts[0]
+    return one_batch(pa.Table.from_batches(parts, schema))
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """Return the rows of a table as one batch."""
+    columns = [
+        column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        for column in table.columns
+    ]
+    return pa.record_batch(columns, schema=table.schema)
+
+
+class PiecesTable(Table):
+    """A table in files, never loaded as a whole.
+
+    Parameters
+    ----------
+    pieces : Pieces
+    where : str
+        Subject of error messages.
+
+    Raises
+    ------
+    ValueError
+        If there is no row or no column, or two columns of one name.
+
+    Notes
+    -----
+    `take` is a pass over the pieces that hold wanted rows. Memory: a batch, and what decoding it
+    needs.
+    """
+
+    random_access = False
+
+    def __init__(self, pieces: Pieces, where: str) -> None:
+        self.where, self.num_rows = where, sum(pieces.counts)
+        self.schema = plain_schema(pieces.schema, where, self.num_rows)
+        self._pieces = pieces
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Decode the columns; see `Table.batches`."""
+        check_size(size)
+        schema = self._chosen(columns)
+        try:
+            read = self._pieces.read(columns, min(size, batch_rows(columns)))
+            yield from exactly((plain_batch(batch, schema) for batch in read), schema, size)
+        finally:  # Arrow would keep some 50 MB for a next time
+            pa.default_memory_pool().release_unused()
+
+    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
+        """Gather rows; see `Table.take`."""
+        schema = self._chosen(columns)
+        wanted, back = np.unique(np.asarray(index, np.int64), return_inverse=True)
+        if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < self.num_rows:
+            raise IndexError(
+                f"row numbers must lie in 0 .. {self.num_rows - 1}, got some between {wanted[0]} "
+                f"and {wanted[-1]}"
+            )
+        found = [plain_batch(batch, schema) for _, batch in taken(self._pieces, columns, wanted)]
+        return joined(found, schema).take(pa.array(back))
+
+    def _chosen(self, columns: Sequence[str]) -> pa.Schema:
+        return pa.schema([self.schema.field(name) for name in columns])

@@ -1,0 +1,215 @@
+"""TrainingTable: a table, the columns to learn from, and the values to be predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..._checks import listed
+from ..._errors import TextError
+from ..sources.as_table import as_table
+from . import Table
+from .base import check_columns, collected
+
+_LOOKED_AT = 1 << 12
+"""Rows at a time in the search for copies of the target: mostly the first few tell."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """A table of which some columns are learned from, to predict others.
+
+    Attributes
+    ----------
+    table : Table of n rows
+    columns : tuple of str
+        Those that are learned from.
+    target : tuple of str, or None
+        Names of the columns that are predicted; None if their values came beside the table.
+    y : ndarray of shape (n,) or (n, t), or RemoteColumns
+        Their values: numbers, text or booleans. Of a remote table they stay where they are.
+    """
+
+    table: Table
+    columns: tuple[str, ...]
+    target: tuple[str, ...] | None
+    y: Any
+
+    @classmethod
+    def open(
+        cls,
+        X: Any,
+        y: str | Sequence[str] | np.ndarray,
+        columns: Sequence[str] | None = None,
+        leave_out: Sequence[str] = (),
+    ) -> TrainingTable:
+        """Open a table and read what is to be predicted.
+
+        Parameters
+        ----------
+        X : whatever `as_table` takes
+        y : str, sequence of str, or ndarray of shape (n,) or (n, t)
+            Names of columns of the table, or values.
+        columns : sequence of str, optional
+            Columns to learn from; all but the target and `leave_out` by default.
+        leave_out : sequence of str
+            Columns not to learn from.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column; if the target has gaps; if a column equals the target in
+            every row.
+        """
+        table = as_table(X)
+        target = _names(y)
+        chosen = _features(table, target or (), columns, leave_out)
+        if target is not None and table.remote:
+            check_columns(table.where, table.names, target)
+            return cls(table, chosen, target, table.there(target))
+        values = y if target is None else target_column(table, target)
+        values = np.asarray(values)
+        if len(values) != len(table):
+            raise ValueError(f"{table.where} has {len(table)} rows, but y has {len(values)}")
+        check_no_copy(table, chosen, values)
+        return cls(table, chosen, target, values)
+
+
+def _names(y: Any) -> tuple[str, ...] | None:
+    if isinstance(y, str):
+        return (y,)
+    named = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
+    return tuple(y) if named else None
+
+
+def _features(
+    table: Table,
+    target: Sequence[str],
+    columns: Sequence[str] | None,
+    leave_out: Sequence[str],
+) -> tuple[str, ...]:
+    leave_out = table.spread(leave_out)
+    check_columns(table.where, table.names, [*target, *leave_out])
+    if columns is None:
+        chosen = tuple(n for n in table.names if n not in target and n not in leave_out)
+    else:
+        chosen = table.spread(columns)
+        check_columns(table.where, table.names, chosen)
+    both = [name for name in chosen if name in target]
+    if both:
+        raise ValueError(f"column {listed(both)} cannot be a feature and the target at once")
+    if not chosen:
+        raise ValueError(
+            f"{table.where} has no columns to learn from beside the target {listed(target)}"
+        )
+    return chosen
+
+
+def check_no_copy(table: Table, columns: Sequence[str], y: np.ndarray) -> None:
+    """Refuse a column that equals a target in every row; reads on only while one does.
+
+    Parameters
+    ----------
+    table : Table of n rows
+    columns : sequence of str
+    y : ndarray of shape (n,) or (n, t)
+        A target that does not vary equals no column.
+
+    Raises
+    ------
+    ValueError
+        Names the column.
+    """
+    targets = [t for t in y.reshape(len(y), -1).T if (t != t[:1]).any()]
+    pairs = [(name, t) for name in columns for t in targets]
+    start = 0
+    for batch in table.batches(list(columns), _LOOKED_AT):
+        stop = start + batch.num_rows
+        pairs = [(n, t) for n, t in pairs if _equal(batch.column(n), t[start:stop])]
+        if not pairs:
+            return
+        start = stop
+    if pairs:
+        raise TextError(
+            "{}: column '{}' equals the target in every row, so that a model would learn to "
+            "copy it; leave it out with {columns=[...]}",
+            table.where,
+            pairs[0][0],
+        )
+
+
+def _equal(column: pa.Array, y: np.ndarray) -> bool:
+    """Return whether values are the same: as texts, or as numbers in the narrower of both types."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+    if column.null_count or text != (y.dtype.kind in "UO"):
+        return False
+    if text:
+        return bool(column.cast(pa.large_string()).to_pylist() == y.tolist())
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        return False
+    column = column.cast(pa.uint8()) if pa.types.is_boolean(kind) else column.cast(kind)
+    values = column.to_numpy(zero_copy_only=False)
+    narrow = np.float32 if np.float32 in (values.dtype, y.dtype) else np.float64
+    return bool((values.astype(narrow) == y.astype(narrow)).all())
+
+
+_ROWS = 1 << 16  # read at a time
+
+
+def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
+    """Read what is to be predicted from a table of any format; see `target_column`."""
+    return target_column(as_table(path), columns)
+
+
+def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
+    """Read what is to be predicted.
+
+    Parameters
+    ----------
+    table : Table
+    columns : str or sequence of str
+        One column of numbers or of text (class labels), or several of numbers.
+
+    Returns
+    -------
+    ndarray of shape (n,), or (n, t) for t > 1 columns
+        In the type of the table; text as NumPy strings, also of categories.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value is missing or infinite, or the column holds dates or lists.
+
+    Notes
+    -----
+    Cost: a pass over the table for each column. Memory: the result and some megabytes.
+    """
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not names:
+        raise ValueError("name at least one target column")
+    check_columns(table.where, table.names, names)
+    parts = [_values(table, name) for name in names]
+    text = [n for n, part in zip(names, parts, strict=True) if part.dtype.kind == "U"]
+    if text and len(parts) > 1:
+        raise TypeError(
+            f"{table.where}: with several targets all must be numbers, not {listed(text)}"
+        )
+    return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
+
+
+def _values(table: Table, name: str) -> np.ndarray:
+    batches = table.batches([name], _ROWS)
+    values = collected((batch.column(0) for batch in batches), table.where, name, table.num_rows)
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return values
+    bad = np.flatnonzero(~np.isfinite(values))
+    raise ValueError(
+        f"{table.where}: the target '{name}' is missing (NaN) or infinite in {len(bad)} rows, the "
+        f"first of them row {bad[0]}; drop these rows"
+    )
