@@ -15,7 +15,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from gramian._tensors import write_tensors
-from gramian.cli.entry import BUG, explained
+from gramian.cli.main import BUG, explained
 
 Edit = Callable[[dict[str, Any], dict[str, Tensor]], Any]
 OUTCOMES = ("refused", "same", "silently other", "bug")

@@ -85,7 +85,7 @@ def measured(job: Job, limit: int) -> Row:
 
 def scores(chances: np.ndarray, y: np.ndarray) -> Row:
     """Return Brier score, calibration error and AUC of probabilities of classes 0 to k - 1."""
-    from gramian.cli import calibration
+    from gramian.cli.metrics.metrics import calibration
 
     classes = tuple(range(chances.shape[1]))
     sums = calibration.sums_of(y, chances, classes)

@@ -48,7 +48,7 @@ class Parameter:
     help : str
     kind : type, default=str
         ``int``, ``float`` or ``bool``; ``str`` for values with a syntax of their own, which
-        `gramian.cli.parsing` reads.
+        `gramian.cli.options.parsing` reads.
     """
 
     name: str

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gramian.cli.completion import SHELLS
+from gramian.cli.commands.completion import SHELLS
 
 PROGRAM = "import sys; from gramian.cli import main; sys.exit(main(sys.argv[1:]))"
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from plain import PLAIN_OPTIONS
 
 from gramian import KernelModel, KernelRidge, kernels
-from gramian.cli.training import spread_rows
+from gramian.cli.inputs.training import spread_rows
 
 EXACT = (
     "--kernel",

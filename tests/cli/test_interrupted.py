@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from gramian.cli.outputs.files.signals import stoppable
 from plain import PLAIN_OPTIONS
 
 from gramian import KernelModel
 from gramian.callbacks import Validate, load_state
-from gramian.cli.signals import stoppable
 
 SHARED = Path(__file__).parents[1] / "shared"
 
@@ -191,7 +191,7 @@ def test_interrupted_without_a_checkpoint(gramian, train, tmp_path, monkeypatch)
     def interrupt(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gramian.cli.fit.open_training", interrupt)
+    monkeypatch.setattr("gramian.cli.commands.fit.open_training", interrupt)
     options = ("--target", "y", "--kernel", "gaussian", "--out", tmp_path / "y.model")
     done = gramian("fit", train, *options)
     assert done.code == 130

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from gramian.cli.outputs.files.messages import write_option
 
 from gramian import KernelRidge
 from gramian._errors import (
@@ -17,7 +18,6 @@ from gramian._errors import (
     write_message,
 )
 from gramian._parameters import Parameter, option_parameters
-from gramian.cli.messages import write_option
 from gramian.landmarks import RPCholesky
 
 PARAMETERS = list(option_parameters())

@@ -11,7 +11,7 @@ from clock import wait_until
 from plain import PLAIN_OPTIONS
 
 from gramian.callbacks import ProgressBar
-from gramian.cli import progress
+from gramian.cli.outputs.files import progress
 
 EVERY = 0.02
 
@@ -22,7 +22,7 @@ def said(monkeypatch):
     lines: list[str] = []
     write = progress._say
     short = functools.partial(progress.progress, every_seconds=EVERY)
-    monkeypatch.setattr("gramian.cli.fit.progress", short)
+    monkeypatch.setattr("gramian.cli.commands.fit.progress", short)
     monkeypatch.setattr(progress, "_say", lambda line: (write(line), lines.append(line)))
     return lines
 

@@ -585,7 +585,7 @@ def test_a_bug_is_said_to_be_one(error, train, monkeypatch, gramian):
     def broken(*_arguments):
         raise KeyError("lost")
 
-    monkeypatch.setattr("gramian.cli.info.info", broken)
+    monkeypatch.setattr("gramian.cli.commands.info.info", broken)
     assert "KeyError: 'lost'. This is a bug in gramian" in error("info", code=1)
     done = gramian("--debug", "info")
     assert done.code == 1
@@ -596,5 +596,5 @@ def test_out_of_memory(error, monkeypatch):
     def large(*_arguments):
         raise MemoryError
 
-    monkeypatch.setattr("gramian.cli.info.info", large)
+    monkeypatch.setattr("gramian.cli.commands.info.info", large)
     assert "out of memory; give --memory-limit" in error("info")

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from clock import wait_until
+from gramian.cli.options.options.options import FitOptions
 
 from gramian import KernelModel, load
 from gramian.callbacks import SearchBar
-from gramian.cli import progress
-from gramian.cli.options import FitOptions
-from gramian.cli.tune import command
+from gramian.cli.commands.tune import command
+from gramian.cli.outputs.files import progress
 from gramian.kernels import Laplacian
 from gramian.search import Member, Recipe, Search
 
@@ -189,7 +189,7 @@ def slow(monkeypatch):
     said: list[str] = []
     write = progress._say
     often = functools.partial(progress.search_progress, every_seconds=0.01)
-    monkeypatch.setattr("gramian.cli.search.search_progress", often)
+    monkeypatch.setattr("gramian.cli.commands.search.search_progress", often)
     monkeypatch.setattr(progress, "_say", lambda line: (write(line), said.append(line)))
     steps = Search.steps
 
@@ -225,7 +225,8 @@ def test_a_terminal_has_a_bar_and_a_line_per_step(gramian, train, tmp_path, monk
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     made = []
     monkeypatch.setattr(
-        "gramian.cli.progress.SearchBar", lambda seconds: made.append(seconds) or SearchBar(seconds)
+        "gramian.cli.outputs.progress.SearchBar",
+        lambda seconds: made.append(seconds) or SearchBar(seconds),
     )
     options = ("--target", "y", "--budget", "20 s", "--out", tmp_path / "y.model")
     done = gramian("fit", train, *options)
@@ -268,7 +269,7 @@ def test_before_there_is_anything_nothing_is_written(gramian, train, tmp_path, m
     def interrupt(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gramian.cli.search.search_fit", interrupt)
+    monkeypatch.setattr("gramian.cli.commands.search.search_fit", interrupt)
     done = gramian("fit", train, "--target", "y", "--out", tmp_path / "y.model")
     assert (done.code, done.err) == (130, "gramian: interrupted; nothing is saved\n")
     assert not (tmp_path / "y.model").exists()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gramian import KernelModel
-from gramian.cli import parsing
+from gramian.cli.options.options import parsing
 
 FIT = ("--target", "y", "--lengthscale", 0.4, "--landmarks", 100, "--penalty", 1e-12, "--tol", 0)
 

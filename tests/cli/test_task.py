@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from plain import PLAIN_OPTIONS
 
-from gramian.cli.task import AT_ONCE, possible_labels
+from gramian.cli.inputs.task import AT_ONCE, possible_labels
 
 NUMBERS = {
     "codes": (np.arange(61) % 3, [0, 1, 2]),

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
+from gramian.cli.outputs.files.messages import messages_on_stderr
 from gramian.data.sources.as_rows.file_stamp import FileStamp
 
-from gramian.cli.messages import messages_on_stderr
 from gramian.data import (
     Complement,
     Standardized,

@@ -14,6 +14,6 @@ one line on stderr says; 130 interrupted with Ctrl-C, 143
 by SIGTERM, 129 by SIGHUP; 1 anything else, which is a bug.
 """
 
-from .entry import main
+from .main import main
 
 __all__ = ["main"]

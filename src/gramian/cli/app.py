@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from .cluster import on_cluster
-from .decorator import options_from
-from .options import FitOptions, TuneOptions
-from .report import show
+from .inputs.cluster import on_cluster
+from .options.decorator import options_from
+from .options.options import FitOptions, TuneOptions
+from .outputs.report import show
 
 app = typer.Typer(
     help="Kernel ridge regression at any size, from tables in Parquet, CSV and other files.",
@@ -114,14 +114,14 @@ def fit(
     loaded as a whole.
     """
     if options.of_a_model:
-        from .fit import fit as run
+        from .commands.fit import fit as run
 
         with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
             found = run(data, options, out, checkpoint, history, checkpoint_every, std, conformal)
         show(found, as_json)
     else:
         from ..callbacks import Checkpoint
-        from .search import fit as search
+        from .commands.search import fit as search
 
         callback = None if checkpoint is None else Checkpoint(checkpoint)
         show(search(data, options, out, history, std, conformal, callback), as_json)
@@ -148,7 +148,7 @@ def tune(
 
     The last line is a command that makes the best fit once more without a search.
     """
-    from .tune import tune as run
+    from .commands.tune import tune as run
 
     show(run(data, options, out, checkpoint), as_json)
 
@@ -157,7 +157,7 @@ def tune(
 @options_from(FitOptions)
 def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     """Say what a fit, or a search, would need: rows, memory, kernel evaluations, seconds."""
-    from .plan import plan as run
+    from .commands.plan import plan as run
 
     with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
         found = run(data, options)
@@ -209,7 +209,7 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict the rows of a table. Columns are found by name, others are ignored."""
-    from .predict import predict as run
+    from .commands.predict import predict as run
 
     with on_cluster(dask, data):
         found = run(
@@ -246,7 +246,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Compare predictions with the truth, and with what a constant would have reached."""
-    from .evaluate import evaluate as run
+    from .commands.evaluate import evaluate as run
 
     with on_cluster(dask, data):
         found = run(model, data, target, memory_limit, engine, metric, reliability)
@@ -284,7 +284,7 @@ def info(
     as_json: Json = False,
 ) -> None:
     """Describe a model; without one, this installation and machine."""
-    from .info import info as run
+    from .commands.info import info as run
 
     show(run(model), as_json)
 
@@ -299,7 +299,7 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Rewrite a table in another format, a little at a time."""
-    from .convert import convert as run
+    from .commands.convert import convert as run
 
     show(run(source, target, dtype), as_json)
 
@@ -312,7 +312,7 @@ def sample(
     as_json: Json = False,
 ) -> None:
     """Write a data set that ships with gramian, to try things on."""
-    from .sample import sample as run
+    from .commands.sample import sample as run
 
     show(run(name, out, part), as_json)
 
@@ -322,6 +322,6 @@ def completion(
     shell: Annotated[str, typer.Argument(help="bash, zsh, fish, powershell or pwsh.")],
 ) -> None:
     """Print a script that lets a shell complete: eval "$(gramian completion bash)"."""
-    from .completion import show as run
+    from .commands.completion import show as run
 
     run(shell)

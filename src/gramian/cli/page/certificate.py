@@ -9,7 +9,7 @@ import numpy as np
 from ...data.encoding.columns.target_means import TargetMeans
 from ...fitting.inputs.targets import class_codes, target_tensor
 from ...model import KernelModel, Model
-from ..truth import Truth
+from ..inputs.truth import Truth
 from .studies import residual
 
 MOST_ENTRIES = 2_000_000_000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...plots import ImportanceDisplay, ReliabilityDisplay
-from ..answers import Answers
+from ..metrics.answers import Answers
 from .html import readable
 from .studies import PENALTIES, LearningCurve, Spectrum
 

@@ -15,15 +15,15 @@ from ..._atomic import write_atomically
 from ..._checks import as_bytes
 from ...model import KernelModel, Model, load_model
 from ...plots._drawing import check_matplotlib
-from ..answers import Answers, answers_of, constant_of
-from ..evaluate import measured
-from ..importances import importances
-from ..info import info
-from ..intervals import LEVEL, conformal_of, coverage
-from ..outputs import check_outputs
-from ..quantiles import LEVELS
-from ..report import Report
-from ..truth import Truth, truth_of
+from ..commands.evaluate import measured
+from ..commands.info import info
+from ..inputs.truth import Truth, truth_of
+from ..metrics.answers import Answers, answers_of, constant_of
+from ..metrics.quantiles import LEVELS
+from ..outputs.files import check_outputs
+from ..outputs.importances import importances
+from ..outputs.intervals import LEVEL, conformal_of, coverage
+from ..outputs.report import Report
 from . import studies
 from .certificate import Certificate, certificate
 from .sample import Sample, drawn, largest_part

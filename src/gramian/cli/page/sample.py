@@ -12,7 +12,7 @@ from torch import Tensor
 from ..._sparse import dense
 from ...data import RowSource, as_rows
 from ...model import KernelModel
-from ..truth import Truth
+from ..inputs.truth import Truth
 
 MOST_ROWS = 10_000
 """Rows of a table that are studied; metrics are of all rows."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ..._display import without_secrets
-from ..metrics import CONSTANT
-from ..report import lines_of
+from ..metrics.metrics import CONSTANT
+from ..outputs.report import lines_of
 from . import pictures
 from .html import Section, page, readable
 from .pictures import drawn

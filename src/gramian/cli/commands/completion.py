@@ -1,0 +1,50 @@
+"""`gramian completion`: what a shell needs to complete commands and options; no file is changed."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+VARIABLE = "_GRAMIAN_COMPLETE"
+"""The environment variable by which the script of a shell asks for completions."""
+
+HOW = {
+    "bash": 'eval "$(gramian completion bash)"',
+    "zsh": 'eval "$(gramian completion zsh)"',
+    "fish": "gramian completion fish | source",
+    "powershell": "gramian completion powershell | Out-String | Invoke-Expression",
+    "pwsh": "gramian completion pwsh | Out-String | Invoke-Expression",
+}
+"""Lines that its users write into the file that the shell reads at its start."""
+
+
+def script(shell: str) -> str:
+    """Return the script of a shell, with a comment on where it goes."""
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    if shell not in SHELLS:
+        from ..._checks import did_you_mean
+
+        raise ValueError(
+            f"unknown shell {shell!r}; known: {', '.join(SHELLS)}{did_you_mean(shell, SHELLS)}"
+        )
+    found = get_completion_script(prog_name="gramian", complete_var=VARIABLE, shell=shell)
+    first, _, rest = found.partition("\n")
+    # zsh reads the first line only if it is the first
+    head, tail = (f"{first}\n", rest) if first.startswith("#compdef") else ("", found)
+    return f"{head}# in the file that {shell} reads at its start: {HOW[shell]}\n{tail}"
+
+
+def answer_shell() -> None:
+    """Let typer know the shells, if one is asking."""
+    if VARIABLE in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]
+
+        completion_init()
+
+
+def show(shell: str) -> None:
+    """Print the script."""
+    typer.echo(script(shell))

@@ -1,0 +1,103 @@
+"""`gramian evaluate`: the errors of a model on a table, beside those of a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..._checks import as_bytes
+from ...data import RemoteColumns, RowSource
+from ...model import Model, load_model
+from ...model.agreement import Pinball
+from ..inputs.truth import truth_of
+from ..metrics import metrics
+from ..metrics.answers import CLASSIFICATION_TASK, REGRESSION_TASK, Summed, answers_of, constant_of
+from ..metrics.quantiles import LEVELS, errors_of_quantiles
+from ..metrics.reliability import check_picture, draw
+from ..metrics.remote import answers_there, pinball_there
+from ..outputs.confusion import confusion
+from ..outputs.files import check_outputs
+from ..outputs.intervals import coverage
+from ..outputs.report import Report
+
+
+def evaluate(
+    model: Path,
+    data: Path,
+    target: str | None,
+    memory_limit: str,
+    engine: str,
+    metric: str | None = None,
+    reliability: Path | None = None,
+) -> Report:
+    """Report metrics of the predictions for the rows of a table: all of them, or one."""
+    check_outputs({"reliability": reliability}, [model, data])
+    check_picture(reliability)
+    loaded = load_model(model)
+    task = _task(loaded, model, metric, reliability)
+    truth = truth_of(loaded, model, data, target)
+    name, y, rows = truth.name, truth.y, truth.rows
+    settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit)}
+    about = {"model": model, "data": data, "target": name, "rows": len(y), "task": task}
+    levels = loaded.info.get(LEVELS)
+    if levels and metric is None:
+        sums = _pinball(loaded, rows, y, tuple(levels), settings)
+        return {**about, **errors_of_quantiles(sums, len(y), levels)}
+    if loaded.classes is None and loaded.outputs > 1:
+        one = "--metric" if levels else "evaluate"
+        raise ValueError(f"{model} predicts {loaded.outputs} targets; {one} takes one")
+    answers = _answers(loaded, rows, y, settings, metric)
+    if reliability is not None and answers.chance_sums is not None:
+        draw(reliability, answers.chance_sums, answers.classes)
+    found = {**about, **measured(loaded, answers, metric)}
+    if metric is not None:
+        return found
+    return {**found, **coverage(loaded, rows, y, settings)}
+
+
+def _pinball(
+    loaded: Model, rows: RowSource, y: Any, levels: tuple[float, ...], settings: Mapping[str, Any]
+) -> np.ndarray:
+    """Return the sums of the errors of quantiles, of which sums come here if rows are elsewhere."""
+    if isinstance(y, RemoteColumns):
+        return pinball_there(loaded, rows, y, levels, settings)
+    truth = torch.from_numpy(y.astype(np.float64))
+    return Pinball(levels)(0, loaded.predict(rows, **settings), truth).numpy()
+
+
+def _answers(
+    loaded: Model, rows: RowSource, y: Any, settings: Mapping[str, Any], metric: str | None
+) -> Summed:
+    """Return predictions beside the truth, of which sums come here if rows are elsewhere."""
+    if isinstance(y, RemoteColumns):
+        return answers_there(loaded, rows, y, settings, area=metric in (None, "auc"))
+    values = loaded.predict(rows, **settings).numpy()
+    chances = None if loaded.classes is None else loaded.class_map
+    return answers_of(y, values, loaded.classes, chances)
+
+
+def _task(loaded: Model, model: Path, metric: str | None, reliability: Path | None) -> str:
+    """Return the task of a model; ValueError for what is asked of another one."""
+    classification = loaded.classes is not None
+    if reliability is not None and not classification:
+        raise ValueError(f"--reliability is of probabilities, and {model} is a regression")
+    task = CLASSIFICATION_TASK if classification else REGRESSION_TASK
+    if metric is not None:
+        metrics.check(metric, task)
+    return task
+
+
+def measured(loaded: Model, answers: Summed, metric: str | None) -> Report:
+    """Return the metrics, beside those of a constant, and what there is to say about them."""
+    constant = loaded.info.get("baseline")
+    if constant is None:
+        constant = constant_of(answers)
+    remark = {"remark": "; ".join(metrics.remarks(answers)) or None}
+    if metric is not None:
+        return {**metrics.measured(answers, constant, [metric]), **remark}
+    mistakes = {"confusion": confusion(answers.tally)} if answers.classes else {}
+    return {**metrics.measured(answers, constant), **remark, **mistakes}

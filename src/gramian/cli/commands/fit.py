@@ -1,0 +1,256 @@
+"""`gramian fit`: train a model, streaming the rows, and save it."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import __version__, fitting, solvers
+from ..._atomic import write_atomically
+from ...callbacks import Checkpoint, Validate
+from ...callbacks.state_file import check_is_checkpoint
+from ...fitting import Fitted, InterruptedFit
+from ...fitting.uncertainty.refit import Again
+from ...model import Model, load_model
+from ...solvers.metrics import VALID_ERROR, VALID_RMSE
+from ..inputs import task
+from ..inputs.training import Prepared, Training, open_training
+from ..metrics import metrics
+from ..metrics.quantiles import LEVELS, levels_of
+from ..options import parsing
+from ..options.options import FitOptions
+from ..options.settings import check, generators, settings_of
+from ..outputs.files import check_outputs
+from ..outputs.held_out import EARLY_STOPPING_OPTIMISM, held_out_errors
+from ..outputs.intervals import divided, save_with_intervals
+from ..outputs.messages import message, remark
+from ..outputs.progress import progress
+from ..outputs.report import Report, to_json
+from ..outputs.signals import reason
+from ..outputs.standard_deviations import check_std, save_with_std
+
+
+def fit(
+    data: Path,
+    options: FitOptions,
+    out: Path,
+    checkpoint: Path | None,
+    history: Path | None,
+    every_seconds: float = 60.0,
+    std: bool = False,
+    conformal: str | None = None,
+) -> Report:
+    """Train a model, save it, and report how it went."""
+    start = time.perf_counter()
+    check(options)
+    check_files(data, options, {"out": out, "checkpoint": checkpoint, "history": history})
+    settings = settings_of(options)
+    saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
+    with _resumable(checkpoint), progress(settings.max_iter) as shown:
+        training = open_training(data, options)
+        check_metric(training, options)
+        ready = training.prepared(
+            settings,
+            generators(options),
+            lambda whole: divided(whole, conformal, options.seed),
+        )
+        fitting.check_memory(ready.settings, ready.data.rows, ready.training.targets)
+        if std:
+            check_std(ready.settings, ready.data.coded)
+        remark(task.reason(training.y, options))  # once nothing is to be refused
+        try:
+            fitted = _fitted(ready, options, saved, shown)
+        except InterruptedFit as error:
+            error.add_note(_saved_anyway(error.fitted, ready, options, out, history, start))
+            raise
+        except Exception as error:
+            if (until := fitting.model_until(error)) is not None:
+                outcome = _saved_anyway(until, ready, options, out, history, start)
+                message("warning", f"an error ends the fit; {outcome}")
+            raise
+    report = _saved(fitted, ready, options, out, history, start)
+    if std:
+        save_with_std(load_model(out), out, ready.data, fitted.closed_form, settings.limit)
+    if conformal is not None:
+        learned = ready.data
+
+        def again(model: Model) -> Again:
+            return Again.of_fit(model, fitted, ready.settings, learned)
+
+        save_with_intervals(out, learned, ready.back, again, conformal, options.seed)
+    return report
+
+
+def _saved(
+    fitted: Fitted,
+    ready: Prepared,
+    options: FitOptions,
+    out: Path,
+    history: Path | None,
+    start: float,
+) -> Report:
+    """Write the model and the history, and report how the fit went."""
+    ready = ready if fitted.held_out is None else ready.without(fitted.held_out)
+    about = _about(ready, options, fitted, time.perf_counter() - start)
+    given = ready.training.given
+    model = replace(fitted.model, info={**about, "columns": list(given.columns)})
+    model.save(out)
+    if history is not None:
+        write_atomically(history, lambda part: write_history(part, history, fitted.history))
+    report = {"model": out, **about, "kernel": model.kernel.to_dict()}
+    return report if ready.columns is None else {**report, "columns": ready.columns}
+
+
+def _saved_anyway(
+    fitted: Fitted, ready: Prepared, options: FitOptions, out: Path, *more: Any
+) -> str:
+    """Write what an interrupted fit has come to, and return what there is to say about it."""
+    kept = fitted.iteration if fitted.best_iteration is None else fitted.best_iteration
+    try:
+        _saved(fitted, ready, options, out, *more)
+    except OSError as error:
+        return f"{out} could not be written: {error.strerror or error}"
+    return f"{out} holds the model of iteration {kept}"
+
+
+def check_files(data: Path, options: FitOptions, outputs: Mapping[str, Path | None]) -> None:
+    """Refuse files that cannot be written, or are read, before any work.
+
+    Parameters
+    ----------
+    data : Path
+    options : FitOptions
+    outputs : mapping of str to Path or None
+        By the names of their options: ``out``, ``checkpoint``, ``history``.
+    """
+    held_out = None if options.validation is None else parsing.validation(options.validation)
+    check_outputs(outputs, [data, held_out] if isinstance(held_out, Path) else [data])
+    checkpoint, history = outputs.get("checkpoint"), outputs.get("history")
+    if checkpoint is not None:
+        check_is_checkpoint(checkpoint)
+    if history is not None and history.suffix.lower() not in (".json", ".csv"):
+        raise ValueError(f"--history {history} must end in .json or .csv")
+
+
+@contextlib.contextmanager
+def _resumable(checkpoint: Path | None) -> Iterator[None]:
+    """Say how to go on if the user interrupts."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        why = reason(error)
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            kept = "; ".join(getattr(error, "__notes__", []))
+            why = f"{why}; {kept}" if kept else why
+            if checkpoint is None:
+                saved = "" if kept else "; nothing is saved"
+                message("", f"{why}{saved}. With --checkpoint FILE, a fit can be resumed")
+            elif checkpoint.exists():
+                message("", f"{why}; to go on from {checkpoint}, run the same command again")
+            else:
+                message("", f"{why} before the first iteration; {checkpoint} is not yet written")
+        raise
+
+
+def check_metric(training: Training, options: FitOptions) -> None:
+    """Refuse a metric of another task, or one without rows to measure it on."""
+    if options.metric is None:
+        return
+    metrics.check(options.metric, "classification" if training.classification else "regression")
+    if options.validation is None and not settings_of(options).early_stopping:
+        raise ValueError(
+            "--metric is measured on held-out rows: give --validation, a fraction or a file"
+        )
+
+
+def _fitted(
+    ready: Prepared,
+    options: FitOptions,
+    checkpoint: Checkpoint | None,
+    shown: Sequence[Callable[..., Any]],
+) -> Fitted:
+    held_out, y = ready.held_out, ready.training.held_out_y
+    callbacks: list[Callable[..., Any]] = []
+    if held_out is not None and y is not None and not ready.settings.is_nonlinear:
+        callbacks.append(Validate(held_out, ready.encoded(y), coded=ready.data.coded))
+    if checkpoint is not None:
+        callbacks.append(checkpoint)
+    settings = replace(ready.settings, callbacks=[*callbacks, *shown])
+    fitted = fitting.fit(settings, ready.data, rng=generators(options))
+    for shortfall in (fitted.end_of_path(), fitted.stalled() or fitted.unfinished()):
+        if shortfall is not None:
+            message("warning", shortfall)
+    return fitted
+
+
+def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float) -> dict[str, Any]:
+    """Return the facts that are reported, and kept in the model."""
+    n, d = len(ready.training.y), ready.data.rows.shape[1]
+    validation = _validation(ready, fitted, options.metric)
+    if validation is not None and fitted.best_iteration is not None:
+        validation["remark"] = EARLY_STOPPING_OPTIMISM
+    return {
+        "version": __version__,
+        "task": "classification" if ready.training.classification else "regression",
+        "target": options.target,
+        "rows": n,
+        "features": d,
+        "method": "one fit",
+        "asked_for_by": list(options.of_a_model),
+        "landmarks": None if fitted.index is None else len(fitted.index),
+        "penalty": fitted.penalty,
+        "solver": solvers.name_of(fitted.solver),
+        "iterations": max(fitted.iteration, 1),
+        "stop_reason": fitted.reason,
+        "seconds": seconds,
+        "baseline": _baseline(ready.training),
+        LEVELS: levels_of(ready.settings.loss),
+        "best_iteration": fitted.best_iteration,
+        "validation": validation,
+    }
+
+
+def _baseline(training: Training) -> Any:
+    """Return the best constant prediction: the mean of the target, or the largest class."""
+    return metrics.best_constant(training.y, training.classification)
+
+
+def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
+    """Return the error on the held-out rows, beside that of the best constant."""
+    training, y, found = ready.training, ready.training.held_out_y, fitted.metrics
+    model, other_loss = fitted.model, ready.settings.is_nonlinear
+    if y is None or ready.held_out is None or not (other_loss or VALID_RMSE in found):
+        return None  # the last: interrupted before it was known
+    if model.classes is None and model.outputs > 1:
+        return None  # several quantiles of one target
+    constant = _baseline(training)
+    if other_loss and metric is None:
+        metric = "log_loss" if training.classification else "rmse"
+    if metric is not None:
+        values = model.predict(ready.held_out, engine=fitted.engine).numpy()
+        chances = None if model.classes is None else model.class_map
+        return held_out_errors(y, values, model.classes, constant, metric, chances)
+    if training.classification:
+        wrong = float((y != constant).mean())
+        return {"rows": len(y), "error": found[VALID_ERROR], "error_of_majority": wrong}
+    error = float(np.sqrt(np.mean(np.square(y - constant, dtype=np.float64))))
+    return {"rows": len(y), "rmse": found[VALID_RMSE], "rmse_of_mean": error}
+
+
+def write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:
+    """Write one row per iteration; `named` says in which format."""
+    with part.open("w", newline="", encoding="utf-8") as file:
+        if named.suffix.lower() == ".json":
+            file.write(to_json(history) + "\n")
+            return
+        columns = list(dict.fromkeys(key for row in history for key in row))
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(history)

@@ -1,0 +1,152 @@
+"""`gramian predict`: predictions for the rows of a table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..._checks import as_bytes
+from ...data import RowSource, check_kept, split_names, write_beside, write_table
+from ...data.formats import format_to_write
+from ...data.formats.base import is_table_name
+from ...model import Model, load_model
+from ...model.probabilities import likeliest
+from ..inputs.model_rows import open_for_model
+from ..outputs.files import check_outputs
+from ..outputs.intervals import check_level, interval_columns, names_of_columns
+from ..outputs.report import Report
+from ..outputs.standard_deviations import std_columns
+
+
+def predict(
+    model: Path,
+    data: Path,
+    out: Path,
+    keep: str | None,
+    memory_limit: str,
+    engine: str,
+    proba: bool = False,
+    std: bool = False,
+    interval: float | None = None,
+    *,
+    escape_formulas: bool = False,
+    in_folder: bool = False,
+) -> Report:
+    """Write one column, ``prediction``, of numbers or labels, beside those of the table to keep.
+
+    With `proba`, one more for each class: ``probability_`` and its label. A file without names of
+    columns has these alone. With `std` a standard deviation for each prediction: ``_std``.
+    With `escape_formulas` no text in a file of text is one that a spreadsheet computes.
+    With `interval` its ends, ``_lower`` and ``_upper``, or the classes that a set has: ``set``.
+    With `in_folder`, on a cluster, a path that is no name of a table is a folder of files, which
+    workers write.
+    """
+    start = time.perf_counter()
+    parts = in_folder and not is_table_name(out.name)
+    if parts:
+        _check_folder(out, keep)
+    else:
+        check_outputs({"out": out}, [model, data])
+        written = format_to_write(out)  # refuses a name that says no such format, before any work
+    if escape_formulas and (parts or not written.text):
+        raise ValueError(f"--escape-formulas is for text, and {out} is none; leave it out")
+    loaded = load_model(model)
+    _check(loaded, model, proba, std, interval)
+    kept = [] if keep is None else split_names(keep)
+    table = loaded.table(data)
+    if kept:
+        check_kept(out, table, kept, _names(loaded, proba, std, interval))
+    rows = open_for_model(loaded, table)
+    memory = as_bytes(memory_limit)
+    predicted = Predicted(loaded, engine, memory, proba, std, interval)
+    if parts:
+        rows.write(out, predicted)  # type: ignore[attr-defined]
+        seconds = time.perf_counter() - start
+        return {"predictions": out, "rows": len(rows), "seconds": seconds}
+    columns = predicted(rows)
+    if proba and not written.named:
+        del columns["prediction"]  # labels may be texts
+    if not kept:
+        write_table(out, columns, escape_formulas=escape_formulas)
+    else:
+        write_beside(out, table, kept, columns, escape_formulas=escape_formulas)
+    seconds = time.perf_counter() - start
+    return {"predictions": out, "rows": len(rows), "seconds": seconds}
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """The columns to write for some rows: a value, which workers get."""
+
+    model: Model
+    engine: str
+    memory: int
+    proba: bool
+    std: bool
+    interval: float | None
+
+    def __call__(self, rows: RowSource) -> dict[str, np.ndarray]:
+        """Predict the rows."""
+        model = self.model
+        settings: dict[str, Any] = {"engine": self.engine, "memory_bytes": self.memory}
+        columns = columns_of(model, model.predict(rows, **settings).numpy(), self.proba)
+        names = list(columns)
+        if self.std:
+            columns |= std_columns(names, model.deviations(rows, **settings).numpy())
+        if self.interval is not None:
+            columns |= interval_columns(model, rows, self.interval, names, settings)
+        return columns
+
+
+def _check_folder(out: Path, keep: str | None) -> None:
+    """Raise ValueError if workers could not write a folder, or it has other files already."""
+    if keep is not None:
+        raise ValueError(f"--keep goes with a file, and --out {out} is a folder; leave one out")
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ValueError(f"--out {out} is there already; give a new folder, or an empty one")
+    check_outputs({"out": out}, folder=True)
+
+
+def _check(model: Model, path: Path, proba: bool, std: bool, interval: float | None) -> None:
+    """Raise ValueError for columns that a model has not."""
+    if proba and model.classes is None:
+        raise ValueError(f"--proba is for classes, and {path} is a regression; leave it out")
+    if std and model.classes is not None:
+        raise ValueError(f"--std is for regressions, and {path} predicts classes; leave it out")
+    if interval is not None:
+        check_level(interval, model, path)
+
+
+def _names(model: Model, proba: bool, std: bool, interval: float | None) -> list[str]:
+    """Return the names of all columns."""
+    nothing = np.zeros((1, model.outputs))
+    names = list(columns_of(model, nothing, proba))
+    more = list(std_columns(names, nothing)) if std else []
+    return [*names, *more, *([] if interval is None else names_of_columns(model, names))]
+
+
+def columns_of(model: Model, values: np.ndarray, proba: bool) -> dict[str, np.ndarray]:
+    """Return the columns to write, of the values of a model."""
+    if model.classes is None:
+        return named(values, model.target)
+    found = torch.from_numpy(values)
+    columns = named(np.asarray([model.classes[i] for i in likeliest(found).tolist()]))
+    if proba:
+        chances = model.class_map(found).numpy().T
+        columns |= {f"probability_{k}": p for k, p in zip(model.classes, chances, strict=True)}
+    return columns
+
+
+def named(values: np.ndarray, targets: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    """Name the columns of predictions of shape (n,) or (n, t): several by targets, or numbers."""
+    columns = values.reshape(len(values), -1).T
+    if len(columns) == 1:
+        return {"prediction": columns[0]}
+    names = range(len(columns)) if targets is None else targets
+    return {f"prediction_{name}": column for name, column in zip(names, columns, strict=True)}

@@ -1,0 +1,25 @@
+"""`gramian sample`: a data set that ships with the package, as a table to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from ...data import sample_path, write_table
+from ...data.formats import format_to_write
+from ..outputs.report import Report
+
+SPLIT = {"train": 0, "test": 1}
+
+
+def sample(name: str, out: Path, part: str) -> Report:
+    """Write features and target of a data set, without the column that splits it."""
+    if part != "all" and part not in SPLIT:
+        raise ValueError(f"--part is all, {' or '.join(SPLIT)}, not {part}")
+    format_to_write(out)  # refuses a name that says no such format, before any work
+    wanted = [("split", "=", SPLIT[part])] if part in SPLIT else None
+    table = pq.read_table(sample_path(name), filters=wanted).drop_columns("split")
+    write_table(out, {column: table[column] for column in table.column_names})
+    columns = ", ".join(table.column_names)
+    return {"table": out, "rows": table.num_rows, "columns": columns, "target": "target"}

@@ -1,0 +1,284 @@
+"""`gramian fit` without a model that is described: the search for one."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ... import __version__
+from ..._atomic import write_atomically
+from ...callbacks import Checkpoint
+from ...fitting import Generators
+from ...fitting.search.fit import Searched, search_fit
+from ...fitting.search.settings import SearchSettings
+from ...fitting.uncertainty.refit import Again
+from ...model import Model, load_model
+from ...search import Member, Recipe, Trial
+from ..inputs import task
+from ..inputs.training import Prepared, open_training
+from ..metrics import metrics
+from ..metrics.answers import Answers, answers_of
+from ..options.options import FitOptions
+from ..options.settings import budget, check, settings_of
+from ..outputs.held_out import held_out_errors, optimism_of_search
+from ..outputs.intervals import divided, save_with_intervals
+from ..outputs.messages import message, remark
+from ..outputs.progress import search_progress
+from ..outputs.report import Report
+from ..outputs.signals import reason
+from ..outputs.standard_deviations import check_std, save_with_std
+from .fit import check_files, check_metric, write_history
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A search on a table, and what came of it.
+
+    Attributes
+    ----------
+    ready : Prepared
+    found : Searched
+    options : FitOptions
+    seconds : float
+        From the first look at the table on.
+    """
+
+    ready: Prepared
+    found: Searched
+    options: FitOptions
+    seconds: float
+
+    @property
+    def classes(self) -> Sequence[Any] | None:
+        """Labels; None for a regression."""
+        return self.found.model.classes
+
+    @property
+    def constant(self) -> Any:
+        """The best constant prediction: the mean of the target, or the largest class."""
+        return metrics.best_constant(self.ready.training.y, self.classes is not None)
+
+    @property
+    def chosen(self) -> Trial:
+        """The trial that the model is made from."""
+        trials = [trial for trial in self.found.trials if trial.step != "refit"]
+        if len(self.found.members) > 1:
+            return next(trial for trial in trials if trial.step == "average")
+        recipe = self.found.members[0].recipe
+        made = [trial for trial in trials if trial.recipe == recipe and trial.step != "average"]
+        return min(made or trials, key=lambda trial: trial.loss)
+
+    def error(self, trial: Trial) -> dict[str, float]:
+        """Return the error of a trial on the rows that the search has held out, and its share.
+
+        That is RMSE in units of the target. Of classes: the share of wrong labels, where the
+        predictions are known, else the RMSE of the codes of classes.
+        """
+        if self.classes is None:
+            unit, truth = self.found.unit, self.found.truth.double()
+            mean = unit * float(truth.square().mean().sqrt())
+            return {"rmse": unit * math.sqrt(trial.loss), "rmse_of_mean": mean}
+        if trial.values is None:
+            return {"rmse_of_codes": math.sqrt(trial.loss)}
+        return metrics.measured(self._answers(trial), self.constant, ["error"])
+
+    def _answers(self, trial: Trial) -> Answers:
+        scale = self.found.targets
+        values, truth = (
+            (part.double() * scale.scale + scale.mean).numpy()
+            for part in (trial.values, self.found.truth)
+            if part is not None
+        )
+        answers = answers_of(np.empty(0), truth, self.classes)
+        return answers_of(answers.predicted, values, self.classes)
+
+
+def fit(
+    data: Path,
+    options: FitOptions,
+    out: Path,
+    history: Path | None,
+    std: bool = False,
+    conformal: str | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Report:
+    """Search for a model, save it, and report what was found."""
+    check(options)
+    path = None if checkpoint is None else checkpoint.path
+    check_files(data, options, {"out": out, "checkpoint": path, "history": history})
+    with report_interruption(path):
+        done = searched(data, options, std, conformal, checkpoint)
+        about = saved(done, out)
+        penalties = [member.penalty for member in done.found.members]
+        if std:
+            limit = settings_of(options).limit
+            save_with_std(load_model(out), out, done.ready.data, lambda: penalties, limit)
+        if conformal is not None:
+            learned, back = done.ready.data, done.ready.back
+
+            def again(model: Model) -> Again:
+                shifts = tuple(penalty * learned.total for penalty in penalties)
+                return Again(model, shifts, settings_of(options), len(learned.targets))
+
+            save_with_intervals(out, learned, back, again, conformal, options.seed)
+        if history is not None:
+            rows = [history_row(done, trial) for trial in done.found.trials]
+            write_atomically(history, lambda part: write_history(part, history, rows))
+        stop_if_interrupted(done, f"{out} holds the best of {about['trials']} trials")
+    return report(done, out, about)
+
+
+def searched(
+    data: Path,
+    options: FitOptions,
+    std: bool = False,
+    conformal: str | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Outcome:
+    """Search for a model of a table: the same one as the estimators, with the same seed."""
+    start = time.perf_counter()
+    spent = budget(options)
+    with search_progress(spent.seconds) as shown:
+        training = open_training(data, options)
+        check_metric(training, options)
+        seed = int(np.random.RandomState(options.seed).randint(2**31 - 1))
+        generators = Generators.seeded(np.random.RandomState(seed))
+        fit_settings = settings_of(options)
+        ready = training.prepared(
+            fit_settings, generators, lambda whole: divided(whole, conformal, options.seed)
+        )
+        if std:
+            check_std(fit_settings, ready.data.coded)
+        remark(task.reason(training.y, options))
+        settings = SearchSettings(
+            budget=spent,
+            engine=fit_settings.engine,
+            memory_limit=fit_settings.limit,
+            watchers=shown,
+            checkpoint=checkpoint,
+        )
+        found = search_fit(ready.data, settings, torch.Generator().manual_seed(seed))
+    return Outcome(ready, found, options, time.perf_counter() - start)
+
+
+@contextlib.contextmanager
+def report_interruption(checkpoint: Path | None = None) -> Iterator[None]:
+    """Report whether a search can resume, if the user interrupts it before there is a model."""
+    try:
+        yield
+    except _ReportedInterrupt:
+        raise
+    except KeyboardInterrupt as error:
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            remedy = "nothing is saved"
+            if checkpoint is not None and checkpoint.exists():
+                remedy = f"to resume from {checkpoint}, run the same command again"
+            message("", f"{reason(error)}; {remedy}")
+        raise
+
+
+class _ReportedInterrupt(KeyboardInterrupt):
+    """Interruption that was reported."""
+
+
+def stop_if_interrupted(done: Outcome, kept: str) -> None:
+    """End the command as one that was interrupted, and say what is kept, if the search was."""
+    if done.found.interrupted:
+        with contextlib.suppress(OSError):
+            message("", f"interrupted; {kept}")
+        raise _ReportedInterrupt
+
+
+def saved(done: Outcome, out: Path | None) -> dict[str, Any]:
+    """Write the model, if there is a file for it, and return the facts that are kept in it."""
+    about = _about(done)
+    if out is not None:
+        columns = list(done.ready.training.given.columns)
+        _with_info(done.found.model, {**about, "columns": columns}).save(out)
+    return about
+
+
+def _with_info(model: Model, info: dict[str, Any]) -> Model:
+    found: Model = replace(model, info=info)  # type: ignore[type-var]
+    return found
+
+
+def _about(done: Outcome) -> dict[str, Any]:
+    ready, found = done.ready, done.found
+    validation = _validation(done)
+    return {
+        "version": __version__,
+        "task": "regression" if done.classes is None else "classification",
+        "target": done.options.target,
+        "rows": len(ready.training.y),
+        "features": ready.data.rows.shape[1],
+        "method": "search",
+        "budget": done.options.budget,
+        "trials": len([trial for trial in found.trials if trial.step != "refit"]),
+        "stop_reason": "interrupted" if found.interrupted else "searched",
+        "members": [member_row(member) for member in found.members],
+        "kernel_evaluations": found.evaluations,
+        "seconds": done.seconds,
+        "baseline": done.constant,
+        "chosen_by": {
+            "rows": len(found.truth),
+            **done.error(done.chosen),
+            "remark": optimism_of_search(validation is not None),
+        },
+        "validation": validation,
+    }
+
+
+def _validation(done: Outcome) -> dict[str, Any] | None:
+    """Return the error on rows that neither the fits nor their choice have seen."""
+    ready, y = done.ready, done.ready.training.held_out_y
+    if y is None or ready.held_out is None:
+        return None
+    model = done.found.model
+    values = model.predict(ready.held_out, engine=settings_of(done.options).engine).numpy()
+    chances = None if model.classes is None else model.class_map
+    metric = done.options.metric or ("rmse" if done.classes is None else "error")
+    return held_out_errors(y, values, done.classes, done.constant, metric, chances)
+
+
+def report(done: Outcome, out: Path | None, about: dict[str, Any]) -> dict[str, Any]:
+    """Return the report of a search, for a person or a program."""
+    where = {} if out is None else {"model": out}
+    columns = done.ready.columns
+    return {**where, **about, **({} if columns is None else {"columns": columns})}
+
+
+def member_row(member: Member) -> dict[str, Any]:
+    """Return the recipe and size of a function of the model, in a row."""
+    landmarks = None if member.all_rows else len(member.centers)
+    return {
+        "weight": member.weight, **recipe_row(member.recipe), "penalty": member.penalty,
+        "landmarks": landmarks,
+    }  # fmt: skip
+
+
+def recipe_row(recipe: Recipe) -> dict[str, Any]:
+    """Return a recipe in a row; lengthscales in medians."""
+    metric = f"round {recipe.rounds}, M^{recipe.power:g}" if recipe.rounds else None
+    return {
+        "kernel": recipe.kernel, "inputs": recipe.inputs, "medians": recipe.multiple,
+        "metric": metric,
+    }  # fmt: skip
+
+
+def history_row(done: Outcome, trial: Trial) -> dict[str, Any]:
+    """Return a trial in a row of a file."""
+    error = done.error(trial) if trial.loss >= 0 else {}
+    return {
+        "step": trial.step, **recipe_row(trial.recipe), "penalty": trial.penalty,
+        **error, "seconds": trial.seconds,
+        "elapsed": trial.elapsed, "kernel_evaluations": trial.evaluations,
+    }  # fmt: skip

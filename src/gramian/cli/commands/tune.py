@@ -1,0 +1,145 @@
+"""`gramian tune`: a search, and what can be learned from it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from ..._display import without_secrets
+from ...callbacks import Checkpoint
+from ...search import Member, Trial
+from ...search.gains import gains
+from ..options.options import FitOptions, Task, TuneOptions
+from ..options.settings import check
+from ..outputs.importances import importances
+from ..outputs.report import Report
+from .fit import check_files
+from .search import (
+    Outcome,
+    recipe_row,
+    report,
+    report_interruption,
+    saved,
+    searched,
+    stop_if_interrupted,
+)
+
+SHOWN = 15
+"""Recipes in the ranking."""
+
+INPUTS = {
+    "standard": ["--standardize", "true"],
+    "quantile": ["--standardize", "quantile"],
+    "common": ["--standardize", "false", "--standardize-target", "true"],
+}
+"""Options that give a fit the inputs of a recipe; with one scale for all features, lengthscales in
+medians make up for it."""
+
+DIRECT_ROWS = 3000
+"""Rows beyond which the command asks for the solver that the search has used."""
+
+
+def tune(
+    data: Path, options: TuneOptions, out: Path | None, checkpoint: Path | None = None
+) -> Report:
+    """Search, save the model if there is a file for it, and report trials, gains and winner."""
+    asked = options.of_fit
+    check(asked)
+    check_files(data, asked, {"out": out, "checkpoint": checkpoint})
+    with report_interruption(checkpoint):
+        saved_steps = None if checkpoint is None else Checkpoint(checkpoint)
+        done = searched(data, asked, checkpoint=saved_steps)
+        about = saved(done, out)
+        kept = "no --out was given, and nothing is kept" if out is None else (
+            f"{out} holds the best of {about['trials']} trials"
+        )  # fmt: skip
+        stop_if_interrupted(done, kept)
+    main = max(done.found.members, key=lambda member: member.weight)
+    return {
+        "ranking": ranking(done),
+        "gains": gain_rows(done),
+        **report(done, out, about),
+        "importances": importances(done.found.model, measured=True),
+        "command": command(data, asked, main, len(done.ready.training.y)),
+    }
+
+
+def ranking(done: Outcome) -> list[dict[str, Any]]:
+    """Return the best recipes, one row each, at the step where the error was least."""
+    rows: dict[tuple[Any, ...], tuple[float, dict[str, Any]]] = {}
+    for trial in sorted(_compared(done), key=lambda trial: trial.loss):
+        row = recipe_row(trial.recipe)
+        key = ("average",) if trial.step == "average" else tuple(row.values())
+        if key not in rows:
+            error = {
+                name: value for name, value in done.error(trial).items() if "_of_m" not in name
+            }
+            rows[key] = trial.loss, {
+                "step": trial.step, **row, "penalty": trial.penalty, **error
+            }  # fmt: skip
+    return [row for _, row in list(rows.values())[:SHOWN]]
+
+
+def _compared(done: Outcome) -> list[Trial]:
+    return [trial for trial in done.found.trials if trial.loss >= 0]
+
+
+def gain_rows(done: Outcome) -> list[dict[str, Any]]:
+    """Return a row for each step: what was tried, the error after it, and its share less."""
+    name = "rmse" if done.classes is None else "rmse_of_codes"
+    return [
+        {
+            "step": one.step, "trials": one.trials, name: done.found.unit * one.error,
+            "less": None if one.gain is None else f"{100 * one.gain:.1f} %",
+            "elapsed": one.seconds,
+        }
+        for one in gains(done.found.trials)
+    ]  # fmt: skip
+
+
+def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
+    """Return the command that fits a member once more, without a search.
+
+    The metric is learned anew, from other draws; the penalty, per row, is that of all rows.
+
+    Parameters
+    ----------
+    data : Path
+    options : FitOptions
+        Of the search: what it learned from is what the fit learns from.
+    member : Member
+    rows : int
+        That are learned from.
+    """
+    recipe = member.recipe
+    words = ["gramian", "fit", without_secrets(data), *_given(options)]
+    words += ["--kernel", recipe.kernel, "--lengthscale", f"{recipe.multiple:g} median"]
+    words += ["--penalty", f"{member.penalty:.6g}"]
+    words += INPUTS[recipe.inputs]
+    if recipe.rounds:
+        words += ["--learn-metric", "--metric-rounds", str(recipe.rounds)]
+        words += ["--metric-power", f"{recipe.power:g}"]
+        if recipe.learner not in (None, recipe.kernel):
+            words += ["--metric-kernel", str(recipe.learner)]
+    if member.cells is None:
+        words += ["--landmarks", "none" if member.all_rows else str(len(member.centers))]
+    else:
+        words += ["--cells", str(int(member.cells.starts.diff().max()))]
+    if member.all_rows and rows > DIRECT_ROWS:
+        words += ["--solver", "pcg", "--tol", "0.003"]
+    return shlex.join([*words, "--out", "tuned.model"])
+
+
+def _given(options: FitOptions) -> list[str]:
+    """Return the options that say what is learned from, and where, as they were given."""
+    words = ["--target", options.target]
+    for name in ("features", "drop", "validation", "metric"):
+        value = getattr(options, name)
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    if options.task is not Task.AUTO:
+        words += ["--task", options.task.value]
+    for name, value in options.parameters.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
+    return words if options.seed == 0 else [*words, "--seed", str(options.seed)]

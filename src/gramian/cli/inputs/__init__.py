@@ -1,0 +1,1 @@
+"""Inputs of commands: tables of training, tables with the truth, and clusters."""

@@ -1,0 +1,68 @@
+"""`on_cluster`: the cluster that ``--dask`` names, while a command runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..options import parsing
+
+LOCAL = "local:"
+
+
+@contextmanager
+def on_cluster(
+    given: str | None, data: Path, patience: str | None = None, keep: bool = False
+) -> Iterator[None]:
+    """Connect to a cluster, or start one of processes here; nothing without ``--dask``.
+
+    Parameters
+    ----------
+    given : str or None
+        The value of ``--dask``.
+    data : Path
+        What is read: a folder, whose files are the parts.
+    patience : str, optional
+        The value of ``--dask-patience``.
+    keep : bool, default=False
+        Whether ``--dask-keep`` is given.
+
+    Raises
+    ------
+    ValueError
+        If the value is none, the data are no folder, or Dask is not installed.
+    ConnectionError
+        If no scheduler answers.
+    """
+    if given is None:
+        if patience is not None or keep:
+            raise ValueError("--dask-patience and --dask-keep go with --dask")
+        yield
+        return
+    address = _address(given)
+    if not data.is_dir():
+        raise ValueError(
+            f"--dask reads a folder of .parquet files, each of them a part, and {data} is none"
+        )
+    try:
+        from ...data.dask.connect import connection
+    except ImportError:
+        raise ValueError("--dask needs Dask: pip install 'gramian[dask]'") from None
+    seconds = None if patience is None else parsing.seconds(patience, "--dask-patience")
+    with connection(address, patience=seconds, keep=keep or None):
+        yield
+
+
+def _address(given: str) -> str | int:
+    if not given.startswith(LOCAL):
+        if "://" not in given:
+            raise ValueError(
+                f"--dask {given.rpartition('@')[2]} is neither the address of a scheduler, as "
+                "tls://scheduler:8786, nor local:4 for so many processes here"
+            )
+        return given
+    count = given.removeprefix(LOCAL)
+    if not count.isdecimal() or int(count) < 1:
+        raise ValueError(f"--dask {given}: local: and a number of processes, as local:4")
+    return int(count)

@@ -1,0 +1,37 @@
+"""`open_for_model`: the rows that a model is applied to, for `predict` and `evaluate`."""
+
+from __future__ import annotations
+
+from ..._checks import it_has, listed
+from ...data import RowSource, Table, check_finite
+from ...model import Model
+
+
+def open_for_model(model: Model, table: Table, target: str | None = None) -> RowSource:
+    """Return rows of the columns that a model was trained on, with no missing values in them.
+
+    They are found by name. If the model or the table has no names (``.npy``): all columns but the
+    target if their number is right, else those with the numbers of the training.
+    """
+    if model.encoding is not None:
+        return model.encoding.rows(table)  # which looks for gaps as it goes
+    rows = table.rows(_columns(model, table, target))
+    check_finite(rows, table.where)
+    return rows
+
+
+def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:
+    there = tuple(name for name in table.names if name != target)
+    d = model.features
+    if model.feature_names is not None and table.named:
+        wanted = model.feature_names
+    elif len(there) == d:
+        return there
+    else:
+        wanted = tuple(model.info.get("columns", ()))
+    missing = [name for name in wanted if name not in there]
+    if missing or len(wanted) != d:
+        needed = listed(missing) if missing else f"{d} features"
+        known = it_has(there, missing[0]) if missing else f"it has {listed(there)}"
+        raise ValueError(f"{table.where} lacks what the model was trained on: {needed}; {known}")
+    return wanted

@@ -1,0 +1,80 @@
+"""The task of a fit, regression or classification: which it is, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...data import RemoteColumns
+from ..options.options import FitOptions, Task
+
+FEW_LABELS = 20
+"""Whole numbers of at most so many distinct values may be codes of classes."""
+
+AT_ONCE = 1 << 16
+"""Targets that are looked at together."""
+
+
+def is_classification(y: np.ndarray | RemoteColumns, options: FitOptions) -> bool:
+    """Return whether labels are to be learned: as asked for, or as text and booleans say."""
+    texts = y.labels if isinstance(y, RemoteColumns) else y if y.dtype.kind == "U" else None
+    if options.task is Task.REGRESSION and texts is not None:
+        raise ValueError(
+            f"the target {options.target!r} is text, such as {str(texts[0])!r}, and a regression "
+            "predicts numbers: leave --task out, or choose another --target"
+        )
+    if options.task is Task.AUTO:
+        return kind_of(y) in "Ub"
+    return options.task is Task.CLASSIFICATION
+
+
+def kind_of(y: np.ndarray | RemoteColumns) -> str:
+    """Return the letter of the type: U of texts, b of truth values."""
+    if isinstance(y, RemoteColumns):
+        return y.kind.kind if y.labels is None else "U"
+    return y.dtype.kind
+
+
+def reason(y: np.ndarray | RemoteColumns, options: FitOptions) -> str | None:
+    """Return one line on the task that was taken, and why, if it may surprise; else None.
+
+    Not if it was asked for with ``--task``, nor if targets are numbers of many values.
+    """
+    if options.task is not Task.AUTO:
+        return None
+    if kind_of(y) in "Ub":
+        kind = "text" if kind_of(y) == "U" else "true or false"
+        return f"the target {options.target!r} is {kind}: this is a classification"
+    labels = possible_labels(y)
+    if labels is None:
+        return None
+    shown = ", ".join(f"{label:g}" for label in labels[:5].tolist())
+    more = ", ..." if len(labels) > 5 else ""
+    return (
+        f"the target {options.target!r} is numbers, and so this is a regression; it has "
+        f"{len(labels)} values only ({shown}{more}): if they are classes, give "
+        "--task classification"
+    )
+
+
+def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
+    """Return the distinct values of numbers that may be codes of classes; None if they are none.
+
+    Two values of any kind, or at most 20 whole numbers, each in two rows in the mean. Targets are
+    read until there are too many: mostly the first thousands.
+    """
+    if isinstance(y, RemoteColumns):
+        return _possible(y[:AT_ONCE].numpy(), len(y))
+    seen = y[:0]
+    for start in range(0, len(y), AT_ONCE):
+        seen = np.union1d(seen, y[start : start + AT_ONCE])
+        if len(seen) > FEW_LABELS:
+            return None
+    return _possible(seen, len(y))
+
+
+def _possible(seen: np.ndarray, count: int) -> np.ndarray | None:
+    """Return the distinct values, if they may be codes of classes of so many rows."""
+    seen = np.unique(seen)
+    whole = bool((seen == np.floor(seen)).all())
+    few = 2 <= len(seen) <= (FEW_LABELS if whole else 2)
+    return seen if few and 2 * len(seen) <= count else None

@@ -1,0 +1,235 @@
+"""From a table and options to training data, and rows held out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from ... import fitting
+from ...data import (
+    Encoding,
+    RowSource,
+    TrainingTable,
+    check_finite,
+    check_magnitude,
+    columns_there,
+    subset,
+)
+from ...fitting import Divided, FitSettings, Generators, TrainingData, Whole, whole_of
+from ...fitting.held_out.divide import in_memory_if_few
+from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
+from ..options import parsing
+from ..options.options import FitOptions
+from . import task
+
+
+@dataclass(frozen=True)
+class Training:
+    """A table to learn from, once the target is read and rows are held out.
+
+    Attributes
+    ----------
+    given : TrainingTable of n rows
+    classification : bool
+    keep : ndarray of bool of shape (n,), or None
+        Rows that are not held out; None if all are learned from.
+    other : TrainingTable or None
+        Another table that the error is measured on.
+    back : ndarray of bool of shape (n,), or None
+        Rows that are held back for intervals, of those that would be learned from.
+    """
+
+    given: TrainingTable
+    classification: bool
+    keep: np.ndarray | None = None
+    other: TrainingTable | None = None
+    back: np.ndarray | None = None
+
+    @functools.cached_property
+    def y(self) -> Any:
+        """The target in the rows that are learned from: of rows on a cluster it stays there."""
+        if self.keep is None and self.back is None:
+            return self.given.y
+        return np.asarray(self.given.y)[self.learned]
+
+    @property
+    def learned(self) -> np.ndarray:
+        """Numbers of the rows that are learned from."""
+        stays = np.ones(len(self.given.y), dtype=bool) if self.keep is None else self.keep
+        return np.flatnonzero(stays if self.back is None else stays & ~self.back)
+
+    @functools.cached_property
+    def classes(self) -> np.ndarray | None:
+        """Labels of a classification, sorted; ValueError if there is one only."""
+        if not self.classification:
+            return None
+        if columns_there(self.y) is None:
+            check_classification_targets(self.y)
+        return classes_of(self.y)
+
+    @property
+    def targets(self) -> int:
+        """Columns of the problem: more than one for more than two classes."""
+        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
+
+    @functools.cached_property
+    def held_out_y(self) -> np.ndarray | None:
+        """The target in the rows that are held out."""
+        if self.other is not None:
+            return np.asarray(self.other.y)
+        return None if self.keep is None else np.asarray(self.given.y)[~self.keep]
+
+    def without(self, index: np.ndarray) -> Training:
+        """Return the same with some of the rows held out that were learned from."""
+        learned = self.learned
+        keep = np.ones(len(self.given.y), dtype=bool) if self.keep is None else self.keep.copy()
+        keep[learned[index]] = False
+        return replace(self, keep=keep)
+
+    def prepared(
+        self,
+        settings: FitSettings,
+        rng: Generators,
+        divide: Callable[[Whole], Divided] = lambda whole: whole.without(None),
+    ) -> Prepared:
+        """Encode the table, without the rows that `divide` holds back for intervals.
+
+        Costs a pass over it, which finds what cannot be used.
+        """
+        whole = whole_of(
+            self.given,
+            settings,
+            rng,
+            labels=self.classes,
+            keep=None if self.keep is None else torch.from_numpy(self.keep),
+            hold_out=fitting.holds_out(settings) and self.held_out_y is None,
+        )
+        found = divide(whole)
+        training = self
+        if found.learn is not None:
+            back = np.zeros(len(self.given.y), dtype=bool)
+            back[np.delete(self.learned, found.learn.numpy())] = True
+            training = replace(self, back=back)
+        held_out = self._held_out(found.train.encoding)
+        return Prepared(training, found.train, found.settings, held_out, found.others)
+
+    def _held_out(self, encoding: Encoding | None) -> RowSource | None:
+        source = self.given if self.other is None else self.other
+        if self.held_out_y is None:
+            return None
+        if encoding is None:
+            rows = source.table.rows(self.given.columns)
+        else:
+            rows = encoding.rows(source.table)
+        if self.other is None and self.keep is not None:
+            rows = subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
+        check_finite(rows, f"the held-out rows of {source.table.where}")
+        return in_memory_if_few(rows, None)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Training data and held-out rows, as a fit takes them.
+
+    Attributes
+    ----------
+    training : Training
+    data : TrainingData
+    settings : FitSettings
+        Those that are left for the fit.
+    held_out : RowSource or None
+    back : TrainingData or None
+        Rows that are held back for intervals.
+    """
+
+    training: Training
+    data: TrainingData
+    settings: FitSettings
+    held_out: RowSource | None
+    back: TrainingData | None = None
+
+    def encoded(self, y: Any) -> Tensor:
+        """Return other targets as numbers, or as the codes of the classes of the training rows."""
+        dtype, classes = self.data.rows.dtype, self.training.classes
+        return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
+
+    @property
+    def columns(self) -> dict[str, str] | None:
+        """Descriptions of the columns; None if all are numbers as they are."""
+        return None if self.data.encoding is None else self.data.encoding.describe()
+
+    def without(self, index: Tensor) -> Prepared:
+        """Return the same with the rows that the fit has held out, by their numbers."""
+        training = self.training.without(index.numpy())
+        held = self.data.held_out
+        return replace(self, training=training, held_out=None if held is None else held.data.rows)
+
+
+def open_training(data: Path, options: FitOptions) -> Training:
+    """Open a table, read the target and hold rows out."""
+    dropped = () if options.drop is None else parsing.names(options.drop)
+    features = None if options.features is None else parsing.names(options.features)
+    given = _open(data, options.target, features, dropped)
+    classification = task.is_classification(given.y, options)
+    if options.validation is None:
+        return Training(given, classification)
+    share = parsing.validation(options.validation)
+    if isinstance(share, Path):
+        other = _open(share, options.target, given.columns)
+        return Training(given, classification, other=other)
+    return Training(given, classification, _kept(len(given.y), share, options.seed))
+
+
+def _open(
+    path: Path, target: str, columns: Sequence[str] | None, dropped: Sequence[str] = ()
+) -> TrainingTable:
+    found = TrainingTable.open(path, target, columns, dropped)
+    there = columns_there(found.y)
+    if there is not None:
+        if there.labels is None:
+            check_magnitude(
+                there.reshaped(flat=False).stand_in(), torch.float64, f"the target {target!r}"
+            )
+    elif found.y.dtype.kind not in "Ub":
+        y = torch.from_numpy(found.y[:, None].astype(np.float64))
+        check_magnitude(y, torch.float64, f"the target {target!r}")
+    return found
+
+
+def _kept(n: int, share: float, seed: int) -> np.ndarray:
+    """Return which rows are not held out."""
+    count = round(share * n)
+    if not 0 < count < n:
+        raise ValueError(
+            f"--validation {share:g} of {n} rows leaves {n - count} to learn from and {count} to "
+            "measure the error"
+        )
+    keep = np.ones(n, dtype=bool)
+    keep[spread_rows(n, count, rng=torch.Generator().manual_seed(seed)).numpy()] = False
+    return keep
+
+
+def spread_rows(n: int, count: int, *, rng: torch.Generator) -> Tensor:
+    """Draw row numbers, each row with probability count / n, spread over the table.
+
+    One comes from each of `count` ranges of about equal length, laid around the table from a
+    random row on.
+
+    Returns
+    -------
+    Tensor of shape (count,)
+        Strictly increasing. Other than a permutation of all rows, this takes memory for `count`
+        numbers only.
+    """
+    bounds = torch.arange(count + 1) * n // count
+    within = torch.rand(count, generator=rng, dtype=torch.float64) * bounds.diff()
+    first = torch.randint(n, (), generator=rng)
+    return ((bounds[:-1] + within.long() + first) % n).sort().values

@@ -1,0 +1,71 @@
+"""A table with the truth, beside the model that is to be compared with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...data import RemoteColumns, RowSource, target_column
+from ...data.tables.base import check_columns
+from ...model import Model
+from ..metrics.quantiles import LEVELS
+from .model_rows import open_for_model
+from .task import kind_of
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Rows of a table as a model takes them, and their target.
+
+    Attributes
+    ----------
+    name : str
+        Of the target.
+    y : ndarray of shape (n,), or RemoteColumns
+        Numbers, or labels; of rows on a cluster they stay there.
+    rows : RowSource of shape (n, d)
+    """
+
+    name: str
+    y: Any
+    rows: RowSource
+
+
+def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Truth:
+    """Return the truth of a table for a model; ValueError in words if there is none.
+
+    Parameters
+    ----------
+    loaded : Model
+    model, data : Path
+        Where the model comes from, and the table.
+    target : str or None
+        None: the column that the model was trained on, if it says which.
+    """
+    name = target or _target(loaded)
+    if name is None:
+        raise ValueError(f"{model} does not say what it predicts: give --target")
+    table = loaded.table(data)
+    check_columns(table.where, table.names, [name])
+    y: Any = table.there([name]) if table.remote else target_column(table, [name])
+    _check_kind(y, name, loaded)
+    return Truth(name, y, open_for_model(loaded, table, name))
+
+
+def _target(loaded: Model) -> str | None:
+    """Return the column that a model was trained on, if it knows; of quantiles it has others."""
+    if loaded.target is None or loaded.info.get(LEVELS):
+        name: str | None = loaded.info.get("target")
+        return name
+    return loaded.target[0]
+
+
+def _check_kind(y: np.ndarray | RemoteColumns, name: str, model: Model) -> None:
+    text = kind_of(y) == "U"
+    trained_on_text = model.classes is not None and isinstance(model.classes[0], str)
+    if text != trained_on_text:
+        held, expected = ("text", "numbers") if text else ("numbers", "text")
+        raise ValueError(f"the target {name!r} holds {held}, but the model predicts {expected}")

@@ -1,0 +1,77 @@
+"""`main`: run a command, and turn whatever goes wrong into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from .._display import display_lines
+from .app import app
+from .commands.completion import answer_shell
+from .options.suggestions import misspelt
+from .outputs.messages import message, messages_on_stderr
+from .outputs.signals import stoppable
+
+BAD_INPUT, INTERRUPTED, BUG = 2, 130, 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the name of the program; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code: see `gramian.cli`.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    answer_shell()
+    command = typer.main.get_command(app)
+    with messages_on_stderr("--json" not in arguments), stoppable() as came:
+        try:
+            code = command.main(arguments, prog_name="gramian", standalone_mode=False)
+        except (KeyboardInterrupt, typer.Abort):
+            code = INTERRUPTED
+        except Exception as error:
+            if "--debug" in arguments:
+                typer.echo(display_lines(traceback.format_exc()), err=True)
+            code, text = explained(error)
+            message("error", text)
+    if came:
+        return 128 + came[0]  # as a shell does
+    return code if isinstance(code, int) else 0
+
+
+def explained(error: Exception) -> tuple[int, object]:
+    """Return the exit code of an error, and the message about it."""
+    if (text := _usage(error)) is not None:
+        return BAD_INPUT, text
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return BAD_INPUT, "out of memory; give --memory-limit, and fewer --landmarks"
+    if isinstance(error, OSError) and error.strerror:
+        named = f"{error.filename}: " if error.filename else ""
+        return BAD_INPUT, f"{named}{error.strerror}"
+    if isinstance(error, OSError | ValueError | TypeError | FloatingPointError):
+        return BAD_INPUT, error
+    if isinstance(error, OverflowError):
+        return BAD_INPUT, f"a number is too large to be used: {error}"
+    kind = type(error).__name__
+    return BUG, f"{kind}: {error}. This is a bug in gramian; `gramian --debug ...` shows where"
+
+
+def _usage(error: Exception) -> str | None:
+    """Return the text of typer on wrong arguments, None if the error is not typer's."""
+    if not hasattr(error, "format_message"):
+        return None
+    context = getattr(error, "ctx", None)
+    said = str(error.format_message()).rstrip(".")
+    if context is None:
+        return said
+    return f"{misspelt(error, context) or said}. Try `{context.command_path} --help`"

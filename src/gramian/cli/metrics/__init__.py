@@ -1,0 +1,1 @@
+"""Metrics of predictions, as sums over rows."""

@@ -1,0 +1,200 @@
+"""Answers: predictions beside the truth, as the sums that metrics are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from ...data import RemoteColumns, comfortable_size
+from ...model import Probabilities
+from ...model.agreement import Errors, Sums
+from ...model.class_sums import ChanceSums
+from ...model.ranks import Ranks
+from . import calibration
+from .tally import Tally
+
+REGRESSION_TASK, CLASSIFICATION_TASK = "regression", "classification"
+
+ALL = 1 << 62
+"""Bins of `Ranks` that are as many as there are values: areas of rows that are here are exact."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Predictions beside the truth, both here.
+
+    Attributes
+    ----------
+    y, predicted : ndarray of shape (n,)
+        Numbers, or labels of classes.
+    values : ndarray of shape (n,) or (n, k), or None
+        Decision values of a classifier, of the second class where there are two.
+    classes : tuple of labels
+        Those of the training, sorted; empty for a regression.
+    chances : ndarray of shape (n, k), or None
+        Probabilities of the classes.
+    """
+
+    y: np.ndarray
+    predicted: np.ndarray
+    values: np.ndarray | None = None
+    classes: tuple[Any, ...] = ()
+    chances: np.ndarray | None = None
+
+    @property
+    def task(self) -> str:
+        """The task that these are answers to: regression or classification."""
+        return CLASSIFICATION_TASK if self.classes else REGRESSION_TASK
+
+    def constant(self, value: Any) -> Answers:
+        """Return the answers of somebody who always says the same."""
+        values = None if self.values is None else np.zeros_like(self.values)
+        predicted = np.full(len(self.y), value)
+        return replace(self, predicted=predicted, values=values, chances=None)
+
+    @cached_property
+    def errors(self) -> Sums:
+        """Sums of a regression."""
+        y, values = (torch.from_numpy(np.asarray(a, np.float64)) for a in (self.y, self.predicted))
+        return Errors()(0, values[:, None], y)
+
+    @cached_property
+    def tally(self) -> Tally:
+        """Who is taken for whom."""
+        return Tally.of(self.y, self.predicted, self.classes)
+
+    @cached_property
+    def area(self) -> tuple[float, float]:
+        """The mean area under the ROC curves; exact."""
+        if self.values is None:
+            return math.nan, 0.0
+        number = calibration.numbers_of(self.y, self.classes)
+        true, values = torch.from_numpy(number[number >= 0]), self.values[number >= 0]
+        columns = values[:, None] if values.ndim == 1 else values
+        first = len(self.classes) - columns.shape[1]  # one value is of the second of two classes
+        return mean_area(
+            [
+                Ranks.of(torch.from_numpy(column), true == label, ALL)
+                for label, column in enumerate(columns.T, first)
+            ]
+        )
+
+    @cached_property
+    def chance_sums(self) -> ChanceSums | None:
+        """Sums of probabilities, if there are any."""
+        if self.chances is None:
+            return None
+        return calibration.sums_of(self.y, self.chances, self.classes)
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionThere:
+    """Numbers that are predicted elsewhere, beside the truth there, as sums.
+
+    Attributes
+    ----------
+    y : RemoteColumns of shape (n,)
+    errors : Sums
+    """
+
+    y: RemoteColumns
+    errors: Sums
+    classes = ()
+
+    def constant(self, value: Any) -> RegressionThere:
+        """Return the answers of somebody who always says the same: a pass over the truth."""
+        table = torch.tensor([[float(value)]], dtype=torch.float64)
+        same = self.y.looked_up(np.zeros(1), table).rows
+        return replace(self, errors=same.fold(Errors(), self.y, size=comfortable_size(same)))
+
+    @property
+    def tally(self) -> Tally:
+        """Of classes only."""
+        raise TypeError("a regression takes no class for another")
+
+    area, chance_sums = (math.nan, 0.0), None
+
+
+@dataclass(frozen=True, eq=False)
+class ClassesThere:
+    """Classes that are predicted elsewhere, beside the truth there, as sums.
+
+    Attributes
+    ----------
+    classes : tuple of labels
+    tally : Tally
+    area : (float, float)
+    chance_sums : ChanceSums, optional
+    """
+
+    classes: tuple[Any, ...]
+    tally: Tally
+    area: tuple[float, float]
+    chance_sums: ChanceSums | None
+
+    def constant(self, value: Any) -> ClassesThere:
+        """Return the answers of somebody who always says the same."""
+        area = math.nan if math.isnan(self.area[0]) else 0.5
+        return replace(self, tally=self.tally.always(value), area=(area, 0.0), chance_sums=None)
+
+    @property
+    def errors(self) -> Sums:
+        """Of numbers only."""
+        raise TypeError("classes have no differences")
+
+
+Summed: TypeAlias = Answers | RegressionThere | ClassesThere
+"""Answers as metrics take them: sums over rows that are here or elsewhere."""
+
+
+def mean_area(ranks: Sequence[Ranks]) -> tuple[float, float]:
+    """Return the mean area under the ROC curves, and by how much it may be off.
+
+    Of one class against the rest; classes without rows, or that all rows have, are left out. NaN if
+    none is left.
+    """
+    found = [area for area in (one.area() for one in ranks) if not math.isnan(area[0])]
+    if not found:
+        return math.nan, 0.0
+    areas, off = np.mean(found, axis=0).tolist()
+    return areas, off
+
+
+def constant_of(answers: Summed) -> Any:
+    """Return the mean of the truth, or its largest class."""
+    if not answers.classes:
+        return float(answers.errors.mean)
+    return answers.tally.labels[answers.tally.rows.argmax()].item()
+
+
+def answers_of(
+    y: np.ndarray,
+    values: np.ndarray,
+    classes: Iterable[Any] | None = None,
+    probabilities: Probabilities | None = None,
+) -> Answers:
+    """Return the answers that the output of a model means.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+    values : ndarray of shape (n, t)
+        Predictions, or decision values, as `KernelModel.predict` gives them.
+    classes : iterable of labels, optional
+        Those of the model; None for a regression.
+    probabilities : Probabilities, optional
+        What makes probabilities of decision values.
+    """
+    if classes is None:
+        return Answers(y.astype(np.float64), values[:, 0])
+    labels = tuple(classes)
+    best = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
+    predicted, alone = np.asarray(labels)[best], values.shape[1] == 1
+    chances = None if probabilities is None else probabilities(torch.from_numpy(values)).numpy()
+    return Answers(y, predicted, values[:, 0] if alone else values, labels, chances)

@@ -1,0 +1,190 @@
+"""Metrics of predictions: a table of names, directions and functions of sums over the rows.
+
+They are scikit-learn's, and the tests compare them; rows may be here or on other machines.
+
+To add one, add a line to `REGRESSION` or `CLASSIFICATION`: ``gramian evaluate`` and ``gramian fit
+--metric`` find it there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._checks import did_you_mean
+from ...data import RemoteColumns
+from ...model.class_sums import ChanceSums
+from . import calibration
+from .answers import CLASSIFICATION_TASK, REGRESSION_TASK, Summed
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measure of answers.
+
+    Attributes
+    ----------
+    higher_is_better : bool
+    of : callable
+        From answers to a number; NaN where it is undefined.
+    of_probabilities : bool
+        Whether it measures these, of which a constant answer has none.
+    """
+
+    higher_is_better: bool
+    of: Callable[[Summed], float]
+    of_probabilities: bool = False
+
+
+def _rmse(answers: Summed) -> float:
+    return math.sqrt(float(answers.errors.squares) / answers.errors.weight)
+
+
+def _mae(answers: Summed) -> float:
+    return float(answers.errors.sizes) / answers.errors.weight
+
+
+def _r2(answers: Summed) -> float:
+    return answers.errors.r2 if bool(answers.errors.spread > 0) else math.nan
+
+
+def _of_chances(measure: Callable[[ChanceSums], float]) -> Metric:
+    """Return a metric of probabilities; NaN where there are none."""
+
+    def of(answers: Summed) -> float:
+        return math.nan if answers.chance_sums is None else measure(answers.chance_sums)
+
+    return Metric(False, of, of_probabilities=True)
+
+
+REGRESSION: Mapping[str, Metric] = {
+    "rmse": Metric(False, _rmse),
+    "mae": Metric(False, _mae),
+    "r2": Metric(True, _r2),
+}
+CLASSIFICATION: Mapping[str, Metric] = {
+    "error": Metric(False, lambda a: 1 - a.tally.accuracy),
+    "accuracy": Metric(True, lambda a: a.tally.accuracy),
+    "balanced_accuracy": Metric(True, lambda a: a.tally.balanced_accuracy),
+    "macro_f1": Metric(True, lambda a: a.tally.macro_f1),
+    "auc": Metric(True, lambda a: a.area[0]),
+    "log_loss": _of_chances(calibration.log_loss),
+    "brier": _of_chances(calibration.brier),
+    "calibration_error": _of_chances(calibration.calibration_error),
+}
+METRICS = {REGRESSION_TASK: REGRESSION, CLASSIFICATION_TASK: CLASSIFICATION}
+CONSTANT = {REGRESSION_TASK: "mean", CLASSIFICATION_TASK: "majority"}
+"""Who always says the same, by task: with whom predictions are compared."""
+
+VISIBLE = 5e-5
+"""Error of an area up to which nothing is said: it is below the digits that are shown."""
+
+ELSEWHERE = {
+    "mse": "rmse",
+    "mean_squared_error": "rmse",
+    "root_mean_squared_error": "rmse",
+    "mean_absolute_error": "mae",
+    "r2_score": "r2",
+    "r^2": "r2",
+    "f1": "macro_f1",
+    "f1_macro": "macro_f1",
+    "f1_score": "macro_f1",
+    "roc_auc": "auc",
+    "roc_auc_score": "auc",
+    "acc": "accuracy",
+    "logloss": "log_loss",
+    "cross_entropy": "log_loss",
+    "brier_score": "brier",
+    "brier_score_loss": "brier",
+    "ece": "calibration_error",
+}
+"""Names that others have for some of them."""
+
+
+def known() -> tuple[str, ...]:
+    """Return the names of all metrics."""
+    return (*REGRESSION, *CLASSIFICATION)
+
+
+def check(name: str, task: str | None = None) -> None:
+    """Raise ValueError if there is no metric of that name, or none for a task.
+
+    Parameters
+    ----------
+    name : str
+    task : str, optional
+        "regression" or "classification"; either by default.
+    """
+    names: Iterable[str] = known() if task is None else METRICS[task]
+    if name in names:
+        return
+    if name in known():
+        raise ValueError(f"--metric {name} is not for a {task}, which has {', '.join(names)}")
+    near = ELSEWHERE.get(name.lower())
+    hint = did_you_mean(name, names) if near is None else f"; did you mean {near}?"
+    raise ValueError(f"unknown --metric {name!r}; known: {', '.join(names)}{hint}")
+
+
+def measured(answers: Summed, constant: Any, names: Iterable[str] = ()) -> dict[str, float]:
+    """Return metrics of answers, most beside that of always giving the same one.
+
+    Parameters
+    ----------
+    answers : Answers, or sums of them
+    constant : number or label
+        The mean of the training targets, or their largest class.
+    names : iterable of str, optional
+        All metrics of the task by default.
+
+    Returns
+    -------
+    dict
+        Such as ``rmse``, ``rmse_of_mean``; ``error``, ``error_of_majority``. NaN where undefined.
+    """
+    task = CLASSIFICATION_TASK if answers.classes else REGRESSION_TASK
+    table, beside = METRICS[task], answers.constant(constant)
+    found: dict[str, float] = {}
+    for name in tuple(names) or table:
+        found[name] = table[name].of(answers)
+        if not table[name].of_probabilities:
+            found[f"{name}_of_{CONSTANT[task]}"] = table[name].of(beside)
+    return found
+
+
+def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Any:
+    """Return the mean of numbers, or the largest class of labels."""
+    if isinstance(y, RemoteColumns):
+        if not classification:
+            return float(y.mean())
+        counts = y.counts()[1].numpy()
+        return y.classes()[counts.argmax()].item()
+    if not classification:
+        return float(y.mean(dtype=np.float64))
+    classes, counts = np.unique(y, return_counts=True)
+    return classes[counts.argmax()].item()
+
+
+def remarks(answers: Summed) -> list[str]:
+    """Return remarks on metrics that do not mean what they mostly do."""
+    if not answers.classes:
+        same = not bool(answers.errors.spread > 0)
+        return [f"all targets are {float(answers.errors.mean):g}: r2 is undefined"] if same else []
+    said, tally, off = [], answers.tally, answers.area[1]
+    there = tally.labels[tally.rows > 0]
+    strange = np.isin(there, answers.classes, invert=True)
+    if strange.any():
+        names = ", ".join(repr(label) for label in there[strange][:3].tolist())
+        count = tally.rows[tally.rows > 0][strange].sum()
+        said.append(
+            f"{count:,} rows have a class that the training had not, such as {names}: they "
+            "count as wrong, and auc and probabilities leave them out"
+        )
+    if len(there) == 1:
+        said.append(f"all rows have the class {there[0].item()!r}: auc is undefined")
+    if off >= VISIBLE:
+        said.append(f"auc is off by at most {off:.1g}, as values are counted in bins")
+    return said

@@ -1,0 +1,43 @@
+"""Errors of predicted quantiles: the pinball loss of each level, and the targets below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._parameter_types import LossLike
+from ...losses import Quantile
+
+LEVELS = "levels"
+"""The name under which `Model.info` keeps them."""
+
+
+def levels_of(loss: LossLike) -> list[float] | None:
+    """Return the levels that a loss has an output for, or None if it is of no quantiles."""
+    if not isinstance(loss, Quantile):
+        return [0.5] if loss == "quantile" else None
+    levels = loss.levels
+    return [float(levels)] if isinstance(levels, int | float) else list(levels)
+
+
+def errors_of_quantiles(sums: np.ndarray, rows: int, levels: Sequence[float]) -> Any:
+    """Return the mean pinball loss of each level, and the share of targets that are not above it.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (q, 2)
+        Those of `Pinball`.
+    rows : int
+    levels : sequence of float, of length q
+
+    Returns
+    -------
+    dict of str to dict
+        By the level.
+    """
+    return {
+        f"quantile_{level:g}": {"pinball": loss / rows, "below": below / rows}
+        for level, (loss, below) in zip(levels, sums.tolist(), strict=True)
+    }

@@ -1,0 +1,47 @@
+"""A picture of how far probabilities come true, by matplotlib."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..._atomic import write_atomically
+from ...model.class_sums import ChanceSums
+from ...plots._drawing import check_matplotlib
+from ...plots.reliability import PREDICTED, ReliabilityDisplay
+from .calibration import reliability
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a picture that could not be drawn: ValueError."""
+    if path is None:
+        return
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"--reliability {path} is no picture; give a file that ends in {', '.join(SUFFIXES)}"
+        )
+    try:
+        check_matplotlib("--reliability")
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+
+
+def draw(path: Path, sums: ChanceSums, classes: tuple[Any, ...]) -> None:
+    """Draw the share of rows that came true by their probability, above how many rows there are.
+
+    Of two classes, the probability of the second one; of several, that of the one predicted.
+    """
+    from matplotlib.figure import Figure
+
+    if not sums.rows:
+        raise ValueError(f"--reliability: no row has one of the classes {list(classes)}")
+    what, bins = (repr(classes[1]), sums.second) if len(classes) == 2 else (PREDICTED, sums.bins)
+    found = reliability(bins)
+    figure = Figure(figsize=(4.5, 5.5), layout="constrained")
+    top, below = figure.subplots(2, sharex=True, height_ratios=(3, 1))
+    display = ReliabilityDisplay(found.probability, found.share, found.rows, what)
+    display.plot(top, rows_ax=below)
+    kind = path.suffix[1:].lower()
+    write_atomically(path, lambda part: figure.savefig(part, format=kind, dpi=150))

@@ -1,0 +1,68 @@
+"""Answers, intervals and sets for rows of a cluster: sums over them come here, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...data import RemoteColumns, RowSource, comfortable_size
+from ...model import Model
+from ...model.agreement import Errors, Pinball
+from ...model.class_sums import Classified
+from ...model.predicted import predicted
+from .answers import ClassesThere, RegressionThere, mean_area
+from .tally import Tally
+
+
+def answers_there(
+    model: Model,
+    rows: RowSource,
+    y: RemoteColumns,
+    settings: Mapping[str, Any],
+    *,
+    area: bool = True,
+) -> RegressionThere | ClassesThere:
+    """Return the answers of a model for rows on a cluster, in one pass that predicts.
+
+    Of classes, after a pass over the truth for the labels that there are.
+
+    Parameters
+    ----------
+    model : Model
+        A classifier, or of one output.
+    rows : RowSource of shape (n, d)
+    y : RemoteColumns of shape (n,)
+    settings : mapping
+        Of predictions.
+    area : bool, default=True
+        Whether the areas under ROC curves are asked for; NaN if not.
+    """
+    values, size = predicted(rows, model, **settings), comfortable_size(rows)
+    if model.classes is None:
+        return RegressionThere(y, values.fold(Errors(), y, size=size))
+    classes = np.asarray(model.classes)
+    labels = np.union1d(classes, y.classes())
+    said = np.searchsorted(labels, classes)
+    number = torch.full((len(labels),), -1)
+    number[torch.from_numpy(said)] = torch.arange(len(classes))
+    folding = Classified(len(labels), number, model.class_map, len(classes), ranks=area)
+    truth = y.looked_up(labels, torch.arange(len(labels), dtype=torch.float64)[:, None])
+    found = values.fold(folding, truth, size=size)
+    tally = Tally(labels, said, found.counts.numpy())
+    return ClassesThere(tuple(model.classes), tally, mean_area(found.ranks), found.chances)
+
+
+def pinball_there(
+    model: Model,
+    rows: RowSource,
+    y: RemoteColumns,
+    levels: tuple[float, ...],
+    settings: Mapping[str, Any],
+) -> np.ndarray:
+    """Return the sums of `Pinball` of a model of quantiles for rows on a cluster, in one pass."""
+    values = predicted(rows, model, **settings)
+    found: torch.Tensor = values.fold(Pinball(levels), y, size=comfortable_size(rows))
+    return found.numpy()

@@ -1,0 +1,1 @@
+"""Options of commands: how they are declared, read and turned into settings."""

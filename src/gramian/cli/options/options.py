@@ -1,0 +1,207 @@
+"""Options of a fit and of a search.
+
+Each field of a class is an option of its commands. `gramian._parameters` declares the options that
+set a parameter of a fit: `FitSettings` gets the given ones, and has the defaults of the others.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Annotated, Any
+
+from typer import Option
+
+from ..._parameters import COMPUTATION_PANEL, FIT_PANEL, MODEL_PANEL, Parameter, option_parameters
+from . import parsing
+
+DATA, SEARCH = "What to learn from", "The search"
+SEARCH_PARAMETERS = frozenset(("engine", "memory_limit"))
+"""Parameters of a fit that a search has, too."""
+
+
+class Task(StrEnum):
+    """The kind of the target: a number, a class, or whichever it looks like."""
+
+    AUTO = "auto"
+    REGRESSION = "regression"
+    CLASSIFICATION = "classification"
+
+
+def _option(panel: str, help: str, *names: str) -> Any:
+    return Option(*names, help=help, rich_help_panel=panel)
+
+
+Target = Annotated[str, _option(DATA, "Column to predict; in a .npy file, its number.")]
+Features = Annotated[
+    str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
+]
+Drop = Annotated[str | None, _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore")]
+Kind = Annotated[Task, _option(DATA, "auto: classification if the target is text or boolean.")]
+Validation = Annotated[
+    str | None,
+    _option(
+        DATA,
+        "Rows held out to measure the error: a fraction of DATA, or another file. A search does "
+        "not choose by them.",
+    ),
+]
+Metric = Annotated[
+    str | None, _option(DATA, "What is measured on them, as mae, r2, balanced_accuracy or auc.")
+]
+Spent = Annotated[
+    str,
+    _option(
+        SEARCH,
+        "Time for a search, as '30 s' or '2 min', or kernel evaluations, as 1e9; auto: all its "
+        "steps, up to a minute or two.",
+    ),
+]
+Seed = Annotated[int, _option(COMPUTATION_PANEL, "For random landmarks and held-out rows.")]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Options of `gramian fit` and `gramian plan`.
+
+    Attributes
+    ----------
+    parameters : mapping of str to Any
+        Parameters of the fit that were given, by name, as their options hold them.
+    given : frozenset of str
+        Parameters of the command that were given, whatever their values; no option.
+    """
+
+    target: Target
+    features: Features = None
+    drop: Drop = None
+    task: Kind = Task.AUTO
+    validation: Validation = None
+    metric: Metric = None
+    budget: Spent = "auto"
+    learn_metric: Annotated[
+        bool,
+        _option(MODEL_PANEL, "Learn first, on a sample, which features and directions matter."),
+    ] = False
+    metric_rounds: Annotated[
+        int | None, _option(MODEL_PANEL, "Rounds of --learn-metric, at most; each is tried.")
+    ] = None
+    metric_power: Annotated[
+        float | None,
+        _option(MODEL_PANEL, "Power of the learned matrix, up to 1; 0.5 and 0.25 are tried."),
+    ] = None
+    metric_kernel: Annotated[
+        str | None, _option(MODEL_PANEL, "Kernel of --learn-metric; --kernel by default.")
+    ] = None
+    dask: Annotated[
+        str | None,
+        _option(
+            FIT_PANEL,
+            "Where the files of DATA, a folder of Parquet, are read: the scheduler of a Dask "
+            "cluster, as tls://scheduler:8786, or local:4 for four processes of this machine.",
+        ),
+    ] = None
+    dask_patience: Annotated[
+        str | None,
+        _option(
+            FIT_PANEL, "Time without any worker of --dask after which to give up; 5min by default."
+        ),
+    ] = None
+    dask_keep: Annotated[
+        bool,
+        _option(FIT_PANEL, "Keep the rows in the memory of the workers of --dask between passes."),
+    ] = False
+    seed: Seed = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    given: frozenset[str] = frozenset()
+
+    @property
+    def of_a_model(self) -> tuple[str, ...]:
+        """The given options that describe a model or its fit, which a search chooses."""
+        names = {option.name for option in fields(self)} - OPTIONS_OF_SEARCH
+        names |= {option.name for option in option_parameters()} - SEARCH_PARAMETERS
+        if "budget" not in self.given:  # a search has a checkpoint, too
+            names |= {"checkpoint", "checkpoint_every"}
+        return tuple(f"--{name.replace('_', '-')}" for name in sorted(names & self.given))
+
+    def __post_init__(self) -> None:
+        self._check_together()
+        for name, value in self.parameters.items():
+            parsing.read(name, value)
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"--seed must be at least 0 and below 2**32, not {self.seed}")
+
+    def _check_together(self) -> None:
+        if self.parameters.get("cells") is not None and self.validation is not None:
+            raise ValueError(
+                "--cells and --validation cannot be combined: each cell has a solver of its own; "
+                "leave one of them out, and measure the error with `gramian evaluate`"
+            )
+        if self.features is not None and self.drop is not None:
+            raise ValueError("--features and --drop are two ways to say the same: give one")
+        if self.budget != "auto" and self.of_a_model:
+            raise ValueError(
+                f"--budget and {self.of_a_model[0]} cannot be combined: --budget limits a search, "
+                f"{self.of_a_model[0]} requests a single fit"
+            )
+        for name in ("metric_rounds", "metric_power", "metric_kernel"):
+            if getattr(self, name) is not None and not self.learn_metric:
+                option = name.replace("_", "-")
+                raise ValueError(f"--{option} says how to learn a metric: give --learn-metric, too")
+        if self.metric_rounds is not None and self.metric_rounds < 1:
+            raise ValueError(f"--metric-rounds must be at least 1, not {self.metric_rounds}")
+        if self.metric_power is not None and not 0 < self.metric_power <= 1:
+            raise ValueError(f"--metric-power is above 0 and at most 1, not {self.metric_power:g}")
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """Options of `gramian tune`, a search."""
+
+    target: Target
+    features: Features = None
+    drop: Drop = None
+    task: Kind = Task.AUTO
+    validation: Validation = None
+    metric: Metric = None
+    budget: Spent = "auto"
+    seed: Seed = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    given: frozenset[str] = frozenset()
+
+    @property
+    def of_fit(self) -> FitOptions:
+        """The same options for a fit that searches."""
+        return FitOptions(**asdict(self))
+
+
+OPTIONS_OF_SEARCH = frozenset(option.name for option in fields(TuneOptions))
+"""Options that do not describe the model."""
+
+
+def parameters_of(options: type) -> tuple[Parameter, ...]:
+    """Return the parameters of a fit that the commands of a class have options for."""
+    return tuple(
+        parameter
+        for parameter in option_parameters()
+        if options is FitOptions or parameter.name in SEARCH_PARAMETERS
+    )
+
+
+def typer_parameters(options: type) -> Iterator[inspect.Parameter]:
+    """Yield the options of a class as parameters of a function, as typer reads them."""
+    for name, argument in inspect.signature(options, eval_str=True).parameters.items():
+        if name not in ("parameters", "given"):
+            yield argument.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    for parameter in parameters_of(options):
+        flag = parameter.kind is bool
+        shown: str | bool = False if flag or parameter.default is None else str(parameter.default)
+        option = Option(help=parameter.help, rich_help_panel=parameter.panel, show_default=shown)
+        yield inspect.Parameter(
+            parameter.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False if flag else None,
+            annotation=Annotated[bool if flag else parameter.kind | None, option],
+        )

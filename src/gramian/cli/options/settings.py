@@ -1,0 +1,69 @@
+"""The settings that the options describe, and what they cannot say whatever the data are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from ... import kernels, solvers
+from ..._checks import did_you_mean
+from ...fitting import FitSettings, Generators
+from ...metric import Metric
+from ...metric.base import metrics
+from ...operators import choose_engine
+from ...search import Budget
+from . import parsing
+from .options import FitOptions
+
+
+def settings_of(options: FitOptions) -> FitSettings:
+    """Return the settings that the options describe; the others have the defaults of Python."""
+    values = {name: parsing.read(name, value) for name, value in options.parameters.items()}
+    return FitSettings(**values, metric=_metric(options))
+
+
+def _metric(options: FitOptions) -> Metric | str | None:
+    if not options.learn_metric:
+        return None
+    powers = None if options.metric_power is None else (options.metric_power,)
+    asked = {
+        "rounds": options.metric_rounds, "powers": powers, "kernel": options.metric_kernel
+    }  # fmt: skip
+    given = {name: value for name, value in asked.items() if value is not None}
+    return metrics.make("learned", **given)
+
+
+def generators(options: FitOptions) -> Generators:
+    """Return the generators of a fit, as those of an estimator with this ``random_state``."""
+    return Generators.seeded(np.random.RandomState(options.seed))
+
+
+def budget(options: FitOptions) -> Budget:
+    """Return the budget of a search."""
+    return Budget.of(parsing.budget(options.budget))
+
+
+def check(options: FitOptions) -> None:
+    """Refuse settings that are wrong for any data, before the first pass over them."""
+    if options.metric_kernel is not None:
+        hint = kernels.hint(options.metric_kernel)
+        _check_name("metric-kernel", options.metric_kernel, kernels.names(), hint)
+    settings = settings_of(options)
+    kernel, solver = str(settings.kernel), str(settings.solver)
+    if kernel == "precomputed":
+        raise ValueError(
+            "--kernel precomputed takes the matrix of a kernel, and the command line rows of "
+            "features: give the matrix to KernelRidge('precomputed') in Python"
+        )
+    _check_name("kernel", kernel, ("auto", *kernels.names()), kernels.hint(kernel))
+    names = ("auto", *solvers.names())
+    _check_name("solver", solver, names, did_you_mean(solver, names))
+    budget(options)
+    choose_engine(settings.engine, dtype=torch.float32)
+
+
+def _check_name(option: str, given: str, known: Sequence[str], hint: str) -> None:
+    if given not in known:
+        raise ValueError(f"unknown --{option} {given!r}; known: {', '.join(known)}{hint}")

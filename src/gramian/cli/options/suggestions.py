@@ -1,0 +1,71 @@
+"""Options and commands that there are not: which ones may be meant."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..._checks import did_you_mean
+from ..._synonyms import ours
+from ..outputs.messages import OPTIONS
+
+COMMANDS = {
+    "train": "fit",
+    "learn": "fit",
+    "test": "evaluate",
+    "score": "evaluate",
+    "apply": "predict",
+    "describe": "info",
+    "show": "info",
+    "version": "--version",
+}
+"""Commands by the names that they have elsewhere."""
+
+ELSEWHERE = {
+    "output": "--out",
+    "model": "--out",
+    "label": "--target",
+    "y": "--target",
+    "columns": "--features",
+    "exclude": "--drop",
+    "skip": "--drop",
+    "holdout": "--validation",
+    "resume": "--checkpoint",
+    "scale": "--standardize",
+    "normalize": "--standardize",
+    "metrics": "--metric",
+    "scoring": "--metric",
+}
+"""Options by the names that they have elsewhere, beside the parameters of Python."""
+
+
+def misspelt(error: Exception, context: Any) -> str | None:
+    """Return a text on an option or a command that there is not; None for other errors.
+
+    Parameters
+    ----------
+    error : Exception
+        Typer's.
+    context : Context
+        Of the command, with its options, or of the program, with its commands.
+    """
+    option = getattr(error, "option_name", None)
+    if option is not None:
+        known = [name for given in context.command.params for name in given.opts]
+        return f"No such option: {option}{_option(option, known)}"
+    command = re.match(r"No such command '([^']*)'", str(error.format_message()))  # type: ignore[attr-defined]
+    if command is None:
+        return None
+    known = list(getattr(context.command, "commands", ()))
+    near = COMMANDS.get(command[1])
+    hint = did_you_mean(command[1], known) if near is None else f"; did you mean {near}?"
+    return f"{command[0]}{hint}"
+
+
+def _option(given: str, known: list[str]) -> str:
+    name = given.lstrip("-").replace("-", "_")
+    parameter, formula = ours(name)
+    option = OPTIONS.get(parameter) or ELSEWHERE.get(name.lower()) or OPTIONS.get(name)
+    if option not in known:
+        return did_you_mean(given, known)
+    return f"; here it is {option}" + (f": {formula}" if formula else "")

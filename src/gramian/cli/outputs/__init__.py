@@ -1,0 +1,1 @@
+"""Outputs of commands: messages, progress, reports and files."""

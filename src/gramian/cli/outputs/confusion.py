@@ -1,0 +1,100 @@
+"""Confusion: how many rows of each class were taken for which, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._display import escape_controls
+from ..metrics.tally import Tally
+
+MOST_CLASSES = 20
+"""Classes up to which the whole table is shown; of more, the largest confusions."""
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A table with a row for each true class and a column for each predicted one.
+
+    Attributes
+    ----------
+    labels : list of labels
+    matrix : list of lists of int
+    """
+
+    labels: list[Any]
+    matrix: list[list[int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the labels and the counts."""
+        return {"labels": self.labels, "matrix": self.matrix}
+
+    def __str__(self) -> str:
+        head = ["true \\ predicted", *map(_label, self.labels)]
+        rows = [
+            [_label(label), *(f"{count:,}" for count in counts)]
+            for label, counts in zip(self.labels, self.matrix, strict=True)
+        ]
+        return "\n".join(_aligned([head, *rows]))
+
+
+@dataclass(frozen=True)
+class LargestConfusions:
+    """The most frequent mistakes, where there are too many classes for a table.
+
+    Attributes
+    ----------
+    mistakes : list of (true, predicted, rows)
+        The most frequent first.
+    """
+
+    mistakes: list[tuple[Any, Any, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return one entry per mistake."""
+        return {
+            "largest": [
+                {"true": true, "predicted": predicted, "rows": rows}
+                for true, predicted, rows in self.mistakes
+            ]
+        }
+
+    def __str__(self) -> str:
+        rows = [[_label(true), _label(answer), f"{n:,}"] for true, answer, n in self.mistakes]
+        return "\n".join(_aligned([["true", "predicted", "rows"], *rows]))
+
+
+def confusion(tally: Tally) -> Confusion | LargestConfusions:
+    """Return the table of a classification, or its largest mistakes."""
+    labels, said = tally.labels, tally.said
+    if len(labels) <= MOST_CLASSES:
+        square = np.zeros((len(labels), len(labels)), np.int64)
+        square[:, said] = tally.counts
+        return Confusion(labels.tolist(), square.tolist())
+    wrong = tally.counts.copy()
+    wrong[said, np.arange(len(said))] = 0
+    true, column = wrong.nonzero()
+    rows = wrong[true, column]
+    largest = np.argsort(-rows, kind="stable")[:MOST_CLASSES]
+    mistakes = (true[largest], said[column[largest]], rows[largest])
+    return LargestConfusions(
+        [
+            (labels[i].item(), labels[j].item(), int(count))
+            for i, j, count in zip(*mistakes, strict=True)
+        ]
+    )
+
+
+def _label(label: Any) -> str:
+    return escape_controls(str(label))
+
+
+def _aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines of text: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells
+    ]

@@ -1,0 +1,56 @@
+"""Files that a command is to write: refused before any work if they cannot be, or must not be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..._atomic import check_output
+from ...data.formats import format_of
+
+
+def check_outputs(
+    outputs: Mapping[str, Path | None], inputs: Sequence[Path] = (), *, folder: bool = False
+) -> None:
+    """Refuse what could not be written after hours of work, or would overwrite what is read.
+
+    Parameters
+    ----------
+    outputs : mapping of str to Path or None
+        Files by the names of their options.
+    inputs : sequence of Path
+        Files and directories that the command reads.
+    folder : bool, default=False
+        Whether outputs are folders of files.
+    """
+    seen: dict[Path, str] = {}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        _check_writable(name, path, folder)
+        _check_inputs(name, path, inputs)
+        other = seen.setdefault(path.resolve(), name)
+        if other != name:
+            raise ValueError(f"--{name} and --{other} are both {path}; give two files")
+
+
+def _check_writable(name: str, path: Path, folder: bool) -> None:
+    try:
+        check_output(path, folder=folder)
+    except ValueError as error:
+        raise ValueError(f"--{name} {error}") from None
+    except OSError as error:
+        raise ValueError(f"--{name} {path} cannot be written: {error.strerror}") from None
+
+
+def _check_inputs(name: str, path: Path, inputs: Sequence[Path]) -> None:
+    whole = path.resolve()
+    for source in (given.resolve() for given in inputs):
+        if whole == source:
+            raise ValueError(f"--{name} {path} would overwrite what is read; give another file")
+        inside = source.is_dir() and source in whole.parents
+        if inside and format_of(source).is_part(whole.relative_to(source)):
+            raise ValueError(
+                f"--{name} {path} would become a part of the data in that directory; put it "
+                "elsewhere"
+            )

@@ -1,0 +1,54 @@
+"""The error on held-out rows, in the report of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...model import Probabilities
+from ..metrics import metrics
+from ..metrics.answers import answers_of
+
+EARLY_STOPPING_OPTIMISM = (
+    "optimistic, as these rows chose the iteration; `gramian evaluate` with other rows is not"
+)
+"""Remark on the error of early stopping."""
+
+
+def optimism_of_search(has_validation: bool) -> str:
+    """Return the remark on the error of a search, which names the error that is not optimistic."""
+    honest = "validation has" if has_validation else "--validation FRACTION or FILE reports"
+    return (
+        f"optimistic, as these rows chose among the trials; {honest} the error on rows by which "
+        "nothing is chosen"
+    )
+
+
+def held_out_errors(
+    y: np.ndarray,
+    values: np.ndarray,
+    classes: Iterable[Any] | None,
+    constant: Any,
+    metric: str,
+    probabilities: Probabilities | None = None,
+) -> dict[str, Any]:
+    """Return one metric on held-out rows, beside that of the best constant.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Numbers in the units of the file, or labels.
+    values : ndarray of shape (n, t)
+        What the model says, in the same units; decision values for labels.
+    classes : iterable of labels, optional
+        None for a regression.
+    constant : number or label
+        The mean of the training targets, or their largest class.
+    metric : str
+    probabilities : Probabilities, optional
+        Of a classifier: what makes them of its values.
+    """
+    answers = answers_of(y, values, classes, probabilities)
+    return {"rows": len(y), **metrics.measured(answers, constant, [metric])}

@@ -1,0 +1,33 @@
+"""Importances of a model's features, the largest ones, by the names of the columns."""
+
+from __future__ import annotations
+
+from ...model import Model, by_column
+
+MOST_IMPORTANT = 10
+"""Features whose importances are shown."""
+
+
+def importances(model: Model, *, measured: bool = False) -> dict[str, float] | None:
+    """Return the largest importances; None if there are none.
+
+    Parameters
+    ----------
+    model : Model
+    measured : bool, default=False
+        Whether those that were not learned with a metric are measured by gradients of predictions,
+        which takes a computation.
+    """
+    if not measured and any(one.importances is None for one in model.parts):
+        return None
+    try:
+        shares = model.feature_importances()
+    except ValueError:  # a kernel without gradients, a prediction that is constant
+        return None
+    if model.encoding is not None:
+        found = by_column(model.encoding, shares)
+    else:
+        names = model.feature_names or [f"feature {i}" for i in range(len(shares))]
+        found = dict(zip(names, shares.tolist(), strict=True))
+    ordered = sorted(found.items(), key=lambda item: -item[1])
+    return dict(ordered[:MOST_IMPORTANT])

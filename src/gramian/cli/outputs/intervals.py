@@ -1,0 +1,154 @@
+"""Intervals and sets: made with a fit, written beside predictions, and compared with the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..._checks import as_share
+from ...data import RemoteColumns, RowSource, comfortable_size
+from ...fitting import Divided, TrainingData, Whole
+from ...fitting.uncertainty.conformal import check_method, draws_of, held_back, made
+from ...fitting.uncertainty.refit import Again
+from ...model import Model, load_model
+from ...model.conformal import Conformal
+from ...model.covered import Covered, Covering, CoveringSets
+from ...model.predicted import intervals_at, sets_at
+from ..metrics.answers import ALL
+from ..metrics.calibration import numbers_of
+from .messages import message
+
+SET, BETWEEN = "set", "|"
+"""The column of sets of classes, and what is between their labels there."""
+
+LEVEL = 0.9
+"""The level that `gramian evaluate` looks at."""
+
+
+def divided(whole: Whole, method: str | None, seed: int) -> Divided:
+    """Return the rows to learn from, and those that are held back, as the estimators do."""
+    check_method(method)
+    if method != "split":
+        return whole.without(None)
+    draws = draws_of(np.random.RandomState(seed))
+    return whole.without(held_back(whole.count, draws, whole.classes)[1])
+
+
+def save_with_intervals(
+    out: Path,
+    data: TrainingData,
+    held: TrainingData | None,
+    again: Callable[[Model], Again],
+    method: str,
+    seed: int,
+) -> None:
+    """Find what makes intervals of a model that was saved, and save it once more."""
+    model = load_model(out)
+    found = made(method, again(model), data, held, lambda: np.random.RandomState(seed))
+    replace(model, conformal=found).save(out)  # type: ignore[type-var]
+
+
+def check_level(given: float, model: Model, path: Path) -> None:
+    """Raise ValueError for no level, or a model without intervals; warn of too high a one."""
+    as_share(given, "interval")
+    if model.conformal is None:
+        raise ValueError(f"{path} has no intervals: fit it with --conformal split, or cv+")
+    if given > model.conformal.least_level():
+        message(
+            "warning",
+            f"{model.conformal.count} held-back rows say nothing about a level of {given:g}: "
+            "intervals are infinite, and sets have all classes",
+        )
+
+
+def names_of_columns(model: Model, names: Sequence[str]) -> list[str]:
+    """Return the names of the columns of predictions with these names."""
+    if model.classes is not None:
+        return [SET]
+    return [f"{name}_{end}" for name in names for end in ("lower", "upper")]
+
+
+def interval_columns(
+    model: Model, rows: RowSource, level: float, names: Sequence[str], settings: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """Return a column of lower and one of upper ends, or one of sets, for each prediction."""
+    conformal = conformal_of(model)
+    if model.classes is not None:
+        sets = conformal.sets_at(model, rows, level, **settings)
+        texts = [
+            BETWEEN.join(str(k) for k, there in zip(model.classes, row, strict=True) if there)
+            for row in sets.tolist()
+        ]
+        return {SET: np.array(texts)}
+    ends = conformal.intervals(model, rows, level, **settings).numpy()
+    columns = ends.reshape(len(ends), -1).T
+    return dict(zip(names_of_columns(model, names), columns, strict=True))
+
+
+def conformal_of(model: Model) -> Conformal:
+    """Return what makes intervals of a model that has it."""
+    assert model.conformal is not None  # `check_level` has looked
+    return model.conformal
+
+
+def coverage(
+    model: Model, rows: RowSource, y: np.ndarray | RemoteColumns, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return how often intervals, or sets, of a level of 0.9 hold the truth, and their size.
+
+    Of intervals with different widths also by thirds of these, see `Ranks.shares`. Of rows on a
+    cluster sums come here, and widths in as many bins as `Ranks` has: with no more different widths
+    thirds are those of rows that are here, and else those of the rows of two bins may be off.
+    """
+    conformal = model.conformal
+    if conformal is None or conformal.least_level() < LEVEL:
+        return {}
+    if model.classes is not None:
+        count, inside, classes = _of_sets(model, conformal, rows, y, settings).tolist()
+        found = {"coverage": inside / count, "classes": classes / count}
+        return {f"sets_of_{LEVEL:g}": found}
+    if model.outputs > 1:
+        return {}
+    sums = _of_intervals(model, conformal, rows, y, settings)
+    found = {"coverage": sums.inside / sums.rows, "width": sums.width / sums.rows}
+    if sums.narrowest < sums.widest:
+        shares = zip(("narrow", "middle", "wide"), sums.ranks.shares(3), strict=False)
+        found |= {f"coverage_of_{name}": share for name, share in shares}
+    return {f"intervals_of_{LEVEL:g}": found}
+
+
+def _of_intervals(
+    model: Model, conformal: Conformal, rows: RowSource, y: Any, settings: Mapping[str, Any]
+) -> Covered:
+    if isinstance(y, RemoteColumns):
+        there = intervals_at(rows, model, conformal, LEVEL, **settings)
+        return there.fold(Covering(), y, size=comfortable_size(rows))
+    ends = conformal.intervals(model, rows, LEVEL, **settings)[:, 0]
+    return Covering(ALL)(0, ends, torch.from_numpy(y.astype(np.float64)))
+
+
+def _of_sets(
+    model: Model, conformal: Conformal, rows: RowSource, y: Any, settings: Mapping[str, Any]
+) -> torch.Tensor:
+    classes = np.asarray(model.classes)
+    if isinstance(y, RemoteColumns):
+        table = torch.arange(len(classes), dtype=torch.float64)[:, None]
+        truth = y.looked_up(classes, table, unknown=-1.0)
+        there = sets_at(rows, model, conformal, LEVEL, **settings)
+        return there.fold(CoveringSets(), truth, size=comfortable_size(rows))
+    sets = conformal.sets_at(model, rows, LEVEL, **settings).double()
+    return CoveringSets()(0, sets, torch.from_numpy(numbers_of(y, classes.tolist())))
+
+
+def intervals_in_words(conformal: Conformal | None) -> str | None:
+    """Return what makes intervals on a line; None if nothing does."""
+    if conformal is None:
+        return None
+    folds = len(conformal.parts)
+    kind = "split" if folds == 1 else f"CV+ of {folds} folds"
+    return f"{kind}: scores of {conformal.count:,} held-back rows"

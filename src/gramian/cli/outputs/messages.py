@@ -1,0 +1,129 @@
+"""Messages on stderr: one line each for errors, warnings and remarks."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from ..._display import display_text
+from ..._errors import short_repr, write_argument, write_message
+from ..._parameters import option_parameters
+
+OPTIONS = {
+    **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},
+    "random_state": "--seed",
+    "every_seconds": "--checkpoint-every",
+    "columns": "--features",
+    "budget": "--budget",
+    "conformal": "--conformal",
+    "interval": "--interval",
+}
+"""Options by the parameters that they set."""
+
+FLAG_PARAMETERS = frozenset(option.name for option in option_parameters() if option.kind is bool)
+"""Parameters whose options take no value."""
+
+OPTION_TEXTS = {
+    "X": "the table",
+    "y": "the target",
+    "KernelRidge": "one fit, as by --kernel gaussian",
+    "callbacks=[Validate(X, y)]": "--validation FILE",
+    "columns=[...]": "--drop",
+    "columns=[...] of gramian.data.as_rows": "--drop",
+    "engine_='auto'": "--engine auto",
+    "precision='auto'": "--engine native",
+    "precision='fast'": "--engine native:fast",
+    "Checkpoint": "--checkpoint",
+    "Checkpoint(..., resume=False)": "another --checkpoint",
+    "state=State(0, state.coef)": "another --checkpoint",
+    "state=State(0, load_state(path).coef)": "another --checkpoint",
+    "landmarks=BlessR(m=1000)": "--landmarks bless_r:1000",
+    "solver=Falkon(refine='auto')": "--solver falkon",
+}
+"""Marks of texts that stand for another option, or for none."""
+
+
+def message(kind: str, text: object) -> None:
+    """Write one line to stderr, such as ``gramian: warning: ...``; no kind for a remark.
+
+    Parameters become options; addresses lose their secrets, and control characters are escaped.
+    """
+    line = display_text(" ".join(write_message(text, write_option).split()))
+    typer.echo(f"gramian: {kind}: {line}" if kind else f"gramian: {line}", err=True)
+
+
+def write_option(mark: str, value: Any) -> str:
+    """Write a mark of a text as an option of the command line."""
+    name, has_setting, setting = mark.partition("=")
+    if mark in OPTION_TEXTS or name not in OPTIONS:
+        return OPTION_TEXTS.get(mark) or write_argument(mark, value)
+    if not has_setting:
+        return OPTIONS[name]
+    if name in FLAG_PARAMETERS:
+        return f"no {OPTIONS[name]}" if "False" in (setting, str(value)) else OPTIONS[name]
+    literal = {"None": "none", "True": "true", "False": "false"}.get(setting, setting.strip("'"))
+    return f"{OPTIONS[name]} {literal or write_value(value)}"
+
+
+def write_value(value: object) -> str:
+    """Return a value as it is written after an option."""
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Sequence):
+        return ",".join(map(write_value, value))
+    from ...landmarks.base import selectors  # imported already if the value is a selector
+    from ...losses.base import losses
+
+    names: dict[type[Any], str] = {
+        registry[name]: name for registry in (selectors, losses) for name in registry
+    }
+    count = getattr(value, "m", None)
+    name = names.get(type(value), short_repr(value))
+    return name if count is None else f"{name}:{count}"
+
+
+def remark(text: str | None) -> None:
+    """Say something that is no warning, to people only: not with ``--json``."""
+    if text is not None:
+        logging.getLogger("gramian").info(text)
+
+
+@contextmanager
+def messages_on_stderr(remarks: bool = True) -> Iterator[None]:
+    """Say warnings and the library's log in one line each, while the context lasts.
+
+    Warnings that are not meant for users, such as those of deprecated functions, are left out.
+
+    Parameters
+    ----------
+    remarks : bool, default=True
+        Whether to say what is no warning, too.
+    """
+    logger, log = logging.getLogger("gramian"), _Log(0 if remarks else logging.WARNING)
+    level = logger.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)  # each text once
+        warnings.showwarning = lambda warning, *_args, **_more: message("warning", warning)
+        logger.addHandler(log)
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            logger.removeHandler(log)
+            logger.setLevel(level)
+
+
+class _Log(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = "" if record.levelno < logging.WARNING else record.levelname.lower()
+        message(kind, record.getMessage() if record.args else record.msg)

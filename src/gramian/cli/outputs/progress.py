@@ -1,0 +1,70 @@
+"""Progress of a command, from reading on: a bar on a terminal, else a line every half minute."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...callbacks import ProgressBar, ProgressLines, SearchBar, SearchLines, announce, stages
+from ...callbacks.ticking import EVERY_SECONDS
+from .messages import message
+
+
+@contextmanager
+def progress(
+    iterations: int, every_seconds: float = EVERY_SECONDS
+) -> Iterator[list[Callable[..., Any]]]:
+    """Show on stderr how far a fit is, while the context lasts.
+
+    Parameters
+    ----------
+    iterations : int
+        The most that there will be.
+    every_seconds : float
+        Seconds between two lines, where stderr is no terminal.
+
+    Yields
+    ------
+    list of callables
+        For the callbacks of the fit; `announce` tells them of stages before it.
+    """
+    if sys.stderr.isatty():
+        shown: ProgressBar | ProgressLines = ProgressBar(iterations)
+    else:
+        shown = ProgressLines(_say, every_seconds)
+    with shown:
+        announce([shown], stages.READING)
+        yield [shown]
+
+
+@contextmanager
+def search_progress(
+    seconds: float, every_seconds: float = EVERY_SECONDS
+) -> Iterator[list[Callable[..., Any]]]:
+    """Show on stderr what a search tries and gains, while the context lasts.
+
+    Parameters
+    ----------
+    seconds : float
+        The most that it may take.
+    every_seconds : float
+        Seconds between two lines, where stderr is no terminal.
+
+    Yields
+    ------
+    list of callables
+        For the callbacks of the search.
+    """
+    if sys.stderr.isatty():
+        shown: SearchBar | SearchLines = SearchBar(seconds)
+    else:
+        shown = SearchLines(_say, every_seconds)
+    with shown:
+        announce([shown], stages.READING)
+        yield [shown]
+
+
+def _say(line: str) -> None:
+    message("", line)

@@ -1,0 +1,99 @@
+"""Reports: what a command found out, for people or for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, Protocol, runtime_checkable
+
+import typer
+
+from ..._display import escape_controls, escape_json_controls, without_secrets
+
+Report = Mapping[str, Any]
+"""Names and values: texts, numbers, lists, and reports within reports. None: nothing to say.
+
+A path is given as a `Path`: it may be an address, which is shown without its secrets.
+"""
+
+
+@runtime_checkable
+class Table(Protocol):
+    """An entry of a report: several lines for people, escaped, and a dictionary for programs."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as programs get it."""
+
+
+def show(report: Report, as_json: bool) -> None:
+    """Print a report to stdout: one JSON object, or one line per entry."""
+    if as_json:
+        typer.echo(escape_json_controls(to_json(report)))
+        return
+    entries = list(lines_of(report))
+    width = max(len(name) for name, _ in entries)
+    for name, value in entries:
+        lines = value.splitlines()
+        if len(lines) > 1:
+            lines = ["", *(f"  {line}" for line in lines)]
+        typer.echo(f"{name:<{width}}  {lines[0] if lines else ''}".rstrip())
+        for line in lines[1:]:
+            typer.echo(line)
+
+
+def to_json(value: Any) -> str:
+    """Return JSON, with null for what has no value there, such as infinity."""
+    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Table):
+        return _finite(value.to_dict())
+    if isinstance(value, Mapping):
+        return {str(name): _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, PurePath):
+        return without_secrets(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def lines_of(report: Report, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each entry, those of reports within it, too."""
+    for key, value in report.items():
+        name = f"{prefix}{escape_controls(key.replace('_', ' '))}"
+        if isinstance(value, Mapping):
+            yield from lines_of(value, f"{name} ")
+        elif value is not None:
+            yield name, _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(row, Mapping) for row in value):
+            return _aligned(value)
+        return ", ".join(_text(inner) for inner in value)
+    if isinstance(value, Table):
+        return str(value)
+    return escape_controls(without_secrets(value) if isinstance(value, PurePath) else str(value))
+
+
+def _aligned(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows below the names of their columns; a column without any value is left out."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    shown = [name for name in names if any(row.get(name) is not None for row in rows)]
+    cells = [[escape_controls(name.replace("_", " ")) for name in shown]]
+    cells += [["" if row.get(name) is None else _text(row[name]) for name in shown] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    )

@@ -1,0 +1,54 @@
+"""`--std`: standard deviations of a model, found at the fit and written beside predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..._errors import Text
+from ...fitting import FitSettings, TrainingData
+from ...fitting.uncertainty.standard_deviations import with_variance
+from ...model import Model
+
+
+def check_std(settings: FitSettings, classes: bool) -> None:
+    """Refuse `--std` of what can have no deviations, before any work."""
+    if classes:
+        raise ValueError("--std is of a regression, and this is a classification; leave it out")
+    given = {
+        "--loss": settings.is_nonlinear,
+        "--early-stopping": settings.early_stopping,
+        "--cells": settings.cells is not None,
+    }
+    for option, is_there in given.items():
+        if is_there:
+            raise ValueError(f"--std needs a fit in closed form, without {option}; leave one out")
+
+
+def save_with_std(
+    model: Model,
+    out: Path,
+    data: TrainingData,
+    penalties: Callable[[], Sequence[float]],
+    limit: int | None,
+) -> None:
+    """Find the deviations of a model that was saved, and save it once more.
+
+    Raises
+    ------
+    ValueError
+        If there are none; the model stays as it was saved.
+    """
+    try:
+        found, _ = with_variance(model, data, penalties(), limit)
+    except ValueError as error:
+        text = Text("{} holds the model, but without --std: {}", out, error)
+        raise ValueError(text) from error
+    found.save(out)
+
+
+def std_columns(names: Sequence[str], deviations: np.ndarray) -> dict[str, np.ndarray]:
+    """Return a column of deviations for each of the predictions with these names."""
+    return {f"{name}_std": one for name, one in zip(names, deviations.T, strict=True)}
