@@ -18,7 +18,12 @@ from gramian import AverageModel, KernelModel, KernelRidge, KernelRidgeClassifie
 from gramian._tensors import write_tensors
 from gramian.fitting.inputs.targets import class_codes
 from gramian.model import Model, Shares, load_model
-from gramian.model.probabilities import LEAST_SHARE, POWERS, probabilities_from, shares_of
+from gramian.model.uncertainty.probabilities import (
+    LEAST_SHARE,
+    POWERS,
+    probabilities_from,
+    shares_of,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))

@@ -17,10 +17,10 @@ from sklearn import metrics as sk
 from gramian import KernelModel
 from gramian.data import RemoteColumns, Table, as_table
 from gramian.model import Model
-from gramian.model.class_sums import Classified
-from gramian.model.covered import Covering
-from gramian.model.probabilities import LogOdds
-from gramian.model.ranks import Ranks
+from gramian.model.evaluation.class_sums import Classified
+from gramian.model.evaluation.coverage import Covering
+from gramian.model.evaluation.ranks import Ranks
+from gramian.model.uncertainty.probabilities import LogOdds
 from remote import Remote
 
 OWN = ("--lengthscale", "2", "--landmarks", "20")

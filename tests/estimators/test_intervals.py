@@ -19,7 +19,7 @@ from gramian.fitting.uncertainty import refit as again
 from gramian.fitting.uncertainty.conformal import FLOOR, held_back
 from gramian.losses import Quantile
 from gramian.model import KernelModel
-from gramian.model.conformal import Calibrated, Conformal, set_scores
+from gramian.model.uncertainty.conformal import Calibrated, Conformal, set_scores
 
 PLAIN = {
     "kernel": "matern32", "lengthscale": "median", "penalty": 1e-4, "standardize": True,

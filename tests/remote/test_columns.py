@@ -19,7 +19,7 @@ from gramian.data import (
     range_of,
 )
 from gramian.landmarks import Bless
-from gramian.model.agreement import Confusion, Errors
+from gramian.model.evaluation.agreement import Confusion, Errors
 from gramian.solvers import EigenPro3, Falkon
 from remote import Remote
 

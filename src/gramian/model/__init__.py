@@ -5,12 +5,12 @@ from __future__ import annotations
 from .average import AverageModel
 from .base import Label, Model
 from .cells import CellCenters
-from .checks import same_encoding
+from .file.checks import same_encoding
 from .importances import by_column
 from .kernel_model import KernelModel
 from .loading import load_model
-from .probabilities import LogOdds, Probabilities, Shares
-from .variance import Variance
+from .uncertainty.probabilities import LogOdds, Probabilities, Shares
+from .uncertainty.variance import Variance
 
 __all__ = [
     "AverageModel",

@@ -14,13 +14,13 @@ from torch import Tensor
 from ..data import Encoding
 from ..engines import Engine
 from .base import Label, Model
-from .checks import check_average, check_parts, same_encoding
-from .conformal import Conformal
-from .conformal_file import conformal_of
-from .file import write_model
+from .file.checks import check_average, check_parts, same_encoding
+from .file.conformal import conformal_of
+from .file.format import write_model
+from .file.read import read_model
 from .kernel_model import KernelModel
-from .probabilities import Probabilities
-from .read import read_model
+from .uncertainty.conformal import Conformal
+from .uncertainty.probabilities import Probabilities
 
 SHARED = ("feature_names", "classes", "target", "probabilities")
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from .._checks import as_bytes, listed
 from ..data import Encoding, RowSource, Table, as_rows, as_table, check_finite, is_table
 from ..engines import Engine
-from .conformal import Conformal
-from .probabilities import Probabilities, Shares, likeliest
-from .variance import deviations, out_of_range
+from .uncertainty.conformal import Conformal
+from .uncertainty.probabilities import Probabilities, Shares, likeliest
+from .uncertainty.variance import deviations, out_of_range
 
 if TYPE_CHECKING:
     from .kernel_model import KernelModel

@@ -19,13 +19,13 @@ from ..losses.links import IDENTITY, Link
 from ..operators import Engine, KernelOperator
 from .base import Label, Model
 from .cells import CellCenters, gradients_by_cell, values_by_cell
-from .checks import check_parts
-from .conformal import Conformal
-from .conformal_file import conformal_of
-from .file import center_tensors, write_model
-from .probabilities import Probabilities
-from .read import read_model
-from .variance import Variance
+from .file.checks import check_parts
+from .file.conformal import conformal_of
+from .file.format import center_tensors, write_model
+from .file.read import read_model
+from .uncertainty.conformal import Conformal
+from .uncertainty.probabilities import Probabilities
+from .uncertainty.variance import Variance
 
 GRADIENT_ROWS = 2000
 """Centers at which the importances of features are measured, if none were learned."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from .average import AverageModel
 from .base import Model
-from .conformal_file import conformal_of
+from .file.conformal import conformal_of
+from .file.read import read_model
 from .kernel_model import KernelModel
-from .read import read_model
 
 
 def load_model(path: str | Path, *, verify: bool = True) -> Model:

@@ -12,7 +12,7 @@ import torch
 from ..._checks import as_bytes
 from ...data import RemoteColumns, RowSource
 from ...model import Model, load_model
-from ...model.agreement import Pinball
+from ...model.evaluation.agreement import Pinball
 from ..inputs.truth import truth_of
 from ..metrics import metrics
 from ..metrics.answers import CLASSIFICATION_TASK, REGRESSION_TASK, Summed, answers_of, constant_of

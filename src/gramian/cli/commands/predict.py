@@ -16,7 +16,7 @@ from ...data import RowSource, check_kept, split_names, write_beside, write_tabl
 from ...data.formats import format_to_write
 from ...data.formats.base import is_table_name
 from ...model import Model, load_model
-from ...model.probabilities import likeliest
+from ...model.uncertainty.probabilities import likeliest
 from ..inputs.model_rows import open_for_model
 from ..outputs.files import check_outputs
 from ..outputs.intervals import check_level, interval_columns, names_of_columns

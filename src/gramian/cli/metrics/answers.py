@@ -13,9 +13,9 @@ import torch
 
 from ...data import RemoteColumns, comfortable_size
 from ...model import Probabilities
-from ...model.agreement import Errors, Sums
-from ...model.class_sums import ChanceSums
-from ...model.ranks import Ranks
+from ...model.evaluation.agreement import Errors, Sums
+from ...model.evaluation.class_sums import ChanceSums
+from ...model.evaluation.ranks import Ranks
 from . import calibration
 from .tally import Tally
 

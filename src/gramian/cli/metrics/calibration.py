@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...model.class_sums import ChanceSums
+from ...model.evaluation.class_sums import ChanceSums
 from ...plots.reliability import Reliability
 
 

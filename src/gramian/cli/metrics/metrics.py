@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._checks import did_you_mean
 from ...data import RemoteColumns
-from ...model.class_sums import ChanceSums
+from ...model.evaluation.class_sums import ChanceSums
 from . import calibration
 from .answers import CLASSIFICATION_TASK, REGRESSION_TASK, Summed
 

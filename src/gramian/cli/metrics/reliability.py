@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._atomic import write_atomically
-from ...model.class_sums import ChanceSums
+from ...model.evaluation.class_sums import ChanceSums
 from ...plots._drawing import check_matplotlib
 from ...plots.reliability import PREDICTED, ReliabilityDisplay
 from .calibration import reliability

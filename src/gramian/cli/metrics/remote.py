@@ -10,9 +10,9 @@ import torch
 
 from ...data import RemoteColumns, RowSource, comfortable_size
 from ...model import Model
-from ...model.agreement import Errors, Pinball
-from ...model.class_sums import Classified
-from ...model.predicted import predicted
+from ...model.evaluation.agreement import Errors, Pinball
+from ...model.evaluation.class_sums import Classified
+from ...model.evaluation.predictions import predicted
 from .answers import ClassesThere, RegressionThere, mean_area
 from .tally import Tally
 

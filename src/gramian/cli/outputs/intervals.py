@@ -16,9 +16,9 @@ from ...fitting import Divided, TrainingData, Whole
 from ...fitting.uncertainty.conformal import check_method, draws_of, held_back, made
 from ...fitting.uncertainty.refit import Again
 from ...model import Model, load_model
-from ...model.conformal import Conformal
-from ...model.covered import Covered, Covering, CoveringSets
-from ...model.predicted import intervals_at, sets_at
+from ...model.evaluation.coverage import Covered, Covering, CoveringSets
+from ...model.evaluation.predictions import intervals_at, sets_at
+from ...model.uncertainty.conformal import Conformal
 from ..metrics.answers import ALL
 from ..metrics.calibration import numbers_of
 from .messages import message

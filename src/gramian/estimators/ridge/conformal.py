@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...fitting import Divided, TrainingData, Whole
 from ...fitting.uncertainty.conformal import check_method, held_back, made
-from ...model.conformal import Conformal
+from ...model.uncertainty.conformal import Conformal
 from .base import KernelRidgeModel
 
 

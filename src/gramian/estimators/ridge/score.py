@@ -13,8 +13,8 @@ from torch import Tensor
 from ...data import Folding, RemoteColumns, RowSource, as_rows, is_collection
 from ...data.rows.base import comfortable_size
 from ...model import Model
-from ...model.agreement import Confusion, Errors, Sums
-from ...model.predicted import predicted
+from ...model.evaluation.agreement import Confusion, Errors, Sums
+from ...model.evaluation.predictions import predicted
 from .. import dask_collections, tables, validation
 from ..types import RowsLike, TargetsLike, Weights
 from .base import KernelRidgeModel

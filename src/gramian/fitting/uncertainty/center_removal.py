@@ -11,7 +11,7 @@ from torch import Tensor
 from ..._sparse import is_sparse, times
 from ...data import RowSource
 from ...data.rows.base import comfortable_size
-from ...model.factors import LandmarkFactors
+from ...model.uncertainty.factors import LandmarkFactors
 from ...preconditioners._root import Root
 from ...problems import NystromProblem
 

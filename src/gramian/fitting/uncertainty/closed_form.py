@@ -14,7 +14,7 @@ from ..._errors import SETTING_FORM, ParameterError, TextError
 from ..._sparse import are_equal
 from ...data import RowSource
 from ...model import KernelModel
-from ...model.factors import (
+from ...model.uncertainty.factors import (
     Factors,
     LandmarkFactors,
     RowFactors,
@@ -57,7 +57,7 @@ class Solved:
     free : Tensor of shape (n,)
         1 - H_ii, with all centers.
     variance : Tensor of shape (n,)
-        v of each row without it: see `gramian.model.variance`.
+        v of each row without it: see `gramian.model.uncertainty.variance`.
     diagonal : float
         The mean of k(x, x).
     amplitude : Tensor of shape (t,)

@@ -15,7 +15,7 @@ from ... import _checks
 from ..._errors import ParameterError
 from ...data import as_rows
 from ...model import KernelModel, Model
-from ...model.conformal import Calibrated, Conformal, set_scores
+from ...model.uncertainty.conformal import Calibrated, Conformal, set_scores
 from ..held_out.folds import labels
 from ..inputs.training_data import TrainingData
 from ..settings.generators import Generators

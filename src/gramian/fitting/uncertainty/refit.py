@@ -14,7 +14,7 @@ from torch import Tensor
 from ..._parameter_types import LandmarksLike, SolverLike
 from ...data import ArrayRows, RowSource, as_rows, gathered
 from ...model import AverageModel, KernelModel, Model
-from ...model.file import CENTER_BYTES
+from ...model.file.format import CENTER_BYTES
 from ..choice import selection
 from ..choice.choose import TOLERANCE as NOISY
 from ..fit import fit

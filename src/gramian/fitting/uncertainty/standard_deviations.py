@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ...model import AverageModel, KernelModel, Model
-from ...model.variance import Variance
+from ...model.uncertainty.variance import Variance
 from ..inputs.training_data import TrainingData
 from ..plans.machine import machine_memory
 from .closed_form import Solved, solved_exactly

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ..data import RowSource
+from ...data import RowSource
 
 if TYPE_CHECKING:
-    from .base import Model
-    from .kernel_model import KernelModel
+    from ..base import Model
+    from ..kernel_model import KernelModel
 
 BLOCK = 1 << 24
 """Bounds of intervals that are sorted at once, where there are several parts."""

@@ -11,15 +11,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._checks import readable_bytes
-from ..data import RowSource
-from ..engines import Engine
-from ..operators import KernelOperator
+from ..._checks import readable_bytes
+from ...data import RowSource
+from ...engines import Engine
+from ...operators import KernelOperator
 from .factors import Factors, LandmarkFactors, RowFactors, diagonal_of
 
 if TYPE_CHECKING:
-    from .base import Model
-    from .kernel_model import KernelModel
+    from ..base import Model
+    from ..kernel_model import KernelModel
 
 LEAST_BLOCKS, MOST_BLOCKS = 48 << 20, 1 << 30
 """Memory for blocks of rows, beside a factor."""

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..data import Folding, Value
-from .probabilities import Probabilities, likeliest
+from ...data import Folding, Value
+from ..uncertainty.probabilities import Probabilities, likeliest
 from .ranks import MOST, Ranks
 
 BINS = 15

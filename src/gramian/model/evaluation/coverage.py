@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data import Folding
+from ...data import Folding
 from .ranks import MOST, Ranks
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conformal import Calibrated, Conformal
+from ..uncertainty.conformal import Calibrated, Conformal
 from .read import Saved, SavedPart
 
 
@@ -14,8 +14,8 @@ def conformal_of(saved: Saved) -> Conformal | None:
 
 
 def _calibrated(part: SavedPart) -> Calibrated:
-    from .average import AverageModel
-    from .kernel_model import KernelModel
+    from ..average import AverageModel
+    from ..kernel_model import KernelModel
 
     spread = None if part.spread is None else KernelModel(**part.spread)
     if part.values is None:

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..data import Folding
-from .probabilities import likeliest
+from ...data import Folding
+from ..uncertainty.probabilities import likeliest
 
 
 @dataclass(eq=False)

@@ -11,22 +11,16 @@ from typing import Any
 import scipy.sparse
 from torch import Tensor
 
-from .._display import display_text
-from .._tensors import DamagedFile, read_tensors
-from ..data import (
-    Encoding,
-    LinearMap,
-    QuantileMap,
-    RowSource,
-    Standardizer,
-    as_rows,
-    check_finite,
-)
-from ..kernels import from_dict
-from ..losses import link_of
-from .cells import CellCenters
+from ..._display import display_text
+from ..._tensors import DamagedFile, read_tensors
+from ...data import Encoding, LinearMap, QuantileMap, RowSource, Standardizer, as_rows, check_finite
+from ...kernels import from_dict
+from ...losses import link_of
+from ..cells import CellCenters
+from ..uncertainty.probabilities import probabilities_from
+from ..uncertainty.variance import Variance
 from .checks import check_average, check_floating, check_parts
-from .file import (
+from .format import (
     CELLS,
     CENTERS,
     CONFORMAL,
@@ -43,8 +37,6 @@ from .file import (
     parts_of,
     unnamed,
 )
-from .probabilities import probabilities_from
-from .variance import Variance
 
 NEW = {
     3: ("encoding", "target"), 4: ("quantiles",), 5: ("cells",), 6: ("probabilities", "link"),

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .. import _linalg as la
-from ..operators import KernelOperator
+from ... import _linalg as la
+from ...operators import KernelOperator
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data import Encoding, RowSource
-from ..kernels import Kernel
-from .cells import CellCenters
+from ...data import Encoding, RowSource
+from ...kernels import Kernel
+from ..cells import CellCenters
 
 
 def check_parts(parts: Mapping[str, Any]) -> None:

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .._tensors import write_tensors
-from ..data import RowSource, gathered
-from ..data.rows.array import ArrayRows
+from ..._tensors import write_tensors
+from ...data import RowSource, gathered
+from ...data.rows.array import ArrayRows
 
 if TYPE_CHECKING:
-    from .base import Model
-    from .conformal import Calibrated, Conformal
-    from .kernel_model import KernelModel
+    from ..base import Model
+    from ..kernel_model import KernelModel
+    from ..uncertainty.conformal import Calibrated, Conformal
 
 FORMAT = 7
 """Version of the file format. A reader refuses a newer one."""

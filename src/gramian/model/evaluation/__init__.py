@@ -1,0 +1,1 @@
+"""Predictions of a model compared with the truth, as sums over rows."""

@@ -1,0 +1,1 @@
+"""Probabilities, standard deviations, intervals and sets of classes of a model."""
