@@ -24,7 +24,7 @@ from gramian.fitting.search import many_rows
 from gramian.fitting.search import plan as search_plan
 from gramian.landmarks import BlessR
 from gramian.model import Shares
-from gramian.search import cell_sizes
+from gramian.search.cells import cell_sizes
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the smallest penalty tried"),

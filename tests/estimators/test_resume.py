@@ -17,7 +17,7 @@ from gramian import (
     KernelRidgeCV,
 )
 from gramian.callbacks import Checkpoint
-from gramian.search import sampled
+from gramian.search.samples import sampled_fit as sampled
 from gramian.solvers import Falkon
 
 RNG = np.random.default_rng(0)

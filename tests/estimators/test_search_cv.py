@@ -26,7 +26,8 @@ from gramian.fitting.search import plan as search_plan
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine
 from gramian.model import load_model as load
-from gramian.search import CellSearch, cell_sizes, cell_solver
+from gramian.search import CellSearch
+from gramian.search.cells import cell_sizes, cell_solver
 
 N, D = 120, 3
 RNG = np.random.default_rng(0)

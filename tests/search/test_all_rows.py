@@ -10,10 +10,11 @@ import torch
 
 from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter, KernelOperator
-from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split, on_all_rows
+from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split
+from gramian.search.all_rows import fits as on_all_rows
+from gramian.search.all_rows.full_fit import SHIFTS, around, full_fit
+from gramian.search.all_rows.metric_rounds import LEAST_POWER, flatter, next_round
 from gramian.search.cost import landmarks_within, seconds_of_fit
-from gramian.search.full_fit import SHIFTS, around, full_fit
-from gramian.search.rounds import LEAST_POWER, flatter, next_round
 
 MACHINE = RecursiveFeatureMachine(rounds=1, powers=(0.5,), landmarks=20, rows=60)
 SPACE = Space(("matern32",), ("standard",), (1.0,), MACHINE, averages=False)

@@ -22,13 +22,9 @@ from gramian.search import (
     Space,
     Split,
     Trial,
-    all_cells,
-    by_cells,
-    cell_fit,
-    cell_sizes,
-    cell_solver,
 )
-from gramian.search.cell_sizes import inflated
+from gramian.search.cells import all_cells, by_cells, cell_fit, cell_sizes, cell_solver
+from gramian.search.cells.cell_sizes import inflated
 
 SPACE = Space(("laplacian",), ("standard",), (0.25, 1.0), None, averages=False)
 
@@ -266,7 +262,7 @@ class TestPrecise:
         assert found.penalty == pytest.approx(2e-3 * shift)
 
     def test_cells_that_choose_by_iterations_have_none(self, monkeypatch):
-        monkeypatch.setattr("gramian.search.full_fit.DIRECT_ROWS", 50)
+        monkeypatch.setattr("gramian.search.all_rows.full_fit.DIRECT_ROWS", 50)
         search = by_sample(target=lambda X: smooth(X))
         list(search.steps())
         assert search.search.space.precise

@@ -16,8 +16,10 @@ from gramian.paths.full import SharedFactor
 from gramian.paths.sample import Sample
 from gramian.preconditioners import BlockCholesky, BlockLowRank
 from gramian.problems import FullProblem
-from gramian.search import Clock, cell_fit, points
-from gramian.search.one_shift import path_of_one
+from gramian.search import Clock
+from gramian.search.all_rows import path_points as points
+from gramian.search.all_rows.single_shift import path_of_one
+from gramian.search.cells import cell_fit
 
 N, SHIFT = 900, 0.05
 

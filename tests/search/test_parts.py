@@ -13,7 +13,7 @@ import torch
 from gramian.data import LinearMap
 from gramian.operators import CostMeter
 from gramian.search import Budget, Clock, Effort, Material, Recipe, Space, clock
-from gramian.search.average import LEAST, averaged
+from gramian.search.all_rows.average import LEAST, averaged
 from gramian.search.cost import of_fit, of_refit, of_sample
 from gramian.search.material import random_folds, random_splits
 

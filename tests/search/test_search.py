@@ -15,22 +15,12 @@ from gramian.fitting.search.fit import Searched, search_fit
 from gramian.fitting.search.settings import SearchSettings
 from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter
-from gramian.search import (
-    Budget,
-    Clock,
-    Effort,
-    Material,
-    Search,
-    Space,
-    Split,
-    Trial,
-    findings,
-    full_fit,
-    on_all_rows,
-    on_samples,
-)
+from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split, Trial, findings
+from gramian.search.all_rows import fits as on_all_rows
+from gramian.search.all_rows import full_fit
 from gramian.search.cost import of_fit, of_refit
 from gramian.search.material import random_splits
+from gramian.search.samples import screen as on_samples
 
 SMALL = Space(kernels=("laplacian", "gaussian"), inputs=("standard",), machine=None, averages=False)
 WHOLE = Space(machine=RecursiveFeatureMachine(rounds=2), fits=6)
@@ -388,7 +378,7 @@ class TestEnds:
         monkeypatch.setattr(module, name, interrupted)
         if name == "refit":  # the first time only: the fits without the held-out rows follow
             calls = iter([interrupted])
-            before = __import__("gramian.search.refit", fromlist=["refit"]).refit
+            before = __import__("gramian.search.all_rows.refit", fromlist=["refit"]).refit
             monkeypatch.setattr(
                 module, name, lambda *a, **k: next(calls, before)(*a, **k)
             )  # fmt: skip

@@ -15,7 +15,7 @@ from gramian.data import LinearMap
 from gramian.kernels import Gaussian
 from gramian.operators import CostMeter
 from gramian.search import Recipe, steps
-from gramian.search.cell_fit import CellFit
+from gramian.search.cells.cell_fit import CellFit
 from gramian.search.steps import Steps, pack, unpack
 
 

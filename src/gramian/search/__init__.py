@@ -7,16 +7,16 @@ there.
 
 from __future__ import annotations
 
-from .all_cells import CellFits
-from .by_cells import CellSearch
+from .all_rows.full_fit import FullFit
+from .all_rows.refit import Member, refit, sampled_member
+from .cells.all_cells import CellFits
+from .cells.by_cells import CellSearch
 from .clock import Budget, Clock
 from .findings import Findings, Score
-from .full_fit import FullFit
 from .gains import Gain, gains
 from .material import Material, Split
 from .recipe import L1, RADIAL, Recipe, Trial, Watcher
-from .refit import Member, refit, sampled_member
-from .sampled import Effort, Stem
+from .samples.sampled_fit import Effort, Stem
 from .search import Search
 from .space import INPUTS, Space
 

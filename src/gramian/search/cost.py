@@ -12,10 +12,10 @@ from .._sparse import slice_rows, take_rows
 from ..engines import Engine
 from ..operators import CostMeter, KernelOperator, triangle_entries
 from ..paths.full import RANK, STORED_FEATURES
-from .full_fit import DIRECT_ROWS, FEW_TARGETS, PILOT_ROWS, SHIFTS
+from .all_rows.full_fit import DIRECT_ROWS, FEW_TARGETS, PILOT_ROWS, SHIFTS
+from .all_rows.path_points import STORED_BYTES
 from .material import Material
-from .points import STORED_BYTES
-from .sampled import Stem
+from .samples.sampled_fit import Stem
 
 PROBE_ROWS, PROBES = 2000, 3
 """Rows and columns of a product that is timed, and how often: the first one warms up."""

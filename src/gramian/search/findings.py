@@ -13,12 +13,12 @@ from torch import Tensor
 
 from ..engines import Engine
 from ..paths.sample import squared_loss
+from .all_rows.full_fit import FullFit
+from .all_rows.refit import Member, constant, refit, sampled_member
 from .clock import Clock
-from .full_fit import FullFit
 from .material import Material
 from .recipe import Recipe, Trial
-from .refit import Member, constant, refit, sampled_member
-from .sampled import Effort, Stem
+from .samples.sampled_fit import Effort, Stem
 from .space import Space
 
 HANDICAP = {"gaussian": 1.05}

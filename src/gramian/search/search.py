@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .all_rows.fits import average, fits
 from .findings import Findings
-from .on_all_rows import average, fits
-from .on_samples import metrics, screen
 from .recipe import Trial
+from .samples.screen import metrics, screen
 
 
 @dataclass(eq=False)

@@ -229,10 +229,10 @@ class Steps:
 def _classes() -> dict[str, type]:
     """Return the classes of results by their names."""
     from ..paths.sample import SampleFit
-    from .cell_fit import CellFit
-    from .full_fit import FullFit
+    from .all_rows.full_fit import FullFit
+    from .cells.cell_fit import CellFit
     from .recipe import Recipe
-    from .sampled import Stem
+    from .samples.sampled_fit import Stem
 
     return {cls.__name__: cls for cls in (CellFit, FullFit, Recipe, SampleFit, Stem)}
 

@@ -18,9 +18,16 @@ from ...kernels import Kernel
 from ...metric.sampling import divided
 from ...paths.sample import PENALTIES, SampleFit, fit_sample
 from ...search import Budget, Clock, Material, Split
-from ...search.full_fit import DIRECT_ROWS, DIRECT_SHIFTS, SHIFTS, SMALL_SHIFTS, FullFit, full_fit
+from ...search.all_rows.full_fit import (
+    DIRECT_ROWS,
+    DIRECT_SHIFTS,
+    SHIFTS,
+    SMALL_SHIFTS,
+    FullFit,
+    full_fit,
+)
 from ...search.recipe import Recipe
-from ...search.sampled import Stem
+from ...search.samples.sampled_fit import Stem
 from ..held_out.values import HeldValues
 from ..inputs.training_data import TrainingData
 from .comparison import Scored, failed, first_of_ties

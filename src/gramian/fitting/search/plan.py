@@ -17,8 +17,8 @@ from ...engines import Engine, choose_engine
 from ...kernels import Kernel
 from ...operators import KernelOperator
 from ...search import Effort, Recipe
-from ...search.cell_sizes import USUAL_ROWS, inflated
-from ...search.full_fit import SHIFTS
+from ...search.all_rows.full_fit import SHIFTS
+from ...search.cells.cell_sizes import USUAL_ROWS, inflated
 from ...search.material import FEW_ROWS, FOLDS
 from .data import MOST_ROWS
 from .settings import SearchSettings

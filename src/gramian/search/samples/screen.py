@@ -8,11 +8,11 @@ from functools import partial
 
 from torch import Tensor
 
-from ..data import LinearMap
-from .cost import of_sample
-from .findings import Findings
-from .recipe import Recipe, Trial
-from .sampled import Stem, at_maps, learned, screened
+from ...data import LinearMap
+from ..cost import of_sample
+from ..findings import Findings
+from ..recipe import Recipe, Trial
+from .sampled_fit import Stem, at_maps, learned, screened
 
 SCREEN_SHARE = 0.2
 """Of kernel evaluations, where these are the budget, the screen may take so much."""

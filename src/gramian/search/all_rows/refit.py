@@ -9,23 +9,23 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import slice_rows, take_rows
-from ..data import LinearMap
-from ..engines import Engine
-from ..kernels import Kernel
-from ..model.cells import CellCenters
-from ..operators import KernelOperator
-from ..paths import FullPath, direct_path
-from ..paths.full import RANK
-from ..paths.sample import MEDIAN_ROWS
-from ..problems import FullProblem
-from .clock import Clock
+from ..._sparse import slice_rows, take_rows
+from ...data import LinearMap
+from ...engines import Engine
+from ...kernels import Kernel
+from ...model.cells import CellCenters
+from ...operators import KernelOperator
+from ...paths import FullPath, direct_path
+from ...paths.full import RANK
+from ...paths.sample import MEDIAN_ROWS
+from ...problems import FullProblem
+from ..clock import Clock
+from ..material import Material
+from ..recipe import Recipe
+from ..samples.sampled_fit import Stem
 from .full_fit import DIRECT_ROWS, SHIFTS, FullFit
-from .material import Material
-from .one_shift import path_of_one
-from .points import MEMORY, MOST_ITERATIONS, SOLVED, Ends, is_over
-from .recipe import Recipe
-from .sampled import Stem
+from .path_points import MEMORY, MOST_ITERATIONS, SOLVED, Ends, is_over
+from .single_shift import path_of_one
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,19 +17,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..paths.sample import squared_loss
+from ...paths.sample import squared_loss
+from ..all_rows.average import averaged
+from ..all_rows.fits import fits
+from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS, FullFit
+from ..clock import Budget, Clock
+from ..cost import seconds_of_fit
+from ..findings import Findings, Score
+from ..material import Material, Split
+from ..recipe import L1, Trial
+from ..samples.sampled_fit import Stem
 from . import cell_sizes
 from .all_cells import AllCells, CellFits
-from .average import averaged
 from .cell_fit import is_precise
-from .clock import Budget, Clock
-from .cost import seconds_of_fit
-from .findings import Findings, Score
-from .full_fit import DIRECT_ROWS, SHIFTS, FullFit
-from .material import Material, Split
-from .on_all_rows import fits
-from .recipe import L1, Trial
-from .sampled import Stem
 
 logger = logging.getLogger("gramian")
 

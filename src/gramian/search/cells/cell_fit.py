@@ -11,16 +11,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..engines import Engine
-from ..kernels import Kernel
-from ..operators import KernelOperator
-from ..paths.full import RANK
-from ..paths.sample import Sample, fit_sample
-from ..problems import FullProblem
-from .clock import Clock
-from .full_fit import DIRECT_ROWS, SHIFTS
-from .one_shift import path_of_one
-from .points import MEMORY, factorised, watched
+from ...engines import Engine
+from ...kernels import Kernel
+from ...operators import KernelOperator
+from ...paths.full import RANK
+from ...paths.sample import Sample, fit_sample
+from ...problems import FullProblem
+from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS
+from ..all_rows.path_points import MEMORY, factorised, watched
+from ..all_rows.single_shift import path_of_one
+from ..clock import Clock
 
 logger = logging.getLogger("gramian")
 

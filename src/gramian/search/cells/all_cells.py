@@ -13,21 +13,21 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._linalg.threads import one_thread_if_small
-from .._processes import processes_pay, run_apart
-from .._workers import default_threads, run
-from ..cells import Cells, MedianSplits, divided
-from ..data import LinearMap
-from ..engines import Engine
-from ..kernels import Kernel
-from ..paths.sample import Sample, squared_loss
+from ..._linalg.threads import one_thread_if_small
+from ..._processes import processes_pay, run_apart
+from ..._workers import default_threads, run
+from ...cells import Cells, MedianSplits, divided
+from ...data import LinearMap
+from ...engines import Engine
+from ...kernels import Kernel
+from ...paths.sample import Sample, squared_loss
+from ..all_rows.full_fit import FullFit
+from ..clock import Clock
+from ..material import Material
+from ..samples.sampled_fit import Stem
 from . import cell_sizes
 from .cell_fit import CellFit
 from .cell_solver import CellSolver, CellTask
-from .clock import Clock
-from .full_fit import FullFit
-from .material import Material
-from .sampled import Stem
 
 logger = logging.getLogger("gramian")
 

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ..engines import Engine
-from ..kernels import Kernel
-from ..operators import CostMeter
-from ..paths.sample import Sample
+from ...engines import Engine
+from ...kernels import Kernel
+from ...operators import CostMeter
+from ...paths.sample import Sample
+from ..clock import Clock
 from .cell_fit import CellFit, fit_cell
-from .clock import Clock
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,14 @@ import math
 
 import torch
 
-from ..paths import FullPath
-from ..paths.full import RANK
-from ..preconditioners import blocks_of_rows
-from ..preconditioners.blocks import coupling
-from ..problems import FullProblem
-from ..solvers import PCG
-from .clock import Clock
-from .points import stored
+from ...paths import FullPath
+from ...paths.full import RANK
+from ...preconditioners import blocks_of_rows
+from ...preconditioners.blocks import coupling
+from ...problems import FullProblem
+from ...solvers import PCG
+from ..clock import Clock
+from .path_points import stored
 
 FEW_FEATURES = 4
 """Features up to which PCG's own rule chooses the preconditioner.

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from jaxtyping import Float
 from torch import Tensor
 
-from ..data import LinearMap
-from ..engines import Engine
-from ..metric import RecursiveFeatureMachine
-from ..metric.outer_products import map_of
-from ..metric.rfm import RoundFit
-from ..operators import CostMeter
-from ..paths.sample import SampleFit, fit_sample
-from .material import Material
-from .recipe import L1, Recipe
+from ...data import LinearMap
+from ...engines import Engine
+from ...metric import RecursiveFeatureMachine
+from ...metric.outer_products import map_of
+from ...metric.rfm import RoundFit
+from ...operators import CostMeter
+from ...paths.sample import SampleFit, fit_sample
+from ..material import Material
+from ..recipe import L1, Recipe
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from ..samples.sampled_fit import Stem
+from ..space import Space
 from .full_fit import SHIFTS, FullFit
-from .sampled import Stem
-from .space import Space
 
 
 @dataclass(frozen=True)

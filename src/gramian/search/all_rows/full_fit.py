@@ -11,17 +11,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..engines import Engine
-from ..kernels import Kernel
-from ..operators import KernelOperator
-from ..paths import FullPath
-from ..paths.sample import MEDIAN_ROWS, Sample, squared_loss
-from ..problems import FullProblem
-from .clock import Clock
-from .material import Material
-from .points import MEMORY, Ends, Point, factorised, stored, watched
-from .recipe import Recipe
-from .sampled import Stem
+from ...engines import Engine
+from ...kernels import Kernel
+from ...operators import KernelOperator
+from ...paths import FullPath
+from ...paths.sample import MEDIAN_ROWS, Sample, squared_loss
+from ...problems import FullProblem
+from ..clock import Clock
+from ..material import Material
+from ..recipe import Recipe
+from ..samples.sampled_fit import Stem
+from .path_points import MEMORY, Ends, Point, factorised, stored, watched
 
 DIRECT_ROWS = 1500
 """Up to so many rows each penalty is a factorisation in float64, which has no least penalty."""

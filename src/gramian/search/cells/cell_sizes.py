@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from ..cells import MedianSplits
-from ..paths.full import RANK
-from .clock import Clock
-from .cost import ITERATIONS, seconds_of_evaluation
-from .findings import Findings
-from .sampled import Stem
+from ...cells import MedianSplits
+from ...paths.full import RANK
+from ..clock import Clock
+from ..cost import ITERATIONS, seconds_of_evaluation
+from ..findings import Findings
+from ..samples.sampled_fit import Stem
 
 OVERLAP = 0.05
 """Share of the rows of a split that both sides keep.

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..engines import Engine
-from ..metric import RecursiveFeatureMachine
-from ..metric.outer_products import map_of, outer_products
-from ..operators import CostMeter, KernelOperator
+from ...engines import Engine
+from ...metric import RecursiveFeatureMachine
+from ...metric.outer_products import map_of, outer_products
+from ...operators import CostMeter, KernelOperator
+from ..material import Material
+from ..recipe import L1
+from ..samples.sampled_fit import Stem
 from .full_fit import FullFit
-from .material import Material
-from .points import MEMORY
-from .recipe import L1
-from .sampled import Stem
+from .path_points import MEMORY
 
 LEAST_POWER = 0.1
 """Of a metric that is made flatter: all features count nearly alike below."""

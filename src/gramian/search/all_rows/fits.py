@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import torch
 
+from ..cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
+from ..findings import Findings, handicapped
+from ..recipe import Trial
+from ..samples.sampled_fit import Stem, at_maps
 from .average import averaged
-from .cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
-from .findings import Findings, handicapped
 from .full_fit import FullFit, around, full_fit
-from .recipe import Trial
-from .rounds import flatter, next_round
-from .sampled import Stem, at_maps
+from .metric_rounds import flatter, next_round
 from .walk import Walk
 
 SEES_MORE = 0.5

@@ -10,11 +10,11 @@ from typing import Any
 
 from torch import Tensor
 
-from ..operators import KernelOperator
-from ..paths import FullPath, direct_path
-from ..paths.sample import Sample
-from ..problems import FullProblem
-from .clock import Clock
+from ...operators import KernelOperator
+from ...paths import FullPath, direct_path
+from ...paths.sample import Sample
+from ...problems import FullProblem
+from ..clock import Clock
 
 EVERY = 3
 """Iterations between two looks at the held-out rows."""

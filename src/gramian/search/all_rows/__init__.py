@@ -1,0 +1,1 @@
+"""Steps of a search with all rows as centers."""

@@ -1,0 +1,1 @@
+"""Steps of a search by cells of all rows."""

@@ -1,0 +1,1 @@
+"""Steps of a search on samples of the rows, with few landmarks."""
