@@ -217,9 +217,9 @@ def test_convert_of_csv_whose_types_show_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     """Types of a long text are guessed from its beginning; what comes later must not be lost."""
-    monkeypatch.setattr("gramian.data.csv.reader.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr("gramian.data.csv.table.HELD_BYTES", held)
-    monkeypatch.setattr("gramian.data.csv.table._GUESS_BYTES", 1 << 14)
+    monkeypatch.setattr("gramian.data.formats.csv.reader.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("gramian.data.formats.csv.table.HELD_BYTES", held)
+    monkeypatch.setattr("gramian.data.formats.csv.table._GUESS_BYTES", 1 << 14)
     n = 4_000
     lines = [f"{i % 7},,{i % 5}" for i in range(n)] + ["0.5,1.25,north"]
     (tmp_path / "x.csv").write_text("\n".join(["a,b,c", *lines]))

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramian.data import Table, as_table
-from gramian.data.csv import MISSING, Inference
+from gramian.data.formats.csv import MISSING, Inference
 from gramian.data.tables import MemoryTable, PiecesTable
 
 
@@ -26,9 +26,9 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setattr("gramian.data.csv.table.HELD_BYTES", 1 << 14)
-    monkeypatch.setattr("gramian.data.csv.table._GUESS_BYTES", 1 << 12)
-    monkeypatch.setattr("gramian.data.csv.reader.BLOCK_BYTES", 1 << 11)
+    monkeypatch.setattr("gramian.data.formats.csv.table.HELD_BYTES", 1 << 14)
+    monkeypatch.setattr("gramian.data.formats.csv.table._GUESS_BYTES", 1 << 12)
+    monkeypatch.setattr("gramian.data.formats.csv.reader.BLOCK_BYTES", 1 << 11)
     return folder
 
 
@@ -424,10 +424,10 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path, last: str) -> None:
 @pytest.mark.parametrize("held", [1 << 30, 1])
 def test_a_text_that_changes_while_it_is_read(tmp_path, monkeypatch, held):
     """Its dialect, its types and its values come from several passes."""
-    monkeypatch.setattr("gramian.data.csv.table.HELD_BYTES", held)
+    monkeypatch.setattr("gramian.data.formats.csv.table.HELD_BYTES", held)
     path = tmp_path / "x.csv"
     path.write_text("a,b\n" + "1,2\n" * 100)
-    module = importlib.import_module("gramian.data.csv.table")
+    module = importlib.import_module("gramian.data.formats.csv.table")
     read = module.strings
 
     def changing(*arguments: object) -> object:

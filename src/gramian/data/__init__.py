@@ -51,8 +51,6 @@ from .encoding import (
     EncodedRows,
     Encoding,
     FittedEncoding,
-    columns_are_numbers,
-    needs_encoding,
 )
 from .formats.memory_map import gathered, scratch, stored
 from .formats.parquet import ParquetRows
@@ -94,9 +92,10 @@ from .sources.named_table import (
     write_beside,
     write_table,
 )
+from .sources.needs_encoding import columns_are_numbers, needs_encoding
+from .sources.training_table import TrainingTable, read_targets, target_column
 from .tables import MemoryTable, Table
 from .tables.frame_rows import NumberRows
-from .tables.training_table import TrainingTable, read_targets, target_column
 
 __all__ = [
     "EPOCH_STRIDE",

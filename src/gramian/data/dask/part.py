@@ -25,7 +25,7 @@ from ..rows.reduce import Shifted
 from ..sources.as_rows import as_rows
 from ..sources.as_table import as_table
 from ..sources.named_table import write_table
-from ..tables.training_table import target_column
+from ..sources.training_table import target_column
 from .serialize import unpacked
 
 TIMED_ROWS = 1 << 19

@@ -12,7 +12,6 @@ in `observers` and one in `file`.
 
 from .encoded_rows import EncodedRows
 from .file import load_encoding, save_encoding
-from .kinds import columns_are_numbers, needs_encoding
 from .table_encoding import Encoding, FittedEncoding
 from .values import array_table
 
@@ -21,8 +20,6 @@ __all__ = [
     "Encoding",
     "FittedEncoding",
     "array_table",
-    "columns_are_numbers",
     "load_encoding",
-    "needs_encoding",
     "save_encoding",
 ]

@@ -11,7 +11,6 @@ batches, with their types.
 (True, False)
 """
 
-from ..csv.format import Csv, CsvBzip2, CsvGzip, CsvZstandard, Tsv, TsvGzip
 from .base import (
     BatchWriter,
     Column,
@@ -23,6 +22,7 @@ from .base import (
     formats,
     is_table_name,
 )
+from .csv.format import Csv, CsvBzip2, CsvGzip, CsvZstandard, Tsv, TsvGzip
 from .feather import Feather
 from .npy import Npy
 from .parquet import Parquet

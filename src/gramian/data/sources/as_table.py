@@ -82,8 +82,8 @@ def _frame_table(x: Any, where: str | None) -> Table:
 
 def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Table:
     from ..._display import display_text
-    from ..csv.format import Csv
     from ..formats import format_of
+    from ..formats.csv.format import Csv
     from ..formats.object_store import address_of, remote_table
     from ..remote.cluster import client_of
 

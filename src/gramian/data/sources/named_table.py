@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from ..._atomic import write_atomically
 from ..._checks import listed
-from ..csv.format import without_formulas
 from ..formats import Column, WritableFormat, format_of, format_to_write
+from ..formats.csv.format import without_formulas
 from ..rows.base import RowSource
 from ..tables import Table
 from ..tables.base import check_columns
@@ -104,7 +104,7 @@ def write_table(
         ``.npy`` keeps no names: it gets the column itself, or the columns side by side.
     escape_formulas : bool, default=False
         Whether texts that a spreadsheet would compute get an apostrophe; see
-        `gramian.data.csv.format.without_formulas`.
+        `gramian.data.formats.csv.format.without_formulas`.
     """
     found = format_to_write(path)
     if escape_formulas:

@@ -5,10 +5,8 @@ missing values, and is read a little at a time, as often as one likes. `as_table
 entrance. What becomes of its columns, an `Encoding` says.
 """
 
-from ..formats.memory_map import NpyTable
-from ..sources.as_table import as_table, is_table
 from .base import Table
 from .in_memory import MemoryTable
 from .sequential import PiecesTable
 
-__all__ = ["MemoryTable", "NpyTable", "PiecesTable", "Table", "as_table", "is_table"]
+__all__ = ["MemoryTable", "PiecesTable", "Table"]

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from ..._checks import listed
 from ..._errors import TextError
-from ..sources.as_table import as_table
-from . import Table
-from .base import check_columns, collected
+from ..tables import Table
+from ..tables.base import check_columns, collected
+from .as_table import as_table
 
 _LOOKED_AT = 1 << 12
 """Rows at a time in the search for copies of the target: mostly the first few tell."""

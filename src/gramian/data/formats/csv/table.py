@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ..formats.feather import IpcFile, IpcWriter
-from ..formats.temporary import remove_with
-from ..rows.file_stamp import FileStamp
-from ..rows.prefetch import prefetch
-from ..tables.base import Table
-from ..tables.in_memory import MemoryTable
-from ..tables.sequential import PiecesTable
+from ...rows.file_stamp import FileStamp
+from ...rows.prefetch import prefetch
+from ...tables.base import Table
+from ...tables.in_memory import MemoryTable
+from ...tables.sequential import PiecesTable
+from ..feather import IpcFile, IpcWriter
+from ..temporary import remove_with
 from .dialect import Dialect, sniff
 from .infer_types import Inference
 from .parsers import NOTHING, Reading

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..rows.arrow_compute import pc
+from ...rows.arrow_compute import pc
 
 MISSING = (
     *("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "?", "-"),

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from ..formats.base import BatchWriter, WritableFormat, formats
-from ..rows.arrow_compute import pc
-from ..tables.base import Table
+from ...rows.arrow_compute import pc
+from ...tables.base import Table
+from ..base import BatchWriter, WritableFormat, formats
 from . import text_table
 
 
 @formats.register("csv")
 class Csv(WritableFormat):
-    """A file of text with a header line; see `gramian.data.csv`.
+    """A file of text with a header line; see `gramian.data.formats.csv`.
 
     Attributes
     ----------

@@ -1,0 +1,57 @@
+"""needs_encoding: whether a table has columns that are no numbers, or gaps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..formats import format_of
+from ..rows.arrow import float_of
+from ..tables.base import Table
+from ..tables.frame_rows import is_frame
+from .as_table import as_table
+
+
+def needs_encoding(X: Any) -> bool:
+    """Return whether a table has columns that are no numbers, or gaps where it is in memory.
+
+    Parameters
+    ----------
+    X : whatever `as_table` takes
+        A file is asked for its types; files of text have to be read for them.
+    """
+    if isinstance(X, str | Path):
+        return _of_file(X)
+    if is_frame(X):
+        kinds = {getattr(kind, "kind", "O") for kind in X.dtypes}
+        return not kinds <= set("biuf") or bool(X.isna().to_numpy().any())
+    if isinstance(X, pa.Table | pa.RecordBatch):
+        gaps = any(column.null_count for column in X.columns)
+        return gaps or not are_numbers(X.schema)
+    if hasattr(X, "read_all"):  # a stream that can be read once
+        return True
+    table = as_table(X)
+    gaps = any(table.column(name).null_count for name in table.names)
+    return gaps or not are_numbers(table.schema)
+
+
+def _of_file(path: str | Path) -> bool:
+    from ..formats.object_store import is_uri
+
+    if is_uri(path):
+        return True
+    found = format_of(path)
+    return found.text or (found.named and not are_numbers(found.schema(Path(path))))
+
+
+def are_numbers(schema: pa.Schema) -> bool:
+    """Return whether all columns hold numbers or booleans, but for an index that pandas stored."""
+    names = [name for name in schema.names if not name.startswith("__index_level_")]
+    return all(float_of(schema.field(name).type) is not None for name in names)
+
+
+def columns_are_numbers(table: Table, columns: tuple[str, ...]) -> bool:
+    """Return whether some columns of a table hold numbers or booleans."""
+    return all(float_of(table.schema.field(name).type) is not None for name in columns)
