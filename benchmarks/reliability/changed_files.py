@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian import KernelRidge
 from gramian.callbacks import stages
 from gramian.cli.main import explained
-from gramian.data.sources.as_rows import cache as decoded
+from gramian.data.rows import cache as decoded
 from gramian.fitting.inputs import memory as held_rows
 
 from ..lib.results import Row

@@ -69,7 +69,7 @@ def as_chosen(path: str, cell_rows: int) -> Row:
 
 def with_threads(path: str, cell_rows: int) -> Row:
     """Fit all rows in this process alone."""
-    from gramian.fitting.cells.fit import problems as cell_fits
+    from gramian.fitting.cells import problems as cell_fits
 
     cell_fits.processes_pay = lambda *_: False
     return as_chosen(path, cell_rows)

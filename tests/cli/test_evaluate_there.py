@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from gramian.cli.metrics.metrics.answers import ALL
 from sklearn import metrics as sk
 
 from gramian import KernelModel
+from gramian.cli.metrics.answers import ALL
 from gramian.data import RemoteColumns, Table, as_table
 from gramian.model import Model
 from gramian.model.evaluation.class_sums import Classified

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from gramian.cli.outputs.files.signals import stoppable
 from plain import PLAIN_OPTIONS
 
 from gramian import KernelModel
 from gramian.callbacks import Validate, load_state
+from gramian.cli.outputs.signals import stoppable
 
 SHARED = Path(__file__).parents[1] / "shared"
 

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from gramian.cli.metrics.metrics.answers import answers_of
-from gramian.cli.outputs.files.confusion import confusion
 from sklearn import metrics as sk
 
 from gramian import KernelModel
-from gramian.cli.metrics.metrics import metrics
+from gramian.cli.metrics import metrics
+from gramian.cli.metrics.answers import answers_of
+from gramian.cli.outputs.confusion import confusion
 
 RNG = np.random.default_rng(0)
 

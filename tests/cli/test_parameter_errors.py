@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from gramian.cli.outputs.files.messages import write_option
 
 from gramian import KernelRidge
 from gramian._errors import (
@@ -18,6 +17,7 @@ from gramian._errors import (
     write_message,
 )
 from gramian._parameters import Parameter, option_parameters
+from gramian.cli.outputs.messages import write_option
 from gramian.landmarks import RPCholesky
 
 PARAMETERS = list(option_parameters())

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from gramian.cli.metrics.metrics.answers import answers_of
 from plain import PLAIN_OPTIONS
 from pyarrow import csv
 from sklearn import metrics as sk
 
-from gramian.cli.metrics.metrics import calibration, metrics
+from gramian.cli.metrics import calibration, metrics
+from gramian.cli.metrics.answers import answers_of
 from gramian.model import Shares, load_model
 
 SIDES = np.array(["left", "right", "up"])

@@ -11,7 +11,7 @@ from clock import wait_until
 from plain import PLAIN_OPTIONS
 
 from gramian.callbacks import ProgressBar
-from gramian.cli.outputs.files import progress
+from gramian.cli.outputs import progress
 
 EVERY = 0.02
 

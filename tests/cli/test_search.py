@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from clock import wait_until
-from gramian.cli.options.options.options import FitOptions
 
 from gramian import KernelModel, load
 from gramian.callbacks import SearchBar
 from gramian.cli.commands.tune import command
-from gramian.cli.outputs.files import progress
+from gramian.cli.options.options import FitOptions
+from gramian.cli.outputs import progress
 from gramian.kernels import Laplacian
 from gramian.search import Member, Recipe, Search
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import torch
 from clusters import in_threads
-from gramian.data.sources.as_rows.transform import Blockwise
-from gramian.data.sources.as_rows.views import subset
 from torch import Tensor
 
 from gramian import KernelRidge
 from gramian.data import ArrayRows, RowSource
+from gramian.data.rows.transform import Blockwise
+from gramian.data.rows.views import subset
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from gramian.data.sources.as_rows.cache import _is_in_memory
 from torch import Tensor
 
 from gramian import KernelRidge, KernelRidgeClassifier
@@ -27,6 +26,7 @@ from gramian.data import (
     decoded_once,
     write_table,
 )
+from gramian.data.rows.cache import _is_in_memory
 
 N = 100
 

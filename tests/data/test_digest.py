@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
-from gramian.data.sources.as_rows.digest import digest
 
 from gramian.data import Cast, Select, Subset, as_rows
-from gramian.data.sources.as_rows import base
+from gramian.data.rows import base
+from gramian.data.rows.digest import digest
 
 X = np.random.default_rng(0).standard_normal((41, 3))
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from gramian.data.sources.as_rows.prefetch import prefetch
 
 from gramian.data import ParquetRows, as_rows
+from gramian.data.rows.prefetch import prefetch
 
 
 def readers() -> list[str]:

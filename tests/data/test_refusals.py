@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
-from gramian.cli.outputs.files.messages import messages_on_stderr
-from gramian.data.sources.as_rows.file_stamp import FileStamp
 
+from gramian.cli.outputs.messages import messages_on_stderr
 from gramian.data import (
     Complement,
     Standardized,
@@ -30,6 +29,7 @@ from gramian.data import (
     write_table,
 )
 from gramian.data.formats.parquet_file import TEXT_BATCH_BYTES, TEXT_BATCH_ROWS, ParquetFile
+from gramian.data.rows.file_stamp import FileStamp
 
 CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "1-D array": (np.zeros(3), ValueError, r"1-D array of 3.*reshape\(-1, 1\)"),

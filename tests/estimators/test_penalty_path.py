@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
-from gramian.fitting.held_out.folds.folds import Fold
 from sklearn.base import clone
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian import landmarks as selectors
 from gramian.callbacks import Checkpoint, Validate
-from gramian.fitting.choice.comparison import penalty_path
+from gramian.fitting.choice import penalty_path
+from gramian.fitting.held_out.folds import Fold
 from gramian.fitting.held_out.folds import folds as held_out
 from gramian.fitting.plans import calibration
 from gramian.kernels import Gaussian

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from gramian.fitting.held_out.folds.values import HeldValues
 from plain import PLAIN
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -17,6 +16,7 @@ from sklearn.model_selection import cross_val_score
 import gramian
 from gramian import KernelRidgeClassifier, KernelRidgeClassifierCV
 from gramian.callbacks import Validate
+from gramian.fitting.held_out.values import HeldValues
 from gramian.fitting.inputs.targets import class_codes
 from gramian.fitting.search import data as search_data
 from gramian.fitting.search import fit as automatic

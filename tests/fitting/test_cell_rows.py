@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from gramian.fitting.cells.fit.rows import CellRows, rows_by_cell
 
 from gramian.cells import KMeansCells, MedianSplits, Partition, RandomCells
 from gramian.data import RowSource, as_rows
-from gramian.fitting.cells.fit import rows as cell_rows
+from gramian.fitting.cells import rows as cell_rows
+from gramian.fitting.cells.rows import CellRows, rows_by_cell
 
 PARTITIONS = [MedianSplits(60), MedianSplits(60, 0.0), KMeansCells(60), RandomCells(60)]
 X = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0))

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from gramian.fitting.choice.comparison.choose import candidates
-from gramian.fitting.choice.comparison.comparison import first_of_ties
-from gramian.fitting.choice.comparison.leave_one_out import merged
 from sklearn.model_selection import KFold
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.callbacks import Checkpoint
 from gramian.data import LinearMap, as_rows
 from gramian.fitting import TrainingData
-from gramian.fitting.choice.comparison import held_out as held_choice
+from gramian.fitting.choice import held_out as held_choice
+from gramian.fitting.choice.choose import candidates
+from gramian.fitting.choice.comparison import first_of_ties
+from gramian.fitting.choice.leave_one_out import merged
 from gramian.fitting.inputs.targets import training_targets
 from gramian.paths import leave_one_out
 from gramian.paths.leave_one_out import Spectrum

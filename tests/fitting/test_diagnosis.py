@@ -14,7 +14,7 @@ from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.callbacks import Validate
 from gramian.data import as_rows
 from gramian.fitting import diagnosis
-from gramian.fitting.settings.settings import resolve
+from gramian.fitting.settings import resolve
 from gramian.landmarks import Bless
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from gramian.fitting.held_out.folds.divide import divide
-from gramian.fitting.held_out.folds.folds import share
-from gramian.fitting.settings.settings.generators import Generators
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -23,9 +20,12 @@ from sklearn.model_selection import (
 
 from gramian.data import ArrayRows, as_rows, open_rows
 from gramian.fitting import FitSettings, TrainingData
-from gramian.fitting.held_out.folds import splits
+from gramian.fitting.held_out import splits
+from gramian.fitting.held_out.divide import divide
+from gramian.fitting.held_out.folds import share
 from gramian.fitting.inputs.targets import classes_of, coded_data
-from gramian.fitting.settings.settings import resolve
+from gramian.fitting.settings import resolve
+from gramian.fitting.settings.generators import Generators
 
 N = 40
 X = np.random.default_rng(0).standard_normal((N, 2))

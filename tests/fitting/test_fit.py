@@ -15,10 +15,10 @@ from plain import PLAIN
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import as_rows
 from gramian.fitting import FitSettings, Fitted, Generators, TrainingData, fit
-from gramian.fitting import partial_fit as go_on
 from gramian.fitting.inputs.targets import classes_of, coded_data
-from gramian.fitting.plans import plan
+from gramian.fitting.partial_fit import go_on
 from gramian.fitting.plans.placed_data import PlacedData
+from gramian.fitting.plans.plan import plan
 from gramian.kernels import Polynomial
 from gramian.landmarks import BlessR
 from gramian.solvers import State

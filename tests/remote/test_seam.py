@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from gramian.data.sources.as_rows.digest import digest
 
 from gramian.data import (
     ArrayRows,
@@ -33,6 +32,7 @@ from gramian.data import (
     sent,
     subset,
 )
+from gramian.data.rows.digest import digest
 from remote import Remote, Traffic, delivered
 
 N, D = 90, 3

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.fs
 
 from ..._display import without_secrets
+from ..rows.temporary import remove_with
 from ..tables.base import Table
 from . import Parquet, format_of
-from .temporary import remove_with
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _PATH_OF_URI = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
+from ...rows.temporary import remove_with
 from ...tables.base import Table
 from ...tables.in_memory import MemoryTable
 from ...tables.sequential import PiecesTable
-from ..feather import IpcFile, IpcWriter
-from ..temporary import remove_with
+from ..ipc_file import IpcFile, IpcWriter
 from .dialect import Dialect, sniff
 from .infer_types import Inference
 from .parsers import NOTHING, Reading

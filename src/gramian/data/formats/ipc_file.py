@@ -1,0 +1,123 @@
+"""Files of Arrow's IPC format: record batches, read one at a time and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from ..rows.arrow_compute import pc
+from ..rows.file_stamp import FileStamp
+from ..tables.sequential import Pieces
+
+
+@dataclass(frozen=True)
+class IpcFile(Pieces):
+    """A file of record batches.
+
+    Attributes
+    ----------
+    path : Path
+    schema : pyarrow.Schema
+    counts : tuple of int
+        Rows of each batch.
+    stamp : FileStamp
+        Of the file as these were read.
+    """
+
+    path: Path
+    schema: pa.Schema
+    counts: tuple[int, ...]
+    stamp: FileStamp
+
+    @classmethod
+    def open(cls, path: Path) -> IpcFile:
+        """Read the schema and the length of each batch, of which one column is decoded."""
+        with _reader(path) as whole:
+            stamp, schema = FileStamp.of(path), whole.schema
+        with _reader(path, [0]) as file:
+            counts = [_batch(file, i).num_rows for i in range(file.num_record_batches)]
+        return cls(path, schema, tuple(counts), stamp)
+
+    def read(
+        self, columns: Sequence[str], size: int, pieces: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Decode a batch at a time; see `Pieces.read`."""
+        fields = [self.schema.names.index(name) for name in columns]
+        with self.stamp.require_unchanged(self.path), _reader(self.path, fields) as file:
+            for i in range(len(self.counts)) if pieces is None else pieces:
+                batch = _batch(file, i)
+                for start in range(0, batch.num_rows, size):
+                    yield batch.slice(start, size).select(list(columns))
+
+
+@contextmanager
+def _reader(path: Path, fields: Sequence[int] | None = None) -> Iterator[Any]:
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+    try:
+        # not mapped: pages of the file would count as our memory
+        with pa.OSFile(str(path)) as source, pa.ipc.open_file(source, options=options) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(
+            f"{path} cannot be read as a file of Arrow (Feather): it is cut off, damaged or of "
+            f"another format; write it again (Arrow says: {str(error).splitlines()[0]})"
+        ) from error
+
+
+def _batch(file: Any, number: int) -> pa.RecordBatch:
+    """Decode a batch and check its buffers: Arrow does not check the offsets in a file.
+
+    Costs 0.2 seconds per GB of texts, nothing for numbers.
+    """
+    batch = file.get_batch(number)
+    batch.validate(full=True)
+    return batch
+
+
+class IpcWriter:
+    """Writes record batches, compressed.
+
+    Such a file has one list of categories for each column, which may only grow: those of a batch
+    are put behind those before.
+
+    Parameters
+    ----------
+    path : Path
+    schema : pyarrow.Schema
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._known: dict[str, pa.Array] = {}
+        options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=True)
+        self._file = pa.ipc.new_file(str(path), schema, options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of a batch."""
+        pairs = zip(self._schema, batch.columns, strict=True)
+        columns = [
+            self._grown(field.name, column) if pa.types.is_dictionary(field.type) else column
+            for field, column in pairs
+        ]
+        self._file.write_batch(pa.record_batch(columns, schema=self._schema))
+
+    def _grown(self, name: str, column: pa.Array) -> pa.Array:
+        known = self._known.get(name, column.dictionary)
+        new = column.dictionary.filter(pc.invert(pc.is_in(column.dictionary, value_set=known)))
+        known = self._known[name] = pa.concat_arrays([known, new])
+        places = pc.index_in(column.dictionary, value_set=known)
+        kind = self._schema.field(name).type
+        indices = places.take(column.indices).cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, known, ordered=kind.ordered)
+
+    def close(self) -> None:
+        """Complete the file."""
+        self._file.close()
