@@ -2,8 +2,8 @@
 Boundaries of classes
 =====================
 
-A classifier estimates the share of each class at every point. Where shares are equal is the
-boundary; how fast they change says how sure it is.
+A classifier estimates the probability of each class at every point. The boundary is where
+probabilities are equal. The faster they change, the more certain the classifier is.
 """
 
 # %%
@@ -32,8 +32,8 @@ sets = {
 }
 
 # %%
-# Nothing is chosen by hand: kernel, lengthscale and penalty are compared by rows that are held
-# out. Colours are mixed by the probabilities.
+# No hyperparameter is set by hand: held-out rows choose kernel, lengthscale and penalty. The
+# probabilities mix the colours.
 palette = np.array([[0.12, 0.47, 0.71], [1.0, 0.5, 0.05], [0.17, 0.63, 0.17]])
 figure, all_axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
 for axes, (name, (X, y)) in zip(all_axes, sets.items(), strict=True):

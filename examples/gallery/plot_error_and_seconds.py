@@ -2,14 +2,14 @@
 Error against seconds
 =====================
 
-How much accuracy a second buys, on prices of 20,640 blocks of Californian houses. Boosted trees
-are quick and good. The kernel ridge regression of textbooks cannot take all rows: its cost grows
-with their cube. Landmarks and iterations can, and a search that learns which features matter
-comes to the error of trees, or below, with more seconds.
+This example compares accuracy and time on prices of 20,640 blocks of Californian houses. Boosted
+trees are fast and accurate. Textbook kernel ridge regression cannot use all rows, because its cost
+grows with their cube. Landmarks and iterative solvers can. A search that learns which features
+matter reaches the error of trees, or a smaller one, in more time.
 """
 
 # %%
-# The data ship with the package, with a fixed split into training and test rows.
+# The data ship with the package and have a fixed split into training and test rows.
 import time
 
 import matplotlib.pyplot as plt
@@ -42,12 +42,12 @@ def timed(model, rows=None):
 
 
 # %%
-# Each contender gets cheap and dear settings: trees more of them, scikit-learn's ``KernelRidge``
-# more rows, ``gramian.KernelRidge`` more landmarks and then all rows, and the search more kernel
-# evaluations. Its budget may be a time on the clock as well, ``budget="10 s"``, but the clock also
-# runs for what else a machine does.
-# The kernel is the same for both kernel ridge regressions: gramian's penalty is scikit-learn's
-# ``alpha / n``, its lengthscale of this kernel 1 / ``gamma``. All have one core.
+# Each method runs with cheap and expensive settings: more trees, more rows for scikit-learn's
+# ``KernelRidge``, more landmarks and then all rows for ``gramian.KernelRidge``, and more kernel
+# evaluations for the search. A budget can also be a time, ``budget="10 s"``, but then the result
+# depends on the load of the machine.
+# Both kernel ridge regressions use the same kernel: gramian's penalty is scikit-learn's
+# ``alpha / n``, and its lengthscale of this kernel is 1 / ``gamma``. All methods use one core.
 rows_at_random = np.random.default_rng(0).permutation(len(X_train))
 X_train, y_train = X_train[rows_at_random], y_train[rows_at_random]
 torch.set_num_threads(1)

@@ -2,13 +2,13 @@
 Intervals that widen
 ====================
 
-An interval should be wide where the data are noisy, and wider where there are none. Gramian has
-two kinds. Conformal intervals hold as many new rows as is asked for, if these are like the old
-ones. Standard deviations know where the data end.
+A prediction interval should be wide where the data are noisy, and wider where there are none.
+Conformal intervals contain the requested share of new rows, if these are like the training rows.
+Standard deviations grow where the data end.
 """
 
 # %%
-# Noise that grows from left to right, and a gap without rows.
+# The noise grows from left to right, and there is a gap without rows.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -21,8 +21,8 @@ y = np.sin(1.5 * x) + (0.03 + 0.05 * x) * rng.standard_normal(len(x))
 grid = np.linspace(-1.5, 11.5, 400)[:, None]
 
 # %%
-# ``conformal="split"`` holds back a fifth of the rows and counts errors on them, scaled by a
-# spread that is learned. ``return_std=True`` is the standard deviation of a new observation.
+# ``conformal="split"`` holds out a fifth of the rows and counts errors on them, scaled by a
+# learned spread. ``return_std=True`` is the standard deviation of a new observation.
 model = KernelRidge("matern52", conformal="split", random_state=0).fit(x[:, None], y)
 low, high = model.predict_interval(grid, level=0.9).T
 mean, std = (
@@ -42,7 +42,7 @@ for axes, (name, (middle, lower, upper)) in zip(all_axes, bands.items(), strict=
 plt.show()
 
 # %%
-# The promise of the left band is a number: the share of new rows inside.
+# The left band guarantees a number: the share of new rows inside.
 x_new = x[rng.permutation(len(x))][:400] + 0.01 * rng.standard_normal(400)
 y_new = np.sin(1.5 * x_new) + (0.03 + 0.05 * x_new) * rng.standard_normal(400)
 low, high = model.predict_interval(x_new[:, None], level=0.9).T

@@ -2,12 +2,12 @@
 A zoo of kernels
 ================
 
-A kernel is a belief about functions. Above, how alike two points are at a distance; in the middle,
-functions drawn at random from the belief; below, what it makes of the same eight points.
+A kernel encodes an assumption about functions. Top: the similarity of two points by distance.
+Middle: random functions under this assumption. Bottom: the fit to the same eight points.
 """
 
 # %%
-# All have one lengthscale, but for the periodic kernel, which has a period, too.
+# All kernels have one lengthscale, and the periodic kernel also has a period.
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -38,8 +38,8 @@ x = np.array([-3.2, -2.5, -1.1, -0.4, 0.6, 1.3, 1.9, 2.4])[:, None]
 y = np.sin(2 * np.pi * x[:, 0] / 3) + 0.2 * x[:, 0]
 
 # %%
-# Random functions are the Gaussian process of the kernel: a square root of its matrix, times
-# normal numbers. The same numbers for each kernel.
+# Random functions are samples of the Gaussian process of the kernel: a square root of its matrix,
+# times normal numbers, which are the same for each kernel.
 normal = torch.randn(301, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
 figure, all_axes = plt.subplots(
     3, len(zoo), figsize=(14, 6), sharex=True, sharey="row", layout="constrained"
@@ -59,7 +59,7 @@ all_axes[2, 0].set(ylabel="fits", ylim=(-3, 3))
 plt.show()
 
 # %%
-# Rough kernels follow data that jump, smooth ones need fewer rows where the truth is smooth. Away
-# from all rows most functions go back to the mean; a periodic one repeats, a sum with a linear one
-# goes on. Kernels are values: they are added, multiplied, and given single features,
-# ``kernel.on([0, 1])``. Which one to take: :doc:`/choosing`.
+# Rough kernels follow data that jump; smooth kernels need fewer rows if the truth is smooth. Far
+# from all rows, most functions return to the mean, a periodic one repeats, and a sum with a linear
+# kernel continues the trend. Kernels can be added, multiplied, and restricted to features,
+# ``kernel.on([0, 1])``. How to choose a kernel: :doc:`/choosing`.

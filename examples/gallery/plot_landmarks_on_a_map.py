@@ -2,13 +2,13 @@
 Landmarks on a map
 ==================
 
-Landmarks are the rows that a model has as centers. Rows drawn at random lie where most rows lie:
-in the cities. Leverage scores say which rows the others do not explain, and draw from the
-country, too.
+Landmarks are the rows that a model uses as centers. Most random rows are in the cities, where most
+rows are. Leverage scores find the rows that the others do not explain, so that the landmarks also
+cover the country.
 """
 
 # %%
-# Two features: where a block of houses is.
+# The two features are the location of a block of houses.
 import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,10 +21,10 @@ columns = ["longitude", "latitude"]
 X = pq.read_table(sample_path("california_housing"), columns=columns).to_pandas().to_numpy()
 
 # %%
-# One kernel, and 100 landmarks by three selectors. ``NystromTransformer`` gives features whose
-# inner products are nearly the kernel. Their squared length is the share of k(x, x) = 1 that the
-# landmarks explain: dark places are those that the model knows nothing of. The titles have the
-# share of rows of which more than half is explained.
+# One kernel, and 100 landmarks by three selectors. ``NystromTransformer`` returns features whose
+# inner products approximate the kernel. Their squared length is the share of k(x, x) = 1 that the
+# landmarks explain: in dark places the model has no information. The titles show the share of rows
+# of which more than half is explained.
 selectors = {
     "Uniform": Uniform(100),
     "BLESS-R": BlessR(100),
@@ -44,7 +44,7 @@ figure.colorbar(dots, ax=all_axes, label="unexplained share of k(x, x)", shrink=
 plt.show()
 
 # %%
-# The lengthscale is 0.7 degrees. Uniform landmarks crowd about Los Angeles and San Francisco.
-# Those by leverage scores cover the mountains and the desert as well, where a single block of
-# houses is all that is known of its surroundings. When this matters, and what it costs:
+# The lengthscale is 0.7 degrees. Uniform landmarks crowd around Los Angeles and San Francisco.
+# Landmarks by leverage scores also cover the mountains and the desert, where a single block of
+# houses is the only information about its surroundings. When this matters, and its cost:
 # :doc:`/choosing`.

@@ -1,13 +1,13 @@
 """
-A metric that is learned
-========================
+A learned metric
+================
 
-A kernel compares rows by a distance, and a plain distance counts each feature alike. A learned
-metric finds which directions of the features the target changes along, and stretches these.
+A kernel compares rows by a distance, and a plain distance weights all features equally. A learned
+metric finds the directions of the features along which the target changes, and stretches them.
 """
 
 # %%
-# Ten features, of which three matter: the first two by their sum alone, the third by itself.
+# Three of ten features matter: the first two only by their sum, and the third by itself.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -20,15 +20,15 @@ y = np.sin(2 * (X[:, 0] + X[:, 1])) + 0.5 * X[:, 2] + 0.1 * rng.standard_normal(
 X_train, y_train, X_test, y_test = X[:1000], y[:1000], X[1000:], y[1000:]
 
 # %%
-# ``metric="learned"`` is a recursive feature machine: fit, look at the gradients of the fit,
-# stretch the features by them, fit again. Distances between rows are then those of ``X @ metric_``.
+# ``metric="learned"`` is a recursive feature machine: fit, compute the gradients of the fit,
+# stretch the features by them, fit again. The kernel then uses distances of ``X @ metric_``.
 plain = KernelRidge(random_state=0).fit(X_train, y_train)
 learned = KernelRidge(metric="learned", random_state=0).fit(X_train, y_train)
 print(f"R2 with plain distances: {plain.score(X_test, y_test):.2f}")
 print(f"R2 with learned ones:    {learned.score(X_test, y_test):.2f}")
 
 # %%
-# The matrix says more than importances: that features 0 and 1 matter together, with the same sign.
+# The matrix shows more than importances: features 0 and 1 matter together, with the same sign.
 M = learned.metric_ @ learned.metric_.T
 M /= np.abs(M).max()
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
@@ -42,4 +42,4 @@ figure.colorbar(image, ax=right, shrink=0.8)
 plt.show()
 
 # %%
-# How far importances can be trusted: :doc:`/accuracy`.
+# How to interpret importances: :doc:`/accuracy`.

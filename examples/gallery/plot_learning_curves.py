@@ -2,13 +2,13 @@
 More rows, or more landmarks?
 =============================
 
-A model with m landmarks cannot be better than m landmarks allow, however many rows it learns from;
-and more landmarks than the rows pay for change nothing. The two curves say which of both is short.
+The number of landmarks limits the accuracy of a model for any number of rows, and more landmarks
+than the rows support gain nothing. These learning curves show which of both limits the error.
 """
 
 # %%
-# Prices of Californian houses, from 250 rows to 16,000, with 25 landmarks to 1,600: the first of
-# the rows in a random order, so that each model has what a smaller one has.
+# Prices of Californian houses, with 250 to 16,000 rows and 25 to 1,600 landmarks. Each model uses
+# the first rows of one random order, so that it contains the data of each smaller model.
 import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow.parquet as pq
@@ -34,8 +34,8 @@ for i, n in enumerate(rows):
             errors[i, j] = np.sqrt(np.mean((model.predict(X[test]) - y[test]) ** 2))
 
 # %%
-# The same numbers twice. Left, a curve that has become flat wants landmarks. Right, one that has
-# become flat wants rows.
+# Both plots show the same numbers. Left, a flat curve needs more landmarks. Right, a flat curve
+# needs more rows.
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.3), sharey=True, layout="constrained")
 shades = plt.get_cmap("viridis_r")(np.linspace(0.15, 1, max(errors.shape)))
 for j, m in enumerate(landmarks):

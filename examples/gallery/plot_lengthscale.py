@@ -2,12 +2,13 @@
 A lengthscale too long, right, too short
 ========================================
 
-The lengthscale is the distance over which a kernel expects the function to change. Too long, and
-the model is blunt. Too short, and it follows the noise and knows nothing between the rows.
+The lengthscale is the distance over which a kernel expects the function to change. If it is too
+long, the model underfits. If it is too short, the model overfits the noise and predicts the mean
+between the rows.
 """
 
 # %%
-# A function that is known, with noise.
+# A known function, with noise.
 import logging
 
 import matplotlib.pyplot as plt
@@ -15,7 +16,7 @@ import numpy as np
 
 from gramian import KernelRidge
 
-# A fit that explains little says so, which is what we are after here.
+# Fits with a bad lengthscale log that they explain little, which is intended in this example.
 logging.getLogger("gramian").setLevel("ERROR")
 
 rng = np.random.default_rng(1)
@@ -31,9 +32,9 @@ y = truth(X[:, 0]) + 0.2 * rng.standard_normal(80)
 grid = np.linspace(0, 10, 400)[:, None]
 
 # %%
-# Features are standardised, so that a lengthscale of 1 is one standard deviation of them. The
-# last panel has the error for many lengthscales; the line is what ``lengthscale="auto"`` chooses,
-# which has seen only the rows.
+# Features are standardised, so a lengthscale of 1 is one standard deviation. The
+# last panel shows the error for many lengthscales. The line is the choice of
+# ``lengthscale="auto"``, which uses only the training rows.
 settings = dict(penalty=1e-3, landmarks=None, random_state=0)
 figure, all_axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
 for axes, (name, scale) in zip(

@@ -2,13 +2,13 @@
 Memory by solver
 ================
 
-What a fit takes beside the rows decides which solver there is at all. A plan says so before
-anything is computed.
+The memory of a fit, in addition to the rows, limits the choice of the solver. A plan estimates it
+before anything is computed.
 """
 
 # %%
-# A file of ten million rows that are all zero takes no room on the disk, and a plan does not mind:
-# it looks at sizes alone. Fewer rows are the beginning of it.
+# A sparse file of ten million zero rows takes no disk space, and a plan uses only the sizes.
+# Smaller sizes use the beginning of the file.
 import tempfile
 from pathlib import Path
 
@@ -43,7 +43,7 @@ for n in sizes:
         memory[name].append(model.plan(zeros[:n]).memory_bytes)
 
 # %%
-# The lines across are what machines have.
+# The horizontal lines are the memory of typical machines.
 figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
 for (name, taken), marker in zip(memory.items(), "osv^Dx", strict=True):
     axes.loglog(sizes, taken, marker=marker, label=name)
@@ -57,5 +57,5 @@ plt.show()
 folder.cleanup()
 
 # %%
-# ``KernelRidge(memory_limit="8GB")`` refuses what does not fit before it starts. Which solver when:
-# :doc:`/choosing`.
+# ``KernelRidge(memory_limit="8GB")`` refuses a fit that needs more before it starts. Which solver
+# when: :doc:`/choosing`.

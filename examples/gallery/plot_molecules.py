@@ -2,14 +2,14 @@
 Energies of molecules
 =====================
 
-Kernel ridge regression is at home in chemistry: the energy of a molecule is a smooth function of
-where its atoms are, and each computed energy is dear. Here molecules are made up, of atoms with a
-pair potential; the recipe is that for real ones.
+Kernel ridge regression suits chemistry: the energy of a molecule is a smooth function of the
+positions of its atoms, and each computed energy is expensive. This example generates molecules of
+atoms with a pair potential; real molecules need the same steps.
 """
 
 # %%
 # Molecules of four to eight atoms, of three elements, at random distances from each other. The
-# energy adds up Morse potentials of all pairs, whose depth and length depend on the elements.
+# energy is the sum of Morse potentials of all pairs, whose depth and length depend on the elements.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -63,9 +63,9 @@ y = np.array([energy(*one) for one in made])
 X_test, y_test = X[3000:], y[3000:]
 
 # %%
-# Distances of Coulomb matrices are compared as they are, in one scale: ``standardize=False`` for
-# the features. The target is standardised. All rows are centers. Lengthscale and penalty are chosen
-# once, by 1,000 molecules; rows times penalty stay.
+# All entries of Coulomb matrices share one scale, so the features are not standardised:
+# ``standardize=False``. The target is standardised. All rows are centers. Lengthscale and penalty
+# are chosen once, with 1,000 molecules; rows times penalty is kept constant.
 settings = dict(standardize=False, standardize_target=True, landmarks=None, random_state=0)
 chosen = KernelRidge("l1_laplacian", **settings).fit(X[:1000], y[:1000])
 sizes, errors = [125, 250, 500, 1000, 2000, 3000], []
@@ -92,5 +92,5 @@ right.grid(alpha=0.3)
 plt.show()
 
 # %%
-# A straight line in the right picture is the law of learning curves in chemistry: twice the
+# Learning curves in chemistry are often a straight line, as in the right picture: twice the
 # molecules divide the error by the same factor. Real molecules: :doc:`/molecules`.

@@ -2,9 +2,9 @@
 A path of penalties
 ===================
 
-BLESS-R draws landmarks for a large penalty first, then for smaller and smaller ones, each time
-from those before. With ``penalty="auto"`` the fit walks the same path and keeps the penalty whose
-model predicts held-out rows best: one run chooses penalty and landmarks.
+BLESS-R draws landmarks for a large penalty first, then for smaller penalties, each time based on
+the previous landmarks. With ``penalty="auto"`` the fit follows the same path and keeps the penalty
+whose model predicts held-out rows best: one run chooses penalty and landmarks.
 """
 
 # %%
@@ -26,7 +26,7 @@ path = {name: [row[name] for row in model.path_] for name in model.path_[0]}
 
 # %%
 # ``path_`` has a row for each penalty. The effective dimension is the number of parameters that
-# the data pay for at this penalty; landmarks follow it.
+# the data support at this penalty; the number of landmarks follows it.
 figure, (above, below) = plt.subplots(2, 1, figsize=(7, 6), layout="constrained", sharex=True)
 above.semilogx(path["penalty"], np.sqrt(path["error"]) / 1000, marker="o")
 above.axvline(model.penalty_, color="C3", linestyle="--", label="chosen")

@@ -2,9 +2,9 @@
 Convergence with and without a preconditioner
 =============================================
 
-An iterative solver needs as many steps as the problem is badly conditioned, and small penalties
-make kernel matrices very badly conditioned. A preconditioner is a cheap, rough inverse that is
-applied in every step. It does not change the solution, only the number of steps to it.
+The worse a problem is conditioned, the more steps an iterative solver needs, and small penalties
+make kernel matrices very ill-conditioned. A preconditioner is a cheap approximate inverse that is
+applied in every step. It does not change the solution, only the number of steps to reach it.
 """
 
 # %%
@@ -32,7 +32,7 @@ solvers = {
 
 # %%
 # ``history_`` has a row for each iteration: the residual, seconds, kernel evaluations. A fit that
-# does not reach ``tol`` within ``max_iter`` says so in a warning, which is meant here.
+# does not reach ``tol`` within ``max_iter`` warns, which is intended in this example.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for name, solver in solvers.items():
     with warnings.catch_warnings():
@@ -57,6 +57,5 @@ figure.suptitle("Conjugate gradient on (K + nλI) α = y")
 plt.show()
 
 # %%
-# More columns need fewer steps; each step costs the same kernel evaluations, so that they win on
-# the clock as well, until the columns cost more than they save. ``solver="auto"`` chooses their
-# number.
+# More columns need fewer steps. Each step costs the same kernel evaluations, so more columns also
+# take less time, until they cost more than they save. ``solver="auto"`` chooses their number.

@@ -1,13 +1,13 @@
 """
-Going on after a kill
+Resuming after a kill
 =====================
 
-A fit with a ``Checkpoint`` writes its state to a file. If the process dies, the same call goes on
-where it was, and ends with the same coefficients, to the last bit.
+A fit with a ``Checkpoint`` writes its state to a file. If the process dies, the same call resumes
+the fit, and ends with the same coefficients, to the last bit.
 """
 
 # %%
-# The process below kills itself in iteration 20, as a machine that is taken away would.
+# The process below kills itself in iteration 20, to simulate the loss of a machine.
 import subprocess
 import sys
 import tempfile
@@ -43,7 +43,7 @@ died = subprocess.run([sys.executable, "-c", fit_and_die, str(state)], check=Fal
 print(f"exit code {died.returncode}, {state.stat().st_size:,} bytes of state")
 
 # %%
-# The same data and settings, here. The first iteration is that of the file.
+# The same data and settings, in this process. The first iteration is read from the file.
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, (5000, 3))
 y = np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(5000)
@@ -71,4 +71,4 @@ folder.cleanup()
 
 # %%
 # On the command line: ``gramian fit --checkpoint FILE``. A checkpoint of other data or settings is
-# refused.
+# an error.

@@ -2,13 +2,13 @@
 Spectrum and effective dimension
 ================================
 
-How hard a problem is stands in the eigenvalues of its kernel matrix. Those above the penalty are
-parameters that the data pay for: their number, softly counted, is the effective dimension. A model
-needs some times as many landmarks.
+The eigenvalues of the kernel matrix determine how difficult a problem is. Eigenvalues above the
+penalty are parameters that the data support; their number, with a soft threshold, is the effective
+dimension. A model needs several times as many landmarks.
 """
 
 # %%
-# 1,500 blocks of Californian houses, four kernels of the median lengthscale.
+# 1,500 blocks of Californian houses, and four kernels with the median lengthscale.
 import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow.parquet as pq
@@ -34,8 +34,8 @@ for name in names:
     spectra[name] = torch.linalg.eigvalsh(K).flip(0).clamp(min=1e-17).numpy()
 
 # %%
-# ``effective_dimension`` needs no eigenvalues, and a sample of the rows: the crosses are from BLESS
-# and would take as long for a million rows.
+# ``effective_dimension`` needs only a sample of the rows, and no eigenvalues. The crosses are from
+# BLESS and would take as long for a million rows.
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 for i, (name, eigenvalues) in enumerate(spectra.items()):
     dimension = (eigenvalues / (eigenvalues + penalties[:, None])).sum(axis=1)
@@ -54,5 +54,6 @@ for axes in (left, right):
 plt.show()
 
 # %%
-# The smoother the kernel, the faster eigenvalues fall, and the fewer landmarks do. Near the number
-# of rows the model remembers rows one by one, and no landmarks can stand for them.
+# The smoother the kernel, the faster eigenvalues fall, and the fewer landmarks are needed. If the
+# effective dimension is close to the number of rows, the model memorizes single rows, and no
+# landmarks can replace them.

@@ -2,13 +2,13 @@
 A file larger than memory
 =========================
 
-A Parquet file is never loaded: each pass of a fit reads it block by block, the first one keeps
-what it has decoded in a temporary file, and ``memory_limit`` bounds what the fit allocates.
+A Parquet file is never loaded as a whole. Each pass of a fit reads it block by block, the first
+pass keeps the decoded rows in a temporary file, and ``memory_limit`` bounds the allocated memory.
 """
 
 # %%
-# A million rows of 24 features, written in parts: 96 MB as float32 numbers. On a real machine it
-# would be a billion.
+# A million rows of 24 features, written in parts: 96 MB as float32 numbers. A real file might have
+# a billion.
 import tempfile
 import threading
 import time
@@ -33,7 +33,7 @@ with pq.ParquetWriter(path, schema) as file:
         file.write_table(pa.table([*X.T, y.astype(np.float32)], schema=schema))
 
 # %%
-# While a model is fitted, another thread writes down what the process has allocated.
+# During the fit, another thread records the allocated memory of the process.
 
 
 def held() -> float:
@@ -76,7 +76,7 @@ def load_and_fit():
 curves["loaded, then fitted"] = watched(load_and_fit)
 
 # %%
-# The two models are the same but for rounding, and one of them never held the rows.
+# The two models agree up to rounding, and one of them never held the rows in memory.
 figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
 for name, (seconds, megabytes) in curves.items():
     axes.plot(seconds, megabytes, label=name)
@@ -95,7 +95,7 @@ print(f"largest difference of predictions: {apart:.1e}")
 folder.cleanup()
 
 # %%
-# The same on the command line, with a folder of files as well:
+# On the command line, which also takes a folder of files:
 #
 # .. code-block:: console
 #

@@ -2,8 +2,8 @@
 Components, clusters, and two views
 ===================================
 
-What kernels do without a target: principal components and k-means in the space of the kernel, and
-functions of two views that say the same. All three work on features of landmarks, and so on any
+Unsupervised kernel methods: principal components and k-means in the space of the kernel, and
+correlated functions of two views. All three use Nyström features of landmarks, and so scale to any
 number of rows.
 """
 
@@ -19,8 +19,8 @@ from gramian import KernelCCA, KernelKMeans, KernelPCA
 X, ring = make_circles(2000, factor=0.35, noise=0.06, random_state=0)
 
 # %%
-# **Kernel PCA.** Two rings cannot be told apart by a line. The first component of a Gaussian kernel
-# is about how far from the center a point is.
+# **Kernel PCA.** No line separates two rings. The first component of a Gaussian kernel approximates
+# the distance of a point from the center.
 components = {
     "PCA": PCA(2).fit_transform(X),
     "KernelPCA": KernelPCA(2, lengthscale=0.5, landmarks=100, random_state=0).fit_transform(X),
@@ -32,8 +32,8 @@ for axes, (name, Z) in zip(both, components.items(), strict=True):
 plt.show()
 
 # %%
-# **Kernel k-means.** Clusters of scikit-learn's ``KMeans`` are convex; those of a kernel need not
-# be.
+# **Kernel k-means.** Clusters of scikit-learn's ``KMeans`` are convex; clusters in the space of a
+# kernel need not be.
 clusters = {
     "KMeans": KMeans(2, random_state=0, n_init=5).fit_predict(X),
     "KernelKMeans": KernelKMeans(
@@ -47,8 +47,8 @@ for axes, (name, labels) in zip(both, clusters.items(), strict=True):
 plt.show()
 
 # %%
-# **Kernel CCA.** Two views of one angle, both with noise: the one sees a point on a circle, the
-# other how far it has gone along. Functions of both that agree are found, and agree on new rows.
+# **Kernel CCA.** Two noisy views of one angle: a point on a circle, and the arc length. Kernel CCA
+# finds functions of both views that agree, and they agree on new rows, too.
 rng = np.random.default_rng(0)
 angle = rng.uniform(0, 2 * np.pi, 1500)
 first = np.column_stack([np.cos(2 * angle), np.sin(2 * angle)]) + 0.1 * rng.standard_normal(
