@@ -1,7 +1,7 @@
 """Build the site: `make docs`, or `make docs-text` without running the gallery.
 
-Pages lie where they read well on their own: in docs, at the root, among the results of benchmarks.
-They are copied to one folder first, with links that fit there; what is generated goes there, too.
+Pages are stored in docs, at the root, and among the results of benchmarks, where they can be read
+without the site. The build copies them to one folder, with adapted links, and adds generated pages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).parents[1]
 
-# Pages from elsewhere, and what they are called on the site.
+# Pages from outside docs, and their names on the site.
 MOVED = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -25,7 +25,7 @@ MOVED = {
         for page in sorted((ROOT / "benchmarks" / "results").glob("*.md"))
     },
 }
-LINKS = [  # of pages in docs, and of those at the root
+LINKS = [  # of pages in docs, and of pages at the root
     (r"\]\((\.\./)?CHANGELOG\.md", "](changelog.md"),
     (r"\]\((\.\./)?CONTRIBUTING\.md", "](contributing.md"),
     (r"\]\(\.\./benchmarks/results\)", "](results/index.md)"),
@@ -36,7 +36,7 @@ LINKS = [  # of pages in docs, and of those at the root
 ]
 FIGURES = """# Figures of all benchmarks
 
-Every figure of [the measurements](../benchmarks.md), one page for each benchmark, as
+All figures of the [benchmarks](../benchmarks.md), one page for each benchmark, as
 `python -m benchmarks NAME` writes them.
 
 ```{toctree}
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def copy_pages(pages: Path) -> None:
-    """Write all pages below `pages`, those that have not changed excepted."""
+    """Write all changed pages below `pages`, and delete removed ones."""
     docs = ROOT / "docs"
     written = {pages / "results" / "index.md"}
     copy(pages / "results" / "index.md", FIGURES)
@@ -101,7 +101,7 @@ def names_in_reference(folder: Path) -> set[str]:
 
 
 def copy(target: Path, source: Path | str) -> None:
-    """Write a page, or a picture, unless the same is there: Sphinx goes by the time of a change."""
+    """Write a page or a picture if it differs: Sphinx rebuilds files by their time of change."""
     if isinstance(source, str):
         content = source.encode()
     elif source.parent in {ROOT, ROOT / "docs"}:

@@ -1,4 +1,4 @@
-"""How Sphinx builds the site; `docs/build_site.py` calls it with a copy of the sources."""
+"""Configuration of Sphinx; `docs/build_site.py` runs it on a copy of the sources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.metadata import version as version_of
 from importlib.util import find_spec
 from pathlib import Path
 
-# The copy of the sources is where Sphinx looks; the extensions lie beside this file.
+# Sphinx reads a copy of the sources; the extensions are next to this file.
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "gramian"
@@ -25,7 +25,7 @@ extensions = [
     "names_in_text",
     "docstrings",
 ]
-# Addresses of other projects' pages come from the network: only where that is asked for.
+# Links to the pages of other projects need the network, so they are optional.
 if os.environ.get("ONLINE"):
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
@@ -35,7 +35,7 @@ if os.environ.get("ONLINE"):
         "torch": ("https://docs.pytorch.org/docs/stable", None),
     }
 
-# What typesets formulas is copied into the site, which then needs no network.
+# The site includes MathJax, so that it needs no network.
 mathjax_path = "mathjax/tex-chtml.js"
 mathjax_files = find_spec("sphinx-mathjax-offline").submodule_search_locations[0] + "/static"
 
@@ -56,7 +56,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 add_module_names = False
 toc_object_entries_show_parents = "hide"
-# Each class has its members on its own page, by the template: no second table of them.
+# The template lists the members of a class on its page, so numpydoc need not.
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {

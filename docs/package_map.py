@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "gramian"
 CELL_PIXELS = 22
 LABEL_PIXELS = 120
 DARKEST_IMPORTS = 40
-"""Imports of one part by another from which a square is as dark as can be."""
+"""Number of imports between two parts from which a square has the darkest color."""
 
 
 def layers() -> list[str]:

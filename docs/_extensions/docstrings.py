@@ -1,4 +1,4 @@
-"""What is done to docstrings: chapters keep their columns, plumbing stays out."""
+"""Docstring processing: keep the columns of chapters, and skip inherited machinery."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def keep_columns(
 def link_pages(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """Make a page that a docstring names by its file, such as docs/kernels.md, a link to it."""
+    """Replace the file name of a page, such as docs/kernels.md, by a link."""
     lines[:] = [re.sub(r"\bdocs/(\w+)\.md\b", r":doc:`/\1`", line) for line in lines]
 
 
 def leave_out_plumbing(
     app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object
 ) -> bool | None:
-    """Leave out what all estimators of scikit-learn inherit for its own machinery."""
+    """Skip members that estimators inherit for scikit-learn's own machinery."""
     home = getattr(obj, "__module__", None) or ""
     asks = name.startswith("set_") and name.endswith("_request")
     return True if asks or home.startswith("sklearn.utils") else None
@@ -46,7 +46,7 @@ def leave_out_plumbing(
 def parameters_of_classes(
     app: Sphinx, what: str, name: str, obj: Any, options: object, given: str, returned: str | None
 ) -> tuple[str, str | None] | None:
-    """Show the parameters of a class by name and default: their types stand below, in words."""
+    """Show the parameters of a class by name and default: the text below describes their types."""
     if what != "class" or not given or not hasattr(obj, "__dataclass_fields__"):
         return None
     shown = inspect.signature(obj)

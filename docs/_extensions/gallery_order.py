@@ -1,4 +1,4 @@
-"""The order of the gallery: what most readers look for first."""
+"""Order of the gallery: the most popular examples first."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FIRST = [
 
 
 class ByInterest:
-    """The key that sphinx-gallery sorts files by: those of `FIRST`, then the others by name."""
+    """Sort key of sphinx-gallery: the files of `FIRST`, then the others by name."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
     def __call__(self, name: str) -> tuple[int, str]:
-        """Return the place of a file."""
+        """Return the sort key of a file."""
         short = name.removeprefix("plot_").removesuffix(".py")
         return FIRST.index(short) if short in FIRST else len(FIRST), short

@@ -1,4 +1,4 @@
-"""Names of our classes and functions in running text become links to their pages.
+"""Link names of classes and functions in running text to their pages.
 
 Pages say `KernelRidge` or `gramian.load(path)` in plain Markdown, which reads well everywhere.
 """
@@ -17,7 +17,7 @@ CALL = re.compile(r"([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
 
 
 def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Wrap each literal that is a public name, or a call of one, in a link to where it is told."""
+    """Link each literal that is a public name, or a call of one, to its page."""
     homes = pages_of_names(app)
     for literal in list(doctree.findall(nodes.literal)):
         match = CALL.fullmatch(literal.astext())
@@ -29,7 +29,7 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def leave_out_citations(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Leave numbers of papers out of the tables of names: their lists stand on other pages."""
+    """Remove citation numbers from the tables of names: their lists are on other pages."""
     for table in doctree.findall(autosummary_table):
         for link in list(table.findall(nodes.reference)):
             if re.fullmatch(r"\[R\w+-\d+\]", link.astext()):
@@ -42,8 +42,8 @@ def leave_out_citations(app: Sphinx, doctree: nodes.document, docname: str) -> N
 def pages_of_names(app: Sphinx) -> dict[str, tuple[str, str]]:
     """Return page and anchor of each name, with and without `gramian.` and its module.
 
-    Short names are those of classes only, if no other module has one: `make` and `Sum` mean other
-    things in running text.
+    Only classes with a unique name have a short name: `make` and `Sum` mean other things in
+    running text.
     """
     homes: dict[str, tuple[str, str]] = {}
     classes: dict[str, list[tuple[str, str]]] = {}
