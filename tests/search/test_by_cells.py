@@ -207,7 +207,7 @@ class TestSeveral:
 
     @pytest.fixture(autouse=True)
     def both(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(by_cells, "CLOSE", 10.0)
+        monkeypatch.setattr(by_cells, "CLOSE_LOSS_RATIO", 10.0)
 
     @pytest.mark.slow
     def test_the_mean_is_that_of_both_and_no_worse(self):
@@ -230,7 +230,7 @@ class TestSeveral:
         assert search.weights == [1.0]
 
     def test_another_distance_that_is_far_off_has_no_cells(self, monkeypatch):
-        monkeypatch.setattr(by_cells, "CLOSE", 1.0)
+        monkeypatch.setattr(by_cells, "CLOSE_LOSS_RATIO", 1.0)
         assert len(self.searched()[0].models) == 1
 
     @pytest.mark.parametrize("left", [1e9, 0.0])
@@ -389,7 +389,7 @@ class TestSizes:
     @pytest.fixture
     def measured(self, monkeypatch):
         """Return sizes for a time that is left, where a cell of 200 rows takes a second."""
-        monkeypatch.setattr(cell_sizes, "STEP", 100)
+        monkeypatch.setattr(cell_sizes, "SIZE_STEP_ROWS", 100)
 
         def sizes(left: float) -> tuple[int, int]:
             return cell_sizes.rows_measured(Clock(Budget(left)), 10_000, 1.0, 200)

@@ -87,7 +87,7 @@ def loss(sample: Sample) -> float:
 
 def test_iterations_go_on_where_the_first_ones_gain_nothing(rough, monkeypatch):
     assert loss(rough) < 0.05
-    monkeypatch.setattr(points, "UNSETTLED", math.inf)  # as if it had settled at once
+    monkeypatch.setattr(points, "UNSETTLED_RESIDUAL", math.inf)  # as if it had settled at once
     assert loss(rough) > 0.4
 
 

@@ -13,7 +13,7 @@ import torch
 from gramian.data import LinearMap
 from gramian.operators import CostMeter
 from gramian.search import Budget, Clock, Effort, Material, Recipe, Space, clock
-from gramian.search.all_rows.average import LEAST, averaged
+from gramian.search.all_rows.average import LEAST_WEIGHT, averaged
 from gramian.search.cost import of_fit, of_refit, of_sample
 from gramian.search.material import random_folds, random_splits
 
@@ -242,7 +242,7 @@ class TestAveraged:
         mean = sum(w * v for w, v in zip(weights, values, strict=True))
         assert loss(mean) <= min(map(loss, values)) + 1e-12
         assert sum(weights) == pytest.approx(1)
-        assert all(w == 0 or w >= LEAST / 2 for w in weights)
+        assert all(w == 0 or w >= LEAST_WEIGHT / 2 for w in weights)
 
     def test_opposite_errors_cancel(self):
         truth, error = torch.zeros(9, 1), torch.arange(9.0)[:, None]

@@ -1,8 +1,7 @@
-"""Search: which kernel, inputs, metric, lengthscale and penalty predict rows that are held out.
+"""Search over kernels, inputs, metrics, lengthscales and penalties by held-out error.
 
-`Search` walks over the choices in the order that is cheap, within a `Budget`; `refit` makes the
-last fits with all rows. Both work with rows in memory; `gramian.fitting.search.fit` brings them
-there.
+`Search` tries the choices in the cheapest order, within a `Budget`; `refit` makes the last fits
+with all rows. Both need rows in memory; `gramian.fitting.search.fit` loads them.
 """
 
 from __future__ import annotations

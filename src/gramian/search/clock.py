@@ -1,4 +1,4 @@
-"""Budget and Clock: how long a search may take, and how much of that is left."""
+"""Budget and Clock: limit of a search, and the remaining seconds and evaluations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._errors import ParameterError
 from ..operators import CostMeter
 from .steps import Steps
 
-UNITS = {
+SECONDS_PER_UNIT = {
     "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0,
     "min": 60.0, "minute": 60.0, "minutes": 60.0,
     "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
@@ -26,9 +26,9 @@ class Budget:
     Attributes
     ----------
     seconds : float
-        By the clock on the wall, from the first row that is looked at to the last fit.
+        Wall-clock seconds, from the first row read to the last fit.
     evaluations : float
-        Kernel evaluations, which depend on no hardware: the same search everywhere.
+        Kernel evaluations, independent of the hardware: the same search on every machine.
     """
 
     seconds: int | float = math.inf
@@ -36,12 +36,12 @@ class Budget:
 
     @classmethod
     def of(cls, given: object) -> Budget:
-        """Return the budget that was given: ``"30 s"``, ``"2 min"``, a whole number, or ``"auto"``.
+        """Return the budget of a setting: ``"30 s"``, ``"2 min"``, a whole number, or ``"auto"``.
 
         Raises
         ------
         ValueError
-            If it is none of these.
+            If the setting is none of these.
         """
         if given is None or given == "auto":
             return cls()
@@ -50,8 +50,8 @@ class Budget:
         if isinstance(given, str):
             number = r"\d+\.?\d*(?:e\d+)?|\.\d+(?:e\d+)?"
             match = re.fullmatch(rf"\s*({number})\s*([a-z]+)\s*", given.lower(), re.ASCII)
-            if match and match[2] in UNITS and float(match[1]) > 0:
-                return cls(seconds=float(match[1]) * UNITS[match[2]])
+            if match and match[2] in SECONDS_PER_UNIT and float(match[1]) > 0:
+                return cls(seconds=float(match[1]) * SECONDS_PER_UNIT[match[2]])
         real = isinstance(given, numbers.Real) and not isinstance(given, bool)
         if real and float(given) >= 1:  # type: ignore[arg-type]
             return cls(evaluations=float(given))  # type: ignore[arg-type]
@@ -61,17 +61,17 @@ class Budget:
 
 @dataclass
 class Clock:
-    """A budget as it is spent.
+    """Consumption of a budget.
 
     Attributes
     ----------
     budget : Budget
     started : float
-        By `time.monotonic`.
+        Start, by `time.monotonic`.
     meter : CostMeter
-        Of all kernel operators of the search.
+        Meter of all kernel operators of the search.
     steps : Steps
-        Those that a journal keeps, with the time that they have taken.
+        Steps of the search, from the journal or computed, and their time.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -86,15 +86,15 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Seconds that are left; not less than zero."""
+        """Remaining seconds, at least zero."""
         return max(0.0, self.budget.seconds - self.seconds)
 
     @property
     def evaluations_left(self) -> float:
-        """Kernel evaluations that are left; not less than zero."""
+        """Remaining kernel evaluations, at least zero."""
         return max(0.0, float(self.budget.evaluations) - self.meter.evaluations)
 
     def allows(self, seconds: int | float, evaluations: int | float = 0.0) -> bool:
-        """Return whether a step that costs so much still fits; nothing does once time is over."""
+        """Return whether a step of this cost fits the remaining budget; False once time is over."""
         spent = self.meter.evaluations + evaluations
         return 0 < self.left >= seconds and spent <= self.budget.evaluations

@@ -1,4 +1,4 @@
-"""Kernel evaluations of the steps of a search, before they are made."""
+"""Predicted cost of the steps of a search, in kernel evaluations and seconds."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .material import Material
 from .samples.sampled_fit import Stem
 
 PROBE_ROWS, PROBES = 2000, 3
-"""Rows and columns of a product that is timed, and how often: the first one warms up."""
+"""Rows and columns of a timed product, and its repetitions: the first one warms up."""
 
 SOME_ITERATIONS = 4
-"""Iterations after which a fit that ends for want of time is better than one with landmarks."""
+"""Iterations from which on an interrupted fit beats a fit with landmarks."""
 
-PRODUCTS = 2.5e10
-"""Products of entries a second, in float64, that fits with landmarks are planned with: a core."""
+MULTIPLICATIONS_PER_SECOND = 2.5e10
+"""Assumed float64 multiplications per second of a fit with landmarks, on one core."""
 
-STORED_PRODUCTS = 1e10
-"""Products a second of entries that are stored with columns: 9e9 with 20 and with 70 of them."""
+STORED_MULTIPLICATIONS_PER_SECOND = 1e10
+"""Multiplications per second of stored entries: 9e9 measured with 20 and with 70 columns."""
 
-ITERATIONS = 12
-"""Of conjugate gradient that a fit with all rows as centers takes, about."""
+TYPICAL_ITERATIONS = 12
+"""Typical conjugate gradient iterations of a fit with all rows as centers."""
 
 
 def of_sample(material: Material, landmarks: int, rows: int) -> float:
-    """Return those of one kernel, fitted to a sample of each split."""
+    """Return the kernel evaluations of one kernel's fits to a sample of each split."""
     total = 0.0
     for split in material.splits:
         n = min(rows, len(split.learn))
@@ -44,7 +44,7 @@ def of_sample(material: Material, landmarks: int, rows: int) -> float:
 
 
 def of_fit(material: Material) -> float:
-    """Return those of a fit with all rows as centers, to each split."""
+    """Return the kernel evaluations of fits to each split with all rows as centers."""
     total = 0.0
     for split in material.splits:
         n, v = float(len(split.learn)), float(len(split.held))
@@ -63,33 +63,33 @@ def seconds_of_evaluation(
     columns: int = 1,
     stored: bool = False,
 ) -> float:
-    """Return the seconds of a kernel evaluation on rows as a stem maps them, measured.
+    """Measure the seconds of a kernel evaluation on rows as a stem maps them.
 
-    Those of a product with so many columns, or of entries that are `stored`.
+    Time a product with `columns` columns, or the evaluation of entries to be `stored`.
     """
-    some = material.splits[0].learn[: 2 * PROBE_ROWS]
-    X = take_rows(material.inputs(stem.recipe.inputs), some)
+    index = material.splits[0].learn[: 2 * PROBE_ROWS]
+    X = take_rows(material.inputs(stem.recipe.inputs), index)
     X = X if stem.maps[0] is None else stem.maps[0].forth(X)
     rows = slice_rows(X, 0, PROBE_ROWS)
     cols = slice_rows(X, max(0, len(X) - PROBE_ROWS), len(X))
     K = KernelOperator(stem.fits[0].kernel, rows, cols, engine, meter=CostMeter())
-    least, ones = math.inf, torch.ones(len(cols), columns, dtype=X.dtype)
+    least_seconds, ones = math.inf, torch.ones(len(cols), columns, dtype=X.dtype)
     for _ in range(PROBES):
         started = time.monotonic()
         _ = K.dense() if stored else K @ ones
-        least = min(least, time.monotonic() - started)
-    return least / (len(rows) * len(cols))
+        least_seconds = min(least_seconds, time.monotonic() - started)
+    return least_seconds / (len(rows) * len(cols))
 
 
 def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> float:
-    """Return the seconds without which a fit with all rows as centers is not worth its start.
+    """Return the least seconds of a worthwhile fit with all rows as centers.
 
-    They are those of its preconditioner and of some iterations; where rows are so wide that entries
-    are stored, of these, too; and of many targets those of the part that their shift is chosen by.
+    They cover its preconditioner and some iterations; for wide rows the stored entries, too; and
+    for many targets the fit of a part of the rows that chooses the shift.
     """
     stored, t = _width(material, stem) >= STORED_FEATURES, material.Y.shape[1]
     shifts = 2 if t > FEW_TARGETS else len(SHIFTS)
-    each = seconds_of_evaluation(material, stem, engine, columns=t * shifts, stored=stored)
+    pair_seconds = seconds_of_evaluation(material, stem, engine, columns=t * shifts, stored=stored)
     evaluations, factor, products = 0.0, 0.0, 0.0
     for split in material.splits:
         n, v = float(len(split.learn)), float(len(split.held))
@@ -99,20 +99,26 @@ def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> floa
         products += SOME_ITERATIONS * n * n * t * shifts if stored else 0.0
     if t > FEW_TARGETS and n >= 2 * PILOT_ROWS:  # its shift is chosen by a part, of all of them
         evaluations += PILOT_ROWS**2
-        products += ITERATIONS * PILOT_ROWS**2 * t * len(SHIFTS)
-    return evaluations * each + factor / PRODUCTS + products / STORED_PRODUCTS
+        products += TYPICAL_ITERATIONS * PILOT_ROWS**2 * t * len(SHIFTS)
+    return (
+        evaluations * pair_seconds
+        + factor / MULTIPLICATIONS_PER_SECOND
+        + products / STORED_MULTIPLICATIONS_PER_SECOND
+    )
 
 
 def landmarks_within(
     seconds: float, material: Material, stem: Stem, engine: str | Engine, sizes: Iterable[int]
 ) -> int | None:
-    """Return the first number of landmarks with which a fit to all rows takes so many seconds."""
-    each = seconds_of_evaluation(material, stem, engine)
+    """Return the first number of landmarks whose fit to all rows takes at most `seconds`."""
+    pair_seconds = seconds_of_evaluation(material, stem, engine)
     for m in sizes:
         total = 0.0
         for split in material.splits:
             n, v = len(split.learn), len(split.held)
-            total += (n + v + m) * m * each + (n + 10 * m / 3) * m * m / PRODUCTS
+            total += (n + v + m) * m * pair_seconds + (
+                n + 10 * m / 3
+            ) * m * m / MULTIPLICATIONS_PER_SECOND
         if total <= seconds:
             return m
     return None
@@ -126,7 +132,7 @@ def _width(material: Material, stem: Stem) -> int:
 
 
 def of_refit(material: Material) -> float:
-    """Return those of a last fit to all rows."""
+    """Return the kernel evaluations of the last fit to all rows."""
     n = float(len(material.X))
     return n * n if n <= 2 * DIRECT_ROWS else _iterated(n)
 
@@ -136,4 +142,4 @@ def _iterated(n: float) -> float:
     triangle = triangle_entries(int(n))
     if 4 * triangle <= STORED_BYTES:  # where evaluations are counted
         return triangle + n * rank + rank * rank
-    return n * rank + ITERATIONS * n * n / 2
+    return n * rank + TYPICAL_ITERATIONS * n * n / 2

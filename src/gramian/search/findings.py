@@ -1,4 +1,4 @@
-"""Findings: what a search works with and has found, and the result that this amounts to."""
+"""Findings: data, fits so far and result of a search."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from .recipe import Recipe, Trial
 from .samples.sampled_fit import Effort, Stem
 from .space import Space
 
-HANDICAP = {"gaussian": 1.05}
-"""By which the errors of samples are multiplied: few landmarks prefer smooth kernels."""
+SAMPLE_LOSS_FACTORS = {"gaussian": 1.05}
+"""Factors of the losses of samples: few landmarks favour smooth kernels."""
 
-HOPELESS = 2.0
-"""A distance whose best kernel has so many times the least error gets no fit with all rows."""
+HOPELESS_LOSS_RATIO = 2.0
+"""Ratio to the least loss above which a distance gets no fit with all rows."""
 
 NOTHING_GAINED = 0.999
-"""A result whose loss is a larger share of that of the mean is the mean."""
+"""Ratio to the loss of the mean above which the result is the mean."""
 
 SAMPLE_WINS = 0.95
-"""The fit to a sample is the result if its loss is a smaller share of that with all rows: these had
-no time."""
+"""Ratio of a sample's loss to the loss with all rows below which the sample's fit is the result:
+the fits with all rows had no time."""
 
 Score = Callable[[Float[Tensor, "v t"]], float]
 
 
 def handicapped(stem: Stem) -> float:
     """Return the loss by which stems are compared."""
-    return HANDICAP.get(stem.recipe.kernel, 1.0) * stem.loss
+    return SAMPLE_LOSS_FACTORS.get(stem.recipe.kernel, 1.0) * stem.loss
 
 
 @dataclass(eq=False)
 class Findings:
-    """The means of a search, and all that it has found so far.
+    """Data, settings and fits so far of a search.
 
     Attributes
     ----------
@@ -54,18 +54,18 @@ class Findings:
     engine : str or Engine
     effort : Effort
     score : callable, optional
-        What fits are compared by, of the predictions of all held-out rows, the smaller the better;
-        the mean squared error if None. Samples are compared by the mean squared error.
+        Loss of the predictions of all held-out rows that compares fits; the mean squared error if
+        None. Samples are always compared by the mean squared error.
     apart : bool, default=True
-        Whether there is memory for processes, which cells may be fitted by.
+        Whether worker processes that fit cells fit in memory.
     flattens : bool, default=False
-        Whether flatter metrics than those of samples are tried, with all rows as centers.
+        Whether to try flatter metrics than the samples learned, with all rows as centers.
     screen : list of Stem
-        Of the screen, with fewer landmarks than the others.
+        Stems of the screen, with fewer landmarks than `stems`.
     stems : list of Stem
     fits : list of FullFit
     weights : list of float
-        Of the fits, in the result.
+        Weights of the fits in the result.
     """
 
     material: Material
@@ -82,7 +82,7 @@ class Findings:
     weights: list[float] = field(default_factory=list)
 
     def in_order(self, stems: list[Stem]) -> list[tuple[str, ...]]:
-        """Return the groups of kernels that were screened, the best first."""
+        """Return the screened groups of kernels, best first."""
         groups = [g for g in self.space.groups() if any(s.recipe.kernel in g for s in stems)]
         return sorted(groups, key=lambda group: self.best_of(stems, group).loss)
 
@@ -91,10 +91,12 @@ class Findings:
         return min((s for s in stems if s.recipe.kernel in group), key=handicapped)
 
     def heads(self) -> list[Stem]:
-        """Return the best stem of each distance, the best first, but for those that are far off."""
-        least = min((handicapped(stem) for stem in self.stems), default=math.inf)
-        found = [self.best_of(self.stems, group) for group in self.in_order(self.stems)]
-        return [stem for stem in found if handicapped(stem) <= HOPELESS * least]
+        """Return the best stem of each distance, best first, without hopeless distances."""
+        least_loss = min((handicapped(stem) for stem in self.stems), default=math.inf)
+        best_stems = [self.best_of(self.stems, group) for group in self.in_order(self.stems)]
+        return [
+            stem for stem in best_stems if handicapped(stem) <= HOPELESS_LOSS_RATIO * least_loss
+        ]
 
     def loss(self, fit: FullFit) -> float:
         """Return the loss by which fits are compared."""
@@ -105,16 +107,16 @@ class Findings:
         return squared_loss(values, self.material.truth, self.material.held_weights)
 
     def members(self, *, refits: bool = True) -> list[Member]:
-        """Return the functions of the result: the best or the average, fitted to all rows.
+        """Return the functions of the result: the best fit or the average, fitted to all rows.
 
-        Without `refits`, held-out rows are not among those that they are fitted to. Where time did
-        not suffice for a fit better than those of samples, the best one of these.
+        Without `refits`, the held-out rows stay out of the fits. If no fit with all rows beats the
+        fits of samples, return the best sample fit.
         """
-        least = self.least()
-        if least.loss < SAMPLE_WINS * min((fit.loss for fit in self.fits), default=math.inf):
-            return [self._or_constant(sampled_member(self.material, least), least.loss)]
+        best_sample = self.least()
+        if best_sample.loss < SAMPLE_WINS * min((fit.loss for fit in self.fits), default=math.inf):
+            return [self._or_constant(sampled_member(self.material, best_sample), best_sample.loss)]
         if not self.fits:  # no loss of a sample is finite
-            return [constant(sampled_member(self.material, least))]
+            return [constant(sampled_member(self.material, best_sample))]
         best = min(self.fits, key=self.loss)
         if not self.predicts(best.values):
             return [constant(sampled_member(self.material, best.stem))]
@@ -129,7 +131,7 @@ class Findings:
         ]  # fmt: skip
 
     def shares(self) -> list[float]:
-        """Return the weights of the fits; before there is an average, all of it is the best's."""
+        """Return the weights of the fits; before the average, the best fit has all weight."""
         if len(self.weights) == len(self.fits):
             return self.weights
         best = min(self.fits, key=self.loss)
@@ -137,22 +139,22 @@ class Findings:
 
     @property
     def begun(self) -> bool:
-        """Whether there is a result, be it that of a single sample."""
+        """Whether there is a result, at least of a single sample."""
         return bool(self.stems or self.screen)
 
     def least(self) -> Stem:
-        """Return the best on a sample."""
+        """Return the stem of least loss on a sample."""
         stems = self.stems or self.screen
         if not stems:
             raise ValueError("the search has no result before its first step")
         return min(stems, key=lambda s: s.loss)
 
     def loss_of(self, values: Float[Tensor, "v t"]) -> float:
-        """Return the loss of predictions of all held-out rows, by which they are compared."""
+        """Return the loss of predictions of all held-out rows that compares fits."""
         return (self.score or self.squared)(values)
 
     def expected(self) -> Float[Tensor, "v t"]:
-        """Return predictions of all held-out rows by the result; those of the mean without fits."""
+        """Return the predictions of all held-out rows; without fits, the mean of the targets."""
         if not self.fits:
             return torch.zeros_like(self.material.truth)
         pairs = zip(self.shares(), self.fits, strict=True)
@@ -164,9 +166,9 @@ class Findings:
     def predicts(self, values: Float[Tensor, "v t"]) -> bool:
         """Return whether predictions are better than the mean, by more than their standard error.
 
-        The best of hundreds is better by chance: on rows without any signal 10 of 12 searches had
-        found something, and 4 of 12 with a gain above the standard error; with a signal of R2 =
-        0.05 on 300 rows, or of 0.3 on 60, that took 1 of 12 for noise.
+        The best of hundreds is better by chance: on rows without any signal, 10 of 12 searches had
+        a gain, 4 of 12 a gain above the standard error. With a signal of R2 = 0.05 on 300 rows, or
+        of 0.3 on 60 rows, this test rejects 1 of 12.
         """
         truth, weights = self.material.truth.double(), self.material.held_weights
         w = torch.ones(len(truth)) if weights is None else weights
@@ -174,24 +176,24 @@ class Findings:
         gains = (truth.square() - (values.double() - truth).square()).mean(dim=1)
         gain = float(w @ gains)
         error = float((w.square() @ (gains - gain).square()).sqrt())
-        least = (1 - NOTHING_GAINED) * self.squared(torch.zeros_like(truth))
-        return gain > max(least, error)
+        least_gain = (1 - NOTHING_GAINED) * self.squared(torch.zeros_like(truth))
+        return gain > max(least_gain, error)
 
     def _constant_loss(self) -> float:
-        """Return the loss of the mean of the targets, but for what is within rounding of it."""
+        """Return the loss of the mean of the targets, less a tolerance."""
         return NOTHING_GAINED * self.squared(torch.zeros_like(self.material.truth))
 
     def record(self, step: str, member: Member) -> Trial:
-        """Return a member as a trial, of a last fit."""
+        """Return the trial of a last fit."""
         started = self.clock.steps.read_clock()
         return self.trial(step, member.recipe, member.penalty, math.nan, (), None, started)
 
     def sampled(self, step: str, stem: Stem, started: float) -> Trial:
-        """Return a fit to a sample as a trial."""
+        """Return the trial of a fit to a sample."""
         return self.trial(step, stem.recipe, stem.penalty, stem.loss, stem.losses, None, started)
 
     def fitted(self, fit: FullFit) -> Trial:
-        """Return a fit with all rows as centers as a trial."""
+        """Return the trial of a fit with all rows as centers."""
         return self.trial(
             "fit", fit.recipe, fit.penalty, self.loss(fit), fit.losses, fit.values,
             self.clock.steps.read_clock() - fit.seconds,
@@ -207,7 +209,7 @@ class Findings:
         values: Tensor | None,
         started: float,
     ) -> Trial:
-        """Return the record of a fit that the watchers get."""
+        """Return the record of a fit for the watchers."""
         ended, clock = self.clock.steps.read_clock(), self.clock
         return Trial(
             step, recipe, penalty, loss, losses, values,

@@ -1,4 +1,4 @@
-"""gains: what each step of a search brought down the error by."""
+"""gains: reduction of the error by each step of a search."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dataclasses import dataclass
 
 from .recipe import Trial
 
-LARGER = "sample"
-"""The step of a recipe that is fitted again, without a metric, to the larger sample of metrics."""
+LARGER_SAMPLE_STEP = "sample"
+"""Step of a recipe without a metric on the larger sample that metrics use."""
 
-LAST = "refit"
+LAST_FIT_STEP = "refit"
 
 
 @dataclass(frozen=True)
 class Gain:
-    """One step of a search, and the least error once it was done.
+    """One step of a search, and the least error after it.
 
     Attributes
     ----------
     step : str
-        That of its trials; ``"sample"`` for the recipe of the screen on the larger sample that a
-        metric is learned on: a gain of rows and landmarks, and of no choice.
+        Step of the trials; ``"sample"`` for the recipe of the screen on the larger sample that
+        learns a metric: a gain of rows and landmarks, not of a choice.
     trials : int
-        Recipes that were tried.
+        Number of recipes tried.
     error : float
-        The root of the least loss of all trials until then: in deviations of the target.
+        Root of the least loss so far, in standard deviations of the target.
     gain : float or None
-        The share by which the step lowered it. None for the first step, and where losses of fits
-        are of another kind than those of samples, as with a score that was asked for.
+        Relative reduction of the error. None for the first step, and if the losses of fits and
+        samples differ in kind, as with a user-defined score.
     seconds : float
-        Since the search began.
+        Seconds since the search began.
     """
 
     step: str
@@ -42,32 +42,34 @@ class Gain:
 
 
 def step_of(trial: Trial) -> str:
-    """Return the step that the gain of a trial belongs to."""
+    """Return the step that a trial counts for."""
     unmapped = trial.step == "metric" and not trial.recipe.rounds
-    return LARGER if unmapped else trial.step
+    return LARGER_SAMPLE_STEP if unmapped else trial.step
 
 
 def gains(trials: Iterable[Trial]) -> list[Gain]:
-    """Return the gain of each step, in the order in which steps were begun.
+    """Return the gain of each step, in the order of their first trials.
 
     Parameters
     ----------
     trials : iterable of Trial
-        Last fits have no error, and are left out.
+        Trials; last fits have no error and are skipped.
     """
-    found: dict[str, list[Trial]] = {}
+    trials_of_step: dict[str, list[Trial]] = {}
     for trial in trials:
-        if trial.step != LAST and math.isfinite(trial.loss):
-            found.setdefault(step_of(trial), []).append(trial)
+        if trial.step != LAST_FIT_STEP and math.isfinite(trial.loss):
+            trials_of_step.setdefault(step_of(trial), []).append(trial)
     rows: list[Gain] = []
-    least, squared = math.inf, True
-    for step, tried in found.items():
+    least_loss, squared = math.inf, True
+    for step, tried in trials_of_step.items():
         same = all(map(_squared, tried)) == squared
         best = min(trial.loss for trial in tried)
-        before, least = least, min(least, best) if same else best
-        gain = 1 - math.sqrt(least / before) if same and 0 < before < math.inf else None
+        before, least_loss = least_loss, min(least_loss, best) if same else best
+        gain = 1 - math.sqrt(least_loss / before) if same and 0 < before < math.inf else None
         squared = all(map(_squared, tried))
-        rows.append(Gain(step, len(tried), math.sqrt(max(least, 0.0)), gain, tried[-1].elapsed))
+        rows.append(
+            Gain(step, len(tried), math.sqrt(max(least_loss, 0.0)), gain, tried[-1].elapsed)
+        )
     return rows
 
 

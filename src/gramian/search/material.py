@@ -1,4 +1,4 @@
-"""Material: the rows that a search works with, in memory, and how they are divided."""
+"""Material: the rows of a search, in memory, and their splits."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from ..metric.sampling import divided
 from ..paths.sample import Sample
 
 FEW_ROWS = 1500
-"""Below so many rows each is held out once, in five folds; beyond, a fifth is, 2,000 at most."""
+"""Rows below which five folds hold out each row once; otherwise a fifth, at most 2,000 rows, is
+held out."""
 
 FOLDS = 5
 
 MOST_DIFFERENT = 1e3
-"""Deviations of features of one unit, as of pixels or counts, differ by less than this factor."""
+"""Largest ratio of standard deviations of features in one unit, such as pixels or counts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Numbers of the rows to fit, in random order, and of those that are held out."""
+    """Indices of the training rows, in random order, and of the held-out rows."""
 
     learn: Int[Tensor, " n"]
     held: Int[Tensor, " v"]
@@ -34,12 +35,12 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Rows in memory, standardised or encoded; targets of deviation about 1, or codes of classes.
+    """Rows in memory, standardised or encoded, with standardised targets or class codes.
 
     Attributes
     ----------
     X : Tensor of shape (n, d)
-        Dense or sparse; maps are for dense rows.
+        Dense or sparse rows; maps need dense rows.
     Y : Tensor of shape (n, t)
     weights : Tensor of shape (n,), or None
     coded : bool
@@ -47,7 +48,7 @@ class Material:
     splits : sequence of Split
     rng : torch.Generator
     scales : Tensor of shape (d,), or None
-        Deviations of the features before they were standardised, if they were.
+        Standard deviations of the features before standardisation; None without it.
     """
 
     X: Float[Tensor, "n d"]
@@ -70,41 +71,41 @@ class Material:
         rng: torch.Generator,
         scales: Float[Tensor, " d"] | None = None,
     ) -> Material:
-        """Return rows with the splits that were given, or with random ones."""
+        """Return rows with the given splits, or with random splits."""
         if splits is None:
             splits = random_splits(Y, coded, rng)
         return cls(X, Y, weights, coded, splits, rng, scales)
 
     def part(self, index: Int[Tensor, " k"], splits: Sequence[Split]) -> Material:
-        """Return some rows, mapped as all of them are, with splits of their own."""
+        """Return a subset of the rows with the same maps, and its own splits."""
         w = self.weights
         weights = None if w is None else w[index]
         X = take_rows(self.X, index)
-        found = replace(self, X=X, Y=self.Y[index], weights=weights, splits=splits)
-        return found.mapped_as(self)
+        subset = replace(self, X=X, Y=self.Y[index], weights=weights, splits=splits)
+        return subset.mapped_as(self)
 
     def mapped_as(self, other: Material) -> Material:
-        """Return these rows with the quantiles, and the common scale, of others."""
-        found, known = replace(self), ("quantiles", "common")
-        vars(found).update({name: vars(other)[name] for name in known if name in vars(other)})
-        return found
+        """Return these rows with the quantiles and the common scale of another material."""
+        copy, names = replace(self), ("quantiles", "common")
+        vars(copy).update({name: vars(other)[name] for name in names if name in vars(other)})
+        return copy
 
     @cached_property
     def quantiles(self) -> QuantileMap:
-        """The map of the features to normal scores, by all rows: it does not look at targets."""
+        """Map of the features to normal scores, from all rows: it does not use targets."""
         return QuantileMap.fit(self.X, rng=self.rng)
 
     @cached_property
     def _normal(self) -> tuple[Tensor, Tensor]:
-        """Rows made normal by their quantiles, and which of them have been by now."""
+        """Rows as normal scores, and a mask of the rows computed so far."""
         return torch.empty_like(self.X), torch.zeros(len(self.X), dtype=torch.bool)
 
     @cached_property
     def common(self) -> LinearMap | None:
-        """The map to features of one scale for all, as they were given but for their center.
+        """Map to one scale for all features: the original features up to their center.
 
-        None if they were not standardised, if it would change nothing, or if deviations are so
-        different that features cannot have one unit.
+        None without standardisation, if the map would change nothing, or if standard deviations
+        differ too much for one unit.
         """
         if self.scales is None or self.X.shape[1] == 1:
             return None
@@ -114,7 +115,7 @@ class Material:
         return LinearMap(scales=self.scales / varying.square().mean().sqrt())
 
     def inputs(self, name: str) -> Float[Tensor, "n d"]:
-        """Return the rows as they are, made normal by their quantiles, or of one scale for all."""
+        """Return the rows standardised, as normal scores, or on one common scale."""
         if name == "common" and self.common is not None:
             return self._common
         return self._made_normal(torch.arange(len(self.X))) if name == "quantile" else self.X
@@ -124,7 +125,7 @@ class Material:
         return self.X if self.common is None else self.common.forth(self.X)
 
     def composed(self, inputs: str, map_: LinearMap | None) -> LinearMap | None:
-        """Return the linear map of standardised rows that inputs and a metric make together."""
+        """Compose the maps of inputs and a metric into one linear map of standardised rows."""
         if inputs != "common" or self.common is None:
             return map_
         scales = self.common.array
@@ -135,7 +136,7 @@ class Material:
         return LinearMap(scales[:, None] * map_.matrix)
 
     def sample(self, inputs: str, split: Split, rows: int | None = None) -> Sample:
-        """Return the rows of a split; of those to learn from so many, all by default."""
+        """Return the rows of a split, with the first `rows` training rows, all by default."""
         w, learn = self.weights, split.learn[:rows]
         return Sample(
             self._rows(inputs, learn), self.Y[learn],
@@ -148,18 +149,18 @@ class Material:
         return take_rows(X, index)
 
     def _made_normal(self, index: Int[Tensor, " k"]) -> Float[Tensor, "n d"]:
-        """Return rows of which those with some numbers are mapped: they may be all that is asked.
+        """Return rows of which those in `index` are normal scores: often only a few are needed.
 
         Quantiles of 1,000 features take a second for 10,000 rows.
         """
-        mapped, known = self._normal
-        new = index[~known[index]]
-        mapped[new], known[new] = self.quantiles.scores(self.X[new]), True
+        mapped, is_mapped = self._normal
+        new = index[~is_mapped[index]]
+        mapped[new], is_mapped[new] = self.quantiles.scores(self.X[new]), True
         return mapped
 
     @cached_property
     def held(self) -> Int[Tensor, " v"]:
-        """Numbers of all held-out rows, one split after the other."""
+        """Indices of all held-out rows, split by split."""
         return torch.cat([split.held for split in self.splits])
 
     @property
@@ -174,19 +175,19 @@ class Material:
 
 
 def random_splits(Y: Float[Tensor, "n t"], coded: bool, rng: torch.Generator) -> list[Split]:
-    """Return five folds of few rows, or one part of many; classes have their share of each."""
+    """Return five folds of few rows, or one split of many, stratified by class."""
     n = len(Y)
     if n < FEW_ROWS:
         return random_folds(Y, coded, FOLDS, rng)
     order = torch.randperm(n, generator=rng)
-    held, learn = divided(Y[order], coded)
-    return [Split(order[learn], order[held])]
+    held_index, learn = divided(Y[order], coded)
+    return [Split(order[learn], order[held_index])]
 
 
 def random_folds(
     Y: Float[Tensor, "n t"], coded: bool, count: int, rng: torch.Generator
 ) -> list[Split]:
-    """Return so many folds, each held out once; classes have their share of each."""
+    """Return `count` folds, each held out once, stratified by class."""
     n = len(Y)
     order = torch.randperm(n, generator=rng)
     place = torch.arange(n)

@@ -1,4 +1,4 @@
-"""Recipe and Trial: what a search chooses, and what came of it."""
+"""Recipe and Trial: a choice of a search, and its result."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ..kernels import Kernel
 from ..kernels.base import kernels
 
 RADIAL = ("laplacian", "matern32", "gaussian")
-"""Kernels of the Euclidean distance that are tried: rough, smoother, smooth."""
+"""Candidate kernels of the Euclidean distance: rough, smoother, smooth."""
 
 L1 = "l1_laplacian"
 
 MULTIPLES = {"laplacian": 2.0, "matern32": 1.0, "gaussian": 0.5, L1: 1.0}
-"""Lengthscale in medians with which each is tried first: the best of four sets of the study or next
-to it, with all rows as centers."""
+"""First lengthscale of each kernel, in medians: the best on four data sets of the study or next to
+it, with all rows as centers."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The parameters of a model, but for its penalty.
+    """Parameters of a model, except its penalty.
 
     Attributes
     ----------
     kernel : str
     inputs : str
-        ``"standard"``: features of mean 0 and deviation 1; ``"quantile"``: made normal by their
-        quantiles then; ``"common"``: one scale for all, as for pixels or counts.
+        ``"standard"``: features of mean 0 and standard deviation 1; ``"quantile"``: these as normal
+        scores of their quantiles; ``"common"``: one scale for all, as for pixels or counts.
     multiple : float
-        The lengthscale in medians of the distance, of rows as they are mapped.
+        Lengthscale in medians of the distance of mapped rows.
     rounds : int
-        Of the recursive feature machine; 0: no learned metric.
+        Rounds of the recursive feature machine; 0: no learned metric.
     power : float
-        Of its matrix M, by which rows are mapped.
+        Power of its matrix M that maps rows.
     learner : str or None
-        The kernel whose gradients M is made of; None without a learned metric.
+        Kernel whose gradients make M; None without a learned metric.
     """
 
     kernel: str
@@ -49,7 +49,7 @@ class Recipe:
     learner: str | None = None
 
     def make_kernel(self) -> Kernel:
-        """Return the kernel, its lengthscale still a multiple of the median."""
+        """Return the kernel with its lengthscale as a multiple of the median."""
         return kernels.make(self.kernel, lengthscale=f"{self.multiple!r} median")
 
     def __str__(self) -> str:
@@ -59,30 +59,30 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One recipe that was tried.
+    """Fit of one recipe.
 
     Attributes
     ----------
     step : str
         ``"screen"``, ``"metric"``, ``"kernel"`` (a sample and landmarks), ``"landmarks"`` (all
-        rows, for want of time for more), ``"fit"`` (all rows as centers, of one cell
-        where there are many), ``"average"``, ``"cells"`` (all of them), ``"refit"``.
+        rows, if time is short), ``"fit"`` (all rows as centers, or all rows of some cells),
+        ``"average"``, ``"cells"`` (all cells), ``"refit"``.
     recipe : Recipe
     penalty : float
-        The best of its path.
+        Best penalty of the path.
     loss : float
-        What is chosen by, on held-out rows: mean squared error of standardised targets, or of the
-        codes of classes, unless another score was asked for.
+        Held-out loss that compares fits: mean squared error of standardised targets, or of class
+        codes, unless the user sets a score.
     losses : tuple of (penalty, loss)
-        The whole path of penalties.
+        Loss of each penalty of the path.
     values : Tensor of shape (v, t), or None
-        Predictions of all held-out rows, of fits with all rows as centers.
+        Predictions of all held-out rows by fits with all rows as centers.
     seconds : float
-        That it took.
+        Seconds of this fit.
     elapsed : float
         Seconds since the search began.
     evaluations : int
-        Kernel evaluations of the search until then.
+        Kernel evaluations of the search up to this trial.
     """
 
     step: str
@@ -97,4 +97,4 @@ class Trial:
 
 
 Watcher = Callable[[Trial], object]
-"""Called after each trial; the search ends, with the best so far, if it returns True."""
+"""Callback after each trial; if it returns True, the search ends with the best so far."""

@@ -1,15 +1,15 @@
-"""Search: a kernel, its inputs, metric, lengthscale and penalty, in the order that is cheap.
+"""Search: kernel, inputs, metric, lengthscale and penalty, in the cheapest order.
 
     screen    all kernels and inputs, on some thousand rows with some hundred landmarks
     metric    the recursive feature machine, once for kernels of each distance
-    kernel    other kernels with the metric that was found
+    kernel    other kernels with the learned metric
     fit       all rows as centers: each penalty of a path at once; lengthscales by walking
-    landmarks all rows, with as many landmarks as there is time for, where a fit has none
+    landmarks all rows, with the affordable landmarks, if there is no time for a fit
     average   weights of the fits, on held-out rows
 
-What is chosen with landmarks is what does not depend on their number: inputs, metric and kernel.
-Lengthscale and penalty are chosen by fits with all rows as centers, as few landmarks prefer wide
-kernels.
+Fits with landmarks choose inputs, metric and kernel, which do not depend on the number of
+landmarks. Fits with all rows as centers choose lengthscale and penalty, as few landmarks prefer
+wide kernels.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .samples.screen import metrics, screen
 
 @dataclass(eq=False)
 class Search(Findings):
-    """A search, and what it has found so far; attributes are those of `Findings`."""
+    """Search that keeps its fits so far; see `Findings` for the attributes."""
 
     def steps(self) -> Iterator[Trial]:
-        """Go through the steps, and yield each trial; whoever stops has the best until then."""
+        """Run the steps, and yield each trial; a stopped search keeps its best fit so far."""
         yield from self.sampled_steps()
         yield from self.whole_steps()
 
     def whole_steps(self) -> Iterator[Trial]:
-        """Go through the steps with all rows of the material."""
+        """Run the steps with all rows of the material."""
         yield from fits(self)
         yield from average(self)
 
     def sampled_steps(self) -> Iterator[Trial]:
-        """Go through the steps on samples only: what follows is on other rows."""
+        """Run the steps on samples only."""
         yield from screen(self)
         yield from metrics(self)

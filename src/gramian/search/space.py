@@ -1,4 +1,4 @@
-"""Space: what a search may choose among."""
+"""Space: candidates of a search."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ from ..metric import RecursiveFeatureMachine
 from .recipe import L1, MULTIPLES, RADIAL
 
 INPUTS = ("standard", "quantile", "common")
-"""Each feature by its deviation, or by its quantiles; or one scale for all."""
+"""Features scaled by standard deviations, by quantiles, or by one common scale."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """Kernels, inputs, lengthscales and metrics that are tried.
+    """Candidate kernels, inputs, lengthscales and metrics.
 
     Attributes
     ----------
     kernels : tuple of str
     inputs : tuple of str
     multiples : tuple of float, or None
-        Lengthscales in medians; None: those around the default of each kernel, as far as the error
-        falls.
+        Lengthscales in medians; None: steps from the default of each kernel while the error falls.
     machine : RecursiveFeatureMachine or None
-        What learns metrics; None: none is learned.
+        Learner of metrics; None: no learned metric.
     averages : bool
-        Whether the mean of several fits may be the result.
+        Whether the result may be the mean of several fits.
     fits : int
-        Fits with all rows as centers, at most.
+        Largest number of fits with all rows as centers.
     precise : bool
-        Whether penalties are tried that only products in float64 can tell.
+        Whether to try penalties that only products in float64 resolve.
     """
 
     kernels: tuple[str, ...] = (*RADIAL, L1)
@@ -50,30 +49,30 @@ class Space:
         ValueError
             If no kernel is left.
         """
-        left = tuple(name for name in self.kernels if kernels.make(name).sparse_ok)
-        if not left:
+        names_left = tuple(name for name in self.kernels if kernels.make(name).sparse_ok)
+        if not names_left:
             names = ", ".join(self.kernels)
             raise ValueError(
                 f"kernel={names} needs dense rows, these are sparse: give kernel='auto', or "
                 "X.toarray() if it fits in memory"
             )
-        return replace(self, kernels=left, inputs=("standard",), machine=None)
+        return replace(self, kernels=names_left, inputs=("standard",), machine=None)
 
     def groups(self) -> list[tuple[str, ...]]:
-        """Return the kernels that share metrics: of the Euclidean distance, and of the l1."""
+        """Return the groups of kernels that share a metric: Euclidean, and l1 distance."""
         radial = tuple(k for k in self.kernels if k != L1)
         l1 = tuple(k for k in self.kernels if k == L1)
         return [group for group in (radial, l1) if group]
 
     def first(self, kernel: str) -> float:
-        """Return the lengthscale, in medians, to begin with."""
+        """Return the first lengthscale, in medians."""
         usual = MULTIPLES.get(kernel, 1.0)
         if self.multiples is None:
             return usual
         return min(self.multiples, key=lambda m: abs(m - usual))
 
     def beside(self, multiple: float, tried: Sequence[float]) -> list[float]:
-        """Return the neighbours of a lengthscale that were not tried, the smaller one first."""
+        """Return the untried neighbours of a lengthscale, smaller one first."""
         if self.multiples is None:
             near = [multiple / 2, multiple * 2]
             near = [m for m in near if 1 / 32 <= m <= 32]

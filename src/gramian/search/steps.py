@@ -1,7 +1,7 @@
-"""Steps: the computations of a search, of which those in a journal are read, not repeated.
+"""Steps: the computations of a search, replayed from a journal if it has them.
 
-A search decides by results, by its random generator and by the clock. A journal keeps all three, so
-a search that resumes decides as before, up to the step at which it was killed.
+The decisions of a search depend on results, its random generator and the clock. A journal keeps all
+three, so a resumed search decides as before, up to the step at which it was killed.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Store(Protocol):
 
 
 class Steps:
-    """The steps of a search in their order, and its time. Without a journal all are computed.
+    """Ordered steps of a search, and its time. Without a journal, each step is computed.
 
     Notes
     -----
-    A step in the journal is used if its name is the same, and the results of all steps before are:
-    a step that was damaged is computed again, and those after it hold if it has the same bits.
+    A step of the journal is used if its name and the results of all earlier steps are the same. A
+    damaged step is computed again, and later steps stay valid if its result has the same bits.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Steps:
         self._is_computing = False
 
     def keep(self, store: Store, *, started: float, rng: torch.Generator, meter: CostMeter) -> None:
-        """Read steps from a journal from now on, and append others to it.
+        """Attach a journal: read its steps, and append new ones.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Steps:
         self._load()
 
     def end(self) -> None:
-        """Append no more steps: those that follow are of a search that was interrupted."""
+        """Detach the journal: later steps belong to an interrupted search."""
         self._store, self._part = None, None
         self._replayed.clear()
 
@@ -86,13 +86,13 @@ class Steps:
         return self._store is not None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the journal out of copies for other processes, which compute a part of a step."""
+        """Exclude the journal from copies for worker processes, which compute parts of a step."""
         return Steps().__dict__ | {"_offset": self._offset}
 
     def read_clock(self) -> float:
         """Return the time of the search in seconds: `time.monotonic` without the pauses.
 
-        Between steps it is in the journal, too.
+        The journal keeps the readings between steps.
         """
         if self._replayed and not self._is_computing:
             return self._started + self._replayed.popleft()
@@ -139,7 +139,7 @@ class Steps:
         compute : callable
             Yields the results of steps, given their numbers, each with its kernel evaluations.
         meter : CostMeter
-            To which these are added.
+            Meter that adds up these evaluations.
         """
         if self._store is None:
             for result, spent in compute(range(count)):
@@ -261,7 +261,7 @@ def pack(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """Return the result that `pack` was given."""
+    """Return the result that `pack` encoded."""
     if not isinstance(value, dict):
         return value
     if "class" in value:
@@ -272,7 +272,8 @@ def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if "tensor" in value:
         tensor = tensors[value["tensor"]]
         strided = torch.empty_strided(tensor.shape, value["strides"], dtype=tensor.dtype)
-        return strided.copy_(tensor)  # products of another layout are rounded otherwise
+        # Products round differently for another memory layout.
+        return strided.copy_(tensor)
     if "sparse" in value:
         crow, col, values = (unpack(part, tensors) for part in value["sparse"])
         return torch.sparse_csr_tensor(

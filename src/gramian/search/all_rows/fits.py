@@ -1,4 +1,4 @@
-"""The steps of a search with all rows: fits with each row as a center, landmarks, the average."""
+"""Steps of a search with all rows: fits with all rows as centers, landmarks, the average."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from .metric_rounds import flatter, next_round
 from .walk import Walk
 
 SEES_MORE = 0.5
-"""The error with all rows, in shares of that of a sample, below which metrics are learned again."""
+"""Ratio of the loss with all rows to the loss of a sample below which metrics are refitted."""
 
 ROUND_GAIN = 0.99
-"""Share of the error that a round has to come down to, for another one."""
+"""Largest ratio of losses before and after a round that allows another one."""
 
 LANDMARKS = (6000, 5000, 4000, 3000, 2500, 2000, 1500, 1000, 700)
-"""Numbers of landmarks for all rows where there is no time to take each row for a center."""
+"""Numbers of landmarks for all rows if the budget forbids all rows as centers."""
 
 LANDMARKS_SHARE = 0.8
-"""Of what is left, the fit with them may take so much."""
+"""Fraction of the remaining budget for the fit with landmarks."""
 
 FAR_OFF = 1.15
-"""A walk whose error is so many times the least ends."""
+"""Ratio to the least loss above which a walk ends."""
 
-WORTH = 1.15
-"""A further stem is fitted if its error on a sample is at most so many times the least."""
+WORTHWHILE_LOSS_RATIO = 1.15
+"""Largest ratio of the sample loss to the least one for a fit of a further stem."""
 
-REFIT = 0.8
-"""Seconds of the last fit to all rows, in those of the fit that chose its penalty, about."""
+REFIT_SECONDS_RATIO = 0.8
+"""Estimated ratio of the seconds of the last fit to those of the fit that chose its penalty."""
 
 MANY_ROWS = 5000
-"""Rows from which on there are half as many fits with all of them at most."""
+"""Rows above which the limit on fits with all rows is halved."""
 
 FIRST_SHARE = 0.6
-"""Of what is left, the first fit with all rows as centers may take so much."""
+"""Fraction of the remaining budget for the first fit with all rows as centers."""
 
 
 def fits(search: Findings) -> Iterator[Trial]:
-    """Fit what looks best with all rows as centers, or with as many landmarks as time allows."""
+    """Fit the best stems with all rows as centers, or one with the affordable landmarks."""
     walks, heads = _walks(search)
     if not _has_time(search, walks[0].stem):
         yield from _landmarks(search, search.least())
@@ -67,7 +67,7 @@ def fits(search: Findings) -> Iterator[Trial]:
 
 
 def _has_time(search: Findings, stem: Stem) -> bool:
-    """Return whether a fit with all rows as centers comes to an end in time."""
+    """Return whether a fit with all rows as centers ends in time."""
     if math.isinf(search.clock.budget.seconds):
         return True
     seconds = search.clock.steps.run(
@@ -77,9 +77,9 @@ def _has_time(search: Findings, stem: Stem) -> bool:
 
 
 def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
-    """Fit a stem with all rows, and as many landmarks as there is time for."""
-    least, rows = search.effort.machine.landmarks, len(search.material.X)
-    sizes = [m for m in LANDMARKS if m > least and 2 * m < rows]
+    """Fit a stem to all rows with the affordable number of landmarks."""
+    sample_landmarks, rows = search.effort.machine.landmarks, len(search.material.X)
+    sizes = [m for m in LANDMARKS if m > sample_landmarks and 2 * m < rows]
     seconds = LANDMARKS_SHARE * search.clock.left
     m = search.clock.steps.run(
         "number of landmarks",
@@ -101,7 +101,7 @@ def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
 
 
 def _sees_more(search: Findings, fit: FullFit) -> bool:
-    """Return whether all rows show so much more than the sample that its metric is worth little.
+    """Return whether all rows lower the loss so far that the metric of the sample is outdated.
 
     Measured with 20 s on 14 sets: rounds with all rows gave pumadyn32nm a third of its error,
     airfoil and higgs_11k 1 to 2 percent, and the others, of larger ratios, nothing.
@@ -127,11 +127,11 @@ def _rounds(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
 
 
 def _flatter(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
-    """Take half the power of a metric that is not far off, see `flatter`."""
-    least = min(search.loss(each) for each in search.fits)
+    """Try half the power of a metric whose loss is near the least, see `flatter`."""
+    least_loss = min(search.loss(past_fit) for past_fit in search.fits)
 
     def following(fit: FullFit) -> Stem | None:
-        return flatter(fit) if search.loss(fit) <= FAR_OFF * least else None
+        return flatter(fit) if search.loss(fit) <= FAR_OFF * least_loss else None
 
     yield from _metrics(search, walk, fit, following)
 
@@ -139,7 +139,7 @@ def _flatter(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
 def _metrics(
     search: Findings, walk: Walk, fit: FullFit, following: Callable[[FullFit], Stem | None]
 ) -> Iterator[Trial]:
-    """Try one metric after the other, as long as there is one and the error falls."""
+    """Try one metric after another while the error falls."""
     while _goes_on(search):
         stem = following(fit)
         if stem is None:
@@ -153,26 +153,26 @@ def _metrics(
 
 
 def _walks(search: Findings) -> tuple[list[Walk], int]:
-    """Return the stems worth a fit, and how many of them are the best of a distance."""
-    least = min(handicapped(s) for s in search.stems)
+    """Return walks for the stems worth a fit, and the number of distances they start with."""
+    least_loss = min(handicapped(s) for s in search.stems)
     heads = search.heads()
-    found = list(heads)
+    stems = list(heads)
     for s in sorted(search.stems, key=handicapped):
         similar = any(
-            s.recipe.kernel == r.recipe.kernel and s.recipe.power == r.recipe.power for r in found
+            s.recipe.kernel == r.recipe.kernel and s.recipe.power == r.recipe.power for r in stems
         )
-        if not similar and handicapped(s) <= WORTH * least:
-            found.append(s)
-    return [Walk(stem, search.space) for stem in found], len(heads)
+        if not similar and handicapped(s) <= WORTHWHILE_LOSS_RATIO * least_loss:
+            stems.append(s)
+    return [Walk(stem, search.space) for stem in stems], len(heads)
 
 
 def _next(search: Findings, walks: list[Walk], heads: int) -> Walk | None:
-    """Return the walk to go on with: each distance once, the best to its end, the others."""
+    """Return the next walk: each distance once, the best to its end, then the others."""
     for walk in walks[:heads]:
         if not walk.losses:
             return walk
-    least = min(walk.least for walk in walks)
-    going = [w for w in walks if w.losses and w.waiting and w.least <= FAR_OFF * least]
+    least_loss = min(walk.least for walk in walks)
+    going = [w for w in walks if w.losses and w.waiting and w.least <= FAR_OFF * least_loss]
     if going:
         return min(going, key=lambda w: w.least)
     return next((w for w in walks if not w.losses), None)
@@ -186,8 +186,8 @@ def _fit(
     small: bool = False,
     shifts: Sequence[float] | None = None,
 ) -> FullFit:
-    left = search.clock.left * (1.0 if search.fits else FIRST_SHARE)
-    left = max(0.0, left - _refit_seconds(search))
+    seconds_left = search.clock.left * (1.0 if search.fits else FIRST_SHARE)
+    seconds_left = max(0.0, seconds_left - _refit_seconds(search))
     fit = search.clock.steps.run(
         f"fit {multiple:g} {stem.recipe}",
         lambda: full_fit(
@@ -196,7 +196,7 @@ def _fit(
             multiple,
             clock=search.clock,
             engine=search.engine,
-            ends=time.monotonic() + left,
+            ends=time.monotonic() + seconds_left,
             most=_most(search),
             small=small,
             shifts=shifts,
@@ -207,18 +207,18 @@ def _fit(
 
 
 def _most(search: Findings) -> float:
-    """Return the kernel evaluations that leave those of a last fit, if there are so many."""
+    """Return the limit on evaluations, less those of the last fit if the budget covers them."""
     refit = of_refit(search.material)
     enough = search.clock.allows(0.0, of_fit(search.material) + refit)
     return search.clock.budget.evaluations - (refit if enough else 0.0)
 
 
 def _refit_seconds(search: Findings) -> float:
-    return REFIT * max((fit.seconds for fit in search.fits), default=0.0)
+    return REFIT_SECONDS_RATIO * max((fit.seconds for fit in search.fits), default=0.0)
 
 
 def _goes_on(search: Findings) -> bool:
-    """Return whether there is time for another fit and for the last ones."""
+    """Return whether the budget covers another fit and the last fits."""
     evaluations = of_fit(search.material) + of_refit(search.material)
     if not search.fits:
         return search.clock.allows(0.0, of_fit(search.material))
@@ -230,7 +230,7 @@ def _goes_on(search: Findings) -> bool:
 
 
 def average(search: Findings) -> Iterator[Trial]:
-    """Weigh the fits by their predictions of held-out rows."""
+    """Choose the weights of the fits by their held-out predictions."""
     if not search.fits:
         return
     started = search.clock.steps.read_clock()
@@ -241,7 +241,7 @@ def average(search: Findings) -> Iterator[Trial]:
     loss = search.score or search.squared
     weights = averaged([fit.values for fit in search.fits], loss)
     members = [i for i, w in enumerate(weights) if w > 0]
-    seconds = sum(REFIT * search.fits[i].seconds for i in members)
+    seconds = sum(REFIT_SECONDS_RATIO * search.fits[i].seconds for i in members)
     evaluations = len(members) * of_refit(search.material)
     if len(members) < 2 or not search.clock.allows(seconds, evaluations):
         return

@@ -1,4 +1,4 @@
-"""full_fit: a recipe with all rows of each split as centers, at all penalties of a path."""
+"""full_fit: fit of a recipe at all penalties of a path, with all rows as centers."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ from ...paths.sample import MEDIAN_ROWS, Sample, squared_loss
 from ...problems import FullProblem
 from ..clock import Clock
 from ..material import Material
+from .path_points import BLOCK_MEMORY, Ends, Point, factorised, stored, watched
 from ..recipe import Recipe
 from ..samples.sampled_fit import Stem
-from .path_points import MEMORY, Ends, Point, factorised, stored, watched
 
 DIRECT_ROWS = 1500
-"""Up to so many rows each penalty is a factorisation in float64, which has no least penalty."""
+"""Largest number of rows for a float64 factorisation per penalty, which has no least penalty."""
 
 SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-"""N times the penalties of a path with float32 products; smaller ones they cannot tell."""
+"""N times the penalties of a path with float32 products, which resolve no smaller ones."""
 
 FEW_TARGETS = 4
-"""Targets up to which all shifts are solved side by side."""
+"""Largest number of targets for which all shifts are solved together."""
 
 PILOT_ROWS = 4000
-"""Rows with which the shift of more targets is chosen."""
+"""Rows that choose the shift of more targets."""
 
 SMALL_SHIFTS = (3e-3, 1e-3, 1e-4)
-"""Those that follow with products in float64, where the last of the others was the best."""
+"""Further shifts, with float64 products, tried if the last of SHIFTS was the best."""
 
 DIRECT_SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
 
 
 @dataclass(frozen=True, eq=False)
 class FullFit:
-    """A recipe fitted to the rows of each split, at its best penalty.
+    """Fit of a recipe to the rows of each split, at its best penalty.
 
     Attributes
     ----------
     stem : Stem
     recipe : Recipe
-        That of the stem, with the lengthscale that was tried.
+        Recipe of the stem, with the lengthscale of this fit.
     kernels : sequence of Kernel
-        Of the splits, with their lengthscales.
+        Kernels of the splits, with their lengthscales.
     shift : float
-        N times the penalty, of the rows of a split.
+        N times the penalty, N the total weight of the rows of a split.
     penalty : float
-        Per row of a split.
+        Penalty per row of a split.
     loss : float
     losses : tuple of (penalty, loss)
     values : Tensor of shape (v, t)
         Predictions of all held-out rows.
     coefs : sequence of Tensor
-        Of the splits, in the order of their rows.
+        Coefficients of the splits, in the order of their rows.
     residual : float
-        Of the systems, relative; 0 where they were factorised.
+        Largest relative residual of the systems; 0 for factorisations.
     iterations : int
     seconds : float
     """
@@ -101,17 +101,17 @@ def full_fit(
     material : Material
     stem : Stem
     multiple : float
-        The lengthscale in medians.
+        Lengthscale in medians.
     clock : Clock
     engine : str or Engine, default="auto"
     ends : float, default=inf
-        The time of `time.monotonic` at which iterations end.
+        Deadline of the iterations, by `time.monotonic`.
     most : float, default=inf
-        Kernel evaluations of the search at which they do.
+        Limit on the kernel evaluations of the search, at which iterations end, too.
     small : bool, default=False
-        Whether to go on with smaller penalties, with products in float64.
+        Whether to try smaller penalties, with products in float64.
     shifts : sequence of float, optional
-        N times the penalties, decreasing, if they are known.
+        N times the penalties, decreasing; chosen by default.
     """
     started = time.monotonic()
     recipe, until = replace(stem.recipe, multiple=multiple), (ends, most)
@@ -121,7 +121,7 @@ def full_fit(
         sample = material.sample(recipe.inputs, split).mapped(map_)
         kernel = recipe.make_kernel().resolve(sample.first(MEDIAN_ROWS).X)
         kernels.append(kernel)
-        K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **MEMORY)
+        K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **BLOCK_MEMORY)
         problem = FullProblem(K, sample.Y, 0.0, sample.weights)
         total = problem.total
         if len(sample.X) <= DIRECT_ROWS:
@@ -132,8 +132,8 @@ def full_fit(
             if small:
                 problem = problem.double()
             if iterated is None:
-                wanted = SMALL_SHIFTS if small else None
-                iterated = wanted or _shifts(problem, sample, material, clock, until)
+                small_shifts = SMALL_SHIFTS if small else None
+                iterated = small_shifts or _shifts(problem, sample, material, clock, until)
             runs.append(_iterated(problem, sample, material, iterated, clock, until))
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)
 
@@ -186,7 +186,7 @@ def _iterated(
 def _shifts(
     problem: FullProblem, sample: Sample, material: Material, clock: Clock, ends: Ends
 ) -> Sequence[float]:
-    """Return the shifts of a path; of many targets the best of a part of the rows, and the next.
+    """Return the shifts of a path; for many targets the best on a part of the rows, and the next.
 
     Each shift has as many columns as there are targets: seven of ten classes would take several
     times the seconds of one.
@@ -196,16 +196,16 @@ def _shifts(
         return SHIFTS
     part = sample.first(PILOT_ROWS)
     K = KernelOperator(
-        problem.K.kernel, part.X, part.X, problem.K.engine, meter=problem.K.meter, **MEMORY
+        problem.K.kernel, part.X, part.X, problem.K.engine, meter=problem.K.meter, **BLOCK_MEMORY
     )
-    few = FullProblem(K, part.Y, 0.0, part.weights)
-    found = _iterated(few, part, material, SHIFTS, clock, ends)
-    best = SHIFTS.index(min(found, key=lambda s: found[s].loss))
+    part_problem = FullProblem(K, part.Y, 0.0, part.weights)
+    points = _iterated(part_problem, part, material, SHIFTS, clock, ends)
+    best = SHIFTS.index(min(points, key=lambda s: points[s].loss))
     return SHIFTS[best : best + 2] if best + 2 <= len(SHIFTS) else SHIFTS[-2:]
 
 
 def around(shift: float) -> Sequence[float] | None:
-    """Return a shift of the usual path with its neighbours; None for another one."""
+    """Return a shift of SHIFTS with its neighbours; None for any other shift."""
     if shift not in SHIFTS:
         return None
     at = SHIFTS.index(shift)

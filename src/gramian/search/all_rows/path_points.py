@@ -1,4 +1,4 @@
-"""Points of a path of penalties: the solution at each, or the best iterate on held-out rows."""
+"""Points of a path of penalties: the solution, or the best iterate on held-out rows."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from ...paths.sample import Sample
 from ...problems import FullProblem
 from ..clock import Clock
 
-EVERY = 3
-"""Iterations between two looks at the held-out rows."""
+VALIDATION_INTERVAL = 3
+"""Iterations between two validations on the held-out rows."""
 
-PATIENCE = 3
-"""Looks without a gain after which a path ends."""
+PATIENCE_VALIDATIONS = 3
+"""Validations without a gain after which a path ends."""
 
-UNSETTLED = 0.3
-"""Residual down to which it goes on without a gain: the first iterates of a rough function that is
-preconditioned badly predict as the mean does. Where it gains most the residual is below 0.1."""
+UNSETTLED_RESIDUAL = 0.3
+"""Residual above which a path continues without a gain: with a poor preconditioner, the first
+iterates of a rough function predict the mean. The largest gains come at residuals below 0.1."""
 
 Ends = tuple[float, float]
-"""Time of `time.monotonic`, and kernel evaluations, at which iterations end."""
+"""Deadline by `time.monotonic`, and limit on kernel evaluations, of iterations."""
 
-GAIN = 1e-3
-"""Share of the loss that counts as a gain."""
+LEAST_RELATIVE_GAIN = 1e-3
+"""Least relative reduction of the loss that counts as a gain."""
 
-MEMORY: dict[str, Any] = {"memory_bytes": 1 << 32}
-"""For blocks: rows of a search are in memory, and on both sides of K."""
+BLOCK_MEMORY: dict[str, Any] = {"memory_bytes": 1 << 32}
+"""Memory of blocks: the rows of a search are in memory, on both sides of K."""
 
 STORED_BYTES = 1 << 31
-"""For entries of K that are stored."""
+"""Memory of stored entries of K."""
 
 MOST_ITERATIONS = 60
-SOLVED = 3e-3
-"""Relative residual at which a system counts as solved: the loss changes no more."""
+SOLVED_RESIDUAL = 3e-3
+"""Relative residual of a solved system: below it the loss does not change."""
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One penalty of one split: the best iterate."""
+    """Best iterate at one penalty of one split."""
 
     loss: float
     values: Tensor
@@ -56,12 +56,12 @@ class Point:
 
 def factorised(problem: FullProblem, sample: Sample, shifts: Sequence[float]) -> dict[float, Point]:
     """Return the solution of each shift."""
-    K_held, found = _held(problem.K, sample).double().dense(), {}
+    K_held, points = _held(problem.K, sample).double().dense(), {}
     penalties = [s / problem.total for s in shifts]
     for s, (_, coef) in zip(shifts, direct_path(problem, penalties), strict=False):
         values = K_held @ coef
-        found[s] = Point(sample.loss(values), values, coef)
-    return found
+        points[s] = Point(sample.loss(values), values, coef)
+    return points
 
 
 def watched(
@@ -71,45 +71,45 @@ def watched(
     ends: Ends,
     most: int = MOST_ITERATIONS,
 ) -> dict[float, Point]:
-    """Iterate until the least loss of all penalties falls no more; return the best of each.
+    """Iterate until the least loss of all penalties stops falling; return the best of each.
 
-    Until they are solved, their time is over, or there were `most` iterations, too.
+    Iterations also end at the solution, at the deadline, or after `most` iterations.
     """
     K = _held(path.problem.K, sample)
     meter, look = K.meter, K.shape[0] * K.shape[1]
-    held: KernelOperator | Tensor = K
+    held_operator: KernelOperator | Tensor = K
     if path.problem.K.kept is not None:
-        held, look = K.dense(), 0
+        held_operator, look = K.dense(), 0
     best: dict[float, Point] = {}
-    least, looks, before = math.inf, 0, meter.evaluations
+    least_loss, looks, before = math.inf, 0, meter.evaluations
     for stage in path.stages():
-        solved = bool((stage.residual < SOLVED).all())
+        solved = bool((stage.residual < SOLVED_RESIDUAL).all())
         step, before = meter.evaluations - before, meter.evaluations
         late = is_over(ends, before + step + 2 * look) or stage.iteration >= most
-        if stage.iteration % EVERY and not (solved or late):
+        if stage.iteration % VALIDATION_INTERVAL and not (solved or late):
             continue
         p, n, t = stage.coef.shape
-        values = held @ stage.coef.permute(1, 0, 2).reshape(n, p * t).to(K.dtype)
+        values = held_operator @ stage.coef.permute(1, 0, 2).reshape(n, p * t).to(K.dtype)
         values = values.reshape(-1, p, t)
         for i, s in enumerate(shifts):
             loss = sample.loss(values[:, i])
             if s not in best or loss < best[s].loss:
                 point = (values[:, i], stage.coef[i], float(stage.residual[i]), stage.iteration)
                 best[s] = Point(loss, *point)
-        now = min(point.loss for point in best.values())
-        looks = 0 if now < (1 - GAIN) * least else looks + 1
-        least = min(least, now)
-        settled = bool((stage.residual < UNSETTLED).any())
-        if solved or late or (settled and looks >= PATIENCE):
+        current_loss = min(point.loss for point in best.values())
+        looks = 0 if current_loss < (1 - LEAST_RELATIVE_GAIN) * least_loss else looks + 1
+        least_loss = min(least_loss, current_loss)
+        settled = bool((stage.residual < UNSETTLED_RESIDUAL).any())
+        if solved or late or (settled and looks >= PATIENCE_VALIDATIONS):
             break
     return best
 
 
 def stored(clock: Clock) -> dict[str, Any]:
-    """Return when paths store entries: where rows have many features, or evaluations are counted.
+    """Return the settings of stored entries: for many features, or a budget of evaluations.
 
-    Stored entries are evaluated once, and read in each product, which takes more seconds where rows
-    have few features: 13,000 rows of 8 features 0.31 s, and 0.06 s to compute them anew.
+    Stored entries are evaluated once, and read in each product, which is slower for few features:
+    for 13,000 rows of 8 features a product takes 0.31 s, and 0.06 s if it computes the entries.
     """
     counted = math.isfinite(clock.budget.evaluations)
     features = {"stored_features": 0} if counted else {}
@@ -117,9 +117,9 @@ def stored(clock: Clock) -> dict[str, Any]:
 
 
 def is_over(ends: Ends, evaluations: int | float) -> bool:
-    """Return whether iterations end."""
+    """Return whether the deadline or the limit on evaluations has passed."""
     return time.monotonic() >= ends[0] or evaluations > ends[1]
 
 
 def _held(K: KernelOperator, sample: Sample) -> KernelOperator:
-    return KernelOperator(K.kernel, sample.held_X, K.cols, K.engine, meter=K.meter, **MEMORY)
+    return KernelOperator(K.kernel, sample.held_X, K.cols, K.engine, meter=K.meter, **BLOCK_MEMORY)

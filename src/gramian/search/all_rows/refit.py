@@ -1,4 +1,4 @@
-"""refit: the last fit of a member of the result, to all rows, at the shift that was chosen."""
+"""refit: last fit of a member of the result to all rows, at the chosen shift."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ from ..material import Material
 from ..recipe import Recipe
 from ..samples.sampled_fit import Stem
 from .full_fit import DIRECT_ROWS, SHIFTS, FullFit
-from .path_points import MEMORY, MOST_ITERATIONS, SOLVED, Ends, is_over
+from ..material import Material
 from .single_shift import path_of_one
+from .path_points import BLOCK_MEMORY, MOST_ITERATIONS, SOLVED_RESIDUAL, Ends, is_over
+from ..recipe import Recipe
+from ..samples.sampled_fit import Stem
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A function of the result: a kernel, centers and coefficients, and the maps before them.
+    """One function of the result: maps, kernel, centers and coefficients.
 
     Attributes
     ----------
@@ -38,21 +41,21 @@ class Member:
     weight : float
     kernel : Kernel
     quantiles : bool
-        Whether features are made normal by their quantiles first.
+        Whether features become normal scores first.
     map : LinearMap or None
     centers : Tensor of shape (n, k)
-        Mapped.
+        Mapped rows.
     coef : Tensor of shape (n, t)
     penalty : float
-        Per row.
+        Penalty per row.
     shift : float
-        N times the penalty, N the sum of the weights: what is added to the diagonal of K.
+        N times the penalty, N the sum of the weights: the shift of the diagonal of K.
     all_rows : bool
         Whether all rows are centers, held-out ones included.
     importances : Tensor of shape (d,), or None
-        Shares of the features in the diagonal of M; None without a learned metric.
+        Fractions of the features in the diagonal of M; None without a learned metric.
     cells : CellCenters, optional
-        The centers of each cell, if there are cells.
+        Centers of each cell, if there are cells.
     """
 
     recipe: Recipe
@@ -79,11 +82,10 @@ def refit(
     ends: float,
     most: float = math.inf,
 ) -> Member:
-    """Fit to all rows, held-out ones included, with the shift that was chosen without them.
+    """Fit all rows, held-out rows included, at the shift that was chosen without these.
 
-    It starts from the coefficients without them. Where its residual does not come down to that of
-    the fit that was chosen, as within too short a time, that one is returned: that of the first
-    split.
+    Iterations start from the coefficients of `fit`. If the residual does not reach the residual of
+    `fit`, because time is short, return `fit` itself, as fitted to the first split.
 
     Parameters
     ----------
@@ -93,14 +95,14 @@ def refit(
     clock : Clock
     engine : str or Engine, default="auto"
     ends : float
-        The time of `time.monotonic` at which iterations end.
+        Deadline of the iterations, by `time.monotonic`.
     most : float, default=inf
-        Kernel evaluations of the search at which they do.
+        Limit on the kernel evaluations of the search, at which iterations end, too.
     """
     map_ = fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
     X = _mapped(material, fit, map_)
     kernel = _kernel(material, fit, X)
-    K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **MEMORY)
+    K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **BLOCK_MEMORY)
     problem = FullProblem(K, material.Y, 0.0, material.weights)
     penalty = fit.shift / problem.total
     coef = clock.steps.run(
@@ -108,7 +110,8 @@ def refit(
         lambda: _coefficients(problem, fit, penalty, material, clock, (ends, most)),
     )
     all_rows = coef is not None
-    if coef is None:  # coefficients of the first split go with its map and its lengthscale
+    # The coefficients of the first split need its map and its lengthscale.
+    if coef is None:
         map_, kernel, coef = fit.stem.maps[0], fit.kernels[0], fit.coefs[0]
         learn, penalty = material.splits[0].learn, fit.penalty
         X = take_rows(_mapped(material, fit, map_), learn)
@@ -125,7 +128,7 @@ def _mapped(material: Material, fit: FullFit, map_: LinearMap | None) -> Float[T
 
 
 def sampled_member(material: Material, stem: Stem) -> Member:
-    """Return the fit of a stem to its first sample, for want of time for a better one."""
+    """Return the fit of a stem to its first sample, if time was too short for a better fit."""
     fit, inputs = stem.fits[0], stem.recipe.inputs
     return Member(
         stem.recipe, 1.0, fit.kernel, inputs == "quantile",
@@ -135,13 +138,13 @@ def sampled_member(material: Material, stem: Stem) -> Member:
 
 
 def constant(member: Member) -> Member:
-    """Return the function that is zero: the mean of the targets, as nothing else was found."""
+    """Return the zero function, which predicts the mean of the targets."""
     centers = slice_rows(member.centers, 0, 1)
     return replace(member, weight=1.0, centers=centers, coef=torch.zeros_like(member.coef[:1]))
 
 
 def importances(material: Material, stem: Stem) -> Float[Tensor, " d"] | None:
-    """Return the shares of the standardised features in the diagonal of M; None without one."""
+    """Return the fractions of the features in the diagonal of M; None without a metric."""
     if stem.gradients is None:
         return None
     diagonal = stem.gradients.diagonal()
@@ -158,27 +161,28 @@ def _coefficients(
     clock: Clock,
     ends: Ends,
 ) -> Tensor | None:
-    """Return the coefficients of all rows; None if there is no time for them."""
+    """Return the coefficients of all rows; None if the budget is too small."""
     n, spent = len(problem.targets), problem.K.meter.evaluations
-    few = n <= 2 * DIRECT_ROWS
-    if few and spent + n * n <= ends[1]:
+    is_direct = n <= 2 * DIRECT_ROWS
+    if is_direct and spent + n * n <= ends[1]:
         for _, coef in direct_path(problem, [penalty]):
             return coef
-    if is_over(ends, spent + n * min(RANK, n // 2) + n * n):  # two iterations, at least
+    # A start is worthwhile only if the budget covers two iterations.
+    if is_over(ends, spent + n * min(RANK, n // 2) + n * n):
         return None
     start = None
     if len(material.splits) == 1:
         start = torch.zeros_like(material.Y, dtype=torch.float64)
         start[material.splits[0].learn] = fit.coefs[0]
     double = fit.shift < SHIFTS[-1]
-    aim = max(fit.residual, SOLVED)
+    aim = max(fit.residual, SOLVED_RESIDUAL)
     problem = replace(problem.double() if double else problem, penalty=penalty)
     path = path_of_one(problem, rng=material.rng, clock=clock)
     return _until(path, aim, ends, start)
 
 
 def _until(path: FullPath, aim: float, ends: Ends, start: Tensor | None) -> Tensor | None:
-    """Iterate until the residual is as small as `aim`; None if time is over before."""
+    """Iterate until the residual reaches `aim`; return None if the budget ends before."""
     meter = path.problem.K.meter
     before = meter.evaluations
     for stage in path.stages(None if start is None else start[None]):
@@ -191,8 +195,8 @@ def _until(path: FullPath, aim: float, ends: Ends, start: Tensor | None) -> Tens
 
 
 def _kernel(material: Material, fit: FullFit, X: Float[Tensor, "n k"]) -> Kernel:
-    """Return the kernel of the only split, or with the lengthscale of all rows in their own map."""
+    """Return the kernel of the only split, or one with the lengthscale of all mapped rows."""
     if len(fit.kernels) == 1:
         return fit.kernels[0]
-    some = torch.randperm(len(X), generator=material.rng)[:MEDIAN_ROWS]
-    return fit.recipe.make_kernel().resolve(take_rows(X, some))
+    index = torch.randperm(len(X), generator=material.rng)[:MEDIAN_ROWS]
+    return fit.recipe.make_kernel().resolve(take_rows(X, index))

@@ -1,7 +1,7 @@
-"""path_of_one: conjugate gradient at a single shift, with cells as its preconditioner if need be.
+"""path_of_one: conjugate gradient at a single shift, with any preconditioner.
 
-Several shifts share the columns of K that precondition them; a single one may have any
-preconditioner.
+Several shifts share the columns of K that precondition them; a single shift may use any
+preconditioner, such as cells.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..clock import Clock
 from .path_points import stored
 
 FEW_FEATURES = 4
-"""Features up to which PCG's own rule chooses the preconditioner.
+"""Largest number of features for which PCG's rule chooses the preconditioner.
 
 CPU seconds of cells of real sets, setup included, until the held-out loss falls no more, by columns
 and by PCG's rule. Two or three features: 4,000 rows of bathy_celt 0.38 and 0.09, 19,000 4.9 and 1.6
@@ -30,20 +30,21 @@ and by PCG's rule. Two or three features: 4,000 rows of bathy_celt 0.38 and 0.09
 columns take half to four fifths.
 """
 
-NARROW = 1.0
-"""Of more features too, if K has less outside of cells than so many times what is within them."""
+NARROW_COUPLING_RATIO = 1.0
+"""Coupling of cells below which PCG's rule also serves more features: the ratio of K's mass outside
+cells to its mass within."""
 
 CELL_ROWS_PER_ROOT = 4
-"""Rows of a cell over sqrt(n), as PCG's rule has it."""
+"""Rows of a cell over sqrt(n), as in PCG's rule."""
 
 INVERSE_BYTES = 1 << 28
-"""For a preconditioner that PCG's rule chooses."""
+"""Memory of a preconditioner that PCG's rule chooses."""
 
 
 def path_of_one(
     problem: FullProblem, *, rng: torch.Generator, clock: Clock, rank: int = RANK
 ) -> FullPath:
-    """Return the path of the problem's penalty, with `rank` columns if these precondition it."""
+    """Return the path of one penalty; a preconditioner of columns has rank `rank`."""
     if _by_rule(problem, rng):
         inverse = PCG(preconditioner="auto", memory_bytes=INVERSE_BYTES).build(problem, rng)
         if inverse is not None:
@@ -52,11 +53,11 @@ def path_of_one(
 
 
 def _by_rule(problem: FullProblem, rng: torch.Generator) -> bool:
-    """Return whether rows have few features, or the kernel is narrow; cells need dense rows."""
+    """Return whether PCG's rule applies: dense rows with few features, or a narrow kernel."""
     n, d = problem.K.rows.shape
     if problem.K.rows.sparse:
         return False
     if d <= FEW_FEATURES:
         return True
     blocks = blocks_of_rows(problem.K, CELL_ROWS_PER_ROOT * math.isqrt(n), rng=rng)
-    return coupling(problem.K, blocks, rng=rng) < NARROW
+    return coupling(problem.K, blocks, rng=rng) < NARROW_COUPLING_RATIO

@@ -1,4 +1,4 @@
-"""Walk: the fits of one stem, from one lengthscale to the next as long as the error falls."""
+"""Walk: fits of one stem, from one lengthscale to the next while the error falls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .full_fit import SHIFTS, FullFit
 
 @dataclass(frozen=True)
 class Step:
-    """A fit to make: a lengthscale in medians, and whether with penalties that are very small."""
+    """A planned fit: its lengthscale in medians, and whether its penalties are very small."""
 
     multiple: float
     small: bool = False
@@ -20,11 +20,11 @@ class Step:
 
 @dataclass(eq=False)
 class Walk:
-    """The fits of a stem: those that were made, and those that are worth making.
+    """Completed and planned fits of a stem.
 
-    It begins with the usual lengthscale, and goes on to the neighbours of the best one, the smaller
-    first. Where the least penalty is the best in the end, smaller ones follow, with products in
-    float64.
+    A walk starts at the usual lengthscale, and continues with the neighbours of the best one, the
+    smaller first. If the least penalty is the best in the end, smaller ones follow, with products
+    in float64.
 
     Attributes
     ----------
@@ -32,9 +32,9 @@ class Walk:
     space : Space
     waiting : list of Step
     losses : dict
-        The error of each lengthscale that was tried.
+        Loss of each tried lengthscale.
     least : float
-        Of these.
+        Least of these losses.
     """
 
     stem: Stem
@@ -49,7 +49,7 @@ class Walk:
         self.waiting.append(Step(self.space.first(self.stem.recipe.kernel)))
 
     def add(self, step: Step, fit: FullFit, loss: float) -> None:
-        """Note a fit, and see what is worth making now."""
+        """Record a fit, and plan the next ones."""
         better = loss < self.least
         self.least = min(self.least, loss)
         if step.small:
@@ -64,7 +64,7 @@ class Walk:
             self.waiting, self._small = [Step(self._at, small=True)], False
 
     def restart(self, stem: Stem, multiple: float, loss: float) -> None:
-        """Go on with another metric, from the lengthscale that it was tried with."""
+        """Continue with another metric, from the lengthscale of its first fit."""
         self.stem, self.least, self.losses = stem, loss, {multiple: loss}
         self.waiting = [Step(near) for near in self.space.beside(multiple, [multiple])]
         self._at = multiple

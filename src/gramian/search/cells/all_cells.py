@@ -1,4 +1,4 @@
-"""AllCells: all rows divided into cells, and the fits of these in the time that is left."""
+"""AllCells: division of all rows into cells, and fits of the cells in the remaining time."""
 
 from __future__ import annotations
 
@@ -31,60 +31,60 @@ from .cell_solver import CellSolver, CellTask
 
 logger = logging.getLogger("gramian")
 
-LOOKED_AT = 100
-"""Rows of a cell without held-out ones that it is looked at on."""
+MAX_VALIDATION_ROWS = 100
+"""Validation rows of a cell that has no held-out rows."""
 
-RESTARTS = 2
-"""How often all rows are divided anew, as a cell has shown how long it takes."""
+MAX_RESTARTS = 2
+"""Limit on new divisions of all rows after the seconds of a cell have been measured."""
 
-SPARE = 0.7
-"""Of the time that is left: cells that need less become larger.
+SPARE_TIME_FRACTION = 0.7
+"""Fraction of the remaining time: cells that need less become larger.
 
-Measured on rows held out of the training rows, 0.7 beside 0.4: nycflights with 30 s 30.53 and
+Measured on rows held out of the training rows, for 0.7 and 0.4: nycflights with 30 s 30.53 and
 30.75, bathy_celt 19.6 and 20.9, beijing_pm25 with 150 s 17.9 and 18.2, all within the budget.
 """
 
-SHARE = 2.0
-"""Of the time that is left, a cell may take so many times its part: the last ones need theirs."""
+CELL_TIME_RATIO = 2.0
+"""Time limit of one cell, as a multiple of its fair share: the last cells need theirs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """Cells of mapped rows, and the numbers of the rows that each is fitted to."""
+    """Cells of mapped rows, and the training row indices of each."""
 
     cells: Cells
     members: list[Tensor]
 
     @property
     def rows(self) -> int:
-        """The rows of all cells, those of bands counted twice."""
+        """Rows of all cells; rows in overlap bands count twice."""
         return sum(map(len, self.members))
 
 
 @dataclass(frozen=True, eq=False)
 class CellFits:
-    """All cells, fitted.
+    """Fitted cells of all rows.
 
     Attributes
     ----------
     fit : FullFit
-        Of the cells that lengthscale and penalty were chosen by.
+        Fit of the pilot cells, which chose the lengthscale and the penalty.
     kernel : Kernel
     map : LinearMap or None
-        Of the rows with the inputs of the recipe.
+        Map of the rows with the inputs of the recipe.
     cells : Cells
     centers : Tensor of shape (m, k)
-        Mapped rows of one cell after the other.
+        Mapped rows, cell by cell.
     coef : Tensor of shape (m, t)
-        In float64.
+        Coefficients in float64.
     starts : Tensor of shape (c + 1,)
-        Where those of each cell begin.
+        Offsets of the cells in `centers`.
     shifts : tuple of float
-        Of each cell: larger ones where the chosen one failed.
+        Shift of each cell: larger than the chosen one where that failed.
     values : Tensor of shape (v, t)
         Predictions of the held-out rows.
     loss : float
-        Of these.
+        Loss of `values`.
     """
 
     fit: FullFit
@@ -100,12 +100,12 @@ class CellFits:
 
 
 Routed = dict[int, tuple[Tensor, Tensor]]
-"""Which held-out rows belong to each cell, and how much."""
+"""Held-out rows of each cell, and their weights."""
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A cell that was fitted before the others, and the seconds that it took."""
+    """The first fitted cell, and its seconds."""
 
     found: CellFit
     seconds: float
@@ -113,16 +113,16 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class AllCells:
-    """What divides rows into cells, and fits them.
+    """Division of rows into cells, and their fits.
 
     Attributes
     ----------
     material : Material
-        With a single split.
+        Rows with a single split.
     clock : Clock
     engine : str or Engine
     apart : bool, default=True
-        Whether there is memory for processes.
+        Whether worker processes fit in memory.
     """
 
     material: Material
@@ -131,16 +131,16 @@ class AllCells:
     apart: bool = True
 
     def divided(self, stem: Stem, rows: int, most: int | None = None) -> Division:
-        """Return cells of so many rows as a stem maps them.
+        """Divide the rows, as a stem maps them, into cells of `rows` rows.
 
-        Of some rows, if there is no time for more than `most` of them.
+        If time suffices for `most` rows only, divide a random subset.
         """
         learn, rng = self.material.splits[0].learn, self.material.rng
         if most is not None and most < len(learn):
             logger.info("time for %d of %d rows", most, len(learn))
             learn = learn[torch.randperm(len(learn), generator=rng)[:most].sort().values]
         Z = self._mapped(stem)[learn]
-        cells, members = divided(MedianSplits(rows, cell_sizes.OVERLAP), Z, rng=rng)
+        cells, members = divided(MedianSplits(rows, cell_sizes.OVERLAP_FRACTION), Z, rng=rng)
         return Division(cells, [learn[index] for index in members])
 
     def fitted(self, fit: FullFit, rows: int, most: int) -> CellFits:
@@ -150,14 +150,15 @@ class AllCells:
         ----------
         fit : FullFit
         rows : int
-            Of a cell, at most.
+            Largest number of rows of a cell.
         most : int
-            Of all cells together.
+            Number of rows of all cells together.
 
         Notes
         -----
-        The first one is measured: if all of its size would take longer than there is time, or much
-        less, rows are divided anew. Then several are fitted at once, each on one thread.
+        The first fit is timed. If all cells of its size would exceed the remaining time, or use
+        little of it, the rows are divided again. Then cells are fitted in parallel, on one thread
+        each.
         """
         Z = self._mapped(fit.stem)
         division, first = self._in_time(fit, Z, rows, most)
@@ -165,8 +166,8 @@ class AllCells:
         routed = self._routed(division, Z)
         workers = min(default_threads(), len(division.members))
         with one_thread_if_small(0 if workers > 1 else math.inf):
-            found = list(self._each(fit, Z, division, routed, first, seed, workers))
-        return self._joined(fit, Z, division, found, routed)
+            cell_fits = list(self._each(fit, Z, division, routed, first, seed, workers))
+        return self._joined(fit, Z, division, cell_fits, routed)
 
     def _each(
         self,
@@ -178,14 +179,14 @@ class AllCells:
         seed: int,
         workers: int,
     ) -> Iterator[CellFit]:
-        """Yield the cells: the first one, and what several workers find."""
+        """Yield the fits: the first cell, then the cells that the workers solve."""
         count, solver = len(division.members), self._solver(fit)
         cells = range(0 if first is None else 1, count)
 
         def task(cell: int) -> CellTask:
-            left = self.clock.left * min(1.0, SHARE * workers / (count - cell))
+            seconds_left = self.clock.left * min(1.0, CELL_TIME_RATIO * workers / (count - cell))
             rng = torch.Generator().manual_seed(seed ^ cell)
-            return self._task(Z, division.members[cell], routed[cell][0], left, rng)
+            return self._task(Z, division.members[cell], routed[cell][0], seconds_left, rng)
 
         def compute(numbers: Sequence[int]) -> Iterator[tuple[CellFit, int]]:
             waiting = [cells[number] for number in numbers]
@@ -201,12 +202,12 @@ class AllCells:
         yield from steps.run_each(f"cell of {count}", len(cells), compute, meter)
 
     def _processes_pay(self, seconds: float, cells: int, workers: int) -> bool:
-        """Return whether processes solve cells faster than threads, and may."""
+        """Return whether processes are allowed and solve cells faster than threads."""
         counted = math.isfinite(self.clock.budget.evaluations)
         return self.apart and not counted and processes_pay(seconds, cells, workers)
 
     def solved(self, fit: FullFit, sample: Sample, left: float, rng: torch.Generator) -> CellFit:
-        """Return the fit of a cell in so many seconds."""
+        """Fit a cell within `left` seconds."""
         order = torch.arange(len(sample.X))
         return self._solver(fit)(CellTask(sample, order, time.monotonic() + left, rng))
 
@@ -216,21 +217,25 @@ class AllCells:
     def _in_time(
         self, fit: FullFit, Z: Float[Tensor, "n k"], rows: int, most: int
     ) -> tuple[Division, Measured | None]:
-        """Return a division for which there is time, with the first of its cells."""
+        """Return a division that fits the remaining time, with its first cell."""
         division = self.divided(fit.stem, rows, most)
         if math.isinf(self.clock.budget.seconds):
             return division, None
         n, shrunk = len(self.material.splits[0].learn), False
-        for _ in range(RESTARTS):
+        for _ in range(MAX_RESTARTS):
             started, index = self.clock.steps.read_clock(), division.members[0]
-            held = self._routed(division, Z)[0][0]
+            held_rows = self._routed(division, Z)[0][0]
             cell_fit = self.clock.steps.run(
-                f"cell of {len(index)} rows", partial(self._first, fit, Z, index, held)
+                f"cell of {len(index)} rows", partial(self._first, fit, Z, index, held_rows)
             )
             seconds = self.clock.steps.read_clock() - started
             needed = seconds * (division.rows / len(index) - 1)
             better = cell_sizes.rows_measured(self.clock, n, seconds, len(index))
-            larger = needed < SPARE * self.clock.left and better > (rows, most) and not shrunk
+            larger = (
+                needed < SPARE_TIME_FRACTION * self.clock.left
+                and better > (rows, most)
+                and not shrunk
+            )
             shrunk = needed > self.clock.left and better < (rows, most)
             if not (larger or shrunk):
                 return division, Measured(cell_fit, seconds)
@@ -244,7 +249,7 @@ class AllCells:
     def _first(
         self, fit: FullFit, Z: Float[Tensor, "n k"], index: Int[Tensor, " c"], held: Tensor
     ) -> CellFit:
-        """Return the cell that is measured."""
+        """Fit the first cell, whose seconds are measured."""
         return self._solver(fit)(self._task(Z, index, held, self.clock.left, self.material.rng))
 
     def _task(
@@ -255,19 +260,19 @@ class AllCells:
         left: float,
         rng: torch.Generator,
     ) -> CellTask:
-        """Return a cell in random order: the first rows of its sample are columns and parts."""
+        """Return a cell in random order: its first rows become columns and parts."""
         order = torch.randperm(len(index), generator=rng)
-        held = self.material.splits[0].held[seen]
-        sample = self._sample(Z, index[order], held)
+        held_rows = self.material.splits[0].held[seen]
+        sample = self._sample(Z, index[order], held_rows)
         return CellTask(sample, order, time.monotonic() + left, rng)
 
     def _routed(self, division: Division, Z: Float[Tensor, "n k"]) -> Routed:
-        """Return which held-out rows belong to each cell, and how much."""
+        """Return the held-out rows of each cell, and their weights."""
         none = (torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64))
-        found = dict.fromkeys(range(len(division.members)), none)
+        routed = dict.fromkeys(range(len(division.members)), none)
         for share in division.cells.route(Z[self.material.splits[0].held]):
-            found[share.cell] = (share.index, share.weight)
-        return found
+            routed[share.cell] = (share.index, share.weight)
+        return routed
 
     def _joined(
         self,
@@ -277,19 +282,19 @@ class AllCells:
         found: Sequence[CellFit],
         routed: Routed,
     ) -> CellFits:
-        """Return all cells, and what they predict together at held-out rows."""
-        held, members = self.material.splits[0].held, division.members
-        values = torch.zeros(len(held), self.material.Y.shape[1], dtype=torch.float64)
-        for cell, one in enumerate(found):
-            seen, weight = routed[cell]
-            if len(seen):
-                values[seen] += weight[:, None] * one.values
+        """Join the cells and their predictions of the held-out rows."""
+        held_rows, members = self.material.splits[0].held, division.members
+        values = torch.zeros(len(held_rows), self.material.Y.shape[1], dtype=torch.float64)
+        for cell, cell_fit in enumerate(found):
+            held_index, weight = routed[cell]
+            if len(held_index):
+                values[held_index] += weight[:, None] * cell_fit.values
         sizes = torch.tensor([0, *map(len, members)])
         loss = squared_loss(values, self.material.truth, self.material.held_weights)
         return CellFits(
             fit, middle(fit.kernels), fit.stem.maps[0], division.cells, Z[torch.cat(members)],
-            torch.cat([one.coef for one in found]), sizes.cumsum(dim=0),
-            tuple(one.shift for one in found), values, loss,
+            torch.cat([cell_fit.coef for cell_fit in found]), sizes.cumsum(dim=0),
+            tuple(cell_fit.shift for cell_fit in found), values, loss,
         )  # fmt: skip
 
     def _mapped(self, stem: Stem) -> Float[Tensor, "n k"]:
@@ -299,9 +304,9 @@ class AllCells:
     def _sample(
         self, Z: Float[Tensor, "n k"], index: Int[Tensor, " c"], held: Int[Tensor, " v"]
     ) -> Sample:
-        """Return the rows of a cell; without held-out ones, some of its own say when to end."""
+        """Return the rows of a cell; without held-out rows, validate on some of its own rows."""
         Y, w = self.material.Y, self.material.weights
-        held = held if len(held) else index[:LOOKED_AT]
+        held = held if len(held) else index[:MAX_VALIDATION_ROWS]
         return Sample(
             Z[index], Y[index], Z[held], Y[held],
             None if w is None else w[index], None if w is None else w[held],
@@ -309,6 +314,6 @@ class AllCells:
 
 
 def middle(kernels: Sequence[Kernel]) -> Kernel:
-    """Return the kernel whose lengthscale is the median of those of several cells."""
+    """Return the kernel with the median lengthscale."""
     ordered = sorted(kernels, key=lambda kernel: float(getattr(kernel, "lengthscale", 1.0)))
     return ordered[len(ordered) // 2]

@@ -1,4 +1,4 @@
-"""fit_cell: the full problem of one cell, checked on rows that are held out."""
+"""Fit of one cell: its full problem, validated on held-out rows."""
 
 from __future__ import annotations
 
@@ -17,63 +17,63 @@ from ...operators import KernelOperator
 from ...paths.full import RANK
 from ...paths.sample import Sample, fit_sample
 from ...problems import FullProblem
-from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS
-from ..all_rows.path_points import MEMORY, factorised, watched
-from ..all_rows.single_shift import path_of_one
 from ..clock import Clock
+from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS
+from ..all_rows.single_shift import path_of_one
+from ..all_rows.path_points import BLOCK_MEMORY, factorised, watched
 
 logger = logging.getLogger("gramian")
 
-WORSE = 1.5
-"""A cell is bad if its loss is so many times that of its mean, by more than chance."""
+BAD_LOSS_RATIO = 1.5
+"""Ratio to the loss of the mean above which a cell is bad, if the difference is significant."""
 
 NO_MATTER = 1e-3
-"""Of the variance of all targets: a cell of one class has no error of its mean to be compared."""
+"""Tolerance in variances of all targets: in a cell of one class the mean has no error."""
 
 FAR_OUT = 10.0
-"""A prediction so many times as far from the mean of its cell as any target has diverged; or as the
-deviation of all targets, if those of the cell hardly differ."""
+"""Ratio of a diverged prediction's distance from the mean of its cell to the largest distance of a
+target, or to the standard deviation of all targets if the targets of the cell hardly differ."""
 
-ENOUGH = 10
-"""Held-out rows of a cell from which on it is compared with its mean."""
+LEAST_HELD_ROWS = 10
+"""Least held-out rows of a cell for a comparison with its mean."""
 
-LARGER, TRIES = 10.0, 4
-"""Factor of the shift with which a bad cell is fitted again, and how often it is tried."""
+SHIFT_FACTOR, MAX_TRIES = 10.0, 4
+"""Factor of the shift in each new fit of a bad cell, and largest number of fits."""
 
 FEW_COLUMNS, COLUMN_SHARE, LARGE_SHIFT = 300, 8, 0.3
-"""Columns of the preconditioner of a cell: few for a large shift, else one row in so many.
+"""Columns of the preconditioner of a cell: 300 for a large shift, otherwise n / COLUMN_SHARE.
 
 Measured on cells of 2,000 to 8,000 rows of beijing_pm25 and nycflights: for a shift of 1, 300
 columns take a third of the seconds of 1,000; for 0.01 about the same.
 """
 
 LATE_LANDMARKS, LATE_SHIFTS = 400, (100.0, 10.0, 1.0)
-"""Landmarks of a cell for which there is no time, and its shifts, in units of that of the others:
-a tenth of a second for 7,000 rows, where a few iterations leave a cell worse than its mean."""
+"""Landmarks and relative shifts of a cell whose time is over: a tenth of a second for 7,000
+rows, where a few iterations leave a cell worse than its mean."""
 
 MOST_ITERATIONS = 240
-"""Of a cell whose loss still falls: one that has not converged predicts worse than a smaller one.
+"""Iteration limit while the loss still falls: an unconverged cell is worse than a smaller one.
 
 Measured on bathy_celt: cells of 38,000 rows after 60 iterations, at a residual of 0.07, have an
-error of 22.9, and of 17.3 when they are solved, as those of 9,500 rows have.
+error of 22.9; solved cells have 17.3, as have cells of 9,500 rows.
 """
 
-PRECISE = 0.9
-"""Of the least usual shift: products run in float64 below."""
+FLOAT64_SHIFT_FRACTION = 0.9
+"""Fraction of the smallest usual shift below which products run in float64."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellFit:
-    """A cell, fitted.
+    """Fitted cell.
 
     Attributes
     ----------
     coef : Tensor of shape (n, t)
-        In float64.
+        Coefficients in float64.
     values : Tensor of shape (v, t)
-        At the held-out rows.
+        Predictions of the held-out rows.
     shift : float
-        The one that was asked for, or a larger one.
+        The requested shift, or a larger one.
     """
 
     coef: Float[Tensor, "n t"]
@@ -91,32 +91,32 @@ def fit_cell(
     engine: str | Engine = "auto",
     rng: torch.Generator,
 ) -> CellFit:
-    """Fit a cell, with a larger shift as long as it predicts worse than its mean.
+    """Fit a cell, and raise the shift while the fit predicts worse than its mean.
 
     Parameters
     ----------
     kernel : Kernel
     sample : Sample
-        The rows of the cell, and some that are held out.
+        Training and held-out rows of the cell.
     shift : float
         N times the penalty.
     clock : Clock
     left : float, default=inf
-        Seconds that it may take; after them, it is not tried once more.
+        Time limit in seconds; no further fit starts after it.
     engine : str or Engine, default="auto"
     rng : torch.Generator
 
     Notes
     -----
-    A cell that its time has ended, and not its solver, is fitted with a few landmarks, too, and
-    that is taken where it predicts held-out rows better.
+    If the time limit stops the solver, a fit with a few landmarks competes with the iterate on the
+    held-out rows.
 
-    It ends where a larger shift does not help. Of a cell that stays bad the best fit is taken; if
-    no prediction is a number, it has no coefficients, and its rows are predicted by the mean of all
-    targets. Each larger shift is a warning in the log.
+    Fits end when a larger shift does not help. A cell that stays bad keeps its best fit; if no
+    prediction is finite, its coefficients are zero, and it predicts the mean of all targets. The
+    log warns of each larger shift.
     """
     tried, ends = [], time.monotonic() + min(left, clock.left)
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         tried.append(_attempt(kernel, sample, shift, clock, ends, engine, rng))
         if not is_bad(tried[-1].values, sample):
             return tried[-1]
@@ -125,9 +125,9 @@ def fit_cell(
         if time.monotonic() >= ends:
             logger.warning("a cell of %d rows is worse than its mean: no time left", len(sample.X))
             break
-        shift *= LARGER
+        shift *= SHIFT_FACTOR
         logger.warning("a cell of %d rows is worse than its mean: shift %.3g", len(sample.X), shift)
-    best = min(tried, key=lambda found: sample.loss(found.values))
+    best = min(tried, key=lambda fit: sample.loss(fit.values))
     if math.isfinite(sample.loss(best.values)):
         return best
     return CellFit(torch.zeros_like(best.coef), torch.zeros_like(best.values), shift)
@@ -142,30 +142,30 @@ def _attempt(
     engine: str | Engine,
     rng: torch.Generator,
 ) -> CellFit:
-    """Return a fit with all rows as centers; if its time has ended it, one with few if better."""
-    found = _solved(kernel, sample, shift, clock, ends, engine, rng)
+    """Fit all rows as centers; if that ends early, compete with a fit with few landmarks."""
+    full = _solved(kernel, sample, shift, clock, ends, engine, rng)
     if time.monotonic() < ends or len(sample.X) <= DIRECT_ROWS:
-        return found
+        return full
     try:
-        few = _with_landmarks(kernel, sample, shift, clock, engine)
+        reduced = _with_landmarks(kernel, sample, shift, clock, engine)
     except FloatingPointError:  # no shift makes its matrix definite to rounding
-        return found
-    return min((found, few), key=lambda one: sample.loss(one.values))
+        return full
+    return min((full, reduced), key=lambda fit: sample.loss(fit.values))
 
 
 def _with_landmarks(
     kernel: Kernel, sample: Sample, shift: float, clock: Clock, engine: str | Engine
 ) -> CellFit:
-    """Return a fit with few landmarks, which takes no iterations."""
+    """Fit with few landmarks, in closed form."""
     total = float(len(sample.X) if sample.weights is None else sample.weights.sum())
     penalties = [times * shift / total for times in LATE_SHIFTS]
-    found = fit_sample(
+    best = fit_sample(
         sample, kernel, landmarks=LATE_LANDMARKS, penalties=penalties, engine=engine,
         meter=clock.meter,
     )  # fmt: skip
     coef = torch.zeros(sample.Y.shape, dtype=torch.float64)
-    coef[: len(found.coef)] = found.coef
-    return CellFit(coef, found.values, found.penalty * total)
+    coef[: len(best.coef)] = best.coef
+    return CellFit(coef, best.values, best.penalty * total)
 
 
 def _solved(
@@ -178,7 +178,7 @@ def _solved(
     rng: torch.Generator,
 ) -> CellFit:
     n = len(sample.X)
-    K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **MEMORY)
+    K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **BLOCK_MEMORY)
     problem = FullProblem(K, sample.Y, 0.0, sample.weights)
     problem = replace(problem, penalty=shift / problem.total)
     if n <= DIRECT_ROWS:
@@ -193,14 +193,14 @@ def _solved(
 
 
 def is_precise(shift: float) -> bool:
-    """Return whether products of a cell run in float64, as float32 cannot tell its shift."""
-    return shift < PRECISE * SHIFTS[-1]
+    """Return whether the products of a cell need float64 to resolve its shift."""
+    return shift < FLOAT64_SHIFT_FRACTION * SHIFTS[-1]
 
 
 def is_bad(values: Float[Tensor, "v t"], sample: Sample) -> bool:
     """Return whether a cell has diverged, or predicts held-out rows worse than its mean.
 
-    The latter by more than chance, and by what matters for all rows.
+    Worse means significantly worse, by an amount that matters for all rows.
     """
     truth, mean = sample.held_Y.double(), sample.Y.double().mean(dim=0)
     if not bool(values.isfinite().all()):
@@ -210,8 +210,8 @@ def is_bad(values: Float[Tensor, "v t"], sample: Sample) -> bool:
     spread = float((sample.Y.double() - mean).abs().max())
     if float((values - mean).abs().max()) > FAR_OUT * max(spread, 1.0):
         return True
-    errors, usual = (each.square().mean(dim=1) for each in (values - truth, mean - truth))
+    errors, usual = (residuals.square().mean(dim=1) for residuals in (values - truth, mean - truth))
     worse = errors - usual
     chance = 2 * float(worse.std(correction=0)) / math.sqrt(len(worse))
-    matters = float(errors.mean()) > WORSE * float(usual.mean()) + NO_MATTER
-    return len(worse) >= ENOUGH and matters and float(worse.mean()) > chance
+    matters = float(errors.mean()) > BAD_LOSS_RATIO * float(usual.mean()) + NO_MATTER
+    return len(worse) >= LEAST_HELD_ROWS and matters and float(worse.mean()) > chance

@@ -1,4 +1,4 @@
-"""Sizes of cells: how many rows a cell may have, for all of them to be fitted in time."""
+"""Sizes of cells that fit a budget."""
 
 from __future__ import annotations
 
@@ -7,87 +7,88 @@ import math
 from ...cells import MedianSplits
 from ...paths.full import RANK
 from ..clock import Clock
-from ..cost import ITERATIONS, seconds_of_evaluation
+from ..cost import TYPICAL_ITERATIONS, seconds_of_evaluation
 from ..findings import Findings
 from ..samples.sampled_fit import Stem
 
-OVERLAP = 0.05
-"""Share of the rows of a split that both sides keep.
+OVERLAP_FRACTION = 0.05
+"""Fraction of the rows of a split in both of its sides.
 
 Measured in equal seconds: on bathy_celt the held-out loss is 0.0034 with 0.05 and 0.1, and 0.0037
 without bands; on nycflights larger cells with 0.05 are better than smaller ones with 0.1 or 0.2.
 """
 
 USUAL_ROWS, LEAST_ROWS, MOST_ROWS = 10_000, 1_000, 40_000
-"""Rows of a cell without a budget, and bounds of what a budget asks for.
+"""Rows of a cell without a budget, and bounds with one.
 
-Measured on rows held out of the training rows, 40,000 beside 20,000: beijing_pm25 17.12 and 17.40
+Measured on rows held out of the training rows, for 40,000 and 20,000: beijing_pm25 17.12 and 17.40
 in 380 and 183 s, nycflights 29.91 and 29.97.
 """
 
 PILOT_SHARE = 0.25
-"""Of what is left, the fits of some cells that choose may take so much."""
+"""Fraction of the remaining budget for the pilot cells."""
 
 ALL_SHARE = 0.9
-"""Of what is left then, all cells may take so much: predictions of held-out rows follow."""
+"""Fraction of the budget after the pilot for all cells: held-out predictions follow."""
 
-GROWTH = 1.8
-"""Power of its rows that the seconds of a cell grow with: 1.7 to 2.0 from 3,900 to 7,900 rows."""
+SECONDS_EXPONENT = 1.8
+"""Exponent of the seconds of a cell in its rows: 1.7 to 2.0 from 3,900 to 7,900 rows."""
 
-STEP = 500
-"""Rows by which sizes differ."""
+SIZE_STEP_ROWS = 500
+"""Increment of the sizes, in rows."""
 
 
 def rows_expected(search: Findings, stem: Stem, n: int) -> int:
-    """Return how many of n rows a cell may have, by the speed of kernel evaluations."""
-    clock, most = search.clock, min(MOST_ROWS, n)
+    """Return the affordable rows of a cell, by the measured speed of kernel evaluations."""
+    clock, most_rows = search.clock, min(MOST_ROWS, n)
     if math.isinf(clock.budget.seconds) and math.isinf(clock.budget.evaluations):
-        return min(USUAL_ROWS, most)
+        return min(USUAL_ROWS, most_rows)
     pair_seconds = clock.steps.run(
         "seconds of an evaluation",
         lambda: seconds_of_evaluation(search.material, stem, search.engine),
     )
-    left = ALL_SHARE * (1 - PILOT_SHARE)
-    for rows in range(most, LEAST_ROWS, -STEP):
+    budget_share = ALL_SHARE * (1 - PILOT_SHARE)
+    for rows in range(most_rows, LEAST_ROWS, -SIZE_STEP_ROWS):
         pairs = _pairs(n, rows)
-        if clock.allows(pairs * pair_seconds / left, pairs / left):
+        if clock.allows(pairs * pair_seconds / budget_share, pairs / budget_share):
             return rows
-    return min(LEAST_ROWS, most)
+    return min(LEAST_ROWS, most_rows)
 
 
 def rows_measured(clock: Clock, n: int, seconds: float, trained: int) -> tuple[int, int]:
-    """Return how many rows a cell may have, and how many of n rows all cells together.
+    """Return the affordable rows of a cell, and of all cells together.
 
     Parameters
     ----------
     clock : Clock
     n : int
+        Training rows.
     seconds : float
-        Of a cell.
+        Seconds of a measured cell.
     trained : int
-        Its rows.
+        Rows of that cell.
 
     Notes
     -----
-    Rows are left out only where there is no time for the smallest cells: their seconds are mostly
-    what any cell takes. Measured on beijing_pm25 (305,880 rows): 11.7 s with cells of 1,000 rows,
-    and with cells of 300.
+    Rows are left out only if the budget is too small for the smallest cells: smaller ones would
+    not be faster, as most of their seconds are a fixed cost. Measured on beijing_pm25 (305,880
+    rows): 11.7 s with cells of 1,000 rows, and with cells of 300.
     """
-    most = min(MOST_ROWS, n)
-    least = min(LEAST_ROWS, most)
-    for rows in (*range(most, least, -STEP), least):
-        of_all = inflated(n, rows) / rows * seconds * (rows / trained) ** GROWTH
+    most_rows = min(MOST_ROWS, n)
+    least_rows = min(LEAST_ROWS, most_rows)
+    for rows in (*range(most_rows, least_rows, -SIZE_STEP_ROWS), least_rows):
+        of_all = inflated(n, rows) / rows * seconds * (rows / trained) ** SECONDS_EXPONENT
         if clock.allows(of_all / ALL_SHARE):
             return rows, n
-    return least, max(least, int(n * min(1.0, ALL_SHARE * clock.left / of_all)))
+    return least_rows, max(least_rows, int(n * min(1.0, ALL_SHARE * clock.left / of_all)))
 
 
 def inflated(n: int, rows: int) -> float:
-    """Return the rows of all cells, of so many each, those of bands counted twice."""
-    return MedianSplits(min(rows, n), OVERLAP).inflated(n)
+    """Return the rows of all cells of `rows` rows; rows in overlap bands count twice."""
+    return MedianSplits(min(rows, n), OVERLAP_FRACTION).inflated(n)
 
 
 def _pairs(n: int, rows: int) -> float:
     """Return the kernel evaluations of all cells."""
     total = inflated(n, rows)
-    return total * (min(RANK, rows / 2) + ITERATIONS * rows / 2)
+    return total * (min(RANK, rows / 2) + TYPICAL_ITERATIONS * rows / 2)

@@ -1,4 +1,4 @@
-"""CellSolver: what fits a cell of a search, as a value that can be sent to another process."""
+"""CellSolver: picklable solver of the cells of a search, for worker processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .cell_fit import CellFit, fit_cell
 
 @dataclass(frozen=True, eq=False)
 class CellTask:
-    """The rows of a cell in a random order, the time at which it is to end, and a generator."""
+    """Rows of a cell in random order, its deadline, and a random generator."""
 
     sample: Sample
     order: Int[Tensor, " c"]
@@ -29,7 +29,7 @@ class CellTask:
 
 @dataclass(frozen=True, eq=False)
 class CellSolver:
-    """What fits a cell at the lengthscale and the shift of a fit: a value that can be sent."""
+    """Picklable solver of cells at a given kernel and shift."""
 
     kernel: Kernel
     shift: float
@@ -37,15 +37,15 @@ class CellSolver:
     engine: str | Engine
 
     def __call__(self, task: CellTask) -> CellFit:
-        """Fit it; coefficients in the order of the rows."""
-        found = fit_cell(
+        """Fit a cell, and return its coefficients in the original order of the rows."""
+        fit = fit_cell(
             self.kernel, task.sample, self.shift, clock=self.clock,
             left=task.ends - time.monotonic(), engine=self.engine, rng=task.rng,
         )  # fmt: skip
-        return CellFit(found.coef[task.order.argsort()], found.values, found.shift)
+        return CellFit(fit.coef[task.order.argsort()], fit.values, fit.shift)
 
     def counted(self, task: CellTask) -> tuple[CellFit, int]:
-        """Fit it with a meter of its own, and return its kernel evaluations, too."""
+        """Fit a cell with a separate meter, and return the fit and its kernel evaluations."""
         before = self.clock.meter.evaluations
         own = replace(self.clock, meter=CostMeter(before, self.clock.meter.largest_block))
         return replace(self, clock=own)(task), own.meter.evaluations - before

@@ -1,4 +1,4 @@
-"""sampled: what a recipe is worth on a sample of the rows with few landmarks, in a moment."""
+"""Fits of recipes to samples of the rows, with few landmarks."""
 
 from __future__ import annotations
 
@@ -21,55 +21,63 @@ from ..recipe import L1, Recipe
 
 @dataclass(frozen=True)
 class Effort:
-    """The size of samples: landmarks and rows of the screen, and those of the learned metric."""
+    """Size of samples: landmarks and rows of the screen and of metric learning."""
 
     screen_landmarks: int = 500
     screen_rows: int = 4000
     machine: RecursiveFeatureMachine = field(default_factory=RecursiveFeatureMachine)
 
     def within(self, seconds: float, screen_seconds: float, fits: int, n: int) -> Effort:
-        """Return an effort with which so many fits of the metric take so many seconds, about.
+        """Choose sample sizes so that `fits` fits of the metric take about `seconds`.
 
         Parameters
         ----------
         seconds : float
         screen_seconds : float
-            That a fit of the screen took.
+            Seconds of one fit of the screen.
         fits : int
         n : int
-            Rows that there are.
+            Number of training rows.
         """
         screen = _operations(self.screen_landmarks, min(self.screen_rows, n))
-        for landmarks, rows in ((self.machine.landmarks, self.machine.rows), *SMALLER):
+        for landmarks, rows in ((self.machine.landmarks, self.machine.rows), *SMALLER_SIZES):
             machine = replace(self.machine, landmarks=landmarks, rows=rows)
             if fits * screen_seconds * _operations(landmarks, min(rows, n)) / screen <= seconds:
                 break
         return replace(self, machine=machine)
 
     def screening(self, most: float, cost: Cost) -> Effort:
-        """Return an effort whose screen of a recipe has no more kernel evaluations, if one has.
+        """Limit the kernel evaluations of one screened recipe to `most`, if possible.
 
         Parameters
         ----------
         most : float
         cost : callable
-            Kernel evaluations of a fit, of landmarks and rows.
+            Kernel evaluations of a fit, by landmarks and rows.
         """
-        for landmarks, rows in ((self.screen_landmarks, self.screen_rows), *SMALLER, *LEAST):
+        for landmarks, rows in (
+            (self.screen_landmarks, self.screen_rows),
+            *SMALLER_SIZES,
+            *SMALLEST_SIZES,
+        ):
             if rows <= self.screen_rows and cost(landmarks, rows) <= most:
                 break
         return replace(self, screen_landmarks=landmarks, screen_rows=rows)
 
     def learning(self, most: float, cost: Cost) -> Effort:
-        """Return an effort whose fits of the metric have no more kernel evaluations each."""
-        for landmarks, rows in ((self.machine.landmarks, self.machine.rows), *SMALLER, *LEAST):
+        """Limit the kernel evaluations of each fit of the metric to `most`, if possible."""
+        for landmarks, rows in (
+            (self.machine.landmarks, self.machine.rows),
+            *SMALLER_SIZES,
+            *SMALLEST_SIZES,
+        ):
             if rows <= self.machine.rows and cost(landmarks, rows) <= most:
                 break
         return replace(self, machine=replace(self.machine, landmarks=landmarks, rows=rows))
 
 
 def _operations(landmarks: int, rows: int) -> float:
-    """Return the cost of a fit of a sample, in some unit: products are the smaller part.
+    """Return the relative cost of a fit to a sample; products are the smaller part.
 
     Measured on tables of 8 to 32 features: twice the landmarks take 2.3 times as long from 500 on.
     """
@@ -78,30 +86,30 @@ def _operations(landmarks: int, rows: int) -> float:
 
 Cost = Callable[[int, int], float]
 
-LEAST = ((150, 1200), (60, 600), (20, 200))
+SMALLEST_SIZES = ((150, 1200), (60, 600), (20, 200))
 """Landmarks and rows for budgets of few kernel evaluations."""
 
-SMALLER = ((700, 6000), (500, 5000), (400, 4000), (300, 2500))
-"""Landmarks and rows for learning a metric in less time."""
+SMALLER_SIZES = ((700, 6000), (500, 5000), (400, 4000), (300, 2500))
+"""Landmarks and rows that learn a metric in less time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stem:
-    """A kernel, inputs and a metric, the map of which differs from split to split.
+    """Kernel, inputs and metric, with one map and one fit per split.
 
     Attributes
     ----------
     recipe : Recipe
     maps : sequence of LinearMap or None
-        One for each split.
+        One map per split.
     gradients : Tensor of shape (d, d), or None
-        The mean of the M of the splits.
+        Mean of the matrices M of the splits.
     loss : float
-        On a sample, with few landmarks.
+        Loss on a sample, with few landmarks.
     penalty : float
     losses : tuple of (penalty, loss)
     fits : sequence of SampleFit
-        One for each split, at its own best penalty.
+        One fit per split, at its own best penalty.
     """
 
     recipe: Recipe
@@ -114,7 +122,7 @@ class Stem:
 
     @property
     def map(self) -> LinearMap | None:
-        """The map of the mean of all splits: that of the last fit."""
+        """Map of the mean matrix M of all splits, for the last fit."""
         if self.gradients is None:
             return None
         return map_of(self.gradients, self.recipe.power, diagonal=self.recipe.kernel == L1)
@@ -123,7 +131,7 @@ class Stem:
 def screened(
     material: Material, recipe: Recipe, effort: Effort, engine: str | Engine, meter: CostMeter
 ) -> Stem:
-    """Return a recipe without a metric, fitted to a sample of each split."""
+    """Fit a recipe without a metric to a sample of each split."""
     maps = (None,) * len(material.splits)
     return at_maps(material, recipe, maps, None, effort, engine, meter, few=True)
 
@@ -139,7 +147,7 @@ def at_maps(
     *,
     few: bool = False,
 ) -> Stem:
-    """Return a recipe with metrics that are known, fitted to a sample of each split."""
+    """Fit a recipe with known metrics to a sample of each split."""
     rows = effort.screen_rows if few else effort.machine.rows
     landmarks = effort.screen_landmarks if few else effort.machine.landmarks
     kernel, fits = recipe.make_kernel(), []
@@ -157,12 +165,11 @@ def learned(
     meter: CostMeter,
     goes_on: Callable[[float], bool] = lambda gain: True,
 ) -> list[Stem]:
-    """Return the stems of all rounds of the recursive feature machine, that without one included.
+    """Return the stems of all rounds of the recursive feature machine, with the first round.
 
-    There is no further round once `goes_on` says so, which is told by what share the last one has
-    lowered the error.
+    Rounds end when `goes_on`, called with the relative gain of the last round, returns False.
 
-    With several splits, the metric of each is learned from its own rows, for each power by itself.
+    With several splits, each split learns its metric from its own rows, separately for each power.
     """
     machine, kernel = effort.machine, stem.recipe.make_kernel()
     inputs, rows = stem.recipe.inputs, machine.rows
@@ -171,43 +178,43 @@ def learned(
         machines = [machine]
     else:
         machines = [replace(machine, powers=(power,)) for power in machine.powers]
-    found: dict[tuple[int, float], Stem] = {}
-    for each in machines:
+    stems: dict[tuple[int, float], Stem] = {}
+    for single in machines:
         runs = _together(
-            [each.learn_from(s, kernel, engine=engine, meter=meter) for s in samples], goes_on
+            [single.learn_from(s, kernel, engine=engine, meter=meter) for s in samples], goes_on
         )
         for key in _in_all(runs):
             rounds = [next(r for r in run if (r.number, r.power) == key) for run in runs]
-            if key not in found:
-                found[key] = _of_rounds(material, stem.recipe, rounds)
-    return list(found.values())
+            if key not in stems:
+                stems[key] = _of_rounds(material, stem.recipe, rounds)
+    return list(stems.values())
 
 
 def _together(
     splits: Sequence[Iterator[RoundFit]], goes_on: Callable[[float], bool]
 ) -> list[list[RoundFit]]:
-    """Return the rounds of all splits, made in turn, until one ends or `goes_on` says so."""
+    """Alternate the rounds of all splits until one ends or `goes_on` returns False."""
     runs: list[list[RoundFit]] = [[] for _ in splits]
     while True:
         for run, rounds in zip(runs, splits, strict=True):
-            found = next(rounds, None)
-            if found is None:
+            next_fit = next(rounds, None)
+            if next_fit is None:
                 return runs
-            run.append(found)
+            run.append(next_fit)
         if not goes_on(sum(map(_gain, runs)) / len(runs)):
             return runs
 
 
 def _gain(run: Sequence[RoundFit]) -> float:
-    """Return by what share the last round has lowered the least error; 1 of the first."""
+    """Return the relative gain of the last round; 1 for the first round."""
     before = min((r.fit.loss for r in run[:-1]), default=float("inf"))
     return 1 - run[-1].fit.loss / before if before < float("inf") and before > 0 else 1.0
 
 
 def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:
-    """Return number and power of the rounds that all splits have come to."""
+    """Return number and power of the rounds that all splits completed."""
     keys = [[(r.number, r.power) for r in run] for run in runs]
-    return [key for key in keys[0] if all(key in other for other in keys)]
+    return [key for key in keys[0] if all(key in others for others in keys)]
 
 
 def _of_rounds(material: Material, recipe: Recipe, rounds: Sequence[RoundFit]) -> Stem:
@@ -216,8 +223,8 @@ def _of_rounds(material: Material, recipe: Recipe, rounds: Sequence[RoundFit]) -
     recipe = replace(recipe, rounds=first.number, power=first.power, learner=learner)
     gradients = None
     if first.gradients is not None:
-        found = [r.gradients for r in rounds if r.gradients is not None]
-        gradients = sum(found[1:], found[0]) / len(found)
+        matrices = [r.gradients for r in rounds if r.gradients is not None]
+        gradients = sum(matrices[1:], matrices[0]) / len(matrices)
     maps = tuple(r.map for r in rounds)
     return _stem(material, recipe, maps, gradients, [r.fit for r in rounds])
 

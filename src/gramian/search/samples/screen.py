@@ -1,4 +1,4 @@
-"""The steps of a search on samples: the screen of kernels and inputs, and learned metrics."""
+"""Steps of a search on samples: the screen of kernels and inputs, and learned metrics."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from ..recipe import Recipe, Trial
 from .sampled_fit import Stem, at_maps, learned, screened
 
 SCREEN_SHARE = 0.2
-"""Of kernel evaluations, where these are the budget, the screen may take so much."""
+"""Fraction of a budget of kernel evaluations for the screen."""
 
 METRIC_SHARE = 0.3
-"""Of what is left after the screen, metrics may take so much."""
+"""Fraction of the budget after the screen for metrics."""
 
 METRIC_AT_MOST = 0.6
-"""The same as long as each round lowers the error by a large gain."""
+"""Upper limit of that fraction while rounds still gain more than LARGE_GAIN."""
 
 LARGE_GAIN = 0.1
-"""Share of the error that a round has to lower it by, to go on beyond its share of the time."""
+"""Relative gain of a round that allows rounds beyond METRIC_SHARE."""
 
 METRIC_FITS = 10
-"""Fits that learning the metrics takes, about."""
+"""Typical number of fits that learn the metrics."""
 
-LEARNER = "matern32"
+LEARNER_KERNEL = "matern32"
 
 INPUTS_WORTH = 1.25
-"""Inputs whose error is so many times the least are tried with one kernel only."""
+"""Ratio to the least loss above which inputs are tried with one kernel only."""
 
 
 def screen(search: Findings) -> Iterator[Trial]:
-    """Try one kernel with all inputs, and the others with those that are not far off."""
+    """Try one kernel with all inputs, and the others with the inputs of near-least loss."""
     inputs = _inputs(search)
     cells = len(search.space.kernels) * len(inputs)
-    most = SCREEN_SHARE * search.clock.budget.evaluations / cells
-    search.effort = search.effort.screening(most, partial(_cost, search))
+    most_evaluations = SCREEN_SHARE * search.clock.budget.evaluations / cells
+    search.effort = search.effort.screening(most_evaluations, partial(_cost, search))
     cost = _cost(search, search.effort.screen_landmarks, search.effort.screen_rows)
-    order = sorted(search.space.kernels, key=lambda kernel: kernel != LEARNER)
+    order = sorted(search.space.kernels, key=lambda kernel: kernel != LEARNER_KERNEL)
     for kernel in order:
         for name in inputs:
             if search.stems and not search.clock.allows(0.2 * search.clock.seconds, cost):
@@ -53,8 +53,10 @@ def screen(search: Findings) -> Iterator[Trial]:
             search.stems.append(stem)
             yield search.sampled("screen", stem, started)
         if kernel == order[0]:
-            least = min(s.loss for s in search.stems)
-            inputs = tuple(s.recipe.inputs for s in search.stems if s.loss <= INPUTS_WORTH * least)
+            least_loss = min(s.loss for s in search.stems)
+            inputs = tuple(
+                s.recipe.inputs for s in search.stems if s.loss <= INPUTS_WORTH * least_loss
+            )
 
 
 def _screen_recipe(search: Findings, recipe: Recipe) -> Stem:
@@ -73,7 +75,7 @@ def _at_maps(
     maps: Sequence[LinearMap | None],
     gradients: Tensor | None,
 ) -> Stem:
-    """Return the step of a kernel with metrics that are known."""
+    """Fit a recipe with known metrics: a step of the search."""
     effort, meter = search.effort, search.clock.meter
     return search.clock.steps.run(
         f"kernel {recipe}",
@@ -86,37 +88,40 @@ def _cost(search: Findings, landmarks: int, rows: int) -> float:
 
 
 def _inputs(search: Findings) -> tuple[str, ...]:
-    """Return the inputs that are tried: one scale for all only where that is another one."""
-    given = search.space.inputs
+    """Return the inputs to try; one common scale only if it differs."""
+    names = search.space.inputs
     if search.material.common is None:
-        return tuple(name for name in given if name != "common") or ("standard",)
-    return given
+        return tuple(name for name in names if name != "common") or ("standard",)
+    return names
 
 
 def metrics(search: Findings) -> Iterator[Trial]:
-    """Learn a metric for kernels of each distance, and try the other kernels with it."""
+    """Learn a metric for each distance, and try the other kernels with it."""
     screen, search.screen, search.stems = search.stems, search.stems, []
     seconds = METRIC_SHARE * search.clock.left
     ends = search.clock.seconds + seconds
     latest = search.clock.seconds + METRIC_AT_MOST * search.clock.left
-    each = search.clock.seconds / (len(screen) * len(search.material.splits))
+    screen_seconds = search.clock.seconds / (len(screen) * len(search.material.splits))
     n = len(search.material.splits[0].learn)
-    least = min(n, search.effort.screen_landmarks, search.effort.machine.landmarks)
+    least_landmarks = min(n, search.effort.screen_landmarks, search.effort.machine.landmarks)
     search.effort = search.effort.within(
-        seconds, each, METRIC_FITS * len(search.material.splits), n
+        seconds, screen_seconds, METRIC_FITS * len(search.material.splits), n
     )
-    if search.effort.machine.landmarks < least:
-        search.stems = screen  # there is no time for a metric that would be of use
+    if search.effort.machine.landmarks < least_landmarks:
+        search.stems = screen  # The time is too short for a useful metric.
         return
-    groups, left = search.in_order(screen), METRIC_SHARE * search.clock.evaluations_left
+    groups, evaluations_left = search.in_order(screen), METRIC_SHARE * search.clock.evaluations_left
     fits = METRIC_FITS * len(groups)
-    search.effort = search.effort.learning(left / fits, partial(_cost, search))
+    search.effort = search.effort.learning(evaluations_left / fits, partial(_cost, search))
     cost = _cost(search, search.effort.machine.landmarks, search.effort.machine.rows)
-    most = search.clock.meter.evaluations + left
+    most_evaluations = search.clock.meter.evaluations + evaluations_left
 
     def goes_on(gain: float) -> bool:
         until = latest if gain > LARGE_GAIN else ends
-        return search.clock.seconds < until and search.clock.meter.evaluations + cost <= most
+        return (
+            search.clock.seconds < until
+            and search.clock.meter.evaluations + cost <= most_evaluations
+        )
 
     for group in groups:
         if not search.clock.allows(0.0, METRIC_FITS * cost):
@@ -139,18 +144,20 @@ def metrics(search: Findings) -> Iterator[Trial]:
 
 
 def _learner(search: Findings, stems: list[Stem], group: tuple[str, ...]) -> Stem:
-    """Return the stem whose gradients are taken: Matern 3/2 on the inputs that were best.
+    """Return the stem that supplies gradients: Matern 3/2 on the best inputs.
 
-    Measured on pol: with its metric the Laplacian has an error of 3.66, with that of the
-    Laplacian 4.70, and with that of the Gaussian 3.92.
+    Measured on pol: the error of the Laplacian is 3.66 with the metric of Matern 3/2, 4.70 with its
+    own, and 3.92 with the metric of the Gaussian.
     """
     best = search.best_of(stems, group)
     same = [s for s in stems if s.recipe.inputs == best.recipe.inputs]
-    return next((s for s in same if s.recipe.kernel == LEARNER and LEARNER in group), best)
+    return next(
+        (s for s in same if s.recipe.kernel == LEARNER_KERNEL and LEARNER_KERNEL in group), best
+    )
 
 
 def _again(search: Findings, stem: Stem) -> Trial:
-    """Return a stem without a metric, on the larger sample of those with one."""
+    """Fit a stem without a metric to the larger sample that metrics use."""
     started = search.clock.steps.read_clock()
     maps = (None,) * len(search.material.splits)
     larger = _at_maps(search, stem.recipe, maps, None)
@@ -159,7 +166,7 @@ def _again(search: Findings, stem: Stem) -> Trial:
 
 
 def _other_kernels(search: Findings, group: tuple[str, ...]) -> Iterator[Trial]:
-    """Try the other kernels of a distance with the metric that was found."""
+    """Try the other kernels of a distance with the learned metric."""
     stem = search.best_of(search.stems, group)
     cost = _cost(search, search.effort.machine.landmarks, search.effort.machine.rows)
     for kernel in group:
