@@ -19,9 +19,9 @@ from ...paths.sample import MEDIAN_ROWS, Sample, squared_loss
 from ...problems import FullProblem
 from ..clock import Clock
 from ..material import Material
-from .path_points import BLOCK_MEMORY, Ends, Point, factorised, stored, watched
 from ..recipe import Recipe
 from ..samples.sampled_fit import Stem
+from .path_points import BLOCK_MEMORY, Ends, Point, factorised, stored, watched
 
 DIRECT_ROWS = 1500
 """Largest number of rows for a float64 factorisation per penalty, which has no least penalty."""

@@ -17,10 +17,7 @@ from ..material import Material
 from ..recipe import L1
 from ..samples.sampled_fit import Stem
 from .full_fit import FullFit
-from ..material import Material
 from .path_points import BLOCK_MEMORY
-from ..recipe import L1
-from ..samples.sampled_fit import Stem
 
 LEAST_POWER = 0.1
 """Least power of a flatter metric: below it all features have nearly equal weight."""

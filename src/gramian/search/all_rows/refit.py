@@ -24,11 +24,8 @@ from ..material import Material
 from ..recipe import Recipe
 from ..samples.sampled_fit import Stem
 from .full_fit import DIRECT_ROWS, SHIFTS, FullFit
-from ..material import Material
-from .single_shift import path_of_one
 from .path_points import BLOCK_MEMORY, MOST_ITERATIONS, SOLVED_RESIDUAL, Ends, is_over
-from ..recipe import Recipe
-from ..samples.sampled_fit import Stem
+from .single_shift import path_of_one
 
 
 @dataclass(frozen=True, eq=False)
