@@ -18,8 +18,8 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian import landmarks as selectors
 from gramian.callbacks import Checkpoint, Validate
 from gramian.fitting.choice import penalty_path
+from gramian.fitting.held_out import folds as held_out
 from gramian.fitting.held_out.folds import Fold
-from gramian.fitting.held_out.folds import folds as held_out
 from gramian.fitting.plans import calibration
 from gramian.kernels import Gaussian
 from gramian.landmarks import Bless, BlessR, RPCholesky, Uniform
