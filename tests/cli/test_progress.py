@@ -45,7 +45,7 @@ def slow(monkeypatch, said, name):
 
 
 def test_a_piped_run_says_where_it_is(gramian, train, tmp_path, monkeypatch, said):
-    for name in ("cli.fit.open_training", "fitting.fit.start", "fitting.fit.solve"):
+    for name in ("cli.commands.fit.open_training", "fitting.fit.start", "fitting.result.solve"):
         slow(monkeypatch, said, f"gramian.{name}")
     monkeypatch.setattr(
         "gramian.callbacks.Validate.__call__",
