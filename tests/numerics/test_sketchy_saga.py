@@ -206,7 +206,7 @@ def test_where_half_a_step_does_not_help_it_starts_again_from_zero():
 def test_a_step_of_which_nothing_is_left_has_diverged():
     state = replace(states(problem(), SketchySAGA(batch=50), 1)[-1], halvings=39)
     assert state.verdict is None
-    assert state.halved(1.0, math.nan).verdict == "diverged"
+    assert state.halve_step(1.0, math.nan).verdict == "diverged"
 
 
 def test_rows_that_are_nearly_all_zero_to_the_kernel_leave_a_finite_step():

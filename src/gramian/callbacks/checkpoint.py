@@ -13,7 +13,7 @@ from .._checks import as_count, as_positive
 from .._errors import TextError
 from ..problems import Problem
 from ..solvers import Solver, State
-from ..solvers.state import moved
+from ..solvers.state import move_state
 from .fingerprint import fingerprint
 from .journal import another_problem, is_journal
 from .state_file import Saved, check_is_checkpoint, check_state, read_state, save_state
@@ -183,11 +183,11 @@ class Checkpoint:
             check_state(saved.state, problem)
             if saved.best is not None:
                 check_state(saved.best, problem)
-            solver.verify(problem, moved(saved.state, problem.targets.device))
+            solver.verify(problem, move_state(saved.state, problem.targets.device))
         except ValueError as error:
             raise TextError("{} is a damaged checkpoint: {}", self.path, error) from error
         if saved.best is not None:
-            self.best = moved(saved.best, problem.targets.device)
+            self.best = move_state(saved.best, problem.targets.device)
         return saved.state
 
     def _check_is_of(self, saved: Saved, problem: Problem, solver: Solver[Any, Any]) -> None:

@@ -1,19 +1,19 @@
 """Solvers: algorithms for the problems, each one file, each a generator of states.
 
 A `Solver` is a value: its fields are hyperparameters. ``solver.iterate(problem)`` yields the state
-at the start and after each iteration, for ever; `solve`, in ``loop.py``, is the only loop, and so
-the only place that knows about stopping, time, history, callbacks and divergence::
+at the start and after each iteration, without end. `solve`, in ``loop.py``, is the only loop. It
+alone handles stopping, time, history, callbacks and divergence::
 
     result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])
     model = problem.model(result.state.coef)
 
-A yielded state is all that is needed to go on exactly: ``solve(..., state=state)``. A plain
+A yielded state is enough to resume exactly: ``solve(..., state=state)``. A plain
 ``State(0, coef)`` is a starting point instead.
 
 ===========  ===============  ==============================================================
 name         problem          method
 ===========  ===============  ==============================================================
-direct       both             factorisation in float64: the yardstick
+direct       both             factorisation in float64: the reference solution
 pcg          FullProblem      preconditioned conjugate gradient, K never stored
 askotch      FullProblem      accelerated block coordinate descent, memory of order n
 skotch       FullProblem      the same without momentum
@@ -25,11 +25,11 @@ sketchysaga  NystromProblem   preconditioned gradients with variance reduction, 
 newton       LossProblem      Newton steps on a path of penalties, for losses besides the square
 ===========  ===============  ==============================================================
 
-EigenPro also works with penalty 0: it is then the number of epochs that regularises. The fixed
-point of EigenPro 3 is a weighted least squares and not the solution of the problem.
+EigenPro also works with penalty 0: the number of epochs then regularises. The fixed point of
+EigenPro 3 is a weighted least-squares solution and not the solution of the problem.
 
-The loop of a paper stands on top of the file of its algorithm; what four of them are made of lies
-in `_askotch`, `_eigenpro`, `_newton` and `_saga`.
+The file of an algorithm begins with the loop of its paper. `_askotch`, `_eigenpro`, `_newton`,
+`_pcg` and `_saga` hold the parts.
 
 To add a solver: one file with a `State` subclass and a registered `Solver`, one import line here.
 """
@@ -65,13 +65,13 @@ def make(name: str, **parameters: Any) -> Solver[Any, Any]:
 
 
 def name_of(solver: Solver[Any, Any]) -> str:
-    """Return the name under which the class of `solver` is registered, or that of the class."""
-    known = any(type(solver) is solvers[name] for name in solvers)
-    return solvers.name_of(solver) if known else type(solver).__name__
+    """Return the registered name of a solver, or the name of its class if it has none."""
+    registered = any(type(solver) is solvers[name] for name in solvers)
+    return solvers.name_of(solver) if registered else type(solver).__name__
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the solvers, with those that other packages add."""
+    """Return the names of all solvers, including solvers that other packages register."""
     return solvers.names()
 
 

@@ -18,12 +18,12 @@ from ._askotch.progress import Progress
 from ._askotch.state import ASkotchState
 from .base import Solver, solvers
 from .cost import ProblemSize
-from .state import State, drawn_seed
+from .state import State, draw_seed
 from .storing import StoresEntries
 from .verification import check_residual
 
 LEAST_BLOCK = 1000
-"""Rows of a block at least, if there are as many: below, the products do not fill the engine."""
+"""Least rows of an automatic block: products of fewer rows do not saturate the engine."""
 
 BLOCK_RULES: dict[str, type[BlockRule]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
 
@@ -35,10 +35,10 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
 
     For a block B of b rows, with :math:`H = K_{BB} + D_B` and its preconditioner :math:`P` of
     rank r, the step is :math:`d = P^{-1} (K_{Bn} w + D_B w_B - y_B) / L`, where L is the largest
-    eigenvalue of :math:`P^{-1} H` (algorithm 3 of [1]_). How blocks are chosen, and what z and w
-    become: `FreshBlocks`, `FixedBlocks`.
+    eigenvalue of :math:`P^{-1} H` (algorithm 3 of [1]_). `FreshBlocks` and `FixedBlocks` describe
+    the choice of blocks and the updates of z and w.
 
-    Take it for all rows as centers where they are too many for `PCG`, or for a rough answer early.
+    Use it with all rows as centers when they are too many for `PCG`, or for an early rough answer.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     rank : int, default=100
         r, at most b.
     blocks : str, default="fresh"
-        ``"fresh"``: b random rows in each iteration; ``"fixed"``: one partition, as the first
-        version of the paper has it. Over the same passes fresh blocks reach much lower errors.
+        ``"fresh"``: b random rows in each iteration; ``"fixed"``: one partition, as in the first
+        version of the paper. For the same number of passes, fresh blocks reach much lower errors.
     block_solver : str, default="auto"
         P: ``"nystrom"``, a randomised Nystrom approximation of rank r, damped by the ridge and its
         last eigenvalue, as in the paper; ``"exact"``, H itself, randomised block Gauss-Seidel, b³ /
@@ -58,44 +58,45 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         False: Skotch.
     convexity : float or "auto", default="auto"
         :math:`\mu`, the strong convexity of the objective. Fresh blocks: in the metric of L P; from
-        1 on steps have no momentum. Fixed ones: in the metric of P, any positive number; the paper
-        takes the ridge, n times the penalty. "auto": from the rate at which residuals
-        fall, measured every two passes or more, and 0.3 at first; for fresh blocks at least the
-        mean, over the blocks so far, of the least curvature :math:`\delta / (L (\delta +
-        \lambda_r))` that a step can meet, where :math:`\delta` is the ridge and
-        :math:`\lambda_r` the last eigenvalue of P, for exact blocks of :math:`\delta
-        (H^{-1})_{ii}` for 32 of their rows.
+        1 on, steps have no momentum. Fixed blocks: in the metric of P, any positive number; the
+        paper uses the ridge, n times the penalty. "auto": estimated from the decay rate of the
+        residuals, measured every two passes or more, and 0.3 at first. For fresh blocks the
+        estimate is at least the mean over blocks of the least curvature :math:`\delta / (L
+        (\delta + \lambda_r))` along a step, where :math:`\delta` is the ridge and
+        :math:`\lambda_r` the last eigenvalue of P; for exact blocks it is the mean of
+        :math:`\delta (H^{-1})_{ii}` over 32 of their rows.
     store_bytes : int, default=0
-        Memory for the entries of K in the dtype of products: if they fit they are evaluated once,
-        and each iteration reads b rows of them. An estimator gives what its memory limit
-        leaves where rows have 24 features or more, 48 with more than two targets.
+        Memory for the entries of K in the dtype of products. If they fit, they are evaluated once,
+        and each iteration reads b rows of them. An estimator assigns the memory that its limit
+        leaves if rows have at least 24 features, or 48 with more than two targets.
 
     Notes
     -----
     Cost per iteration: n b kernel evaluations, b² for the block and b³ / 3 operations, about
     :math:`b^2 r` with Nystrom blocks; a pass over all pairs is n / b iterations. Memory: b²
-    numbers, and six vectors of n numbers per target. The residual in the history is that of the
-    blocks of about the last pass, each at the time it was drawn, which costs nothing. Blocks may
-    miss rows of large weight: the error of predictions has the present residual of rows with more
-    than 1 / b of all weight and ten times the mean, at n kernel evaluations for each. Iterates are
-    float64; kernel entries and P have the dtype of the rows, those of ``"exact"`` are float64.
+    numbers, and six vectors of n numbers per target. The residual in the history comes from the
+    blocks of about the last pass, each before its step, and costs nothing. Blocks may miss rows of
+    large weight: the prediction error includes the current residual of rows with more than 1 / b
+    of all weight and ten times the mean, at n kernel evaluations per row. Iterates are float64.
+    Kernel entries and P have the dtype of the rows, or float64 with ``"exact"``.
 
     Departures: blocks of up to 4,000 rows, all automatic ones below 400,000 rows, are solved
-    exactly, with L = 1 and without rank; the paper has Nystrom blocks only. It takes N penalty for
-    the strong convexity, which changes with the units of K. With the estimated one the error after
-    20 and 80 passes was in the mean within factors of 2 and 3 of the best of a grid of seven, with
-    fixed blocks on eleven problems (700 rows, penalties 1e-2 to 1e-6, 4 to 35 blocks).
+    exactly, with L = 1 and without rank; the paper has Nystrom blocks only. The paper uses N
+    penalty as the strong convexity, which changes with the units of K. With the estimate, the
+    error after 20 and 80 passes was on average within factors of 2 and 3 of the best of a grid of
+    seven, with fixed blocks on eleven problems (700 rows, penalties 1e-2 to 1e-6, 4 to 35 blocks).
 
-    :math:`\nu = n / b`, which `FreshBlocks` takes, holds where all blocks see like things. Where
-    rows repeat few blocks see two like rows, :math:`\nu` may be as large as :math:`n / (b \mu)`,
-    and the momentum may do harm, more of it with a smaller convexity. Whenever the residual has
-    grown fourfold, two passes compare the objective with that of the best coefficients so far, the
-    last ones of the pass with the least residual. If it has grown, too, the method goes back to
-    them with kernel entries in float64 (as they are from the start if the penalty is below what
-    float32 can tell, see `FullProblem.needs_float64`) and :math:`\nu` times :math:`\mu^{-1/2}`, the
-    second time without momentum, which is Skotch's step; the third time it ends as "diverged". The
-    history counts `restarts`, and as ``singular_blocks`` the blocks of ``"exact"`` that are
-    singular to rounding: they are solved with the least jitter on their diagonal, and a warning.
+    :math:`\nu = n / b`, which `FreshBlocks` uses, holds if all blocks are alike. If rows repeat,
+    few blocks contain two similar rows, :math:`\nu` may be as large as :math:`n / (b \mu)`, and the
+    momentum may do harm, more so with a smaller convexity. Whenever the residual has grown
+    fourfold, two passes compare the objective with the objective of the best coefficients, which
+    are the last ones of the pass with the least residual. If the objective has grown too, the
+    method restarts at the best coefficients with kernel entries in float64 and :math:`\nu` times
+    :math:`\mu^{-1/2}`. (Entries are float64 from the start if float32 cannot resolve the penalty,
+    see `FullProblem.needs_float64`.) The second restart has no momentum, which is Skotch's step;
+    the third time the method ends as "diverged". The history counts `restarts`, and as
+    ``singular_blocks`` the blocks of ``"exact"`` that are singular to rounding: they are solved
+    with the least jitter on their diagonal, and a warning.
 
     References
     ----------
@@ -130,11 +131,11 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     needs_random_access: ClassVar[bool] = True
 
     def next(self, rule: BlockRule, s: ASkotchState) -> ASkotchState:
-        """Go through the loop of the paper's algorithm 1 once, its lines on the right."""
+        """Run one iteration of algorithm 1; the comments quote the lines of the paper."""
         w, z, progress = s.ahead, s.momentum, Progress(rule)
         B = rule.draw(s.iteration, s.smoothness)  # sample b; P_b <- Nystrom; L_b <- get_L
         g = rule.blocks.gradient(B.index, w)  # g_b <- K_bn w + lambda w_b - y_b
-        d = (B.P @ g) / B.L  # v_b <- (P_b + rho_b I)^-1 g_b, here over L_b
+        d = (B.P @ g) / B.L  # v_b <- (P_b + rho_b I)^-1 g_b; d is v_b / L_b
         x = w.index_add(0, B.index.to(d.device), d, alpha=-1)  # x_b <- w_b - v_b / L_b
         curvature = progress.mean_curvature(s, B)
         auto = self.convexity == "auto"
@@ -153,10 +154,10 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         *,
         rng: torch.Generator | None = None,
     ) -> Iterator[ASkotchState]:
-        seed = state.seed if isinstance(state, ASkotchState) else drawn_seed(rng)
-        needed, precise = problem.needs_float64, problem.double()
-        float64 = self.rule(self.keeping(precise) if needed else precise, seed)
-        rule = float64 if needed else self.rule(self.keeping(problem), seed)
+        seed = state.seed if isinstance(state, ASkotchState) else draw_seed(rng)
+        needs_float64, precise = problem.needs_float64, problem.double()
+        float64 = self.rule(self.keeping(precise) if needs_float64 else precise, seed)
+        rule = float64 if needs_float64 else self.rule(self.keeping(problem), seed)
         s = state if isinstance(state, ASkotchState) else Progress(rule).start(state)
         yield s
         while True:
@@ -164,7 +165,7 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
             yield s
 
     def rule(self, problem: FullProblem, seed: int) -> BlockRule:
-        """Return how blocks of a problem are chosen, and what carries the momentum."""
+        """Return the rule that draws blocks of a problem and updates the momentum."""
         b = self.block_rows(problem.K.shape[0])
         blocks = Blocks(problem, b, self.rank, self.solver_for(b))
         return BLOCK_RULES[self.blocks](blocks, seed)
@@ -172,16 +173,16 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     def __post_init__(self) -> None:
         check_count_or_auto(self.block, "block")
         as_count(self.rank, "rank")
-        for name, known in (("blocks", tuple(BLOCK_RULES)), ("block_solver", BLOCK_SOLVERS)):
-            if getattr(self, name) not in known:
+        for name, allowed in (("blocks", tuple(BLOCK_RULES)), ("block_solver", BLOCK_SOLVERS)):
+            if getattr(self, name) not in allowed:
                 raise ValueError(
-                    f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
+                    f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}"
                 )
         if self.convexity != "auto":
             as_positive(self.convexity, "convexity")
 
     def verify(self, problem: FullProblem, state: ASkotchState) -> None:
-        """Compare the residual with that of the last blocks; see `check_residual`."""
+        """Compare the residual with the residual of the last blocks; see `check_residual`."""
         check_residual(problem, state)
 
     def block_rows(self, n: int) -> int:
@@ -194,8 +195,8 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         b = self.block_rows(size.n)
         exact = self.solver_for(b) == "exact"
+        # The block with its factor and copies of the factor, in float64.
         block = 8 * b * (2 * b + CURVATURE_PROBES if exact else b + 6 * min(self.rank, b))
-        # with its factor and copies of that, in float64
         return size.vector_bytes + block + self.kept_bytes(size)
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
@@ -206,19 +207,19 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         b = self.block_rows(size.n)
-        each = b**3 / 3 if self.solver_for(b) == "exact" else 4.0 * b * b * self.rank
-        return iterations * self.iterations_per_pass(size.n) * each
+        per_block = b**3 / 3 if self.solver_for(b) == "exact" else 4.0 * b * b * self.rank
+        return iterations * self.iterations_per_pass(size.n) * per_block
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
         return math.ceil(iterations * self.iterations_per_pass(size.n))
 
     def bytes_read(self, size: ProblemSize) -> float:
-        # a block is moved, and looked through for entries that are not finite or too small
+        # A block is copied, and scanned for entries that are not finite or too small.
         b = float(self.block_rows(size.n))
         return 64 * b**2 + self.kept_bytes(size) * b / size.n
 
     def solver_for(self, b: int) -> str:
-        """Return how blocks of b rows are solved."""
+        """Return the solver of blocks with b rows."""
         if self.block_solver == "auto":
             return "exact" if b <= EXACT_ROWS else "nystrom"
         return self.block_solver
@@ -229,9 +230,9 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
 class Skotch(ASkotch):
     """Skotch: `ASkotch` without momentum (algorithm 4 of its paper), one vector of n numbers less.
 
-    Parameters, cost and source are those of `ASkotch`.
+    Parameters, cost and references as in `ASkotch`.
 
-    Take it to see what momentum is worth; `ASkotch` else.
+    Use it to measure the effect of momentum; otherwise use `ASkotch`.
 
     Examples
     --------

@@ -19,42 +19,43 @@ P = TypeVar("P", bound=Problem)
 S = TypeVar("S", bound=State)
 
 Callback = Callable[[Problem, State], Any]
-"""Called after each iteration; may add to ``state.metrics``; asks to stop by returning True.
+"""Function called after each iteration. It may add to ``state.metrics``, and stops the run by
+returning True.
 
-If it has a method ``finish()``, that is called when the run has ended, whatever ended it.
+If it has a method ``finish()``, the method is called when the run has ended, for whatever reason.
 
-Tensors of the problem and of the state may be on a GPU: ``state.coef.cpu().numpy()`` is right
-anywhere.
+Tensors of the problem and of the state may be on a GPU; ``state.coef.cpu().numpy()`` works on any
+device.
 """
 
 
 class Solver(ABC, Generic[P, S]):
-    """An algorithm for one problem or both. Fields are its hyperparameters; it holds no state.
+    """An algorithm for one or more types of problem. Its fields are hyperparameters, not state.
 
     Attributes
     ----------
     problem_types : tuple of type
-        The problems it can solve, checked before any work.
+        Problems that the solver supports, checked before any work.
     state_type : type
-        The class of the states it yields.
+        Class of the yielded states.
     needs_random_access : bool
-        Whether it reads rows in random order, which a sequential row source refuses.
+        Whether it reads rows in random order, which a sequential row source does not support.
     closed_form : bool
-        Whether it yields one state, the solution, so that stopping rules have no say.
+        Whether it yields one state, the solution, without stopping rules.
     allows_zero_penalty : bool
-        Whether it works with penalty 0: it then interpolates, or is stopped early.
+        Whether it supports penalty 0, by interpolation or early stopping.
     solves_exactly : bool
-        Whether its iterates tend to the solution of the problem, and no other function.
+        Whether its iterates converge to the solution of the problem.
     dense_centers : bool
-        Whether it makes centers dense, for which wide sparse rows have no room.
+        Whether it makes centers dense, which wide sparse rows do not allow.
     streams : bool
-        Whether coefficients of the centers are all it needs to go on with other rows.
+        Whether coefficients of the centers suffice to continue with other rows.
     takes_remote : bool
-        Whether it works with rows on other machines.
+        Whether it supports rows on other machines.
     leaves_targets : bool
         Whether targets and weights may be on other machines, too.
     takes_penalties : bool
-        Whether each target may have a penalty of its own.
+        Whether each target may have its own penalty.
     """
 
     problem_types: ClassVar[tuple[type, ...]]
@@ -73,16 +74,16 @@ class Solver(ABC, Generic[P, S]):
     def iterate(
         self, problem: P, state: State | None = None, *, rng: torch.Generator | None = None
     ) -> Iterator[S]:
-        """Yield the state at the start, then the state after each iteration, for ever.
+        """Yield the state at the start, then the state after each iteration, without end.
 
-        Given a state that it has yielded, it goes on exactly from there. Given a plain `State`,
-        it starts from those coefficients. It knows no tolerance, limit or clock, and never
-        writes to a tensor that it has yielded. A closed form yields one state, of iteration 0.
+        From a state that it has yielded, it resumes exactly. From a plain `State`, it starts at
+        those coefficients. It has no tolerance, limit or clock, and never writes to a yielded
+        tensor. A closed form yields one state, of iteration 0.
         """
 
     @abstractmethod
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
-        """Return the most bytes that factors, vectors and centers take, without blocks of rows.
+        """Return the peak bytes of factors, vectors and centers, without blocks of rows.
 
         Parameters
         ----------
@@ -97,29 +98,29 @@ class Solver(ABC, Generic[P, S]):
 
     @abstractmethod
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        """Return the floating-point operations of factorisations, products of matrices included."""
+        """Return the floating-point operations of factorisations and matrix products."""
 
     def flexible_bytes(self, size: ProblemSize, available: int) -> int:
-        """Return the bytes it takes of those for blocks of rows, as many as fit; 0 by default."""
+        """Return the bytes that it uses of the `available` ones for row blocks; 0 by default."""
         return 0
 
     def storing(self, size: ProblemSize, available: int) -> Solver[P, S]:
-        """Return a solver that stores kernel entries, if that pays and they take so many bytes.
+        """Return a solver that stores kernel entries if that pays and `available` bytes suffice.
 
-        Itself by default.
+        The solver itself by default.
         """
         return self
 
     def kept_bytes(self, size: ProblemSize) -> int:
-        """Return the bytes of kernel entries that it keeps, of `peak_bytes`; 0 by default."""
+        """Return the bytes of stored kernel entries, a part of `peak_bytes`; 0 by default."""
         return 0
 
     def panel_bytes(self, size: ProblemSize) -> int:
-        """Return the bytes that factorisations on a device need besides; 0 by default."""
+        """Return the additional bytes of factorisations on a device; 0 by default."""
         return 0
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
-        """Return the steps of some iterations, each with a delay of its own; as many by default."""
+        """Return the steps of some iterations, each with its own latency; one each by default."""
         return iterations
 
     def bytes_read(self, size: ProblemSize) -> float:
@@ -129,50 +130,50 @@ class Solver(ABC, Generic[P, S]):
     def verify(self, problem: P, state: S) -> None:
         """Raise ValueError if a state from a file disagrees with the problem.
 
-        What a state says of itself is computed afresh, at the cost of about one pass, by each
-        solver as far as that can be told. `conjugate_gradient` compares the residual whenever it
-        goes on. Here nothing is compared.
+        Each solver recomputes as many quantities of the state as it can, at the cost of about one
+        pass. `conjugate_gradient` compares the residual whenever it resumes. The default compares
+        nothing.
         """
 
     def takes(self, kind: type) -> bool:
-        """Return whether this solver solves problems of a class."""
+        """Return whether this solver supports problems of a class."""
         return issubclass(kind, self.problem_types)
 
     def check_type(self, kind: type) -> None:
-        """Raise ValueError if this solver does not solve problems of a class."""
+        """Raise ValueError if this solver does not support problems of a class."""
         if not self.takes(kind):
-            wanted = " or ".join(known.__name__ for known in self.problem_types)
-            raise TextError(
-                f"{type(self).__name__} solves {wanted}, not {kind.__name__}; give {{landmarks}} "
-                "for {solver='falkon'}, none for 'pcg', either for 'direct', {loss} for 'newton'"
+            types = " or ".join(cls.__name__ for cls in self.problem_types)
+            raise ValueError(
+                f"{type(self).__name__} solves {types}, not {kind.__name__}; give landmarks for "
+                "'falkon', none for 'pcg', either for 'direct', loss= for 'newton'"
             )
 
     def check_penalty(self, penalty: int | float) -> None:
-        """Raise ValueError if the penalty is 0 and this solver cannot do without one."""
+        """Raise ValueError if the penalty is 0 and this solver needs a positive one."""
         if penalty == 0 and not self.allows_zero_penalty:
-            known = ", ".join(sorted(n for n in solvers if solvers[n].allows_zero_penalty))
+            names = ", ".join(sorted(n for n in solvers if solvers[n].allows_zero_penalty))
             raise ValueError(
                 f"{type(self).__name__} needs a positive penalty, not 0; without one, use a solver "
-                f"that is stopped early: {known}"
+                f"that is stopped early: {names}"
             )
 
     def check_penalties(self) -> None:
-        """Raise ValueError if this solver has one penalty for all targets."""
+        """Raise ValueError if this solver needs one penalty for all targets."""
         if not self.takes_penalties:
-            known = ", ".join(sorted(n for n in solvers if solvers[n].takes_penalties))
+            names = ", ".join(sorted(n for n in solvers if solvers[n].takes_penalties))
             raise ValueError(
                 f"{type(self).__name__} has one penalty for all targets; give one number, or use "
-                f"{known}"
+                f"{names}"
             )
 
     def check_rows(self, rows: RowSource) -> None:
         """Raise ValueError if rows are too wide for this solver, or on other machines."""
         if rows.remote and not self.takes_remote:
             full = issubclass(FullProblem, self.problem_types)
-            does = "has all rows as centers" if full else "keeps rows on one machine"
-            raise TextError(
-                f"{type(self).__name__} {does}, which rows on a cluster are not for: give "
-                "{landmarks}, {solver='falkon'}"
+            reason = "has all rows as centers" if full else "keeps rows on one machine"
+            raise ValueError(
+                f"{type(self).__name__} {reason}, which rows on a cluster are not for: give "
+                "landmarks, solver='falkon'"
             )
         if self.dense_centers and rows.entries is not None:
             raise TextError(
@@ -182,7 +183,7 @@ class Solver(ABC, Generic[P, S]):
             )
 
     def iterations_per_pass(self, n: int) -> float:
-        """Return how many iterations evaluate about as many pairs as n rows have: one, mostly."""
+        """Return the iterations per pass over the pairs of n rows; 1 by default."""
         return 1.0
 
     def check(self, problem: P) -> None:

@@ -19,18 +19,18 @@ from .stopping import StopReason
 Linear = Callable[[Tensor], Tensor]
 
 REFINE_BELOW = 0.1
-"""The true residual is computed once the recursive one has dropped by this factor, by default."""
+"""Default drop of the recursive residual from which the true residual is computed."""
 
 RESIDUAL_AGREEMENT = 0.1
-"""Share of a residual by which it may differ from that of the iterate."""
+"""Largest difference between a residual and the residual of its iterate, as a fraction."""
 
 LANCZOS_STEPS = 100
-"""Steps from which the condition number is estimated; the estimate has settled by then."""
+"""Steps that estimate the condition number; the estimate has settled by then."""
 
 
 @dataclass(kw_only=True)
 class CGState(State):
-    """All that conjugate gradient needs to go on.
+    """State of conjugate gradient, enough to resume exactly.
 
     Attributes
     ----------
@@ -38,15 +38,15 @@ class CGState(State):
     energy : Tensor of shape (t,)
         Inner product of the residual with the preconditioned residual.
     active : Tensor of shape (t,)
-        Columns that still move.
+        Whether a column still moves.
     checked : Tensor of shape (t,)
-        Norms of the residual when it was last computed and not updated.
+        Norms of the residual when it was last computed directly.
     lanczos : Tensor of shape (k, 2)
-        Step lengths and residual ratios of the watched column, see `conjugate_gradient`.
+        Step lengths and residual ratios of the watched column; see `conjugate_gradient`.
     best : Tensor of shape (m, t)
         The iterate with the least ``rel_residual`` so far.
     least : float
-        That residual.
+        Its ``rel_residual``.
     """
 
     residual: Float[Tensor, "m t"]
@@ -60,9 +60,9 @@ class CGState(State):
 
     @property
     def verdict(self) -> StopReason | None:
-        """No progress, if no column can move though a residual is larger than rounding."""
-        left = self.metrics.get(RESIDUAL, 0.0) > torch.finfo(self.coef.dtype).eps
-        return "no_progress" if left and not bool(self.active.any()) else None
+        """No progress if no column can move and some residual is larger than rounding."""
+        is_large = self.metrics.get(RESIDUAL, 0.0) > torch.finfo(self.coef.dtype).eps
+        return "no_progress" if is_large and not bool(self.active.any()) else None
 
 
 def conjugate_gradient(
@@ -82,27 +82,27 @@ def conjugate_gradient(
     Parameters
     ----------
     apply : callable
-        Products with the symmetric positive definite A; of a lower precision than float64 if
-        need be.
+        Products with the symmetric positive definite A, possibly in a lower precision than
+        float64.
     rhs : Tensor of shape (m, t)
     state : State, optional
-        A `CGState` to go on from, or a plain state whose coefficients are the start. Of the
-        first the residual is computed, a product more: ValueError if it is not the one it has.
+        A `CGState` to resume from, or a plain state with the starting coefficients. Resuming
+        computes the residual, one more product, and raises ValueError if it disagrees.
     precondition : callable, optional
         Products with an approximate inverse of A; the identity if None.
     exact_residual : callable, optional
-        x to b - A x in float64. With it the iterate is float64 and the solution reaches float64
-        accuracy although `apply` does not.
+        Map from x to b - A x in float64. With it the iterate is float64, and the solution reaches
+        float64 accuracy although `apply` does not.
     probes : Tensor of shape (m, k), optional
-        Directions in which the residual of a state is compared with that of its iterate; all if
-        None. For coordinates in which rounding is amplified.
+        Directions in which the residual of a state is compared with the residual of its iterate;
+        all if None. For coordinates that amplify rounding.
     rounding : float, default=1e-5
-        Difference, relative to the right-hand side, that rounding may make there.
+        Difference, relative to the right-hand side, that rounding may cause in this comparison.
     refine_below : float, default=0.1
-        It is computed once the recursive residual has dropped by this factor since.
+        Drop of the recursive residual after which the exact residual is computed.
     watched : int, optional
-        The column whose steps Lanczos estimates have; that with the largest right-hand side if
-        None. For columns that do not share one A: that with the least eigenvalue.
+        Column whose steps the Lanczos estimates use; the column with the largest right-hand side
+        if None. If columns do not share one A, pass the column with the least eigenvalue.
 
     Yields
     ------
@@ -113,11 +113,11 @@ def conjugate_gradient(
     Notes
     -----
     Columns share products and nothing else. A column freezes when its residual is zero to
-    rounding or its curvature is not positive: there is nothing left to gain, and dividing would
-    do harm. It moves again if a true residual shows that the recursive one had lied.
+    rounding or its curvature is not positive: nothing is left to gain, and the division would do
+    harm. It moves again if a true residual shows that the recursive one was wrong.
 
-    Differs from [1]_: once the recursive residual has dropped far enough, the true one replaces it
-    and the direction restarts. Without this, float32 stalls while the recursion reports
+    Departure from [1]_: once the recursive residual has dropped far enough, the true one replaces
+    it and the direction restarts. Without this, float32 stalls while the recursion reports
     convergence; with replacement but without the restart it may diverge.
 
     References
@@ -142,13 +142,13 @@ def conjugate_gradient(
     while True:
         s = _step(setup, s)
         if s.verdict is not None:
-            s = _at_its_best(setup, rhs, s)
+            s = _return_to_best(setup, rhs, s)
         yield s
 
 
 @dataclass(frozen=True)
 class _Setup:
-    """The system, and what stays the same in all iterations."""
+    """The linear system and the constants of all iterations."""
 
     apply: Linear
     precondition: Linear
@@ -196,23 +196,22 @@ def _true_residual(setup: _Setup, x: Tensor, rhs: Tensor) -> Tensor:
 
 
 def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
-    """Raise ValueError if the residual of a state is not that of its iterate."""
+    """Raise ValueError if the residual of a state differs from the residual of its iterate."""
 
     def sizes(x: Tensor) -> Tensor:
         return _norms(x if setup.probes is None else setup.probes.T @ x.double())
 
-    off = _true_residual(setup, s.coef, rhs).double() - s.residual.double()
-    least = setup.rounding * sizes(rhs)
-    if setup.exact_residual is not None:  # the recursive one may be wrong until it is replaced
-        least += sizes(rhs) * s.checked / torch.where(setup.norm > 0, setup.norm, 1.0)
-    if not bool((sizes(off) <= RESIDUAL_AGREEMENT * sizes(s.residual) + least).all()):
-        said, found = (setup.metrics(r, s.lanczos)[RESIDUAL] for r in (s.residual, off))
-        raise TextError(
-            "the state to go on from reports a relative residual of {:.1e}, and computed "
-            "afresh its residual is {:.1e} away: it was changed, is of other data, or the "
-            "penalty is too small for float32 rows. Start again with {state=State(0, state.coef)}",
-            said,
-            found,
+    difference = _true_residual(setup, s.coef, rhs).double() - s.residual.double()
+    margin = setup.rounding * sizes(rhs)
+    if setup.exact_residual is not None:
+        # The recursive residual may be wrong until the exact one replaces it.
+        margin += sizes(rhs) * s.checked / torch.where(setup.norm > 0, setup.norm, 1.0)
+    if not bool((sizes(difference) <= RESIDUAL_AGREEMENT * sizes(s.residual) + margin).all()):
+        stated, apart = (setup.metrics(r, s.lanczos)[RESIDUAL] for r in (s.residual, difference))
+        raise ValueError(
+            f"the state to go on from reports a relative residual of {stated:.1e}, and computed "
+            f"afresh its residual is {apart:.1e} away: it was changed, is of other data, or the "
+            "penalty is too small for float32 rows. Start again, or from State(0, state.coef)"
         )
 
 
@@ -223,13 +222,13 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     alpha = _ratio(s.energy, curvature, active)
     x = s.coef + alpha * s.direction
     residual = s.residual - alpha.to(q.dtype) * q
-    residual, restarted = _refined(setup, s, x, residual, active)
+    residual, restarted = _refine_residual(setup, s, x, residual, active)
     moving = _norms(residual) > setup.floor(x.dtype)
     active = moving if restarted else active & moving
     z = setup.precondition(residual)
     energy = _dots(residual, z)
     beta = torch.zeros_like(energy) if restarted else _ratio(energy, s.energy, active)
-    lanczos = _extended(s.lanczos, alpha[setup.watched], beta[setup.watched])
+    lanczos = _append_step(s.lanczos, alpha[setup.watched], beta[setup.watched])
     metrics = setup.metrics(residual, lanczos)
     better = metrics[RESIDUAL] < s.least
     return replace(
@@ -248,16 +247,16 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     )
 
 
-def _at_its_best(setup: _Setup, rhs: Tensor, s: CGState) -> CGState:
-    """Return the best iterate and its true residual: rounding may have made the last one worse."""
+def _return_to_best(setup: _Setup, rhs: Tensor, s: CGState) -> CGState:
+    """Return to the best iterate and its true residual: rounding may have spoilt the last one."""
     residual = _true_residual(setup, s.best, rhs)
     return replace(s, coef=s.best, residual=residual, metrics=setup.metrics(residual, s.lanczos))
 
 
-def _refined(
+def _refine_residual(
     setup: _Setup, s: CGState, x: Tensor, residual: Tensor, active: Tensor
 ) -> tuple[Tensor, bool]:
-    """Return the residual, and whether it has just been computed afresh."""
+    """Return the residual, and whether it has just been computed directly."""
     due = bool((_norms(residual) <= setup.refine_below * s.checked)[active].all())
     if setup.exact_residual is None or not due:
         return residual, False
@@ -265,13 +264,13 @@ def _refined(
 
 
 def no_gain(before: CGState, after: CGState) -> bool:
-    """Return whether a true residual has just been found, of more than half of the last one."""
-    found = not torch.equal(before.checked, after.checked)
-    return found and bool((after.checked > 0.5 * before.checked)[before.active].any())
+    """Return whether a new true residual is more than half of the last one."""
+    is_new = not torch.equal(before.checked, after.checked)
+    return is_new and bool((after.checked > 0.5 * before.checked)[before.active].any())
 
 
-def _extended(lanczos: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
-    """Append a step; after a restart (beta = 0) the recurrence goes on as a block of its own."""
+def _append_step(lanczos: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+    """Append a step; after a restart (beta = 0) the recurrence continues as a separate block."""
     if len(lanczos) >= LANCZOS_STEPS or not alpha > 0:
         return lanczos
     row = torch.stack([alpha, beta]).to(lanczos.dtype)
@@ -279,7 +278,7 @@ def _extended(lanczos: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
 
 
 def _ratio(numerator: Tensor, denominator: Tensor, active: Tensor) -> Tensor:
-    """Return the quotient in active columns and zero in the others."""
+    """Return the quotient in active columns, and zero in the others."""
     return torch.where(active, numerator / torch.where(active, denominator, 1.0), 0.0)
 
 

@@ -1,36 +1,35 @@
-"""ProblemSize: what a solver must know of a problem to say what it will need."""
+"""ProblemSize: the sizes of a problem, for estimates of cost and memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 BLOCK_BYTES = 1 << 30
-"""Memory for blocks of rows unless it is limited."""
+"""Default memory for blocks of rows."""
 
 PANEL_ROWS = 1024
-"""Rows of a panel of a factorisation on a device."""
+"""Rows of a panel in a factorisation on a device."""
 
 
 @dataclass(frozen=True)
 class ProblemSize:
-    """The sizes of a problem, before anything of it is computed.
+    """Sizes of a problem, available before any computation.
 
     Attributes
     ----------
     n, d, t, m : int
         Rows, features, targets, centers.
     itemsize : int
-        Bytes per number of the rows.
+        Bytes per number of a row.
     full : bool
         Whether all rows are centers.
     pairs_once : bool
-        Whether rows are dense with random access: a product of all rows with all then evaluates
-        each pair once, as long as they fit into memory.
+        Whether rows are dense with random access. A product of all rows with all rows then
+        evaluates each pair once, provided that they fit into memory.
     dense : bool
         Whether rows are dense.
     targets_here : bool
-        Whether there is a vector of n numbers for each target: not where they stay with remote
-        rows.
+        Whether each target has a local vector of n numbers, which is False for remote targets.
     """
 
     n: int
@@ -45,7 +44,7 @@ class ProblemSize:
 
     @property
     def vector_bytes(self) -> int:
-        """Bytes of the vectors of an iterative solver: some of m numbers, and of n, per target."""
+        """Bytes of the vectors of an iterative solver: vectors of m and of n numbers per target."""
         of_rows = 8 * self.n if self.full else self.n * self.targets_here
         return 8 * self.t * (6 * self.m + of_rows)
 

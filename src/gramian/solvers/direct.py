@@ -1,4 +1,4 @@
-"""Direct: both problems in closed form; the yardstick of every other solver."""
+"""Direct: both problems in closed form, the reference for every other solver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .state import State
 
 REFINED_ROWS = 4000
-"""Rows from which a factor in float32, with refinement, is faster than one in float64.
+"""Rows from which a refined factor in float32 is faster than one in float64.
 
 By 1.1 times at 4,000 rows, 1.3 at 6,000 (one core of an EPYC, penalty 1e-6).
 """
@@ -30,29 +30,30 @@ class Direct(Solver[LinearProblem, State]):
     """Solve in float64 by factorisation, whatever the dtype of the rows.
 
     The full problem: Cholesky factorisation of K + N penalty W⁻¹. Cost: n² kernel evaluations,
-    n³ / 3 operations, 8 n² bytes. Targets with penalties of their own share K; each penalty that
-    differs costs a factorisation, of the Nystrom problem 10 m³ / 3 operations.
+    n³ / 3 operations, 8 n² bytes. Targets with their own penalties share K. Each distinct penalty
+    costs a factorisation, or 10 m³ / 3 operations in the Nystrom problem.
 
-    With 4 n² bytes more, from 4,000 rows on, the factor is one in float32, at half the cost, if
-    the ridge is large enough for one, and the residual is refined to that of float64: the solution
-    is as exact. Else, and if that fails, it is one in float64.
+    From 4,000 rows on, with 4 n² more bytes, the factor is float32 at half the cost if the ridge is
+    large enough, and the residual is refined to float64: the solution is as accurate. Otherwise,
+    and if refinement fails, the factor is float64.
 
     The Nystrom problem: with K_mm = T'T and features F = K_nm T⁻¹, the least-squares problem that
     stacks W^(1/2) F on (N penalty)^(1/2) I, by QR factorisation of one block of rows after the
     other. Cost: n m kernel evaluations, about 3 n m² + m³ operations, 32 m² bytes. It never forms
-    the normal equations, whose condition number is the square: a yardstick must be better
-    conditioned than its subject. Landmarks that depend on the others to rounding are left out by
-    their pivots. Eigenvectors would lose more: rounding is relative to the largest eigenvalue
-    there, and to the largest entry here. With a polynomial kernel and rows 30 standard deviations
-    from the origin, predictions were 1.5e-2 of their spread off by eigenvectors, 1e-5 by pivots.
+    the normal equations, which have the square of the condition number: a reference must be better
+    conditioned than the solvers it is compared with. Pivots remove landmarks that depend on the
+    others to rounding. Eigenvectors would lose more, because their rounding is relative to the
+    largest eigenvalue, and the rounding of pivots to the largest entry. With a polynomial kernel
+    and rows 30 standard deviations from the origin, the error of predictions was 1.5e-2 of their
+    spread with eigenvectors and 1e-5 with pivots.
 
-    Take it up to some 10,000 rows, for very small penalties, and as a yardstick.
+    Use it up to about 10,000 rows, for very small penalties, and as a reference.
 
     Parameters
     ----------
     store_bytes : int, default=0
-        Bytes that a factor in float32 may take beside the matrix. Estimators give as many as it
-        takes, if half of the memory that is left has room.
+        Bytes available for a float32 factor next to the matrix. Estimators assign as many as it
+        needs, if half of the remaining memory suffices.
 
     Examples
     --------
@@ -111,10 +112,11 @@ class Direct(Solver[LinearProblem, State]):
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         n, m = float(size.n), float(size.m)
-        if size.full:  # in float32 they take half as long
+        if size.full:
+            # Operations in float32 take half as long.
             return n**3 / (6 if self._refines(size.n) else 3)
         rows = min(n, strip_rows(size.m, 8, BLOCK_BYTES))
-        return n * m**2 * (3 + 2 * m / rows) + m**3  # features, and their QR
+        return n * m**2 * (3 + 2 * m / rows) + m**3  # features and their QR factorisation
 
 
 def _half_bytes(n: int) -> int:
@@ -125,17 +127,17 @@ def _solve_full(problem: FullProblem, *, refine: bool) -> Tensor:
     A = la.by_columns(problem.K.dense())
     la.prepare_(A)
     refine = refine and not la.is_on_device(A)
-    diagonal, whole = A.diagonal().clone(), True
+    diagonal, is_intact = A.diagonal().clone(), True
     coef = torch.empty_like(problem.targets)
-    for columns, one in problem.by_penalty():
-        if not whole:
-            la.mirror_lower_(A)  # the triangle that the last factor has overwritten
-        A.diagonal().copy_(diagonal).add_(one.ridge.flatten())
-        found = la.solve_refined(A, one.rhs, float(one.ridge.min())) if refine else None
-        if found is None:
-            _factorise_(A, one)
-            found, whole = la.solve_cholesky(A, one.rhs), False
-        coef[:, columns.to(coef.device)] = found
+    for columns, part in problem.by_penalty():
+        if not is_intact:
+            la.mirror_lower_(A)  # restores the triangle that the last factor has overwritten
+        A.diagonal().copy_(diagonal).add_(part.ridge.flatten())
+        solution = la.solve_refined(A, part.rhs, float(part.ridge.min())) if refine else None
+        if solution is None:
+            _factorise_(A, part)
+            solution, is_intact = la.solve_cholesky(A, part.rhs), False
+        coef[:, columns.to(coef.device)] = solution
     return coef
 
 
@@ -156,9 +158,9 @@ def _solve_nystrom(problem: NystromProblem) -> Tensor:
     device, q, t = problem.targets.device, len(root.T), problem.targets.shape[1]
     T = root.T.to(device)
     pivots = torch.arange(q, device=device) if root.order is None else root.order[:q].to(device)
-    shared = problem.penalties is not None
+    has_penalties = problem.penalties is not None
     R = T.new_zeros(q, q + t)
-    R.diagonal().fill_(0.0 if shared else problem.shift**0.5)
+    R.diagonal().fill_(0.0 if has_penalties else problem.shift**0.5)
     for rows, block in problem.K.strips():
         columns = block[:, pivots].t().contiguous()
         features = la.solve_triangular(T, columns, lower=False, transpose=True).t()
@@ -166,22 +168,22 @@ def _solve_nystrom(problem: NystromProblem) -> Tensor:
         if problem.weights is not None:
             F *= problem.weights[rows, None].to(F.dtype).sqrt()
         R = la.stacked_triangle([R, F])[:q]
-    if shared:
+    if has_penalties:
         beta = R.new_empty(q, t)
-        for numbers, one in problem.by_penalty():
+        for numbers, part in problem.by_penalty():
             columns = numbers.to(device)
             ridge = R.new_zeros(q, q + len(columns))
-            ridge.diagonal().fill_(one.shift**0.5)
-            part = torch.cat([R[:, :q], R[:, q + columns]], dim=1)
-            beta[:, columns] = _solved(la.stacked_triangle([ridge, part])[:q], q)
+            ridge.diagonal().fill_(part.shift**0.5)
+            triangle = torch.cat([R[:, :q], R[:, q + columns]], dim=1)
+            beta[:, columns] = _solve_triangle(la.stacked_triangle([ridge, triangle])[:q], q)
     else:
-        beta = _solved(R, q)
+        beta = _solve_triangle(R, q)
     coef = beta.new_zeros(problem.K.shape[1], t)
     coef[pivots] = la.solve_triangular(T, beta, lower=False, transpose=False)
     return coef
 
 
-def _solved(R: Tensor, r: int) -> Tensor:
-    """Return the least-squares solution, from the triangle of features and targets."""
+def _solve_triangle(R: Tensor, r: int) -> Tensor:
+    """Solve the least-squares problem from the triangle of features and targets."""
     beta: Tensor = torch.linalg.solve_triangular(R[:, :r], R[:, r:], upper=True)
     return beta

@@ -13,7 +13,7 @@ from .base import solvers
 from .eigenpro2 import EigenPro2
 
 MOST_ROWS = 20_000
-"""Rows up to which all of K is decomposed; the eigensolver then takes about 19 GB."""
+"""Most rows of a full eigendecomposition of K; the eigensolver then takes about 19 GB."""
 
 
 @solvers.register("eigenpro1")
@@ -26,15 +26,14 @@ class EigenPro1(EigenPro2):
 
     .. math:: \mathrm{coef} \leftarrow \mathrm{coef} - \eta (I - Q) (K\, \mathrm{coef} - y)
 
-    Parameters are those of `EigenPro2`, but for `subsample`, which is all rows, and `exponent`,
-    which is 1.
+    Parameters as in `EigenPro2`, except `subsample`, which is all rows, and `exponent`, which is 1.
 
-    Take it to compare with its successors, on some thousand rows.
+    Use it for comparison with its successors, on a few thousand rows.
 
     Notes
     -----
-    Setup: n² kernel evaluations, 4/3 n³ operations and 28 n² bytes; more than 20,000 rows are
-    refused. Cost of an epoch: 2 n² kernel evaluations.
+    Setup: n² kernel evaluations, 4/3 n³ operations and 28 n² bytes. More than 20,000 rows raise
+    an error. Cost of an epoch: 2 n² kernel evaluations.
 
     References
     ----------
@@ -75,7 +74,7 @@ class EigenPro1(EigenPro2):
         return n
 
     def factor(self, K: KernelOperator, rng: torch.Generator, **data: Any) -> EigenProFactor:
-        """Return the preconditioner of all rows; ValueError if there are too many."""
+        """Return the preconditioner of all rows; raise ValueError if there are too many."""
         n = K.shape[0]
         if n > MOST_ROWS:
             raise ValueError(

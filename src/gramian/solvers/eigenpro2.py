@@ -21,7 +21,7 @@ from .base import Solver, solvers
 from .cost import ProblemSize
 from .metrics import BATCH_ERROR, EPOCH, PREDICTION_ERROR, RESIDUAL
 from .minibatches import BatchErrors, EpochPart, relative_weights
-from .state import State, drawn_seed, starting_coef
+from .state import State, draw_seed, starting_coef
 from .storing import StoresEntries
 from .verification import check_residual
 
@@ -37,12 +37,12 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         \mathrm{coef}_B - \eta g, \qquad \mathrm{coef}_S \leftarrow \mathrm{coef}_S + \eta U
         U^\top K_{SB}\, g
 
-    With a penalty it runs on the kernel :math:`k + N \lambda [x = x']`, so that its fixed point is
-    the solution of the problem; with observation weights on :math:`\Omega^{1/2} (K + N \lambda
+    With a penalty, it runs on the kernel :math:`k + N \lambda [x = x']`, so that its fixed point is
+    the solution of the problem; with observation weights, on :math:`\Omega^{1/2} (K + N \lambda
     W^{-1}) \Omega^{1/2}`, where :math:`\Omega = n W / N`. With penalty 0 it interpolates, as in
-    the paper, and the number of epochs is what regularises.
+    the paper.
 
-    Take it with ``penalty=0``, where the number of epochs is what regularises.
+    Use it with ``penalty=0``, where the number of epochs regularises.
 
     Parameters
     ----------
@@ -51,30 +51,29 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     rank : int or "auto", default="auto"
         q, see `EigenProFactor`; 0 is plain stochastic gradient descent.
     batch : int or "auto", default="auto"
-        m. "auto": a quarter of the critical one, beta / top, between 128 and 4,096.
+        m. "auto": a quarter of the critical batch, beta / top, between 128 and 4,096.
     exponent : float, default=0.95
         a of `EigenProFactor`.
     step_scale : float, default=1
-        Multiplies the automatic step, :math:`\eta = 1.5 / (\beta + (m - 1) \lambda_{top})`; see
+        Factor of the automatic step, :math:`\eta = 1.5 / (\beta + (m - 1) \lambda_{top})`; see
         `EigenProFactor.step`.
     states_per_epoch : int, default=1
-        More of them let time limits and callbacks act within an epoch.
+        Several states let time limits and callbacks act within an epoch.
     store_bytes : int, default=0
-        Memory for the entries of K in the dtype of the rows: if they fit they are evaluated once,
-        and each batch reads its rows of them. An estimator gives what its memory limit
-        leaves where rows have 24 features or more, 48 with more than two targets.
+        Memory for the entries of K in the dtype of the rows. If they fit, they are evaluated once,
+        and each batch reads its rows of them. An estimator assigns the memory that its limit
+        leaves if rows have at least 24 features, or 48 with more than two targets.
 
     Notes
     -----
     An iteration is an epoch, a pass over all pairs: n² kernel evaluations, and n s for the
     correction. Memory: 8 n numbers per target, and a block of s by m. Coefficients are float64,
     kernel entries have the dtype of the rows. Errors decrease by about penalty · N / beta per epoch
-    at least: with small penalties early epochs bring most of what can be learned, and
-    `PCG` is the tool to converge.
+    or faster. With small penalties, early epochs learn most of the function; use `PCG` to reach
+    convergence.
 
-    ``batch_mse`` and ``rel_residual`` in the history are those of the batches, each at the time
-    it was drawn. If the former is no lower after ten epochs than in the first, the method ends as
-    "no_progress".
+    ``batch_mse`` and ``rel_residual`` in the history come from the batches, each before its step.
+    If the former is no lower after ten epochs than in the first, the method ends as "no_progress".
 
     Departures: top eigenvalue and step as in the notes of `EigenProFactor`.
 
@@ -114,7 +113,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         *,
         rng: torch.Generator | None = None,
     ) -> Iterator[EigenProState]:
-        seed = state.seed if isinstance(state, EigenProState) else drawn_seed(rng)
+        seed = state.seed if isinstance(state, EigenProState) else draw_seed(rng)
         system = self.system(problem, seed)
         s = state if isinstance(state, EigenProState) else _start(problem, state, seed, system)
         yield s
@@ -138,11 +137,11 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         return self.eigenvector_operations(size, q)
 
     def bytes_read(self, size: ProblemSize) -> float:
-        of_batch = self.kept_bytes(size) / self.steps(size, 1)
-        return 16 * float(self.subsample_rows(size.n)) ** 2 / 10 + of_batch
+        per_batch = self.kept_bytes(size) / self.steps(size, 1)
+        return 16 * float(self.subsample_rows(size.n)) ** 2 / 10 + per_batch
 
     def verify(self, problem: FullProblem, state: EigenProState) -> None:
-        """Compare the residual with that of the last batches; see `check_residual`."""
+        """Compare the residual with the residual of the last batches; see `check_residual`."""
         check_residual(problem, state)
 
     def system(self, problem: FullProblem, seed: int) -> Descent:
@@ -160,20 +159,20 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         """Return the state after the next part of an epoch."""
         part = EpochPart.after(s.iteration, len(system.shuffle), self.states_per_epoch)
         batches = system.shuffle.indices(part.epoch, part.start, part.stop)
-        coef, seen = s.coef.clone(), BatchErrors()
-        system.run_(coef, problem.targets, batches, seen)
+        coef, errors = s.coef.clone(), BatchErrors()
+        system.run_(coef, problem.targets, batches, errors)
         return EigenProState(
             iteration=s.iteration + 1,
             coef=coef,
             metrics={
                 EPOCH: part.done,
-                BATCH_ERROR: seen.mse,
-                RESIDUAL: seen.relative,
-                PREDICTION_ERROR: problem.relative_error(seen.rmse),
+                BATCH_ERROR: errors.mse,
+                RESIDUAL: errors.relative,
+                PREDICTION_ERROR: problem.relative_error(errors.rmse),
             },
             seed=s.seed,
             settings=s.settings,
-            **s.progress(seen, part.length),
+            **s.progress(errors, part.length),
         )
 
 
@@ -186,7 +185,7 @@ def _start(problem: FullProblem, state: State | None, seed: int, system: Descent
 
 @dataclass(frozen=True)
 class Descent:
-    """The steps of EigenPro 2 on one system, (K + D) coef = y with D the ridge.
+    """Steps of EigenPro 2 on one system, (K + D) coef = y with the ridge D.
 
     Attributes
     ----------
@@ -197,7 +196,7 @@ class Descent:
         Step per row.
     D : Tensor of shape (n, 1) or ()
     ridge : float
-        That of the symmetric form, N penalty over the mean weight.
+        Ridge of the symmetric form, N penalty over the mean weight.
     omega : Tensor of shape (n,), or None
         Weights relative to their mean.
     """
@@ -211,11 +210,11 @@ class Descent:
     omega: Float[Tensor, " n"] | None = None
 
     def run_(
-        self, coef: Tensor, targets: Tensor, batches: Iterable[Tensor], seen: BatchErrors
+        self, coef: Tensor, targets: Tensor, batches: Iterable[Tensor], errors: BatchErrors
     ) -> None:
         """Take a step, in place, for each batch of row numbers."""
         for B in batches:
-            seen.add(self._step_(coef, targets[B], B), targets[B])
+            errors.add(self._step_(coef, targets[B], B), targets[B])
 
     def _step_(self, coef: Tensor, y: Tensor, B: Tensor) -> Tensor:
         D = self.D[B] if self.D.ndim else self.D
@@ -225,17 +224,17 @@ class Descent:
         if self.P.rank:
             h = self.K[self.P.index, B] @ g
             if self.ridge:
-                h += self.ridge * self._among(B, r)
+                h += self.ridge * self._select_subsample(B, r)
             index = self.P.index.to(h.device)
             coef.index_add_(0, index, self.P.correction(h), alpha=self.eta)
         return r
 
-    def _among(self, B: Tensor, r: Tensor) -> Tensor:
-        """Return the rows of r that are in the subsample, in its order, and zeros for others."""
+    def _select_subsample(self, B: Tensor, r: Tensor) -> Tensor:
+        """Return r at the rows of the subsample, in its order, and zeros for rows not in B."""
         at = torch.searchsorted(B, self.P.index).clamp(max=len(B) - 1)
-        found = (B[at] == self.P.index).to(r.device)
-        return torch.where(found[:, None], r[at], 0.0)
+        in_batch = (B[at] == self.P.index).to(r.device)
+        return torch.where(in_batch[:, None], r[at], 0.0)
 
     def settings(self) -> dict[str, int | float]:
-        """Return the numbers that were chosen, for the eye."""
+        """Return the chosen settings, for display."""
         return {**self.P.settings(), "batch": self.shuffle.size, "step": self.eta}

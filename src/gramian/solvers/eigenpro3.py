@@ -14,21 +14,21 @@ from ..data import Batches
 from ..problems import NystromProblem
 from ._eigenpro.costs import CENTERS_PER_DIRECTION, FEATURES_SHARE, EigenPro3Costs
 from ._eigenpro.projection import (
+    build_projection,
     check_projection,
-    chosen_delay,
-    chosen_projection,
-    projection_for,
+    resolve_delay,
+    resolve_projection,
 )
 from ._eigenpro.setup import Setup, change_of_rows
 from ._eigenpro.state import EigenPro3State
 from .base import Solver, solvers
 from .metrics import BATCH_ERROR, EPOCH
-from .minibatches import BatchErrors, EpochPart, held_centers, relative_weights
-from .state import State, drawn_seed, starting_coef
+from .minibatches import BatchErrors, EpochPart, load_centers, relative_weights
+from .state import State, draw_seed, starting_coef
 from .verification import refuse_beyond
 
 MEAN_OF_LAST = 8
-"""The mean of iterates reaches back over about the last eighth of them."""
+"""The mean of iterates covers about the last eighth of them."""
 
 
 @solvers.register("eigenpro3")
@@ -43,63 +43,63 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
     .. math:: g = f(X_B) - y_B, \qquad h = K_{ZB}\, g - K_{ZS} U U^\top K_{SB}\, g, \qquad
         K_{ZZ} \theta = h, \qquad \alpha \leftarrow \alpha - \eta \theta
 
-    Delayed: for T batches rows of B are temporary centers of f, beside the subsample; then one
-    projection of the sum of the steps. Since a projection costs p² kernel evaluations and is
-    made after T m = p rows, an epoch costs about 3 n p of them: linear in p. An exact one evaluates
-    none, and an epoch costs 1.5 to 2 n p.
+    Delayed: for T batches, the rows of B are temporary centers of f, besides the subsample. Then
+    one projection applies to the sum of the steps. Since a projection costs p² kernel evaluations
+    and follows T m = p rows, an epoch costs about 3 n p of them: linear in p. An exact projection
+    evaluates none, and an epoch costs 1.5 to 2 n p.
 
-    Take it where m² numbers do not fit, and for rows that stream or are augmented.
+    Use it if m² numbers do not fit into memory, and for rows that stream or are augmented.
 
     Parameters
     ----------
     subsample, rank, batch, exponent, step_scale, states_per_epoch
-        As in `EigenPro2`, for the rows. A batch is also held to a quarter of the memory.
+        As in `EigenPro2`, for the rows. A batch also uses at most a quarter of the memory.
     projection : str, default="auto"
         ``"delayed"``; ``"inexact"``: after each batch; both by EigenPro 2 on the centers.
         ``"exact"``: by the Cholesky factor of K_ZZ (algorithm 1 of [1]_, if delay is 1, and batch
         and subsample are all rows): p³ / 3 operations, 8 p² bytes. ``"auto"``: exact for up
         to 10,000 centers if that fits into a quarter of the memory, else delayed. With 10,000 rows
-        and 1,000 centers of fashion-MNIST errors after an epoch were 16.4 % and 17.9 %.
+        and 1,000 centers of fashion-MNIST, errors after an epoch were 16.4 % and 17.9 %.
     delay : int or "auto", default="auto"
-        T. "auto": p / m where delayed or exact, else 1.
+        T. "auto": p / m if delayed or exact, else 1.
     projection_epochs : int or "auto", default="auto"
-        Epochs of EigenPro 2 in a projection at most. "auto": 1 where delayed, else 2.
+        Most epochs of EigenPro 2 in a projection. "auto": 1 if delayed, else 2.
     projection_tol : float, default=1e-3
-        Relative residual at which they end.
+        Relative residual that ends them.
     average : bool, default=True
         Whether `coef` is the mean of the iterates after projections, in which late ones weigh
-        more (the last eighth about half). It is far below the noise floor of a constant step; where
-        rows can be interpolated, or batches are all rows, it is only late.
+        more (the last eighth about half). The mean is far below the noise floor of a constant step.
+        If rows can be interpolated, or batches are all rows, it only lags behind.
     augment : callable, optional
-        ``augment(x, y, rng)`` gives rows and targets to train with instead of those of a batch:
+        ``augment(x, y, rng)`` returns training rows and targets in place of a batch:
         see `gramian.data.noise`, `mixup`, `crop_flip`.
 
     Notes
     -----
-    The fixed point is not the solution of the problem, which is least squares with a penalty, but
-    with :math:`K^P = K - K_{\cdot S} U U^\top K_{S \cdot}` the solution of
+    The fixed point is not the solution of the problem, penalized least squares. With
+    :math:`K^P = K - K_{\cdot S} U U^\top K_{S \cdot}` it is the solution of
 
     .. math:: (K^P_{ZX} \Omega K_{XZ} + n \lambda K_{ZZ})\, \mathrm{coef} = K^P_{ZX} \Omega\, y
 
-    a weighted least squares (lemma 6 of [1]_ for s = n, no penalty): errors along the directions
-    of the flattened eigenvectors weigh less. It is the same function where rows can be
-    interpolated, and a similar one else; ``rank=0`` is least squares. The penalty :math:`\lambda`
-    is a decay of f by :math:`\eta m \lambda` in each step, observation weights :math:`\Omega`,
-    relative to their mean, multiply g. The paper has neither. To go from here to the least
-    squares: ``solve(problem, Falkon(), state=State(0, coef))``, where p² numbers fit.
+    a weighted least-squares problem (lemma 6 of [1]_ for s = n, no penalty): errors along the
+    flattened eigenvectors weigh less. It is the same function if rows can be interpolated, and a
+    similar one otherwise; ``rank=0`` is least squares. The penalty :math:`\lambda` is a decay of f
+    by :math:`\eta m \lambda` in each step; observation weights :math:`\Omega`, relative to their
+    mean, multiply g. The paper has neither. To continue to the least-squares solution:
+    ``solve(problem, Falkon(), state=State(0, coef))``, if p² numbers fit.
 
     An iteration is an epoch. A sequential source of rows is read twice at the start, for the
     subsample and for the step, and once per epoch. If the error of the batches is no lower after
-    ten epochs than in the first, it ends as "no_progress". Memory: a block of m by p, p q numbers,
-    p temporary centers, and n q numbers, K(X, X_s) U, where they fit into a quarter of the memory
-    for blocks; else, and where rows are augmented, an epoch takes n s kernel evaluations more.
-    Coefficients are float64, kernel entries have the dtype of the rows. ``batch_mse`` in the
-    history is that of the batches, each before its step.
+    ten epochs than in the first, the method ends as "no_progress". Memory: a block of m by p, p q
+    numbers, p temporary centers, and n q numbers, K(X, X_s) U, if they fit into a quarter of the
+    memory for blocks; otherwise, and with augmented rows, an epoch takes n s more kernel
+    evaluations. Coefficients are float64, kernel entries have the dtype of the rows. ``batch_mse``
+    in the history comes from the batches, each before its step.
 
-    Departures: penalty, weights, mean, as above; :math:`-\eta` is in h, whose sum over T batches
-    is projected. Top eigenvalue and step are as in the notes of `EigenProFactor`, the step at the
-    critical batch is that of the code of [1]_. The residual at which a projection ends is
-    relative, absolute in the code, where it ends at once when little is left to learn.
+    Departures: penalty, weights and mean, as above; :math:`-\eta` is part of h, whose sum over T
+    batches is projected. Top eigenvalue and step are as in the notes of `EigenProFactor`; the step
+    at the critical batch agrees with the code of [1]_. A projection ends at a relative residual.
+    The code uses an absolute one, and ends at once when little is left to learn.
 
     References
     ----------
@@ -136,16 +136,16 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
     solves_exactly: ClassVar[bool] = False
 
     def next(self, S: Setup, s: EigenPro3State) -> EigenPro3State:
-        """Run the loop of algorithm 2, its lines on the right, over part of an epoch."""
+        """Run algorithm 2 over part of an epoch; the comments quote the lines of the paper."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         lam, alpha, mean, count = S.problem.penalty, s.last.clone(), s.coef, s.count
-        f, eta, seen = S.temporary_centers(alpha.shape[1]), S.eta, BatchErrors()
+        f, eta, errors = S.temporary_centers(alpha.shape[1]), S.eta, BatchErrors()
         for segment in S.segments(part):
-            f.enter(segment, alpha)  # K(X_m, Z) alpha of all of its batches
+            f.enter(segment, alpha)  # K(X_m, Z) alpha of all batches in the segment
             for step in segment.steps:  # fetch minibatch (X_m, y_m)
                 m, y_m = step.rows, step.y
                 r = f.values(m) - y_m  # g_m <- K(X_m, Z) alpha - y_m
-                seen.add(r, y_m)
+                errors.add(r, y_m)
                 g = r if S.omega is None else S.omega[step.index, None] * r
                 decay = 1 - eta * len(g) * lam
                 alpha *= decay
@@ -154,43 +154,49 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
             f.leave()  # h <- K(Z, X_m) g_m - C K(X_s, X_m) g_m, C = K(Z, X_s) U U'
             if segment.due:
                 theta = S.projection.solve(f.h, segment.number)
-                alpha = alpha + theta  # alpha <- alpha - eta theta, -eta being in h
+                alpha = alpha + theta  # alpha <- alpha - eta theta; h contains -eta
                 f.clear()
                 count += 1
                 mean = torch.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
-            del segment  # before there are others
+            del segment  # frees its blocks before the next ones are allocated
         return EigenPro3State(
             iteration=s.iteration + 1,
             coef=mean if self.average else alpha,
-            metrics={EPOCH: part.done, BATCH_ERROR: seen.mse},
+            metrics={EPOCH: part.done, BATCH_ERROR: errors.mse},
             seed=s.seed,
             settings=s.settings,
             last=alpha,
             count=count,
-            **s.progress(seen, part.length),
+            **s.progress(errors, part.length),
         )
 
     def setup(self, problem: NystromProblem, seed: int) -> Setup:
         """Return the setup of algorithm 2: its first lines, the step and the projection."""
-        K, rng = held_centers(problem.K), torch.Generator().manual_seed(seed)
+        K, rng = load_centers(problem.K), torch.Generator().manual_seed(seed)
         (n, p), lam = K.shape, problem.penalty
         omega = relative_weights(problem)
         change = change_of_rows(self.augment, problem.targets.shape[1], rng)
-        most = max(1, p // CENTERS_PER_DIRECTION)
+        most_pairs = max(1, p // CENTERS_PER_DIRECTION)
         room = K.memory_bytes // FEATURES_SHARE
         P = self.factor(
-            K, rng, weights=omega, change=change, most=most, decay=lam, features_bytes=room
+            K,
+            rng,
+            weights=omega,
+            change=change,
+            most=most_pairs,
+            decay=lam,
+            features_bytes=room,
         )
         fits = max(1, K.memory_bytes // (4 * p * K.dtype.itemsize))
         m = min(self.batch_rows(P, n, lam), fits)
-        kind = projection_for(self.projection, p, K.memory_bytes)
-        projection, about = chosen_projection(
+        kind = resolve_projection(self.projection, p, K.memory_bytes)
+        projection, sizes = build_projection(
             replace(K, rows=K.cols), kind, self.projection_epochs, self.projection_tol, seed, rng
         )
-        eta, delay = self.step_scale * P.step(m, lam), chosen_delay(self.delay, kind, p, m)
+        eta, delay = self.step_scale * P.step(m, lam), resolve_delay(self.delay, kind, p, m)
         batches = Batches(K.rows, m, seed, K.host_bytes // 4)
         K_Zs_U = replace(K, rows=P.points).T @ P.vectors
-        settings = {**P.settings(), "batch": m, "step": eta, "delay": delay, **about}
+        settings = {**P.settings(), "batch": m, "step": eta, "delay": delay, **sizes}
         return Setup(
             problem, K, P, K_Zs_U, projection, batches, omega, eta, delay, self.augment, settings
         )
@@ -203,7 +209,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         rng: torch.Generator | None = None,
     ) -> Iterator[EigenPro3State]:
         p, t = problem.K.shape[1], problem.targets.shape[1]
-        seed = state.seed if isinstance(state, EigenPro3State) else drawn_seed(rng)
+        seed = state.seed if isinstance(state, EigenPro3State) else draw_seed(rng)
         coef = starting_coef(state, problem.targets.new_zeros(p, t).double())
         setup = self.setup(problem, seed)
         s = state if isinstance(state, EigenPro3State) else setup.start(coef, state)
@@ -225,14 +231,14 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
             raise ValueError("augment changes dense rows, and these are sparse; pass dense rows")
 
     def verify(self, problem: NystromProblem, state: EigenPro3State) -> None:
-        """Compare errors of the iterate and the mean with those of the last batches.
+        """Compare errors of the iterate and the mean with the errors of the last batches.
 
-        Not if batches are augmented, whose errors are those of other rows. Cost: 2 n p kernel
-        evaluations.
+        Augmented batches are not compared, since their errors belong to other rows. Cost: 2 n p
+        kernel evaluations.
         """
-        said = state.metrics.get(BATCH_ERROR)
-        if said is None or self.augment is not None:
+        batch_error = state.metrics.get(BATCH_ERROR)
+        if batch_error is None or self.augment is not None:
             return
         for coef in (state.last, state.coef):
             r = problem.K @ coef - problem.targets.double()
-            refuse_beyond("an error", math.sqrt(said), float(r.square().mean().sqrt()))
+            refuse_beyond("an error", math.sqrt(batch_error), float(r.square().mean().sqrt()))

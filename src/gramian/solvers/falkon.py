@@ -29,25 +29,25 @@ from .storing import StoresEntries
 logger = logging.getLogger("gramian")
 
 VISIBLE_ROUNDING = 2e-4
-"""Share of the spread of predictions up to which rounding to float32 is accepted."""
+"""Rounding error up to which float32 is accepted, as a share of the spread of predictions."""
 
 COARSE_ROUNDING = 0.1
-"""Share from which float32 products are no use; conjugate gradient gains little with them."""
+"""Share from which conjugate gradient gains little with float32 products."""
 
 NEGLIGIBLE_SHARE = 0.01
 """Share of the rounding error below which further iterations do not pay."""
 
 REFINE_BELOW = 1e-2
-"""A true residual is computed after so large a drop: 0.1 takes twice as many, 1e-3 more steps."""
+"""Drop before a true residual is computed: 0.1 needs twice as many, 1e-3 needs more steps."""
 
 EARLY_STEPS = 3
-"""Lanczos steps of a run from given coefficients before which their Ritz value does not count."""
+"""Lanczos steps of a warm start before which the Ritz value is not used."""
 
 ROUNDING_FACTOR = 2.0
-"""The estimated error by rounding in units of a sum of independent roundings of all entries."""
+"""Estimated rounding error, relative to the sum of independent roundings of all entries."""
 
 RESIDUAL_PROBES = 8
-"""Directions in which the residual of a state to go on from is compared."""
+"""Directions in which the residual of a loaded state is compared."""
 
 
 @dataclass(kw_only=True)
@@ -59,13 +59,13 @@ class FalkonState(State):
     cg : CGState
         Its ``coef`` is beta, with coef = T⁻¹ A⁻¹ beta.
     penalty : float
-        The :math:`\lambda` inside A: under another one beta means something else.
+        The :math:`\lambda` inside A, which determines the meaning of beta.
     wide : bool
         Whether products run in float64, whatever the dtype of the rows.
     order : Tensor of shape (m,)
-        That of the landmarks in T, empty if they are in order.
+        Order of the landmarks in T, empty if it is their own.
     warm : bool
-        Whether conjugate gradient began at given coefficients.
+        Whether conjugate gradient started from nonzero coefficients.
     """
 
     cg: CGState
@@ -76,7 +76,7 @@ class FalkonState(State):
 
     @property
     def verdict(self) -> StopReason | None:
-        """No progress, as conjugate gradient says, or where rounding is nearly all of the error."""
+        """No progress if conjugate gradient makes none, or if rounding dominates the error."""
         rounding = self.metrics.get(ROUNDING_ERROR, 0.0)
         if rounding > 0 and self.metrics[PREDICTION_ERROR] <= (1 + NEGLIGIBLE_SHARE) * rounding:
             return "no_progress"
@@ -92,72 +92,73 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     gradient solves :math:`B^\top H B \beta = B^\top K_{nm}^\top W y / N` for :math:`B = T^{-1}
     A^{-1}`, where :math:`H = K_{nm}^\top W K_{nm} / N + \lambda K_{mm}`.
 
-    Take it, as ``solver="auto"`` does, wherever there are landmarks and m² numbers fit into memory.
+    Use it, as ``solver="auto"`` does, with landmarks for which m² numbers fit into memory.
 
     Parameters
     ----------
     preconditioner_penalty : float, "auto" or None, default="auto"
-        The :math:`\lambda` inside A; that of the problem if None, as in the paper. The solution
-        does not depend on it. With fewer landmarks than the theory asks for (about 1 / penalty) a
-        larger one converges faster: "auto" takes the smallest for which the effective dimension
-        of the landmarks is at most 0.3 m / (1 - m / n).
+        The :math:`\lambda` inside A; the penalty of the problem if None, as in the paper. The
+        solution does not depend on it. With fewer landmarks than the theory requires (about 1 /
+        penalty), a larger one converges faster: "auto" takes the smallest for which the effective
+        dimension of the landmarks is at most 0.3 m / (1 - m / n).
     refine : bool or "auto", default="auto"
-        What is done about float32 rows. "auto": what it takes for predictions within about 1e-3
+        Treatment of float32 rows. "auto": as precise as needed for predictions within about 1e-3
         of their spread of the exact ones, see the notes. True: the true residual is computed in
-        float64 each time the recursive one has dropped a hundredfold, at about two more passes a
-        time, so that they come as near to the exact ones as `tol` says. False: all products run in
-        float32, and directions that they cannot tell from rounding are left out of the model. An
-        error by rounding above 2e-4 is part of ``prediction_error``, and the fit ends as
-        "no_progress", with a warning, where `tol` is below it.
+        float64 each time the recursive one has dropped a hundredfold, at about two more passes per
+        time, so that predictions reach the accuracy of `tol`. False: all products run in float32,
+        and directions below their rounding are removed from the model. A rounding error above
+        2e-4 is part of ``prediction_error``, and the fit ends as "no_progress", with a warning, if
+        `tol` is below it.
     store_bytes : int, default=0
-        Memory for the n m entries in the dtype of products: if they fit they are evaluated once,
-        and each iteration reads them. An estimator gives what its memory limit leaves where rows
-        have 24 features or more, 48 with more than two targets.
+        Memory for the n m entries in the dtype of products. If they fit, they are evaluated once,
+        and each iteration reads them. An estimator assigns the memory that its limit leaves if
+        rows have at least 24 features, or 48 with more than two targets.
 
     Notes
     -----
     Cost: the factor, m² kernel evaluations and about m³ operations in float64, once; then n m
     kernel evaluations per iteration. Memory: 8 m² bytes, and a block of rows.
 
-    The split form is not a matter of taste: with float32 rows, CG on coef with B B' as
-    preconditioner diverges. Vectors of m numbers and both factors are float64, whatever the rows.
+    The split form is essential: with float32 rows, CG on coef with B B' as preconditioner
+    diverges. Vectors of m numbers and both factors are float64, whatever the dtype of the rows.
 
-    Products with float32 rows: `FalkonFactor.rounding` estimates how much of their spread
-    predictions move if kernel entries are rounded to float32. Up to 2e-4 that is accepted, and the
-    residual is that of the problem with rounded entries. Up to 0.1 the true residual is computed in
-    float64 after each hundredfold drop (two or three times, 12 % more time, four more iterations
-    of 60). Above, and where that gains nothing any more, products run in float64, at about twice
-    the time each: ``metrics["wide"]`` is 1 then. That is so for smooth kernels of few features
-    with small penalties: on california_housing (8 features, lengthscale 2, 1,000 landmarks,
-    penalty 1e-6), predictions were 3 % of their spread off with products in float32, and are 3e-6.
+    Products with float32 rows: `FalkonFactor.rounding` estimates the change of predictions,
+    relative to their spread, if kernel entries are rounded to float32. Up to 2e-4 that is accepted,
+    and the residual is the residual of the problem with rounded entries. Up to 0.1 the true
+    residual is computed in float64 after each hundredfold drop (two or three times, 12 % more time,
+    four more iterations of 60). Above 0.1, and when refinement gains nothing any more, products run
+    in float64, at about twice the time: ``metrics["wide"]`` is then 1. This happens for smooth
+    kernels of few features with small penalties: on california_housing (8 features, lengthscale 2,
+    1,000 landmarks, penalty 1e-6), the error of predictions was 3 % of their spread with products
+    in float32, and is 3e-6.
 
-    What ``prediction_error`` certifies: ``rel_residual`` is the residual of the preconditioned
-    system, by its recursion between true residuals; over the root of the least Ritz value it is the
-    error of predictions. On 30 random problems (300 to 900 rows, 20 to 200 landmarks, five kernels,
+    Meaning of ``prediction_error``: ``rel_residual`` is the residual of the preconditioned system,
+    by its recursion between true residuals. Over the root of the least Ritz value it is the error
+    of predictions. On 30 random problems (300 to 900 rows, 20 to 200 landmarks, five kernels,
     penalties 1e-2 to 1e-10), after 3 to 40 iterations, it was 0.6 to 3.3 times the true error on
-    the rows and at new points in nine of ten, 17 times at most. Two things
-    remain. In float64 a true residual ends at 1e-13 to 1e-5 of the right-hand side, the more
-    singular K_mm and the smaller the penalty, and the recursion still falls: a `tol` below 1e-8
-    promises more than there is. And where landmarks depend on others to rounding, rounding decides
-    which functions the model may use between and beyond them. With ``tol=1e-11`` on 200 random
+    the rows and at new points in nine of ten cases, and at most 17 times. Two limits remain. In
+    float64 a true residual ends at 1e-13 to 1e-5 of the right-hand side, depending on the
+    singularity of K_mm and the penalty, while the recursion still falls: a `tol` below 1e-8 cannot
+    be attained in truth. And if landmarks depend on others to rounding, rounding determines the
+    functions that the model can use between and beyond them. With ``tol=1e-11`` on 200 random
     problems (1 or 2 features, 10 to 120 landmarks, penalties 1e-10 to 1e-2, all "converged"),
-    predictions were 1e-4 or more of the spread of y from those of `Direct` in four, each of them
-    with 10 or 30 landmarks of a smooth kernel and one feature, and 4e-2 in one; true residuals were
-    9e-6 and less. A larger penalty, or landmarks that are further apart, is the remedy.
+    predictions differed from `Direct` by 1e-4 or more of the spread of y in four, each with 10 or
+    30 landmarks of a smooth kernel and one feature, and by 4e-2 in one; true residuals were 9e-6
+    and less. Use a larger penalty, or landmarks that are further apart.
 
-    A run from given coefficients converges before its third step only if the residual is so small
-    that it bounds the error, as with the exact solution.
+    A warm start converges before its third step only if the residual is small enough to bound the
+    error, as with the exact solution.
 
-    Targets with penalties of their own share passes and both factors, the penalty inside A being
-    their geometric mean or larger. Four of 1e-8 to 1 took 1.2 times the iterations of the smallest.
+    Targets with their own penalties share passes and both factors. The penalty inside A is their
+    geometric mean or larger. Four of 1e-8 to 1 took 1.2 times the iterations of the smallest.
 
-    Centers that are no rows, such as points that a user has chosen, do not stand for the rows. If
-    there are at most two distinct rows for each, all rows make the factor, at n m² operations: with
-    more centers than rows the penalty alone decides on the functions that vanish at all rows, and a
-    factor of centers sees them after thousands of iterations. Of more rows the distinct ones are
-    counted in a sample that is drawn by their weights, where n m² is at most 1e12. Where float64
-    cannot tell those functions (penalties below about 1e-12), ``prediction_error`` includes an
-    estimate of that.
+    Centers that are not rows, such as points that a user has chosen, do not represent the rows. If
+    there are at most two distinct rows per center, the factor is built from all rows, at n m²
+    operations: with more centers than rows, the penalty alone determines the functions that vanish
+    at all rows, and a factor of centers resolves them only after thousands of iterations. For more
+    rows, a sample drawn by their weights counts the distinct ones, if n m² is at most 1e12. If
+    float64 cannot resolve those functions (penalties below about 1e-12), ``prediction_error``
+    includes an estimate of their error.
 
     Departures: the penalty inside A. On three real sets (16,512 to 40,000 rows, m = 1,000,
     penalties 1e-3 to 1e-8) the penalty of fewest iterations had an effective dimension of 265 to
@@ -205,7 +206,7 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
             )
 
     def factor(self, problem: NystromProblem) -> FalkonFactor:
-        """Return the preconditioner; a subclass may have it from elsewhere."""
+        """Build the preconditioner; a subclass may reuse another one."""
         return FalkonFactor.build(
             problem, self.preconditioner_penalty, exact=self.refine is not False
         )
@@ -219,7 +220,8 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         m = size.m
-        rounding = 2 * m * min(m, ROUNDING_ROWS) if size.itemsize < 8 else 0  # see `FalkonFactor`
+        # See `FalkonFactor.rounding`.
+        rounding = 2 * m * min(m, ROUNDING_ROWS) if size.itemsize < 8 else 0
         passes = 1 if self.stores(size) else iterations + 1
         return passes * size.n * m + m * m + rounding
 
@@ -237,7 +239,7 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
         rng: torch.Generator | None = None,
     ) -> Iterator[FalkonState]:
         B = self.factor(problem)
-        start = _in_coordinates(B, problem, state)
+        start = _to_coordinates(B, problem, state)
         warm = isinstance(state, FalkonState) and state.warm
         precise = problem.double()
         if self.refine is False or problem.K.dtype == torch.float64:
@@ -245,11 +247,11 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
             rounding = 0.0 if exact is not None else _float32_error(B, problem)
             yield from _System(B, self.keeping(problem), exact, rounding).states(start, warm)
             return
-        before = isinstance(state, FalkonState) and state.wide
-        if not (before or B.rounding > COARSE_ROUNDING):
+        was_wide = isinstance(state, FalkonState) and state.wide
+        if not (was_wide or B.rounding > COARSE_ROUNDING):
             refined = self.refine is True or _product_rounding(B, problem) > VISIBLE_ROUNDING
             exact = precise if refined else None
-            start = yield from _while_it_gains(
+            start = yield from _iterate_in_float32(
                 _System(B, self.keeping(problem), exact), start, warm
             )
         yield from _System(B, self.keeping(precise)).states(start, warm)
@@ -259,7 +261,7 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
 class _System:
     """B'H B beta = B' K_nm' W y / N, with products of `problem` and true residuals of `exact`.
 
-    `rounding` is the error of predictions by float32 entries, as a share of their spread.
+    `rounding` is the prediction error due to float32 entries, as a share of the spread.
     """
 
     B: FalkonFactor
@@ -272,7 +274,7 @@ class _System:
         return self._gradient(self.problem, beta, None)
 
     def residual(self, beta: Tensor) -> Tensor:
-        """Return the right-hand side less that: a pass with entries in float64."""
+        """Return the right-hand side less B'H B beta: a pass with entries in float64."""
         assert self.exact is not None
         return -self._gradient(self.exact, beta, self.exact.targets)
 
@@ -282,7 +284,7 @@ class _System:
         return self.B.solve_At(self.B.solve_Tt(g) + problem.each * w)
 
     def _watched_column(self, rhs: Tensor) -> int:
-        """Return the largest column with the smallest penalty that any column but zero has."""
+        """Return the column with the largest norm among the nonzero columns of least penalty."""
         norm = rhs.norm(dim=0)
         penalties = torch.as_tensor(self.problem.each).to(norm).expand_as(norm)
         moving = norm > 0
@@ -292,10 +294,10 @@ class _System:
     def errors(self, cg: CGState, coef: Tensor, warm: bool) -> dict[str, int | float]:
         """Estimate the error of predictions: the residual over the root of the least Ritz value.
 
-        That is the distance from the solution in the norm of B'H B, whose square is the mean
-        squared error on the rows and the penalty of the error. Visible rounding adds to it. The
-        residual of given coefficients may point to small eigenvalues, which no Ritz value shows
-        at first: until `EARLY_STEPS` the bound of `FalkonFactor.least_eigenvalue` counts.
+        It is the distance from the solution in the norm of B'H B, whose square is the mean squared
+        error on the rows plus the penalty of the error. Visible rounding is added. The residual of
+        a warm start may lie along small eigenvalues, which no Ritz value resolves at first: until
+        `EARLY_STEPS` the bound of `FalkonFactor.least_eigenvalue` counts.
         """
         smallest, _ = extremes_of_lanczos(cg.lanczos[:, 0], cg.lanczos[:, 1])
         if warm and len(cg.lanczos) < EARLY_STEPS:
@@ -311,16 +313,16 @@ class _System:
         return {PREDICTION_ERROR: error + rounding, ROUNDING_ERROR: rounding}
 
     def _float64_rounding(self, beta: Tensor, coef: Tensor) -> float:
-        r"""Estimate the error of predictions by entries in float64, as a share of their spread.
+        r"""Estimate the prediction error due to float64 entries, as a share of the spread.
 
-        Rounding moves an entry by epsilon, which moves the values of a function by epsilon times
+        Rounding moves an entry by epsilon. This moves the values of a function by epsilon times
         the norm of its coefficients, and the coordinates beta by :math:`B' E' v / N` for n rows v
-        of the size of the target, whose norm is epsilon times that of B over the root of n.
+        of the size of the target, whose norm is epsilon times the norm of B over the root of n.
 
         On 162 problems (Gaussian kernels, lengthscales 1 to 30, and polynomial ones with rows up to
         100 standard deviations from the origin; 300 to 1,500 rows, 3 to 20 features, penalties of
         1e-3 to 1e-8; solutions in extended precision), predictions were off by 0.002 to 1.6 times
-        as much where it is above 1e-6. The norm of B alone was up to 1e4 times the error.
+        the estimate where it is above 1e-6. The norm of B alone was up to 1e4 times the error.
         """
         per_value = self.B.coef_norm / math.sqrt(self.problem.K.shape[0])
         sizes = coef.double().norm(dim=0) + per_value * beta.double().norm(dim=0)
@@ -358,27 +360,27 @@ class _System:
 
 
 def _float32_error(B: FalkonFactor, problem: NystromProblem) -> float:
-    """Estimate the error of predictions by products in float32, and by directions left out."""
+    """Estimate the prediction error due to float32 products and removed directions."""
     if problem.K.dtype == torch.float64:
         return 0.0
     least_pivot = ROUNDING_UNITS * torch.finfo(torch.float32).eps
-    left_out = 0.0 if B.order is None else math.sqrt(least_pivot)
-    return max(_product_rounding(B, problem), left_out)
+    truncation = 0.0 if B.order is None else math.sqrt(least_pivot)
+    return max(_product_rounding(B, problem), truncation)
 
 
 def _product_rounding(B: FalkonFactor, problem: NystromProblem) -> float:
-    """Estimate the error of predictions by products in float32, as a share of their spread.
+    """Estimate the prediction error due to float32 products, as a share of the spread.
 
-    `FalkonFactor.rounding` is relative to the size of the values. A mean that is not removed from
-    the target makes it larger than the spread.
+    `FalkonFactor.rounding` is relative to the size of the values, which exceeds the spread if the
+    mean is not removed from the target.
     """
     return B.rounding * max(1.0, problem.relative_mean)
 
 
-def _while_it_gains(
+def _iterate_in_float32(
     system: _System, start: State | None, warm: bool
 ) -> Generator[FalkonState, None, State | None]:
-    """Yield the states with float32 products; return where they gain nothing any more."""
+    """Yield the states with float32 products; return when they gain nothing any more."""
     before: CGState | None = None
     for state in system.states(start, warm):
         if state.verdict is not None or (before is not None and no_gain(before, state.cg)):
@@ -390,17 +392,17 @@ def _while_it_gains(
 
 
 def _probes(B: FalkonFactor) -> Tensor:
-    """Return directions in which a residual is seen as it is without preconditioner.
+    """Return directions in which a residual is compared without the preconditioner.
 
-    Rounding makes 1e-5 of the right-hand side there, where beta amplifies it to a half.
+    Rounding causes 1e-5 of the right-hand side along them, while beta amplifies it to a half.
     """
     rng = torch.Generator().manual_seed(0)
     m = len(B.diagonal) if B.order is None else len(B.order)
-    some = torch.randn(m, RESIDUAL_PROBES, generator=rng, dtype=torch.float64)
-    return B.from_coef(some.to(B.diagonal.device))
+    directions = torch.randn(m, RESIDUAL_PROBES, generator=rng, dtype=torch.float64)
+    return B.from_coef(directions.to(B.diagonal.device))
 
 
-def _in_coordinates(B: FalkonFactor, problem: NystromProblem, state: State | None) -> State | None:
+def _to_coordinates(B: FalkonFactor, problem: NystromProblem, state: State | None) -> State | None:
     if state is None:
         return None
     if isinstance(state, FalkonState) and _same_coordinates(B, state):
@@ -412,9 +414,9 @@ def _in_coordinates(B: FalkonFactor, problem: NystromProblem, state: State | Non
 
 
 def _same_coordinates(B: FalkonFactor, state: FalkonState) -> bool:
-    # an automatic penalty ends differently where it is computed differently
-    alike = math.isclose(state.penalty, B.penalty, rel_tol=1e-6)
-    return alike and torch.equal(state.order, _order(B)) and len(state.cg.coef) == len(B.diagonal)
+    # The last digits of an automatic penalty depend on the machine that computes it.
+    close = math.isclose(state.penalty, B.penalty, rel_tol=1e-6)
+    return close and torch.equal(state.order, _order(B)) and len(state.cg.coef) == len(B.diagonal)
 
 
 def _order(B: FalkonFactor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The loop: runs a solver, a generator of states, until a rule, a callback or its end stops it."""
+"""Solve loop: runs a solver until a stopping rule, a callback or its end stops it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 
 from ..problems import Problem
 from .base import Callback, Solver
-from .state import State, moved
+from .state import State, move_state
 from .stopping import Row, Stop, StopReason, max_iterations, tolerance
 
 logger = logging.getLogger("gramian")
@@ -22,7 +22,7 @@ logger = logging.getLogger("gramian")
 
 @dataclass(frozen=True)
 class Result:
-    """Outcome of a run: its last state, the reason for which it ended, and its history.
+    """Outcome of a run: last state, stop reason and history.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Result:
         One of "converged", "max_iterations", "time_limit", "early_stopping", "no_progress",
         "callback", "diverged", "interrupted", "error".
     history : list of dict
-        A row per state: iteration, seconds (without callbacks), kernel_evaluations, metrics.
+        One row per state: iteration, seconds (without callbacks), kernel_evaluations, metrics.
     """
 
     state: State
@@ -40,12 +40,12 @@ class Result:
 
 
 class Interrupted(KeyboardInterrupt):
-    """An interruption of a run that had a state already.
+    """Interruption of a run that already has a state.
 
     Attributes
     ----------
     result : Result
-        What the run had come to, with the reason "interrupted".
+        The result so far, with the reason "interrupted".
     """
 
     def __init__(self, result: Result) -> None:
@@ -62,54 +62,54 @@ def solve(
     state: State | None = None,
     rng: torch.Generator | None = None,
 ) -> Result:
-    """Run a solver until the first stopping rule fires, a callback asks, or it diverges.
+    """Run a solver until a stopping rule fires, a callback returns True, or it diverges.
 
     Parameters
     ----------
     problem : FullProblem, NystromProblem or LossProblem
     solver : Solver
     stop : sequence of stopping rules
-        See `tolerance`, `max_iterations`, `time_limit`, `deadline`, `patience`. First to fire
-        wins.
+        See `tolerance`, `max_iterations`, `time_limit`, `deadline`, `patience`. The first rule to
+        fire wins.
     callbacks : sequence of callables
         ``callback(problem, state)`` after each iteration, in order, before the stopping rules,
-        which may use what it adds to ``state.metrics``. Its time is not counted.
+        which may use metrics that it adds to ``state.metrics``. Its time is not counted.
     state : State, optional
-        One that the solver has yielded: goes on from there. A plain `State`: a starting point.
+        A state that the solver has yielded: resumes from it. A plain `State`: a starting point.
     rng : torch.Generator, optional
-        For random solvers; one seeded with 0 if None.
+        Generator for random solvers; seeded with 0 if None.
 
     Returns
     -------
     Result
-        Its state is on the device of the targets of the problem, where the solver works.
+        Its state is on the device of the problem's targets, on which the solver works.
 
     Raises
     ------
     ValueError
         If the solver cannot solve this problem.
     Interrupted
-        If it is interrupted, as by Ctrl-C, when there is a state: a KeyboardInterrupt that holds
-        the result until then.
+        If the run is interrupted, as by Ctrl-C, after its first state: a KeyboardInterrupt that
+        holds the result so far.
     Exception
-        Of the solver or a callback. If there is a state, it has the result until then as its
-        attribute ``result``, with the reason "error".
+        From the solver or a callback. After the first state, its attribute ``result`` holds the
+        result so far, with the reason "error".
     """
     solver.check(problem)
     stop = () if solver.closed_form else stop
-    state = None if state is None else moved(state, problem.targets.device)
+    state = None if state is None else move_state(state, problem.targets.device)
     rng = torch.Generator().manual_seed(0) if rng is None else rng
     clock = _Clock(problem, state)
     states = solver.iterate(problem, state, rng=rng)
     history: list[Row] = []
     last: State | None = None
     try:
-        with _finished(callbacks):
+        with _finish_at_exit(callbacks):
             while (last_or_none := clock.next(states)) is not None:
                 last = last_or_none
-                asked = [callback(problem, last) for callback in callbacks]
+                answers = [callback(problem, last) for callback in callbacks]
                 history.append(row_of(last))
-                reason = _reason(last, history, stop, any(answer is True for answer in asked))
+                reason = _reason(last, history, stop, any(answer is True for answer in answers))
                 if reason is not None:
                     return Result(last, reason, history)
     except KeyboardInterrupt as error:
@@ -117,7 +117,7 @@ def solve(
             raise
         raise Interrupted(Result(last, "interrupted", _up_to(last, history))) from error
     except Exception as error:
-        # None, too, so that nobody takes the result of a run within this one for its own
+        # Set without a state, too, so that callers do not use the result of a run within this one.
         vars(error)["result"] = last and Result(last, "error", _up_to(last, history))
         raise
     if last is None:
@@ -131,14 +131,14 @@ def row_of(state: State) -> Row:
 
 
 def _up_to(last: State, history: list[Row]) -> list[Row]:
-    """Return the history with the last state, also if a callback was interrupted there."""
-    done = bool(history) and history[-1]["iteration"] == last.iteration
-    return history if done else [*history, row_of(last)]
+    """Return the history with the last state, even if a callback was interrupted at that state."""
+    is_complete = bool(history) and history[-1]["iteration"] == last.iteration
+    return history if is_complete else [*history, row_of(last)]
 
 
 @contextlib.contextmanager
-def _finished(callbacks: Sequence[Callback]) -> Iterator[None]:
-    """Tell the callbacks that want to know when the run has ended, also by an error."""
+def _finish_at_exit(callbacks: Sequence[Callback]) -> Iterator[None]:
+    """Call ``finish`` of the callbacks that have it when the run ends, even by an error."""
     with contextlib.ExitStack() as stack:
         for callback in callbacks:
             finish = getattr(callback, "finish", None)
@@ -148,13 +148,13 @@ def _finished(callbacks: Sequence[Callback]) -> Iterator[None]:
 
 
 class _Clock:
-    """Times the solver, without callbacks, and reads the meter; continues after a resumption."""
+    """Timer of the solver, without callbacks, and reader of the meter; continues when resuming."""
 
     def __init__(self, problem: Problem, state: State | None) -> None:
-        before = {} if state is None else state.metrics
-        self._seconds = before.get("seconds", 0.0)
+        metrics = {} if state is None else state.metrics
+        self._seconds = metrics.get("seconds", 0.0)
         self._meter = problem.K.meter
-        self._offset = before.get("kernel_evaluations", 0) - self._meter.evaluations
+        self._offset = metrics.get("kernel_evaluations", 0) - self._meter.evaluations
 
     def next(self, states: Iterator[State]) -> State | None:
         start = time.perf_counter()
@@ -167,7 +167,7 @@ class _Clock:
 
 
 def _reason(
-    state: State, history: list[Row], stop: Sequence[Stop], asked: bool
+    state: State, history: list[Row], stop: Sequence[Stop], is_stopped: bool
 ) -> StopReason | None:
     finite = all(math.isfinite(value) for value in state.metrics.values())
     if not (finite and bool(state.coef.isfinite().all())):
@@ -176,4 +176,4 @@ def _reason(
     if state.verdict is not None:
         return state.verdict
     reasons = (rule(history) for rule in stop)
-    return next((reason for reason in reasons if reason), "callback" if asked else None)
+    return next((reason for reason in reasons if reason), "callback" if is_stopped else None)

@@ -1,4 +1,4 @@
-"""Tools of solvers with mini-batches: parts of an epoch, errors of batches, centers, weights."""
+"""Tools of mini-batch solvers: parts of an epoch, batch errors, centers and weights."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ..problems import FullProblem, NystromProblem
 
 LEAST_BATCH = 128
 LARGEST_BATCH = 4096
-"""Rows of an automatic batch: below, calls cost more than numbers; above, nothing is saved."""
+"""Bounds of an automatic batch: fewer rows cost more in calls, more rows save nothing."""
 
 
 @dataclass(frozen=True)
 class EpochPart:
-    """The batches between two states.
+    """Batches between two states.
 
     Attributes
     ----------
     epoch : int
     start, stop : int
-        Numbers of batches within the epoch.
+        Range of batch numbers within the epoch.
     done : float
-        Epochs after it.
+        Number of epochs at its end.
     length : float
-        Epochs that it is, of parts of equal length.
+        Its length in epochs, with parts of equal length.
     """
 
     epoch: int
@@ -40,19 +40,19 @@ class EpochPart:
 
     @classmethod
     def after(cls, iteration: int, batches: int, per_epoch: int) -> EpochPart:
-        """Return the part that follows a state, with so many batches and states per epoch."""
+        """Return the part that follows a state, for the numbers of batches and states per epoch."""
         parts = min(per_epoch, batches)
         epoch, part = divmod(iteration, parts)
         start, stop = (-(-k * batches // parts) for k in (part, part + 1))
         return cls(epoch, start, stop, (iteration + 1) / parts, 1 / parts)
 
     def numbers(self, batches: int) -> range:
-        """Return the numbers of its batches among those of all epochs, of so many each."""
+        """Return its batch numbers over all epochs, for the number of batches per epoch."""
         return range(self.epoch * batches + self.start, self.epoch * batches + self.stop)
 
 
 class BatchErrors:
-    """The mean squared residual of batches, each at the time it was drawn, which costs nothing."""
+    """Mean squared residual of batches, each before its step, which costs nothing."""
 
     def __init__(self) -> None:
         self._squares: Tensor | None = None
@@ -60,7 +60,7 @@ class BatchErrors:
         self._rows = 0
 
     def add(self, residual: Tensor, targets: Tensor) -> None:
-        """Count a batch: residuals and targets of shape (b, t)."""
+        """Add a batch: residuals and targets of shape (b, t)."""
         squares = residual.double().square().sum(dim=0)
         size = targets.double().square().sum(dim=0)
         self._squares = squares if self._squares is None else self._squares + squares
@@ -69,17 +69,17 @@ class BatchErrors:
 
     @property
     def mse(self) -> float:
-        """The mean over rows and targets."""
+        """Mean over rows and targets."""
         return 0.0 if self._squares is None else float(self._squares.mean() / self._rows)
 
     @property
     def rmse(self) -> Tensor:
-        """The root mean square over the rows of each target."""
+        """Root mean square over the rows, per target."""
         return torch.zeros(1) if self._squares is None else (self._squares / self._rows).sqrt()
 
     @property
     def relative(self) -> float:
-        """The residual relative to the targets, largest over the targets."""
+        """Residual relative to the targets, largest over the targets."""
         if self._squares is None or self._targets is None:
             return 0.0
         return float(
@@ -87,20 +87,20 @@ class BatchErrors:
         )
 
 
-def held_centers(K: KernelOperator) -> KernelOperator:
-    """Return the operator with its columns dense and at hand: they are needed in each batch.
+def load_centers(K: KernelOperator) -> KernelOperator:
+    """Return the operator with dense, loaded columns, because each batch uses them.
 
-    They are in memory or, if they exceed the budget, in a file that is mapped.
+    They are in memory or, if they exceed the budget, in a memory-mapped file.
     """
     if isinstance(K.cols, ArrayRows):
         points = next(K.cols.blocks(K.shape[1]))[1]
-        there = K.on_device(points)
-        return K if there is points else K.against(there)
+        on_device = K.on_device(points)
+        return K if on_device is points else K.against(on_device)
     points = gathered(K.cols, torch.arange(K.shape[1]), K.host_bytes, dense=True)
     return K.against(K.on_device(points))
 
 
 def relative_weights(problem: FullProblem | NystromProblem) -> Float[Tensor, " n"] | None:
-    """Return the observation weights relative to their mean, None if there are none."""
+    """Return the observation weights relative to their mean; None without weights."""
     weights = problem.weights
     return None if weights is None else weights.double() / weights.double().mean()

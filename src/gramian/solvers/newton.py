@@ -1,4 +1,4 @@
-"""Newton: other losses than the square by weighted least squares, one after the other."""
+"""Newton: losses besides the square, by a sequence of weighted least-squares problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..preconditioners._root import Root
 from ..preconditioners.falkon import rounding_of
 from ..problems import LossProblem
 from ._newton.coordinates import Coordinates, root_at
-from ._newton.point import Point, moved
+from ._newton.point import Point, take_step
 from ._newton.stages import Stages
 from ._newton.state import NewtonState
 from .base import Solver, solvers
@@ -27,25 +27,25 @@ from .state import State, starting_coef
 logger = logging.getLogger("gramian")
 
 MOST_OF_A_STAGE = 12
-"""Newton steps of a stage before the last one, at most: the next one begins where they end."""
+"""Most Newton steps of a stage before the last one; the next stage starts where they end."""
 
 MOST_ITERATIONS = 100
-"""Iterations of conjugate gradient in a Newton step, at most."""
+"""Most iterations of conjugate gradient in a Newton step."""
 
-MANY = 25
-"""Iterations of a step after which the next ones have a factor made of rows, if that is cheap."""
+MANY_ITERATIONS = 25
+"""Iterations of a step above which later factors are built from rows, if that is cheap."""
 
-FINEST = 1e-2
-"""Steps are no more accurate: another step costs less than so many iterations more."""
+LEAST_ACCURACY = 1e-2
+"""Least relative accuracy of a step: another step costs less than the iterations to exceed it."""
 
-COARSE = 2
+COARSE_STEPS = 2
 """Steps without a lower objective after which products with float32 rows run in float64."""
 
-ROUNDING = 1e-8
-"""The root of the rounding unit: a target that does not vary has a gradient that is rounding."""
+ROOT_OF_ROUNDING = 1e-8
+"""Root of the rounding unit. The gradient of a constant target consists of rounding."""
 
 ASSUMED_ITERATIONS = 5
-"""As many are reckoned with in a plan."""
+"""Iterations of conjugate gradient per step in cost estimates."""
 
 
 @solvers.register("newton")
@@ -53,23 +53,23 @@ ASSUMED_ITERATIONS = 5
 class Newton(Solver[LossProblem, NewtonState]):
     r"""Newton's method on a decreasing path of penalties [1]_: logistic FALKON, and other losses.
 
-    With the approximate Newton step :math:`\mathrm{ANM}_\rho(\mu, c)`: conjugate gradient, in the
+    The approximate Newton step :math:`\mathrm{ANM}_\rho(\mu, c)` runs conjugate gradient, in the
     coordinates of FALKON with the curvatures of the loss at the landmarks as weights, until the
-    residual is :math:`\rho` of the gradient's,
+    residual is :math:`\rho` times the residual of the gradient:
 
     1. from c = 0 and a large :math:`\mu`: c = ANM(mu, c), :math:`\mu \leftarrow q \mu`, until
        :math:`\mu = \lambda`;
     2. c = ANM(lambda, c) until the gradient is small.
 
-    Take it for every loss but the square; ``loss=`` of an estimator does.
+    Use it for every loss but the square, as ``loss=`` of an estimator does.
 
     Parameters
     ----------
     decrease : float, default=0.1
-        The q between two stages, below 1.
+        Factor q of the penalty between two stages, below 1.
     accuracy : float, default=1/7
-        The :math:`\rho` of the first stages. In the last one the square root of ``rel_residual`` if
-        that is smaller, down to 0.01.
+        The :math:`\rho` of the first stages. The last one uses the square root of ``rel_residual``
+        if that is smaller, down to 0.01.
     preconditioner_penalty : float, "auto" or None, default="auto"
         As in `Falkon`.
 
@@ -78,29 +78,28 @@ class Newton(Solver[LossProblem, NewtonState]):
     Guarantee [1]_, theorem 1, for generalized self-concordant losses (logistic, softmax) of points
     of norm at most R: with :math:`\rho \le 1/7`, two steps for each :math:`\mu`, decreases
     :math:`q_k = (1/3 + 7R\|c_k\|) / (1 + 7R\|c_k\|)` and T steps at the end, the objective is
-    within :math:`\lambda R^{-2} 4^{-T}` of its minimum; there are of the order of
-    :math:`\log(\mu_0/\lambda)` stages, whatever the condition number is.
+    within :math:`\lambda R^{-2} 4^{-T}` of its minimum. The number of stages is of the order of
+    :math:`\log(\mu_0/\lambda)`, whatever the condition number.
 
-    Departures: the decrease is constant, and larger than the theorem allows; a step that is too
+    Departures: the decrease is constant, and larger than the theorem allows. A step that is too
     long is halved until the objective falls as much as the slope promises [2]_, which makes every
     convex loss converge. A stage ends with its first step of full length. The line search needs no
-    kernel evaluation, as values are linear along it. Losses with a kink are rounded, over a width
-    that falls threefold from stage to stage. Where few rows are curved, near a kink, and
-    after a step of many iterations all curved rows make the preconditioner, if that is cheap.
+    kernel evaluation, because values are linear along it. Losses with a kink are smoothed, over a
+    width that falls threefold from stage to stage. If few rows are curved, near a kink, and after a
+    step of many iterations, all curved rows build the preconditioner, if that is cheap.
 
-    ``rel_residual``: the Newton decrement of what was asked (the last penalty, the last width),
-    over the root of twice what the objective has fallen since the constant function, or of twice
-    the objective of classes, if that is less. Half the square of the decrement is about the
-    distance to the minimum, so that a tolerance of 1e-4 leaves 1e-8 of what was gained, and of a
-    log loss, however small it is for classes that are separable. ``objective``: its value.
+    ``rel_residual``: the Newton decrement of the final problem (the last penalty, the last width),
+    over the root of twice the decrease of the objective since the constant function, or of twice
+    the objective for classes, if that is less. Half the square of the decrement is about the
+    distance to the minimum, so that a tolerance of 1e-4 leaves 1e-8 of the gain, and of a log
+    loss, however small it is for separable classes. ``objective``: the value of the objective.
 
-    Cost of a step: for an output (2 + k) n m kernel evaluations, k iterations of conjugate gradient
-    (some 3 to 10); for several (2 + 2 k) n m. Factors: 2/3 m³ operations for each output, one for
-    all of `Softmax`. Memory: 8 m² bytes for the root of K_mm and for each factor, and some ten
-    vectors of n numbers for each output, most of them in the line search. Vectors, factors and
-    sums are float64; kernel entries have the dtype of the rows, or float64 where
-    `FalkonFactor.rounding` says that it would show, and once two steps in a row have gained
-    nothing.
+    Cost of a step: for one output (2 + k) n m kernel evaluations, with k iterations of conjugate
+    gradient (about 3 to 10); for several (2 + 2 k) n m. Factors: 2/3 m³ operations per output, one
+    for all of `Softmax`. Memory: 8 m² bytes for the root of K_mm and for each factor, and about ten
+    vectors of n numbers per output, most of them in the line search. Vectors, factors and sums are
+    float64. Kernel entries have the dtype of the rows, or float64 if `FalkonFactor.rounding`
+    estimates a visible error, and once two steps in a row have gained nothing.
 
     References
     ----------
@@ -140,8 +139,8 @@ class Newton(Solver[LossProblem, NewtonState]):
         return 3 * PANEL_ROWS * 8 * size.m
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
-        each = 2 + ASSUMED_ITERATIONS * (1 if size.t == 1 else 2)
-        return (2 + each * iterations) * size.n * size.m + size.m * size.m
+        passes = 2 + ASSUMED_ITERATIONS * (1 if size.t == 1 else 2)
+        return (2 + passes * iterations) * size.n * size.m + size.m * size.m
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         return iterations * 0.7 * float(size.m) ** 3
@@ -161,13 +160,13 @@ class Newton(Solver[LossProblem, NewtonState]):
         s = self._start(stages, root, state)
         stages = stages.double() if s.wide else stages
         at = Point.of(stages.problem, s.coef)
-        started = _Started.of(stages)
+        baseline = _Baseline.of(stages)
         while True:
             mu = stages.at(s.stage)
             B = Coordinates.at(mu, root, at.f, self.preconditioner_penalty, s.hard)
-            s = s if s is state else _measured(s, stages, B, at, started)
+            s = s if s is state else _add_metrics(s, stages, B, at, baseline)
             yield s
-            if not s.wide and s.idle >= COARSE and stages.problem.K.dtype != torch.float64:
+            if not s.wide and s.idle >= COARSE_STEPS and stages.problem.K.dtype != torch.float64:
                 logger.info("K_nm in float32 gains nothing any more: float64 from here")
                 s = replace(s, wide=True, idle=0, least=math.inf)
                 stages = stages.double()
@@ -176,17 +175,17 @@ class Newton(Solver[LossProblem, NewtonState]):
             gradient = B.gradient(at.slopes(mu), at.on_centers)
             rho = self._accuracy(s, stages)
             beta, iterations = B.direction(gradient, rho, MOST_ITERATIONS)
-            at, length = moved(mu, at, B.to_coef(beta), (beta * gradient).sum(dim=0))
+            at, length = take_step(mu, at, B.to_coef(beta), (beta * gradient).sum(dim=0))
             s = _next(s, at, length, iterations, len(stages))
 
     def _accuracy(self, s: NewtonState, stages: Stages) -> float:
-        """Return the share of the gradient that a step may leave."""
+        """Return the relative residual at which a step ends."""
         if s.stage < len(stages) - 1:
             return self.accuracy
-        return max(FINEST, min(self.accuracy, math.sqrt(s.metrics[RESIDUAL])))
+        return max(LEAST_ACCURACY, min(self.accuracy, math.sqrt(s.metrics[RESIDUAL])))
 
     def _start(self, stages: Stages, root: Root, state: State | None) -> NewtonState:
-        """Return a state to go on from: given, or at given coefficients, or at the constant."""
+        """Return the first state: `state` itself, its coefficients, or the constant function."""
         if isinstance(state, NewtonState):
             return state
         problem, last = stages.problem, len(stages) - 1
@@ -202,16 +201,16 @@ class Newton(Solver[LossProblem, NewtonState]):
         )
 
     def _rounds(self, stages: Stages, root: Root) -> bool:
-        """Return whether rounding kernel entries to float32 would show."""
+        """Return whether rounding kernel entries to float32 causes a visible error."""
         problem = stages.problem
-        likely = stages.at(len(stages) - 1 if problem.loss.kink is None else 0)
+        representative = stages.at(len(stages) - 1 if problem.loss.kink is None else 0)
         f = problem.offset.expand(len(problem.targets), -1)
-        B = Coordinates.at(likely, root, f, self.preconditioner_penalty)
+        B = Coordinates.at(representative, root, f, self.preconditioner_penalty)
         return rounding_of(B.factors[0], problem) > VISIBLE_ROUNDING
 
 
 def _next(s: NewtonState, at: Point, length: float, cg: int, stages: int) -> NewtonState:
-    """Return the state after a step: of the next stage, if that was a full one."""
+    """Return the state after a step; a full step ends a stage that is not the last."""
     last = s.stage == stages - 1
     ended = not last and (length in (0, 1) or s.tried + 1 >= MOST_OF_A_STAGE)
     return NewtonState(
@@ -221,45 +220,46 @@ def _next(s: NewtonState, at: Point, length: float, cg: int, stages: int) -> New
         stage=s.stage + ended,
         tried=0 if ended else s.tried + 1,
         wide=s.wide,
-        hard=s.hard or cg > MANY,
+        hard=s.hard or cg > MANY_ITERATIONS,
         least=s.least,
         idle=s.idle,
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Started:
-    """The objective at the constant function, and a Newton decrement that is rounding there."""
+class _Baseline:
+    """Objective of the constant function, and the Newton decrement that counts as rounding."""
 
     objectives: Tensor
     floor: float
 
     @classmethod
-    def of(cls, stages: Stages) -> _Started:
-        asked = stages.at(len(stages) - 1)
-        f = asked.offset.expand(len(asked.targets), -1)
-        each = float(asked.loss.values(f, asked.targets.double()).abs().mean())
-        return cls(asked.mean_loss(f), ROUNDING * math.sqrt(each))
+    def of(cls, stages: Stages) -> _Baseline:
+        problem = stages.at(len(stages) - 1)
+        f = problem.offset.expand(len(problem.targets), -1)
+        mean_loss = float(problem.loss.values(f, problem.targets.double()).abs().mean())
+        return cls(problem.mean_loss(f), ROOT_OF_ROUNDING * math.sqrt(mean_loss))
 
-    def residual(self, left: Tensor, objectives: Tensor, classes: bool) -> float:
-        """Return the largest of the decrements `left`, relative to what `Newton` says."""
+    def residual(self, decrements: Tensor, objectives: Tensor, classes: bool) -> float:
+        """Return the largest relative decrement, as `Newton` defines it."""
         scale = self.objectives - objectives
         scale = torch.minimum(scale, objectives) if classes else scale
-        relative = left / (2 * scale).clamp(min=self.floor**2 or 1.0).sqrt()
+        relative = decrements / (2 * scale).clamp(min=self.floor**2 or 1.0).sqrt()
         return float(relative.clamp(max=1.0).max())
 
 
-def _measured(
-    s: NewtonState, stages: Stages, B: Coordinates, at: Point, started: _Started
+def _add_metrics(
+    s: NewtonState, stages: Stages, B: Coordinates, at: Point, baseline: _Baseline
 ) -> NewtonState:
-    """Return a state with residual and objective of what was asked, in the stage's coordinates."""
+    """Return the state with residual and objective of the final problem."""
     last = len(stages) - 1
-    asked, mu = stages.at(last), stages.penalties[s.stage]
-    left = B.gradient(at.slopes(asked), at.on_centers, asked.penalty)
-    left = left.reshape(-1, 1) if asked.loss.coupled else left
-    larger = math.sqrt(mu / asked.penalty) if asked.penalty > 0 else 1.0  # at most, by theirs
-    objectives = at.objectives(asked)
-    residual = started.residual(larger * left.norm(dim=0), objectives, asked.loss.of_classes)
+    final, mu = stages.at(last), stages.penalties[s.stage]
+    gradient = B.gradient(at.slopes(final), at.on_centers, final.penalty)
+    gradient = gradient.reshape(-1, 1) if final.loss.coupled else gradient
+    # Coordinates of a larger penalty underestimate the decrement, at most by this factor.
+    factor = math.sqrt(mu / final.penalty) if final.penalty > 0 else 1.0
+    objectives = at.objectives(final)
+    residual = baseline.residual(factor * gradient.norm(dim=0), objectives, final.loss.of_classes)
     objective = float(objectives.sum())
     lower = s.stage < last or objective < s.least
     return replace(

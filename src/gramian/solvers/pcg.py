@@ -14,18 +14,18 @@ from .._checks import check_count_or_auto
 from ..operators import triangle_entries
 from ..preconditioners import InverseOfEach, LowRankInverse
 from ..problems import FullProblem
-from ._pcg import PRECONDITIONERS, Inverse, Recipe
+from ._pcg import PRECONDITIONER_KINDS, Inverse, Recipe
 from .base import Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import ProblemSize
 from .metrics import PREDICTION_ERROR
-from .state import State, drawn_seed
+from .state import State, draw_seed
 from .storing import StoresEntries
 
 logger = logging.getLogger("gramian")
 
 PER_TRUE_RESIDUAL = 7
-"""Iterations with float32 rows in which the residual drops tenfold, about."""
+"""Iterations, about, in which the residual drops tenfold with float32 rows."""
 
 
 @dataclass(kw_only=True)
@@ -35,7 +35,7 @@ class PCGState(CGState):
     Attributes
     ----------
     seed : int
-        Whoever goes on builds the same preconditioner from it.
+        Seed of the preconditioner, which a resumed run builds again.
     wide : bool
         Whether products run in float64.
     """
@@ -49,56 +49,55 @@ class PCGState(CGState):
 class PCG(StoresEntries, Solver[FullProblem, PCGState]):
     r"""Conjugate gradient on (K + N penalty W⁻¹) coef = y, K never stored.
 
-    Products run in the dtype of the rows. With float32 rows the iterate is float64 and the true
-    residual is computed in float64 each time the recursive one has dropped tenfold. If that shows
-    that it has not even halved, products run in float64 from there on, at about twice the cost;
-    they do so from the start if the penalty is below what float32 can tell
-    (`FullProblem.needs_float64`). ``metrics["wide"]`` is 1 then.
+    Products run in the dtype of the rows. With float32 rows the iterate is float64, and the true
+    residual is computed in float64 each time the recursive one has dropped tenfold. If it has not
+    even halved, products run in float64 from then on, at about twice the cost. They run in float64
+    from the start if float32 cannot resolve the penalty (`FullProblem.needs_float64`).
+    ``metrics["wide"]`` is then 1.
 
-    Take it for all rows as centers where n² numbers do not fit, up to some 100,000 rows.
+    Use it for all rows as centers if n² numbers do not fit, up to about 100,000 rows.
 
     Parameters
     ----------
     preconditioner : str, default="rpcholesky"
-        What stands for K in P = K + N penalty W⁻¹. A matrix F F' of low rank: ``"rpcholesky"``
+        Approximation of K in P = K + N penalty W⁻¹. A matrix F F' of low rank: ``"rpcholesky"``
         [1]_, from r columns of K; ``"nystrom"`` [2]_, from one product with r random vectors, n²
-        kernel evaluations; ``"greedy"``, pivoted Cholesky with the largest pivots. Or blocks of K
-        between rows that lie near each other, factorised: ``"cells"``; ``"nystrom+cells"``, F F'
-        of "rpcholesky" everywhere and within cells what it leaves of K. Or ``"none"``.
-        ``"auto"``: "cells" where K has less outside of them than within, as narrow kernels of few
-        features have; "rpcholesky" where it has 20 times as much outside, where few columns leave a
-        trace of at most N penalty, or where rows are sparse; else "nystrom+cells".
+        kernel evaluations; ``"greedy"``, pivoted Cholesky with the largest pivots. Or factorised
+        blocks of K between neighboring rows: ``"cells"``. ``"nystrom+cells"`` combines F F' of
+        "rpcholesky" with the residual of K within cells. Or ``"none"``. ``"auto"``: "cells" if K
+        has less outside of them than within, as narrow kernels of few features have; "rpcholesky"
+        if it has 20 times as much outside, if few columns leave a trace of at most N penalty, or
+        if rows are sparse; else "nystrom+cells".
     rank : int or "auto", default="auto"
-        r. "auto": n / 10, at most 1,000, beside cells 2 sqrt(n), and what fits into
-        `memory_bytes`; fewer where the trace that is left falls below N penalty, so that P is
-        within a factor of two.
+        r. "auto": n / 10, at most 1,000, or 2 sqrt(n) with cells, limited by `memory_bytes`; fewer
+        if the residual trace falls below N penalty, so that P is within a factor of two.
     memory_bytes : int, default=2**29
-        For the factor, if its rank is automatic, and for cells, if their size is; half for each
-        where there are both.
+        Memory for the factor if its rank is automatic, and for cells if their size is; half for
+        each if there are both.
     cell_rows : int or "auto", default="auto"
-        Rows of a cell at most, s. "auto": 10 sqrt(n), beside a factor 4 sqrt(n), and what fits.
+        Most rows of a cell, s. "auto": 10 sqrt(n), or 4 sqrt(n) with a factor, limited by memory.
     store_bytes : int, default=0
-        Memory for the lower triangle of K in the dtype of products: if it fits, entries are
-        evaluated once, and each product reads them. An estimator gives what its memory limit leaves
-        where rows have 24 features or more (48 with more than two targets); with fewer, they are
-        evaluated about as fast as read.
+        Memory for the lower triangle of K in the dtype of products. If it fits, entries are
+        evaluated once, and each product reads them. An estimator assigns the memory that its limit
+        leaves if rows have at least 24 features (48 with more than two targets); with fewer,
+        entries are evaluated about as fast as read.
 
     Notes
     -----
     Cost per iteration: n² / 2 kernel evaluations (see `KernelOperator`) and 4 n r operations per
     target; memory: 8 n r bytes and four vectors of n numbers per target. The number of iterations
-    grows like the square root of the largest eigenvalue of K that P misses over N penalty.
+    grows like the square root of the largest eigenvalue of K missing in P over N penalty.
     "rpcholesky" needs random access to be fast; products pass over any row source.
 
-    Cells cost n s kernel evaluations, n s² / 3 operations, 2 n s r more beside a factor, and n s
+    Cells cost n s kernel evaluations, n s² / 3 operations, 2 n s r more with a factor, and n s
     numbers in the dtype of the rows; rows must be dense. See `BlockCholesky`, `BlockLowRank`.
 
-    Targets with penalties of their own share products and F; a matrix of r numbers by r is of one
-    penalty. With cells the preconditioner has the smallest, and penalties far apart cost
-    iterations.
+    Targets with their own penalties share products and F; each penalty has its own matrix of r by
+    r numbers. With cells the preconditioner uses the smallest penalty, and penalties far apart
+    cost iterations.
 
     Measured on 20,000 rows, one core: CPU seconds, setup included, to a residual of 1e-1, 1e-2 and
-    1e-3, by "rpcholesky" with 1,000 columns, cells of 600 rows, and cells beside 300 columns, with
+    1e-3, by "rpcholesky" with 1,000 columns, cells of 600 rows, and cells with 300 columns, for
     N penalty = 0.1. A narrow l1 kernel of three features (1/16 of the median): 2.9, 4.1, 5.5; 0.6,
     1.2, 2.6; 1.4, 1.9, 2.8 ("auto": the second). 27 features, l1, 1/4 of the median: 4.7, 8.0,
     11.5; 3.6, 11, more than 15; 2.9, 5.6, 9.7 ("auto": the third). Three features, Matern 3/2, the
@@ -138,9 +137,9 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
     whole_matrix: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.preconditioner not in PRECONDITIONERS:
+        if self.preconditioner not in PRECONDITIONER_KINDS:
             raise ValueError(
-                f"preconditioner must be one of {', '.join(PRECONDITIONERS)}, not "
+                f"preconditioner must be one of {', '.join(PRECONDITIONER_KINDS)}, not "
                 f"{self.preconditioner!r}"
             )
         check_count_or_auto(self.rank, "rank")
@@ -153,15 +152,18 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         *,
         rng: torch.Generator | None = None,
     ) -> Iterator[PCGState]:
-        seed = state.seed if isinstance(state, PCGState) else drawn_seed(rng)
-        before = isinstance(state, PCGState) and state.wide
-        needed = problem.needs_float64
-        P = self.build(problem.double() if needed else problem, torch.Generator().manual_seed(seed))
-        if not (before or needed or problem.K.dtype == torch.float64):
-            state = yield from _while_it_gains(self.keeping(problem), state, P, seed)
+        seed = state.seed if isinstance(state, PCGState) else draw_seed(rng)
+        was_wide = isinstance(state, PCGState) and state.wide
+        needs_float64 = problem.needs_float64
+        P = self.build(
+            problem.double() if needs_float64 else problem, torch.Generator().manual_seed(seed)
+        )
+        if not (was_wide or needs_float64 or problem.K.dtype == torch.float64):
+            state = yield from _iterate_in_float32(self.keeping(problem), state, P, seed)
         yield from _states(self.keeping(problem.double()), state, P, seed)
 
-    def check(self, problem: Any) -> None:  # of another kind, too: it is refused in words
+    def check(self, problem: Any) -> None:
+        # `problem` may be of a type that this solver rejects with an error.
         super().check(problem)
         if problem.K.rows.sparse and "cells" in self.preconditioner:
             raise ValueError(
@@ -170,19 +172,19 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
             )
 
     def build(self, problem: FullProblem, rng: torch.Generator) -> Inverse | None:
-        """Return the preconditioner, None for "none"."""
-        each = problem.penalties
-        if each is None:
+        """Build the preconditioner; None for "none"."""
+        penalties = problem.penalties
+        if penalties is None:
             return self._recipe.build(problem, rng)
-        least = replace(problem, penalty=min(each), penalties=None)
-        found = self._recipe.build(least, rng)
-        if isinstance(found, LowRankInverse):
-            scales = [one / min(each) for one in each]
-            return InverseOfEach.build(found.factor, least.ridge, scales)
-        return found
+        smallest = replace(problem, penalty=min(penalties), penalties=None)
+        inverse = self._recipe.build(smallest, rng)
+        if isinstance(inverse, LowRankInverse):
+            scales = [penalty / min(penalties) for penalty in penalties]
+            return InverseOfEach.build(inverse.factor, smallest.ridge, scales)
+        return inverse
 
     def most(self, n: int) -> int:
-        """Return the rank for n rows, an automatic one before the spectrum is known."""
+        """Return the rank for n rows; an automatic rank may still fall with the spectrum."""
         return self._recipe.rank_of(n)
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
@@ -211,13 +213,13 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         return Recipe(self.preconditioner, rank, cell_rows, self.memory_bytes)
 
 
-def _while_it_gains(
+def _iterate_in_float32(
     problem: FullProblem,
     state: State | None,
     P: Inverse | None,
     seed: int,
 ) -> Generator[PCGState, None, State | None]:
-    """Yield the states with float32 products; return where they gain nothing any more."""
+    """Yield the states with float32 products; return when they gain nothing any more."""
     for s in _states(problem, state, P, seed):
         if isinstance(state, PCGState) and no_gain(state, s):
             logger.info("K in float32 is too coarse for this penalty: float64 from here")
@@ -248,5 +250,5 @@ def _states(
     ):
         error = problem.error_bound(cg.residual)
         metrics = {**cg.metrics, PREDICTION_ERROR: error, "wide": int(float64)}
-        known = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}
-        yield PCGState(**known, seed=seed, wide=float64)
+        values = {f.name: getattr(cg, f.name) for f in fields(CGState)} | {"metrics": metrics}
+        yield PCGState(**values, seed=seed, wide=float64)

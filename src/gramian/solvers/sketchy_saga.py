@@ -14,14 +14,14 @@ from .._checks import as_count, as_positive, check_count_or_auto
 from ..data import Batches
 from ..problems import NystromProblem
 from ._saga.certificate import Certificate, is_factor_cheap
-from ._saga.ridge import RIDGES, Ridge, in_rows
+from ._saga.ridge import RIDGE_FORMS, Ridge, in_rows
 from ._saga.setup import Setup, check_average, row_weights
 from ._saga.sketch import Hessian, Sketch
 from ._saga.state import SagaState
 from .base import Solver, solvers
 from .cost import ProblemSize
-from .minibatches import BatchErrors, EpochPart, held_centers
-from .state import State, drawn_seed, starting_coef
+from .minibatches import BatchErrors, EpochPart, load_centers
+from .state import State, draw_seed, starting_coef
 
 AUTOMATIC_BATCH = 512
 """Rows of an automatic batch; the paper takes 256 to 65,536."""
@@ -30,7 +30,7 @@ AUTOMATIC_RANK = 500
 """Rank of an automatic preconditioner."""
 
 SKETCH_STEPS = 380
-"""Products with the sketch by which the damping is chosen, in units of a step."""
+"""Products with the sketch to choose the damping, in units of a step."""
 
 
 @solvers.register("sketchysaga")
@@ -47,29 +47,29 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
 
     all divided by n. The table :math:`\Psi` holds one number for each row and target.
 
-    Take it for the model of `Falkon` where its m² numbers do not fit.
+    Use it for the model of `Falkon` if its m² numbers do not fit.
 
     Parameters
     ----------
     batch : int or "auto", default="auto"
-        b. "auto": 512, and what fits into a quarter of the memory.
+        b. "auto": 512, limited by a quarter of the memory.
     rank : int or "auto", default="auto"
-        r. "auto": 500. A step costs 4 m r operations more, about a tenth of all with 512 rows.
+        r. "auto": 500. A step costs 4 m r more operations, about a tenth of all with 512 rows.
     damping : float or "auto", default="auto"
         :math:`\rho`, in units of the Hessian over n. "auto": :math:`\Lambda_1 \cdot 10^{-j}` with
-        the largest eigenvalue :math:`\Lambda_1` of the sketch, for the largest j up to 9 until
-        which the smoothness L grows less than sevenfold each time and is at most the number of
-        steps in two epochs; up to 6 for float32 rows, whose rounding a smaller damping amplifies.
-        Steps along directions outside of the sketch are as long as :math:`1 / (\rho L)`, along the
-        others as :math:`1 / L`.
+        the largest eigenvalue :math:`\Lambda_1` of the sketch. j is the largest number up to 9 for
+        which the smoothness L grows less than sevenfold at each decrease, and is at most the number
+        of steps in two epochs; up to 6 for float32 rows, whose rounding a smaller damping
+        amplifies. Steps along directions outside of the sketch have length :math:`1 / (\rho L)`,
+        and within it :math:`1 / L`.
     step_scale : float, default=1.0
         :math:`\eta L`: the step is this over the preconditioned smoothness L.
     ridge : str, default="auto"
-        How the term :math:`\lambda K_{mm} w` is computed: ``"direct"``, m² kernel evaluations per
-        batch, none if K_mm fits into a quarter of the memory; ``"rows"``, for landmarks that are
-        rows of the data: see the notes. "auto": rows where it can, and K_mm does not fit.
+        Form of the term :math:`\lambda K_{mm} w`: ``"direct"``, m² kernel evaluations per batch,
+        none if K_mm fits into a quarter of the memory; ``"rows"``, for landmarks that are rows of
+        the data, see the notes. "auto": "rows" if possible and if K_mm does not fit.
     states_per_epoch : int, default=1
-        More of them let time limits and callbacks act within an epoch.
+        Several states let time limits and callbacks act within an epoch.
 
     Notes
     -----
@@ -83,30 +83,30 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     .. math:: K^\top \Omega (K w - y) + 2 c K_{mm} w = (K + c\, \Omega^{-1} E)^\top \Omega ((K + c\,
         \Omega^{-1} E) w - y) - c^2 \Omega_Z^{-1} w + c\, y_Z
 
-    exactly, so that with ``ridge="rows"`` the penalty is a sum over rows too.
+    exactly, so that with ``ridge="rows"`` the penalty is a sum over rows, too.
 
-    If the squared residual of the batches grows to four times the least one, or beyond numbers, it
-    goes back to where that part of the epoch began, with half the step: `halvings` in the history
-    counts it, and the logger tells. If that does not help it starts again from zero, and after 40
-    halvings it ends as "diverged".
+    If the squared residual of the batches grows to four times its minimum, or is not finite, the
+    method returns to the start of that part of the epoch with half the step: `halvings` in the
+    history counts this, with a log message. If that does not help, it restarts from zero, and after
+    40 halvings it ends as "diverged".
 
     ``prediction_error`` is the norm of the gradient in the metric of FALKON's preconditioner (see
     `Falkon`), over the root of the least eigenvalue of the Hessian in that metric, which 30 Lanczos
-    steps on a sample of rows estimate; ``rel_residual`` is relative to the right-hand side
-    in it. The gradient is the table's, which lags behind: the larger of the last two. The metric
-    costs about m³ operations and 8 m² bytes, if m² is at most 300 n and that fits into a quarter of
-    the memory; else, and without a penalty, P takes its place. On 30 random problems (as for
-    `Falkon`), after 2 to 30 epochs, the estimate was 1.2 to 30 times the true error in nine of
-    ten, a quarter of it at least; with the metric of P 0.7 to 200 times, most of it in the first
-    epochs.
+    steps on a sample of rows estimate. ``rel_residual`` is relative to the right-hand side in the
+    same metric. The gradient comes from the table, which lags behind, and the larger of the last
+    two gradients counts. The metric costs about m³ operations and 8 m² bytes, if m² is at most
+    300 n and that fits into a quarter of the memory; otherwise, and without a penalty, P replaces
+    it. On 30 random problems (as for `Falkon`), after 2 to 30 epochs, the estimate was 1.2 to 30
+    times the true error in nine of ten cases, and at least a quarter of it; with the metric of P
+    0.7 to 200 times, most of it in the first epochs.
 
-    Departures: the table starts with the residuals at the start, not with zeros. Batches of a
-    sequential source are those of a shuffled pass; drawn independently they converge with longer
-    steps, since a row that has just been seen may come again. L is the largest over three batches
-    of b rows, not of n / 50, and what the largest of 1,000 or more other rows alone adds to a
-    batch, times 1.1: a step must suit the batch it is made from, and the rows of the worst batch.
-    The sketch is of 1,000 rows or more, with the ridge if K_mm fits; the paper gives no rule for
-    the damping. Its step is 0.5 / L, with an L that is smaller by what the departures add.
+    Departures: the table starts with the initial residuals, not with zeros. Batches of a sequential
+    source come from a shuffled pass. Batches drawn independently converge with longer steps,
+    because a row may return soon. L is the largest over three batches of b rows, not of n / 50,
+    plus the largest contribution of one row among 1,000 or more other rows, times 1.1: a step must
+    suit its own batch, and the rows of the worst batch. The sketch has 1,000 rows or more, with the
+    ridge if K_mm fits; the paper gives no rule for the damping. The step of the paper is 0.5 / L,
+    with a smaller L that lacks these additions.
 
     References
     ----------
@@ -148,49 +148,49 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         eta: float,
         batches: Iterable[tuple[Tensor, Tensor]],
     ) -> BatchErrors:
-        """Run the loop of the paper's algorithm 5, whose lines are on the right; w, x, Psi change.
+        """Run the loop of algorithm 5 in place; the comments quote the lines of the paper.
 
-        Departures: all is over n; weights omega; the ridge adds to rows where it is in them.
+        Departures: all terms are over n, with weights omega; the ridge may be part of the rows.
         """
-        n, seen = S.K.shape[0], BatchErrors()
+        n, errors = S.K.shape[0], BatchErrors()
         for B, rows in batches:  # sample batch B
             K_Bm, y_B = S.kernel_block(rows), S.problem.targets[B].double()
-            r = S.ridge.added_(K_Bm @ w, w, B) - y_B
-            seen.add(r, y_B)
+            r = S.ridge.add_to_rows_(K_Bm @ w, w, B) - y_B
+            errors.add(r, y_B)
             psi = S.omega[B, None] * r  # psi <- n (K_Bm w - y_B)
             change = psi - Psi[B]
-            aux = S.ridge.added_transpose_(K_Bm.T @ change, change, B)  # K_Bm' (psi - Psi_B)
+            aux = S.ridge.add_to_landmarks_(K_Bm.T @ change, change, B)  # K_Bm' (psi - Psi_B)
             g = x + aux / len(B) + S.ridge.gradient(w)  # g <- x + aux / b + lambda K_mm w
             x += aux / n  # x <- x + aux / n
             Psi[B] = psi  # Psi_B <- psi
             v = S.sketch.P @ g  # v <- (P + rho I)^-1 g
             w -= eta * v  # w <- w - eta v
-            del K_Bm  # before the next one is made
-        return seen
+            del K_Bm  # frees the block before the next one is allocated
+        return errors
 
     def next(self, S: Setup, s: SagaState) -> SagaState:
         """Return the state after part of an epoch, or an earlier one with half the step."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         w, x, Psi = s.coef.clone(), s.average.clone(), s.table.clone()
         eta = S.sketch.step / 2**s.halvings
-        seen = self.run_(S, w, x, Psi, eta, S.minibatches(part))
-        if s.diverged(seen.mse, w):
-            half = s.halved(part.done, seen.mse)
+        errors = self.run_(S, w, x, Psi, eta, S.minibatches(part))
+        if s.has_diverged(errors.mse, w):
+            half = s.halve_step(part.done, errors.mse)
             return S.restart(half) if s.halved_last else half
-        # the table lags behind, and a gradient of few numbers may pass through zero once
+        # The table lags behind, and a gradient of few numbers may pass through zero once.
         ends = [average + S.ridge.gradient(at) for at, average in ((s.coef, s.average), (w, x))]
         norms = torch.stack([S.certificate.norm(gradient) for gradient in ends]).amax(dim=0)
         error = S.problem.relative_error(S.certificate.error(norms))
-        return s.after(part.done, seen.mse, w, x, Psi, norms, error)
+        return s.after(part.done, errors.mse, w, x, Psi, norms, error)
 
     def setup(self, problem: NystromProblem, seed: int) -> Setup:
         """Return the setup of algorithm 5: P <- Nystrom, L_P <- get_L, eta."""
-        K, omega = held_centers(problem.K), row_weights(problem)
+        K, omega = load_centers(problem.K), row_weights(problem)
         n, m = K.shape
         ridge = Ridge.build(problem, K, omega, self.ridge)
         b = self.batch_rows(n, K.memory_bytes // (4 * m * K.dtype.itemsize))
-        given = problem.landmark_weight
-        landmark_weight = omega.new_ones(m) if given is None else given.double()
+        weight = problem.landmark_weight
+        landmark_weight = omega.new_ones(m) if weight is None else weight.double()
         H = Hessian(
             K, omega, landmark_weight, ridge.dense, problem.penalty, ridge.largest(problem, omega)
         )
@@ -208,7 +208,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         *,
         rng: torch.Generator | None = None,
     ) -> Iterator[SagaState]:
-        seed = state.seed if isinstance(state, SagaState) else drawn_seed(rng)
+        seed = state.seed if isinstance(state, SagaState) else draw_seed(rng)
         m, t = problem.K.shape[1], problem.targets.shape[1]
         start = starting_coef(state, problem.targets.new_zeros(m, t).double())
         setup = self.setup(problem, seed)
@@ -225,8 +225,8 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
             as_positive(self.damping, "damping")
         as_positive(self.step_scale, "step_scale")
         as_count(self.states_per_epoch, "states_per_epoch")
-        if self.ridge not in RIDGES:
-            raise ValueError(f"ridge must be one of {', '.join(RIDGES)}, not {self.ridge!r}")
+        if self.ridge not in RIDGE_FORMS:
+            raise ValueError(f"ridge must be one of {', '.join(RIDGE_FORMS)}, not {self.ridge!r}")
 
     def check(self, problem: Any) -> None:
         super().check(problem)
@@ -237,12 +237,12 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
             )
 
     def verify(self, problem: NystromProblem, state: SagaState) -> None:
-        """Compare the average gradient with that of the table; see `check_average`."""
+        """Compare the average gradient with the table; see `check_average`."""
         check_average(problem, state, self.ridge)
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         centers = 0 if mapped else size.center_bytes
-        # the sketch: its factor, and what it is made of
+        # The factor of the sketch and the sketched products.
         sketch = 64 * size.m * self.sketch_rank(size.m)
         return size.vector_bytes + centers + 16 * size.n * size.t + sketch
 
@@ -261,7 +261,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         return 16 * m * r + 8 * r * r + size.itemsize * m * (m + 3 * b)
 
     def batch_rows(self, n: int, fits: int) -> int:
-        """Return b for n rows, of which so many fit into the memory of a batch."""
+        """Return b for n rows; at most `fits` if automatic."""
         if self.batch != "auto":
             return min(int(self.batch), n)
         return max(1, min(n, AUTOMATIC_BATCH, fits))

@@ -1,4 +1,4 @@
-"""State: what a solver yields after each iteration, and all that it needs to go on."""
+"""State: the result of a solver iteration, enough to resume exactly."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import Tensor
 from .stopping import StopReason
 
 ADDED_LATER = "added later"
-"""Key in the metadata of fields that older files of the same format are without."""
+"""Key in the metadata of fields that older files of the same format lack."""
 
 TENSOR_ALIGNMENT = 64
-"""Bytes of which the address of a new tensor is a multiple."""
+"""Alignment of the address of a new tensor."""
 
 
 @dataclass
@@ -28,13 +28,13 @@ class State:
     coef : Tensor of shape (m, t)
         Coefficients of the centers.
     metrics : dict of str to float
-        By-products that cost nothing, and what callbacks add; they become a row of the history.
+        Cheap by-products, and metrics that callbacks add; they become a row of the history.
 
     Notes
     -----
-    Tensors of a state lie in memory as a new tensor would: row after row, from an aligned address.
-    BLAS rounds otherwise for another layout, so that a run which goes on from a file, where only
-    the numbers are kept, would end with other bits than one that was never interrupted.
+    Tensors of a state have the memory layout of new tensors: contiguous, from an aligned address.
+    BLAS rounds differently for other layouts. A run resumed from a file, which stores only the
+    numbers, would end with different bits than an uninterrupted run.
     """
 
     iteration: int
@@ -49,12 +49,12 @@ class State:
 
     @property
     def verdict(self) -> StopReason | None:
-        """The reason for which the solver itself would stop here; None as long as it would not."""
+        """Reason for which the solver itself stops at this state; None to continue."""
         return None
 
 
 def _like_new(x: Tensor) -> Tensor:
-    """Return a tensor itself if it lies in memory as a new one would, else a copy that does."""
+    """Return a contiguous tensor at an aligned address: the tensor itself if it is one."""
     aligned = x.layout != torch.strided or x.data_ptr() % TENSOR_ALIGNMENT == 0
     return x.contiguous() if aligned else x.clone(memory_format=torch.contiguous_format)
 
@@ -62,20 +62,20 @@ def _like_new(x: Tensor) -> Tensor:
 S = TypeVar("S", bound=State)
 
 
-def moved(state: S, device: str | torch.device) -> S:
-    """Return a state, of which callers may change the metrics, with its tensors on a device."""
+def move_state(state: S, device: str | torch.device) -> S:
+    """Return the state on a device, with a copy of its metrics that callers may change."""
     changed: dict[str, Any] = {"metrics": dict(state.metrics)}
     for f in fields(state):
         value = getattr(state, f.name)
         if isinstance(value, Tensor):
             changed[f.name] = value.to(device)
         elif isinstance(value, State):
-            changed[f.name] = moved(value, device)
+            changed[f.name] = move_state(value, device)
     return replace(state, **changed)
 
 
-def drawn_seed(rng: torch.Generator | None) -> int:
-    """Return a seed to keep in the state, so that whoever goes on draws the same numbers."""
+def draw_seed(rng: torch.Generator | None) -> int:
+    """Draw a seed for the state, so that a resumed run draws the same numbers."""
     return 0 if rng is None else int(torch.randint(2**31, (1,), generator=rng))
 
 

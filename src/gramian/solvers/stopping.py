@@ -19,26 +19,26 @@ StopReason = Literal[
     "interrupted",
     "error",
 ]
-"""Why a run ended. "converged": the tolerance was reached, or the solution is in closed form.
+"""Reason why a run ended. "converged": it reached the tolerance, or has a closed form.
 
-"early_stopping": the error on held-out rows no longer fell; "no_progress": no step led on;
+"early_stopping": the error on held-out rows stopped falling; "no_progress": no step gains;
 "interrupted": by Ctrl-C or a signal, see `Interrupted`; "error": by an exception, see `solve`.
 """
 
 Row = dict[str, int | float]
 Stop = Callable[[Sequence[Row]], StopReason | None]
-"""Given the history up to now, returns the reason to stop, or None."""
+"""Function that maps the history so far to the reason to stop, or None."""
 
 
 def tolerance(tol: int | float, metric: str | None = None) -> Stop:
-    """Stop as "converged" once a metric is at most `tol`; rows without it do not count.
+    """Stop as "converged" once a metric is at most `tol`; rows without it are skipped.
 
     Parameters
     ----------
     tol : float
     metric : str, optional
-        The estimated error of predictions, ``"prediction_error"``, if None; ``"rel_residual"``
-        for solvers without such an estimate.
+        By default the estimated error of predictions, ``"prediction_error"``, or
+        ``"rel_residual"`` for solvers without such an estimate.
     """
 
     def rule(history: Sequence[Row]) -> StopReason | None:
@@ -50,7 +50,7 @@ def tolerance(tol: int | float, metric: str | None = None) -> Stop:
 
 
 def max_iterations(limit: int) -> Stop:
-    """Stop as "max_iterations" after `limit` iterations, those before a resumption included."""
+    """Stop as "max_iterations" after `limit` iterations, including those before a resumption."""
     return lambda history: "max_iterations" if history[-1]["iteration"] >= limit else None
 
 
@@ -65,7 +65,7 @@ def deadline(at: int | float) -> Stop:
 
 
 def patience(metric: str, rounds: int = 5) -> Stop:
-    """Stop as "no_progress" when a metric has not reached a new minimum `rounds` times in a row."""
+    """Stop as "no_progress" when a metric reaches no new minimum `rounds` times in a row."""
 
     def rule(history: Sequence[Row]) -> StopReason | None:
         values = [row[metric] for row in history if metric in row]

@@ -1,4 +1,4 @@
-"""StoresEntries: what solvers have in common that evaluate the entries of K once and keep them."""
+"""StoresEntries: base of solvers that evaluate the entries of K once and store them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FEW_TARGETS = 2
 
 
 class StoresEntries:
-    """Base of solvers that may keep the entries of K, where they multiply with it often.
+    """Base of solvers that may store the entries of K, because they multiply with it often.
 
     Attributes
     ----------
@@ -23,11 +23,11 @@ class StoresEntries:
         Memory for the entries in the dtype of products: if they fit, they are evaluated once, and
         each product reads them.
     stored_features : tuple of two int
-        Features from which on that is faster than to evaluate them anew, with one or two targets
-        and with more, whose products with entries that are kept cost more: such that some ten to
-        twenty products make up for the memory (`full_kept` and `peers` of the benchmarks).
+        Features from which storing is faster than evaluating, with at most two targets and with
+        more, whose products with stored entries cost more. From there on, ten to twenty products
+        compensate for the memory (`full_kept` and `peers` of the benchmarks).
     whole_matrix : bool
-        False: it multiplies with all rows at once, for which a triangle is enough.
+        False if the solver multiplies with all rows at once, for which a triangle suffices.
     """
 
     store_bytes: int
@@ -35,7 +35,7 @@ class StoresEntries:
     whole_matrix: ClassVar[bool] = True
 
     def keeping(self, problem: P) -> P:
-        """Return a problem whose entries are kept, if they fit."""
+        """Return the problem with stored entries if they fit."""
         K = problem.K.keeping(self.store_bytes, whole=self.whole_matrix)
         return problem if K is problem.K else replace(problem, K=K)
 
@@ -45,22 +45,22 @@ class StoresEntries:
         return entries * size.itemsize
 
     def stores(self, size: ProblemSize) -> bool:
-        """Return whether entries are kept."""
+        """Return whether entries are stored."""
         return self.entry_bytes(size) <= self.store_bytes
 
     def kept_bytes(self, size: ProblemSize) -> int:
-        """Return the bytes of the entries that are kept, in float64 if there is memory for that."""
+        """Return the bytes of the stored entries, in float64 if memory suffices."""
         return max((b for b in self._sizes(size) if b <= self.store_bytes), default=0)
 
     def storing(self, size: ProblemSize, available: int) -> Any:
-        """Return a solver that keeps entries, if that pays and they take so many bytes.
+        """Return a solver that stores entries if that pays and `available` bytes suffice.
 
-        Those of float32 rows are kept in float64 where products turn out to need that, and there is
-        memory for it.
+        Entries of float32 rows are stored in float64 if products need that, and if memory
+        suffices.
         """
         fits = [b for b in self._sizes(size) if b <= available]
-        least = self.stored_features[size.t > FEW_TARGETS]
-        if not size.dense or size.d < least or not fits:
+        least_features = self.stored_features[size.t > FEW_TARGETS]
+        if not size.dense or size.d < least_features or not fits:
             return self
         changed: Any = self
         return replace(changed, store_bytes=max(self.store_bytes, *fits))

@@ -1,4 +1,4 @@
-"""Verification of a state from a file: the residual it states is compared with a fresh one."""
+"""Verification of a loaded state: its residual is compared with a recomputed one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .metrics import RESIDUAL
 from .state import State
 
 TOLERATED_RATIO = 10.0
-"""Largest ratio of a residual to what was seen of it in the last batches or blocks.
+"""Largest ratio of the true residual to the residual of the last batches or blocks.
 
 Measured, over dimensions 1 to 8, penalties 1e-2 to 1e-6 and both precisions: at most 2.6 times
 for blocks, 1.7 for batches.
@@ -17,29 +17,30 @@ for blocks, 1.7 for batches.
 
 
 def check_residual(problem: FullProblem, state: State) -> None:
-    """Raise ValueError if the residual is far above the one that a state reports.
+    """Raise ValueError if the true residual is far above the residual that a state reports.
 
-    Cost: n² kernel evaluations. For solvers whose residual is that of the last blocks or batches,
-    each at the time it was drawn: the true one is mostly below it.
+    Cost: n² kernel evaluations. For solvers that report the residual of the last blocks or batches,
+    each before its step: the true one is mostly smaller.
     """
-    said = state.metrics.get(RESIDUAL)
-    if said is None:
+    reported = state.metrics.get(RESIDUAL)
+    if reported is None:
         return
     rhs = problem.rhs.double()
     size = _norms(rhs)
-    found = _norms(rhs - problem.apply(state.coef)) / size.where(size > 0, 1.0)
-    refuse_beyond("a relative residual", said, float(found.max()))
+    relative = _norms(rhs - problem.apply(state.coef)) / size.where(size > 0, 1.0)
+    refuse_beyond("a relative residual", reported, float(relative.max()))
 
 
-def refuse_beyond(what: str, said: float, found: float) -> None:
-    """Raise ValueError if what was found is more than `TOLERATED_RATIO` times what was said."""
-    if not found <= TOLERATED_RATIO * said + 1e-12:  # below, rounding has the word
+def refuse_beyond(quantity: str, reported: float, recomputed: float) -> None:
+    """Raise ValueError if a recomputed value exceeds the reported one `TOLERATED_RATIO` times."""
+    if not recomputed <= TOLERATED_RATIO * reported + 1e-12:  # the constant allows for rounding
         raise ValueError(
-            f"it reports {what} of {said:.1e}, and computed afresh that is {found:.1e}: it was "
+            f"it reports {quantity} of {reported:.1e}, and computed afresh that is "
+            f"{recomputed:.1e}: it was "
             "changed, or is of other data. Delete it to start again"
         )
 
 
 def _norms(x: Tensor) -> Tensor:
-    found: Tensor = x.double().norm(dim=0)
-    return found
+    norms: Tensor = x.double().norm(dim=0)
+    return norms

@@ -1,1 +1,1 @@
-"""Parts of ASkotch: blocks and their inverses, the momentum, and returns to the best state."""
+"""Parts of ASkotch: blocks and their inverses, momentum, and restarts at the best state."""

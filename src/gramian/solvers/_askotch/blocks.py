@@ -20,13 +20,13 @@ from ...problems import FullProblem
 BLOCK_SOLVERS = ("auto", "exact", "nystrom", "none")
 
 EXACT_ROWS = 4000
-"""Rows of a block up to which "auto" solves it exactly."""
+"""Largest block, in rows, that "auto" solves exactly."""
 
 HEAVY_WEIGHT = 10.0
-"""Weight, in units of the mean one, from which a row may be heavy; see `Blocks.heavy`."""
+"""Weight, relative to the mean, from which a row may be heavy; see `Blocks.heavy`."""
 
 CURVATURE_PROBES = 32
-"""Rows of a block by which its curvature is estimated."""
+"""Rows of a block that estimate its curvature."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Block:
     P : object
         ``P @ g`` is P⁻¹ g for g of shape (b, t).
     L : float
-        The largest eigenvalue of P⁻¹ H, or a bound of it.
+        The largest eigenvalue of P⁻¹ H, or an upper bound.
     curvature : float
-        The least curvature that a step can meet in the metric of L P, as the mean over random
-        blocks has it: the ridge over L times what P takes for an eigenvalue of K_BB that it does
-        not know. 0 if blocks are fixed: they bound no curvature across two of them.
+        Lower bound on the curvature along a step in the metric of L P, averaged over random
+        blocks: the ridge over L times the value that P uses for eigenvalues of K_BB which it does
+        not resolve. 0 if blocks are fixed, because they bound no curvature across two blocks.
     singular : bool
         Whether H is singular to rounding, and P is H with the least jitter that makes it regular.
     """
@@ -58,7 +58,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of a problem, with their inverses, and gradients on them.
+    """Blocks of a problem, with their inverses and gradients.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Blocks:
 
     @cached_property
     def heavy(self) -> Int[Tensor, " h"]:
-        """Rows, at most b, with more than 1 / b of all weight: a few blocks may miss them."""
+        """Rows, at most b, with more than 1 / b of the total weight: few blocks contain them."""
         weights = self.problem.weights
         if weights is None or self.b == self.n:
             return torch.empty(0, dtype=torch.int64)
@@ -89,7 +89,7 @@ class Blocks:
         return (share > max(1 / self.b, HEAVY_WEIGHT / self.n)).nonzero()[:, 0]
 
     def build(self, index: Int[Tensor, " b"], rng: torch.Generator) -> Block:
-        """Return the block of some rows. Cost: b² kernel evaluations, and b² r or b³ / 3."""
+        """Build the block of some rows. Cost: b² kernel evaluations, and b² r or b³ / 3."""
         K = self.problem.K[index, index]
         ridge = self.ridge(index)
         if self.solver == "exact":
@@ -100,7 +100,7 @@ class Blocks:
         return _nystrom(index, H, ridge, min(self.rank, self.b), rng)
 
     def ridge(self, index: Tensor) -> Tensor:
-        """Return the diagonal that is added to K, in some rows: (b, 1), or one number."""
+        """Return the diagonal added to K in some rows: (b, 1), or a scalar."""
         ridge = self.problem.ridge
         return ridge[index] if ridge.ndim else ridge
 
@@ -112,24 +112,24 @@ class Blocks:
 
 @dataclass(frozen=True)
 class BlockRule(ABC):
-    """Rule by which blocks are drawn and momentum is carried.
+    """Rule that draws blocks and updates the momentum.
 
     Attributes
     ----------
     blocks : Blocks
     seed : int
-        With the number of the iteration it gives the block.
+        Seeds the draw of a block, together with the number of the iteration.
     """
 
     blocks: Blocks
     seed: int
 
     most_convexity: ClassVar[float] = math.inf
-    """From which on, times the excess, steps have no momentum."""
+    """Limit of convexity times excess: from there on, steps have no momentum."""
 
     @abstractmethod
     def smoothness(self) -> Float[Tensor, " B"]:
-        """Return the constants L of all blocks, to be kept; empty if blocks are not fixed."""
+        """Return the constants L of all blocks, for the state; empty if blocks are not fixed."""
 
     @abstractmethod
     def draw(self, iteration: int, smoothness: Float[Tensor, " B"]) -> Block:
@@ -147,15 +147,15 @@ class BlockRule(ABC):
         mu: float,
         excess: float,
     ) -> tuple[Tensor, Tensor]:
-        r"""Return where the next gradient is taken, and the momentum: the next w and z.
+        r"""Return the next gradient point and momentum: the next w and z.
 
         Parameters
         ----------
         x, w, z : Tensor of shape (n, t)
-            The next coefficients, where this gradient was taken, and the momentum.
+            The next coefficients, the point of this gradient, and the momentum.
         B : Block
         d : Tensor of shape (b, t)
-            Its step.
+            The step on the block.
         smoothness : Tensor of shape (B,)
         mu : float
             The strong convexity.
@@ -164,44 +164,45 @@ class BlockRule(ABC):
         """
 
     def scale(self, smoothness: Float[Tensor, " B"]) -> float:
-        r"""Return the c with which the error falls by :math:`\sqrt{\mu / c}` a pass."""
+        r"""Return c such that the error falls by :math:`\sqrt{\mu / c}` per pass."""
         return 1.0
 
     def generator(self, number: int) -> torch.Generator:
-        """Return the generator that belongs to a number."""
+        """Return the generator of a number."""
         return torch.Generator().manual_seed(self.seed + 7919 * (number + 1))
 
 
 def _nystrom(index: Tensor, H: Tensor, ridge: Tensor, rank: int, rng: torch.Generator) -> Block:
-    """Precondition by P = F F' + (ridge + the last eigenvalue of F F'); by H at full rank."""
+    """Precondition by P = F F' + (ridge + last eigenvalue of F F'); by H at full rank."""
     trace = float(H.diagonal().double().sum())
     low = randomized_nystrom(
         lambda x: H @ x, len(H), rank, trace, dtype=H.dtype, device=H.device, rng=rng
     )
-    whole, least = rank == len(H), float(ridge.min())
-    last = 0.0 if whole else float(low.values[-1])
+    full_rank, least_ridge = rank == len(H), float(ridge.min())
+    last = 0.0 if full_rank else float(low.values[-1])
     P = LowRankInverse.build(low.factor, ridge + last)
-    L = 1.0 if whole else max(POWER_SAFETY * _largest(H, ridge, P, rng), 1.0)
-    curvature = least / (L * (least + last))
+    L = 1.0 if full_rank else max(POWER_SAFETY * _largest(H, ridge, P, rng), 1.0)
+    curvature = least_ridge / (L * (least_ridge + last))
     return Block(index, P, L, curvature)
 
 
 def _plain(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
-    """Take P = I."""
+    """Use the identity as preconditioner."""
     L = POWER_SAFETY * _largest(H, ridge, _Identity(), rng)
     curvature = float(ridge.min()) / L
     return Block(index, _Identity(), L, curvature)
 
 
 def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
-    """Take P = H; 1 / (H⁻¹)_ii is the ridge and what the other rows of the block leave of row i.
+    """Use H itself as preconditioner, and estimate the curvature from the diagonal of H⁻¹.
 
-    The mean of the steps of random blocks is that of H⁻¹, to which rows with a like one in the
-    block give most.
+    1 / (H⁻¹)_ii is the ridge plus the part of row i that other rows of the block do not explain.
+    The mean step of random blocks is governed by the mean of H⁻¹, to which rows that have a
+    similar row in their block contribute most.
     """
-    some = torch.randperm(len(H), generator=rng)[:CURVATURE_PROBES]
-    units = H.new_zeros(len(H), len(some))
-    units[some, torch.arange(len(some))] = 1.0
+    probes = torch.randperm(len(H), generator=rng)[:CURVATURE_PROBES]
+    units = H.new_zeros(len(H), len(probes))
+    units[probes, torch.arange(len(probes))] = 1.0
     A = la.by_columns(H)
     la.flush_tiny_(A)
     A.diagonal().add_(ridge.flatten())
@@ -213,8 +214,8 @@ def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Blo
         la.mirror_lower_(A)
         A.diagonal().copy_(diagonal)
         cholesky_with_jitter_(A, torch.float64)
-    seen = la.solve_triangular(A, units, lower=False, transpose=True).square().sum(dim=0)
-    return Block(index, _Cholesky(A), 1.0, float(ridge.min() * seen.mean()), singular)
+    diagonals = la.solve_triangular(A, units, lower=False, transpose=True).square().sum(dim=0)
+    return Block(index, _Cholesky(A), 1.0, float(ridge.min() * diagonals.mean()), singular)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The strong convexity that the momentum is for, from the rate at which residuals fall."""
+"""Estimate of the strong convexity for the momentum, from the decay rate of the residuals."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from jaxtyping import Float
 from torch import Tensor
 
 FIRST_CONVEXITY = 0.3
-"""Estimate before the first rate is measured: the momentum then looks two passes back."""
+"""Estimate before the first rate is measured: the momentum then spans two passes."""
 
 WINDOW_PASSES, WINDOW_SHARE = 2.0, 0.1
-"""Passes that a rate is measured over at least, and as a share of all passes so far: later rates
-are averaged over more blocks, since each random one that is too low weakens the momentum."""
+"""Least passes of a rate, and least share of all passes so far. Later rates average over more
+blocks, because each random rate that is too low weakens the momentum."""
 
 RATE_MARGIN = 1.2
-"""Factor of the estimate. Any convexity that is too small falls at its own rate, and so confirms
-itself; with the margin it grows until residuals fall at a lower rate than the momentum allows."""
+"""Factor of the estimate. A convexity that is too small limits the decay to its own rate, and so
+confirms itself. With the margin it grows until residuals decay more slowly than momentum allows."""
 
 LARGEST_CHANGE = 4.0
-"""Factor by which one rate changes the estimate at most."""
+"""Largest factor by which one rate changes the estimate."""
 
 LEAST_CONVEXITY = 1e-12
-"""Least estimate: residuals that are at their rounding errors do not fall any more."""
+"""Least estimate: residuals at the level of rounding errors do not decrease any more."""
 
 
 def next_estimate(
     mu: float, squares: Float[Tensor, " k"], passes: float, blocks: float, scale: float
 ) -> tuple[float, Float[Tensor, " j"]]:
-    r"""Return the next estimate of the convexity, and the residuals that its successor begins with.
+    r"""Return the next estimate of the convexity, and the residuals for the estimate after it.
 
     With momentum for a convexity :math:`\mu` above the least curvature h of the error, residuals
     fall by the rate :math:`h / \sqrt{\mu c}` per pass, below by :math:`\sqrt{\mu / c}`. So
@@ -39,13 +39,13 @@ def next_estimate(
     mu : float
         The convexity of the momentum in these iterations.
     squares : Tensor of shape (k,)
-        Mean squares of the residuals of blocks, one an iteration.
+        Mean squares of the block residuals, one per iteration.
     passes : float
-        Since the start.
+        Passes since the start.
     blocks : float
-        Iterations of a pass.
+        Iterations per pass.
     scale : float
-        c.
+        The constant c of the rule; see `BlockRule.scale`.
     """
     window = round(max(WINDOW_PASSES, WINDOW_SHARE * passes) * blocks)
     if len(squares) < 2 * window or not math.isfinite(scale):

@@ -1,4 +1,4 @@
-"""FixedBlocks: one random partition into blocks, as the first version of ASkotch has it."""
+"""FixedBlocks: one random partition into blocks, as in the first version of ASkotch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch import Tensor
 
 from .blocks import Block, BlockRule
 
-BETA = 0.0
-"""Of the norms in which smoothness and convexity are measured; the paper's theory has 1."""
+NORM_EXPONENT = 0.0
+"""Exponent of the norms that measure smoothness and convexity; the theory of the paper has 1."""
 
-ALPHA = (1 - BETA) / 2
-"""Power of L in the probability of a block."""
+SAMPLING_EXPONENT = (1 - NORM_EXPONENT) / 2
+"""Exponent of L in the probability of a block."""
 
 PRECONDITIONER_NUMBERS = 1 << 40
-"""Between the numbers of the iterations and those of the preconditioners."""
+"""Offset between the seeds of iterations and of preconditioners."""
 
 
 @dataclass(frozen=True)
@@ -35,28 +35,28 @@ class FixedBlocks(BlockRule):
 
     Notes
     -----
-    P and L are found once for each block at the start, n b kernel evaluations, and P again at each
-    visit, from the same random numbers, to save memory. Departures: the printed step starts x from
-    the last x, here and in the authors' code it starts from w, as in NU_ACDM; alpha = 1/2 and
-    beta = 0 as the paper recommends. The printed algorithm has the ridge for :math:`\mu`:
-    ``convexity=ridge`` is that choice, above 1 as well. The least curvature of the system in the
-    metric of all P, which :math:`\mu` stands for in the theory, may be far below: differences
-    between like rows in different blocks, which K hardly sees, are large to each P.
+    P and L are computed once per block at the start, n b kernel evaluations. Each visit computes P
+    again from the same random numbers, to save memory. Departures: the printed step starts x from
+    the last x; this one starts it from w, as NU_ACDM and the code of the authors do. alpha = 1/2
+    and beta = 0 as the paper recommends. The printed algorithm uses the ridge for :math:`\mu`:
+    ``convexity=ridge`` selects that, above 1 as well. The theory uses for :math:`\mu` the least
+    curvature of the system in the metric of all P, which may be far below: differences between
+    similar rows in different blocks, small in K, are large in each P.
     """
 
     @cached_property
     def partition(self) -> tuple[Tensor, ...]:
-        """The blocks: rows of each, of nearly equal numbers."""
+        """Row numbers of each block, blocks of nearly equal size."""
         rows = torch.randperm(self.blocks.n, generator=self.generator(-1))
         count = math.ceil(self.blocks.n / self.blocks.b)
         return tuple(part.sort().values for part in torch.tensor_split(rows, count))
 
     def smoothness(self) -> Float[Tensor, " B"]:
-        found = [self.block(number).L for number in range(len(self.partition))]
-        return torch.tensor(found, dtype=torch.float64)
+        constants = [self.block(number).L for number in range(len(self.partition))]
+        return torch.tensor(constants, dtype=torch.float64)
 
     def block(self, number: int) -> Block:
-        """Return a block with its P, the same each time."""
+        """Build a block with its P, the same at each call."""
         B = self.blocks.build(
             self.partition[number], self.generator(number + PRECONDITIONER_NUMBERS)
         )
@@ -64,10 +64,12 @@ class FixedBlocks(BlockRule):
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
         rng = self.generator(iteration)
-        return self.block(int(torch.multinomial(smoothness.cpu() ** ALPHA, 1, generator=rng)))
+        return self.block(
+            int(torch.multinomial(smoothness.cpu() ** SAMPLING_EXPONENT, 1, generator=rng))
+        )
 
     def scale(self, smoothness: Tensor) -> float:
-        return float((smoothness**ALPHA).mean()) ** 2
+        return float((smoothness**SAMPLING_EXPONENT).mean()) ** 2
 
     def momentum(
         self,
@@ -81,12 +83,14 @@ class FixedBlocks(BlockRule):
         excess: float,
     ) -> tuple[Tensor, Tensor]:
         """Return the next w and z."""
-        S = float((smoothness**ALPHA).sum())
+        S = float((smoothness**SAMPLING_EXPONENT).sum())
         nu = excess * S**2
         tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))
         gamma = 1 / (tau * nu)
-        p = B.L**ALPHA / S
-        at = B.index.to(d.device)
-        z = (z + gamma * mu * w).index_add_(0, at, d, alpha=-gamma * B.L ** (1 - BETA) / p)
+        p = B.L**SAMPLING_EXPONENT / S
+        rows = B.index.to(d.device)
+        z = (z + gamma * mu * w).index_add_(
+            0, rows, d, alpha=-gamma * B.L ** (1 - NORM_EXPONENT) / p
+        )
         z /= 1 + gamma * mu
         return torch.lerp(x, z, tau), z

@@ -15,7 +15,7 @@ from .blocks import Block, BlockRule
 
 @dataclass(frozen=True)
 class FreshBlocks(BlockRule):
-    r"""The momentum of ASkotch over b rows drawn without replacement in each iteration.
+    r"""Momentum of ASkotch over b rows drawn without replacement in each iteration.
 
     .. math:: W = Y - I_B d, \quad V \leftarrow \beta V + (1 - \beta) Y - \gamma I_B d, \quad
         Y = \alpha V + (1 - \alpha) W
@@ -26,7 +26,7 @@ class FreshBlocks(BlockRule):
 
     Notes
     -----
-    Source: the later versions of the paper of `ASkotch`, as its authors' code has them.
+    Source: the later versions of the paper of `ASkotch`, as implemented by its authors.
     """
 
     most_convexity: ClassVar[float] = 1.0

@@ -1,4 +1,4 @@
-"""Progress: what ASkotch sees of its residual, convexity and objective, and what follows."""
+"""Progress: next state of ASkotch from its residual, convexity and objective."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .convexity import next_estimate
 from .state import SINGULAR_BLOCKS, ASkotchState
 
 RESIDUAL_GROWTH = 4.0
-"""Growth of the residual over its least at which the objective is asked whether it has grown."""
+"""Growth of the residual over its minimum from which the objective is compared."""
 
 LOST_RESIDUAL = 1e4
-"""Relative residual of a block from which there is nothing to ask."""
+"""Relative residual of a block from which the run restarts without comparing objectives."""
 
 LEAST_WINDOW = 20
-"""Blocks over which the residual is averaged at least."""
+"""Least number of blocks in the average of the residual."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The state before the first block and after each, made from the step and its residual.
+    """Builder of the states before the first block and after each step.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Progress:
     rule: BlockRule
 
     def start(self, state: State | None) -> ASkotchState:
-        """Return the state before the first step. Cost: n² kernel evaluations if there is one."""
+        """Return the state before the first step. Cost: n² kernel evaluations if `state` is set."""
         problem = self.rule.blocks.problem
         w = starting_coef(state, problem.rhs.double())
         residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
@@ -60,7 +60,7 @@ class Progress:
         )
 
     def weigh_squares(self, g: Float[Tensor, "b t"], B: Block) -> Float[Tensor, " t"]:
-        """Return the weighted mean squares of a block's residual, without heavy rows."""
+        """Return the weighted mean squared block residual without heavy rows."""
         blocks = self.rule.blocks
         if blocks.problem.weights is None:
             return g.square().mean(dim=0)
@@ -70,7 +70,7 @@ class Progress:
         return (share[:, None] * g.square()).mean(dim=0)
 
     def error(self, weighted: Float[Tensor, "k t"], x: Float[Tensor, "n t"]) -> float:
-        """Estimate `FullProblem.error_bound`: from blocks, and for heavy rows from their residual.
+        """Estimate `FullProblem.error_bound` from blocks, and from the residual of heavy rows.
 
         Cost: n kernel evaluations for each heavy row.
         """
@@ -83,7 +83,7 @@ class Progress:
         return problem.relative_error(square.sqrt())
 
     def relative(self, mean_square: Float[Tensor, " t"]) -> float:
-        """Return the root of mean squares over those of the right-hand side: the worst target."""
+        """Return the root of mean squares relative to the right-hand side, largest over targets."""
         size = self._size()
         return float((mean_square / torch.where(size > 0, size, 1.0)).sqrt().max())
 
@@ -92,15 +92,15 @@ class Progress:
         return self.rule.blocks.problem.rhs.double().square().mean(dim=0)
 
     def passes(self, iteration: int) -> float:
-        """Return how often all pairs have been looked at after an iteration."""
+        """Return the passes over all pairs after an iteration."""
         return iteration * self.rule.blocks.b / self.rule.blocks.n
 
     def window(self) -> int:
-        """Return how many blocks make a pass, at least those that make a mean."""
+        """Return the blocks in the average residual: one pass, or `LEAST_WINDOW` if larger."""
         return max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
 
     def mean_curvature(self, s: ASkotchState, B: Block) -> float:
-        """Return the mean of the least curvatures of all blocks so far, this one included."""
+        """Return the mean curvature bound of all blocks so far, including this one."""
         return s.curvature + (B.curvature - s.curvature) / (s.iteration - s.first + 1)
 
     def convexity(self, s: ASkotchState, g: Tensor, mu: float) -> tuple[float, Tensor]:
@@ -124,29 +124,30 @@ class Progress:
         curvature: float,
         mu: float,
     ) -> ASkotchState:
-        """Return the state after a step to x, w and z, where its block had the residual g.
+        """Return the state after a step to x, w and z, whose block had the residual g.
 
-        Or the one it goes back to, if residual and objective have grown. The residual alone may
-        grow while the error falls; the objective is the error. It costs two passes, whenever the
-        residual has grown fourfold.
+        If residual and objective have grown, it is the state of the restart. The residual alone may
+        grow while the error falls; the objective measures the error. It costs two passes, whenever
+        the residual has grown fourfold.
         """
         convexity, squares = self.convexity(s, g, mu)
         s = self._next(s, x, w, z, g, B).count_singular(B)
         s = replace(s, curvature=curvature, convexity=convexity, squares=squares)
         if not self.relative(s.recent[-1]) <= LOST_RESIDUAL:
-            return s.back(self.relative(s.recent[-1]))
+            return s.restart(self.relative(s.recent[-1]))
         mean = float(s.recent.mean())
         if len(s.recent) < self.window() or mean <= RESIDUAL_GROWTH**2 * s.least:
             return s
         if self.objective(s.coef) <= self.objective(s.best):
             return replace(s, best=s.coef, least=mean)
-        return s.back(self.relative(s.recent.mean(dim=0)))
+        return s.restart(self.relative(s.recent.mean(dim=0)))
 
     def _next(
         self, s: ASkotchState, x: Tensor, w: Tensor, z: Tensor, g: Tensor, B: Block
     ) -> ASkotchState:
         recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-self.window() :]
-        before = s.weighted if s.weighted.shape == s.recent.shape else s.recent  # an older file
+        # Files of older versions have no weighted residuals.
+        before = s.weighted if s.weighted.shape == s.recent.shape else s.recent
         weighted = torch.cat([before, self.weigh_squares(g, B)[None]])[-self.window() :]
         mean = float(recent.mean())
         better = len(recent) == self.window() and mean < s.least
@@ -170,7 +171,7 @@ class Progress:
         )
 
     def objective(self, w: Float[Tensor, "n t"]) -> float:
-        """Return w' (K + D) w / 2 - w' y, each target in units of its own."""
+        """Return w' (K + D) w / 2 - w' y, each target relative to its squared norm."""
         problem = self.rule.blocks.problem.double()
         y = problem.rhs
         size = y.square().sum(dim=0)

@@ -1,4 +1,4 @@
-"""ASkotchState: where ASkotch is, the best it has seen, and how it goes on or back."""
+"""ASkotchState: current and best coefficients of ASkotch, and its restarts."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from .convexity import FIRST_CONVEXITY
 logger = logging.getLogger("gramian")
 
 SINGULAR_BLOCKS = "singular_blocks"
-"""Name of the metric that counts blocks which are singular to rounding."""
+"""Name of the metric that counts blocks that are singular to rounding."""
 
 ADDED_FIELD = {ADDED_LATER: True}
 
 MOST_RESTARTS = 2
-"""Returns to the best coefficients: the first weakens the momentum, the second ends it."""
+"""Restarts at the best coefficients: the first weakens the momentum, the second removes it."""
 
 
 @dataclass(kw_only=True)
 class ASkotchState(State):
-    """All that the method needs to go on.
+    """State of ASkotch, enough to resume exactly.
 
     Attributes
     ----------
     ahead, momentum : Tensor of shape (n, t)
-        Where the next gradient is taken and what carries the momentum: w and z of the paper, whose
-        x is `coef`; Y, V and W in later versions of it.
+        The point of the next gradient, and the momentum: w and z of the paper, whose x is `coef`;
+        Y, V and W in later versions.
     recent : Tensor of shape (k, t)
-        Mean squares of the last block residuals: those of about one pass, 20 at least.
+        Mean squared residuals of the last blocks: about one pass, at least 20.
     weighted : Tensor of shape (k, t)
         The same with the weights of the rows, without the rows of `Blocks.heavy`.
     best : Tensor of shape (n, t)
-        The coefficients at the least mean of them, the start before there is one.
+        The coefficients with the least mean of `recent`, the start at first.
     least : float
         That mean.
     convexity : float
         The estimate of the strong convexity.
     curvature : float
-        The mean of the least curvatures of the blocks.
+        The mean curvature bound of the blocks.
     squares : Tensor of shape (j,)
-        Mean squares of the residuals of blocks, from which the next estimate follows.
+        Mean squared block residuals for the next estimate of the convexity.
     first : int
-        The iteration at which it began.
+        The iteration at which the run began.
     smoothness : Tensor of shape (B,)
         L of each block, if blocks are fixed.
     restarts : int
-        How often it went back to `best`.
+        Number of restarts at `best`.
     lost : bool
-        Whether nothing is left to try: the solver says "diverged".
+        Whether the run has diverged after all restarts.
     seed : int
-        From which, with the number of the iteration, each block is drawn.
+        Seeds the draw of each block, together with the number of the iteration.
     """
 
     ahead: Float[Tensor, "n t"]
@@ -86,17 +86,17 @@ class ASkotchState(State):
         return "diverged" if self.lost else None
 
     def excess(self, mu: float) -> float:
-        r"""Return the factor by which :math:`\nu` is taken larger for a strong convexity.
+        r"""Return the factor that enlarges :math:`\nu` for a strong convexity.
 
-        1 at first, :math:`\mu^{-1/2}` after one restart, infinite from the second one on: from
-        :math:`\mu^{-1}` on, the largest value there can be, the step has no momentum.
+        1 at first, :math:`\mu^{-1/2}` after one restart, infinite from the second on. A factor of
+        :math:`\mu^{-1}`, the largest possible, already removes the momentum.
         """
         if self.restarts >= MOST_RESTARTS:
             return math.inf
         return float(min(mu, 1.0) ** (-self.restarts / MOST_RESTARTS))
 
     def count_singular(self, B: Block) -> ASkotchState:
-        """Return the state with the block counted if it is singular; the first one is logged."""
+        """Return the state with a singular block counted; log the first one."""
         if not B.singular:
             return self
         count = int(self.metrics[SINGULAR_BLOCKS]) + 1
@@ -109,8 +109,8 @@ class ASkotchState(State):
             )
         return replace(self, metrics=self.metrics | {SINGULAR_BLOCKS: count})
 
-    def back(self, residual: float) -> ASkotchState:
-        """Return the state that starts again from the best coefficients, or gives up there."""
+    def restart(self, residual: float) -> ASkotchState:
+        """Return the state that restarts at the best coefficients, or ends there as diverged."""
         lost = self.restarts >= MOST_RESTARTS
         if lost:
             logger.warning(

@@ -1,1 +1,1 @@
-"""Parts of EigenPro 1, 2 and 3: settings and states, projections, temporary centers."""
+"""Parts of EigenPro 1, 2 and 3: settings, states, projections and temporary centers."""

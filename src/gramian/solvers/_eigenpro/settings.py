@@ -1,4 +1,4 @@
-"""EigenProSettings: the parameters of EigenPro 1, 2 and 3, and what they say of their costs."""
+"""EigenProSettings: parameters of EigenPro 1, 2 and 3, with the costs that follow from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..minibatches import LARGEST_BATCH, LEAST_BATCH
 
 @dataclass(frozen=True)
 class EigenProSettings:
-    """The parameters that EigenPro 1, 2 and 3 have in common; each says what they mean."""
+    """Parameters shared by EigenPro 1, 2 and 3; the solvers document them."""
 
     subsample: Any = "auto"  # int or "auto", checked below, as the next three
     rank: Any = "auto"
@@ -45,19 +45,20 @@ class EigenProSettings:
             raise ValueError(f"exponent must be above 0 and at most 1, not {self.exponent!r}")
 
     def subsample_rows(self, n: int) -> int:
-        """Return the rows of which it takes eigenvectors, if the memory is enough."""
-        wanted = SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE
-        return min(n, wanted if self.subsample == "auto" else int(self.subsample))
+        """Return the rows of the eigenvector subsample, if memory suffices."""
+        automatic = SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE
+        return min(n, automatic if self.subsample == "auto" else int(self.subsample))
 
     @property
     def automatic_sample(self) -> bool:
-        """Whether the subsample is what the memory for blocks of rows allows."""
+        """Whether the memory for blocks of rows limits the subsample."""
         return bool(self.subsample == "auto")
 
     def sample_bytes(self, n: int, available: int | None = None) -> int:
-        """Return the memory for the eigenvectors of the subsample, with the matrix itself.
+        """Return the memory for the subsample matrix and its eigenvectors.
 
-        A given subsample takes it of its own; an automatic one out of `available`, at most half.
+        A subsample set by the user counts in full. An automatic one uses at most half of
+        `available`.
         """
         need = BYTES_PER_PAIR * self.subsample_rows(n) ** 2
         if available is None:
@@ -67,22 +68,22 @@ class EigenProSettings:
     def eigenvector_operations(self, size: ProblemSize, q: int) -> float:
         """Return three times the 4/3 s³ of `syevr`, which runs at a third of the speed.
 
-        Operations in float32 count half. Subspace iteration for q vectors takes some 12 s² of them
-        for each column of its block.
+        Operations in float32 count half. Subspace iteration for q vectors takes about 12 s²
+        operations per column of its block.
         """
         s = self.subsample_rows(size.n)
-        coarsely = self.rank == "auto" and size.itemsize == 4
-        if coarsely and by_subspace(s, q):
+        coarse = self.rank == "auto" and size.itemsize == 4
+        if coarse and by_subspace(s, q):
             return 6.0 * s * s * block_columns(q)
-        return (2 if coarsely else 4) * float(s) ** 3
+        return (2 if coarse else 4) * float(s) ** 3
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
-        """Return the batches of some epochs; an automatic one is taken to be the least."""
+        """Return the number of batches in some epochs, for the least batch if it is automatic."""
         batch = LEAST_BATCH if self.batch == "auto" else int(self.batch)
         return iterations * math.ceil(size.n / min(batch, size.n))
 
     def factor(self, K: KernelOperator, rng: torch.Generator, **data: Any) -> EigenProFactor:
-        """Return the preconditioner for the rows of an operator."""
+        """Build the preconditioner for the rows of an operator."""
         return EigenProFactor.build(
             K,
             subsample=None if self.subsample == "auto" else self.subsample,
@@ -93,7 +94,7 @@ class EigenProSettings:
         )
 
     def batch_rows(self, P: EigenProFactor, n: int, decay: float = 0.0) -> int:
-        """Return m: a quarter of the critical batch if it is automatic."""
+        """Return m: a quarter of the critical batch if automatic."""
         if self.batch != "auto":
             return min(int(self.batch), n)
         return min(max(P.batch(decay), LEAST_BATCH), LARGEST_BATCH, n)

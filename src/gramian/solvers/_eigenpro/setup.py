@@ -1,4 +1,4 @@
-"""Setup: what stays the same in the loop of EigenPro 3, and its minibatches, augmented or not."""
+"""Setup: constants of the loop of EigenPro 3, and its minibatches, augmented or not."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .state import EigenPro3State
 from .temporary_centers import TemporaryCenters
 
 CHUNK_ROWS, CHUNK_ENTRIES = 1024, 1 << 21
-"""Rows whose kernel entries are evaluated at once: calls for fewer cost more than the entries."""
+"""Rows whose kernel entries are evaluated at once: for fewer rows, calls cost more than entries."""
 
 Minibatch = tuple[int, Tensor, Tensor, Tensor]
-"""Its number among all, and its row numbers, rows and targets."""
+"""Number among all batches, row numbers, rows and targets."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Step:
     Attributes
     ----------
     rows : slice
-        Where its rows are in the segment.
+        Position of its rows in the segment.
     index : Tensor of shape (m,)
-        Their row numbers.
+        Its row numbers.
     y : Tensor of shape (m, t)
     """
 
@@ -58,9 +58,9 @@ class Segment:
     K_bs_U : DenseBlock or Product of shape (b, q)
         K(x, X_s) U.
     K_bb : KernelOperator or DenseBlock of shape (b, b), or None
-        None where there is but one batch.
+        None if there is only one batch.
     number : int
-        Of the last batch, among all.
+        Number of the last batch among all batches.
     due : bool
         Whether a projection follows.
     """
@@ -76,7 +76,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Product:
-    """A matrix that is the product of two, for products with vectors.
+    """Lazy product of two matrices, for products with vectors.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Setup:
     ----------
     problem : NystromProblem
     K : KernelOperator of shape (n, p)
-        K(X, Z), the centers in memory or in a file that is mapped.
+        K(X, Z), with the centers in memory or in a memory-mapped file.
     P : EigenProFactor
         The subsample X_s and U, with Q_s = U U'.
     K_Zs_U : Tensor of shape (p, q)
@@ -124,7 +124,7 @@ class Setup:
         T, the batches between two projections.
     augment : Augmentation, or None
     settings : dict of str to float
-        What was chosen, for the eye.
+        Chosen settings, for display.
     """
 
     problem: NystromProblem
@@ -140,14 +140,14 @@ class Setup:
     settings: dict[str, int | float]
 
     def start(self, coef: Float[Tensor, "p t"], state: State | None) -> EigenPro3State:
-        """Return the state before the first step, from these coefficients."""
+        """Return the state before the first step, with these coefficients."""
         iteration = 0 if state is None else state.iteration
         return EigenPro3State(
             iteration, coef, seed=self.batches.seed, settings=self.settings, last=coef, count=0
         )
 
     def minibatches(self, part: EpochPart) -> Iterator[Minibatch]:
-        """Yield the batches of part of an epoch; augmentation has a generator for each of them."""
+        """Yield the batches of part of an epoch; augmentation draws with a generator per batch."""
         batches = self.batches.epoch(part.epoch, part.start, part.stop)
         for number, (index, x) in zip(part.numbers(len(self.batches)), batches, strict=True):
             y = self.problem.targets[index]
@@ -157,45 +157,46 @@ class Setup:
             yield number, index, x, y.double()
 
     def segments(self, part: EpochPart) -> Iterator[Segment]:
-        """Yield the batches of part of an epoch, by segments."""
+        """Yield the batches of part of an epoch, grouped into segments."""
         last = part.numbers(len(self.batches))[-1]
         for chunk in self.chunks(part):
             x = chunk[0][2] if len(chunk) == 1 else torch.cat([x for _, _, x, _ in chunk])
             K_cZ, K_cs_U = self.kernel_blocks(x, [index for _, index, _, _ in chunk])
-            start, most = 0, self.delay if len(chunk) > self.delay else len(chunk)
-            for first in range(0, len(chunk), most):
-                batches = chunk[first : first + most]
+            start, segment_size = 0, self.delay if len(chunk) > self.delay else len(chunk)
+            for first in range(0, len(chunk), segment_size):
+                batches = chunk[first : first + segment_size]
                 rows = slice(start, start + sum(len(x) for _, _, x, _ in batches))
                 number, start = batches[-1][0], rows.stop
                 due = number == last or self._place(number, part) == self.delay - 1
-                # Sparse rows, which torch cannot slice, are a chunk of one batch: no part is taken.
+                # torch cannot slice sparse rows, which always form a chunk of one batch.
                 own = x if len(batches) == len(chunk) else x[rows]
                 yield self._segment(batches, own, K_cZ[rows], K_cs_U[rows], due)
-            del K_cZ, K_cs_U  # before there are others
+            # Free these blocks before the next ones are allocated.
+            del K_cZ, K_cs_U
 
     def chunks(self, part: EpochPart) -> Iterator[list[Minibatch]]:
-        """Yield the batches of part of an epoch, some at once: dense ones of few rows.
+        """Yield the batches of part of an epoch in chunks; only small dense batches share a chunk.
 
-        A chunk has the batches between some projections, or an even share of those between two.
+        A chunk spans one or more delays between projections, or an even share of one delay.
         """
         fits = max(1, self._chunk_rows // self.batches.size)
-        many = fits // self.delay * self.delay or math.ceil(
+        chunk_size = fits // self.delay * self.delay or math.ceil(
             self.delay / math.ceil(self.delay / fits)
         )
-        waiting: list[Minibatch] = []
+        chunk: list[Minibatch] = []
         for batch in self.minibatches(part):
             number, _, x, _ = batch
-            waiting.append(batch)
-            between = self._place(number, part) == self.delay - 1
-            full = len(waiting) >= many or x.layout != torch.strided
-            if full or (between and len(waiting) + self.delay > many):
-                yield waiting
-                waiting = []
-        if waiting:
-            yield waiting
+            chunk.append(batch)
+            is_before_projection = self._place(number, part) == self.delay - 1
+            full = len(chunk) >= chunk_size or x.layout != torch.strided
+            if full or (is_before_projection and len(chunk) + self.delay > chunk_size):
+                yield chunk
+                chunk = []
+        if chunk:
+            yield chunk
 
     def _place(self, number: int, part: EpochPart) -> int:
-        """Return how many batches lie between a batch and the projection before it."""
+        """Return the number of batches since the last projection."""
         return (number - part.numbers(len(self.batches))[0]) % self.delay
 
     def _segment(
@@ -218,7 +219,7 @@ class Setup:
 
     @property
     def _chunk_rows(self) -> int:
-        """Rows of a chunk at most: their kernel entries are to fit into memory."""
+        """Most rows of a chunk such that their kernel entries fit into memory."""
         numbers = self.K.memory_bytes // self.K.dtype.itemsize
         fits = min(numbers // (2 * self.K.shape[1]), math.isqrt(numbers // 4))
         if self.P.features is None:
@@ -228,25 +229,25 @@ class Setup:
     def kernel_blocks(
         self, x: Tensor, indices: list[Tensor]
     ) -> tuple[KernelOperator | DenseBlock, DenseBlock | Product]:
-        """Return K(x, Z) and K(x, X_s) U, in memory where they fit into a half and a quarter."""
+        """Return K(x, Z) and K(x, X_s) U, stored if they fit into a half and a quarter."""
         K = replace(self.K, rows=as_rows(x))
         room = K.memory_bytes // 4
         if self.P.features is not None:
             index = torch.cat(indices).to(self.P.features.device)
-            found = self.P.features.index_select(0, index)
-            return materialize(K, 2 * room), DenseBlock(found)
+            features = self.P.features.index_select(0, index)
+            return materialize(K, 2 * room), DenseBlock(features)
         K_s = materialize(replace(K, cols=self.P.points), room)
         return materialize(K, 2 * room), Product(K_s, self.P.vectors)
 
     def temporary_centers(self, t: int) -> TemporaryCenters:
-        """Return room for the temporary centers between two projections, of t targets."""
+        """Allocate the temporary centers between two projections, for t targets."""
         return TemporaryCenters(self.K, self.K_Zs_U, t, self.delay, self.batches)
 
 
 def change_of_rows(
     augment: Augmentation | None, t: int, rng: torch.Generator
 ) -> Callable[[Tensor], Tensor] | None:
-    """Return the augmentation of rows alone, without t targets; None if there is none."""
+    """Restrict the augmentation to rows, with t dummy targets; None without augmentation."""
     if augment is None:
         return None
     return lambda x: augment(x, x.new_zeros(len(x), t), rng)[0]

@@ -1,4 +1,4 @@
-"""EigenProState and EigenPro3State: enough to resume EigenPro bit for bit, and when it must end."""
+"""EigenProState and EigenPro3State: enough to resume EigenPro exactly, and its end conditions."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from ..state import State
 from ..stopping import StopReason
 
 STALLED_EPOCHS, STALLED_RATIO = 10, 0.999
-"""Epochs after which the error of the batches has to be below this part of the first one."""
+"""Epochs, and ratio to the first batch error below which the error must be after them."""
 
 DIVERGED_ERROR = 100.0
-"""Error of the batches, in units of their targets and of the first error, of a diverged run."""
+"""Batch error of a diverged run, relative to the targets and to the first error."""
 
 
 @dataclass(kw_only=True)
 class EigenProState(State):
-    """Coefficients, and what it takes to go on.
+    """State of EigenPro, enough to resume exactly.
 
     Attributes
     ----------
     seed : int
-        From which, with the number of the iteration, each batch is drawn.
+        Seeds the draw of each batch, together with the number of the iteration.
     settings : dict of str to float
-        What was chosen: subsample, rank, tail, top, beta, batch, step.
+        Chosen settings: subsample, rank, tail, top, beta, batch, step.
     first, least : float
-        The mean squared error of the batches on the way to the second state, -1 before, and the
-        least since.
+        Mean squared batch error before the second state, -1 at first, and the least error since.
     epochs : float
         Epochs since the first state.
     lost : bool
@@ -54,29 +53,29 @@ class EigenProState(State):
         stalled = late and self.first > 0 and self.least > STALLED_RATIO * self.first
         return "no_progress" if stalled else None
 
-    def progress(self, seen: BatchErrors, epochs: float) -> dict[str, Any]:
-        """Return the fields that follow from part of an epoch with these errors."""
-        if self.first < 0:  # none yet
-            return {"first": seen.mse, "least": math.inf, "epochs": epochs}
-        grown = not seen.mse <= DIVERGED_ERROR**2 * self.first
+    def progress(self, errors: BatchErrors, epochs: float) -> dict[str, Any]:
+        """Return the fields after part of an epoch with these batch errors."""
+        if self.first < 0:
+            return {"first": errors.mse, "least": math.inf, "epochs": epochs}
+        grown = not errors.mse <= DIVERGED_ERROR**2 * self.first
         return {
             "first": self.first,
-            "least": min(self.least, seen.mse),
+            "least": min(self.least, errors.mse),
             "epochs": self.epochs + epochs,
-            "lost": grown and not seen.relative <= DIVERGED_ERROR,
+            "lost": grown and not errors.relative <= DIVERGED_ERROR,
         }
 
 
 @dataclass(kw_only=True)
 class EigenPro3State(EigenProState):
-    """The mean of the iterates as `coef`, and what it takes to go on.
+    """State of EigenPro 3, with the mean of the iterates as `coef`.
 
     Attributes
     ----------
     last : Tensor of shape (p, t)
         The iterate itself.
     count : int
-        Iterates that are in the mean.
+        Number of iterates in the mean.
     """
 
     last: Float[Tensor, "p t"]

@@ -1,4 +1,4 @@
-"""TemporaryCenters: the steps that EigenPro 3 has taken since its last projection."""
+"""TemporaryCenters: the steps of EigenPro 3 since its last projection."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 class TemporaryCenters:
-    """The function k(., X_tmp) a + k(., X_s) U b that waits for a projection, with its values on Z.
+    """Function k(., X_tmp) a + k(., X_s) U b since the last projection, with its values on Z.
 
-    Between `enter` and `leave` it takes the steps of the batches of a segment, rows that are at
-    hand with their kernel entries: then those are temporary centers, too.
+    Between `enter` and `leave` it takes the steps of the batches of a segment, whose rows and
+    kernel entries are in memory. The rows of the segment then become temporary centers.
 
     Parameters
     ----------
     K : KernelOperator of shape (n, p)
-        Of any rows, against the centers Z.
+        Any rows, against the centers Z.
     K_Zs_U : Tensor of shape (p, q)
         K(Z, X_s) U.
     t : int
-        Targets.
+        Number of targets.
     delay : int
-        T, the batches between two projections: their rows become temporary centers, in a temporary
-        file if they exceed the budget of K.
+        T, the batches between two projections. Their rows become temporary centers, in a temporary
+        file if they exceed the memory budget of K.
     batches : Batches
     """
 
@@ -54,11 +54,11 @@ class TemporaryCenters:
 
     @property
     def h(self) -> Float[Tensor, "p t"]:
-        """Its values on the centers."""
+        """Values of the function on the centers."""
         return self._h + self._K_Zs_U @ self._b
 
     def enter(self, segment: Segment, alpha: Float[Tensor, "p t"]) -> None:
-        """Begin with a segment, where the function of the centers has coefficients alpha."""
+        """Begin a segment, for coefficients alpha of the centers."""
         self._segment = segment
         self._a_x = self._b.new_zeros(len(segment.x), self._t)
         self._before = segment.K_bZ @ alpha
@@ -67,13 +67,13 @@ class TemporaryCenters:
             self._before += K @ self._a[: self._used]
 
     def values(self, batch: slice) -> Float[Tensor, "b t"]:
-        """Return the values of both functions at the rows of a batch of the segment."""
-        found, segment = self._before[batch], self._segment
+        """Return the values of both functions at the rows of a batch in the segment."""
+        f, segment = self._before[batch], self._segment
         if self._stepped:
-            found = found + segment.K_bs_U[batch] @ self._b
+            f = f + segment.K_bs_U[batch] @ self._b
         if batch.start and segment.K_bb is not None:
-            found = found + segment.K_bb[batch] @ self._a_x
-        return found
+            f = f + segment.K_bb[batch] @ self._a_x
+        return f
 
     def decay_(self, factor: float) -> None:
         """Multiply both functions by a factor, in place."""
@@ -82,13 +82,13 @@ class TemporaryCenters:
                 part *= factor
 
     def add_(self, batch: slice, a: Float[Tensor, "b t"]) -> None:
-        """Add k^P(., X_m) a: coefficients of rows of a batch, and -U' K(X_s, X_m) a on X_s."""
+        """Add k^P(., X_m) a: coefficients of the batch rows, and -U' K(X_s, X_m) a on X_s."""
         self._a_x[batch] = a
         self._b -= self._segment.K_bs_U[batch].T @ a
         self._stepped = True
 
     def leave(self) -> None:
-        """Add values of the segment on the centers; keep its rows if no projection follows."""
+        """Add the segment's values on the centers; keep its rows unless a projection follows."""
         segment = self._segment
         self._h += segment.K_bZ.T @ self._a_x
         del self._segment
@@ -101,14 +101,14 @@ class TemporaryCenters:
         self._used = part.stop
 
     def clear(self) -> None:
-        """Forget all: it has been projected."""
+        """Reset the function to zero after a projection."""
         self._used, self._stepped = 0, False
         self._b.zero_()
         self._h.zero_()
 
 
 def _empty(K: KernelOperator, rows: int) -> Tensor:
-    """Return room for so many rows where their products are, or in a file."""
+    """Allocate rows on the device of the products, in memory or in a file."""
     shape, dtype = (rows, K.rows.shape[1]), K.rows.dtype
     if K.device.type != "cpu":
         return torch.empty(shape, dtype=dtype, device=K.device)

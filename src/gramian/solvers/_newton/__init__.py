@@ -1,1 +1,1 @@
-"""What Newton's method is made of: stages, coordinates, line search, state."""
+"""Parts of Newton's method: stages, coordinates, line search and state."""

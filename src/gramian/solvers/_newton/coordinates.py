@@ -1,4 +1,4 @@
-"""Coordinates: the Newton system of a stage, preconditioned as FALKON's."""
+"""Coordinates: the preconditioned Newton system of a stage."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from ..conjugate_gradient import conjugate_gradient
 from ..metrics import RESIDUAL
 from .point import slope_sum
 
-FLAT = 1e-6
-"""Rows of so small a share of the largest curvature are left out of a factor made of rows."""
+LEAST_RELATIVE_CURVATURE = 1e-6
+"""Rows below this share of the largest curvature are left out of a factor built from rows."""
 
-CHEAP = 300
-"""Near a kink, which few landmarks are, and where steps are hard: rows times landmarks, by n.
+ROW_FACTOR_COST = 300
+"""Most curved rows times landmarks, divided by n, for a factor built from rows.
 
-Up to so many a factor made of rows takes the time of some 25 iterations, no more than it saves.
+It applies near a kink, where few landmarks are curved, and after difficult steps. Up to this
+number the factor takes the time of about 25 iterations, no more than it saves.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """The second derivative at f in coordinates beta, coef = B beta, where it is near the identity.
+    """Coordinates beta, coef = B beta, in which the second derivative at f is near the identity.
 
     Attributes
     ----------
     problem : LossProblem
-        That of a stage.
+        The problem of a stage.
     f : Tensor of shape (n, q)
     factors : list of FalkonFactor
-        One for each output.
+        One per output.
     """
 
     problem: LossProblem
@@ -54,18 +55,18 @@ class Coordinates:
         penalty: float | Literal["auto"] | None,
         hard: bool = False,
     ) -> Coordinates:
-        """Return the coordinates at values f; the root of K_mm stays as it is.
+        """Return the coordinates at values f; the root of K_mm is not modified.
 
-        `hard` says that landmarks have made a bad factor before.
-        Cost: (2/3 m³ operations, and where few rows are curved s m²) for each output.
+        `hard` is True if a factor built from landmarks was poor before.
+        Cost for each output: 2/3 m³ operations, and s m² where few rows are curved.
         """
         curved = problem.loss.curvatures(f, problem.targets.double())
         factors = [_factor(problem, root, column, penalty, hard) for column in curved.T]
         return cls(problem, f, factors)
 
     def to_coef(self, beta: Float[Tensor, "r q"]) -> Float[Tensor, "m q"]:
-        """Return coefficients."""
-        return self._without_mean(self._each(FalkonFactor.to_coef, beta))
+        """Return the coefficients B beta."""
+        return self._without_mean(self._apply_each(FalkonFactor.to_coef, beta))
 
     def gradient(
         self,
@@ -73,32 +74,32 @@ class Coordinates:
         values: Float[Tensor, "m q"],
         penalty: float | None = None,
     ) -> Float[Tensor, "r q"]:
-        """Return B' (data + penalty values), `values` those of the function at the landmarks.
+        """Return B' (data + penalty values), for the values of the function at the landmarks.
 
-        The penalty is that of the stage unless another one is given.
+        The penalty is the penalty of the stage by default.
         """
         g = data + (self.problem.penalty if penalty is None else penalty) * values
-        return self._each(FalkonFactor.solve_At, self._each(FalkonFactor.solve_Tt, g))
+        return self._apply_each(FalkonFactor.solve_At, self._apply_each(FalkonFactor.solve_Tt, g))
 
     def apply(self, beta: Float[Tensor, "r q"]) -> Float[Tensor, "r q"]:
-        """Return B' H B beta. Cost: n m kernel evaluations, twice as many for several outputs."""
-        w = self._each(FalkonFactor.solve_A, beta)
-        inside = self._each(
-            FalkonFactor.solve_Tt, self._curved(self._each(FalkonFactor.solve_T, w))
+        """Return B' H B beta. Cost: n m kernel evaluations, 2 n m for several outputs."""
+        w = self._apply_each(FalkonFactor.solve_A, beta)
+        inside = self._apply_each(
+            FalkonFactor.solve_Tt, self._apply_curvature(self._apply_each(FalkonFactor.solve_T, w))
         )
-        return self._each(
+        return self._apply_each(
             FalkonFactor.solve_At, inside + self.problem.penalty * self._without_mean(w)
         )
 
     def _without_mean(self, x: Tensor) -> Tensor:
-        """Leave out what all outputs share, if the loss does not see it.
+        """Remove the mean over the outputs if the loss is invariant to it.
 
-        The penalty is that of the rest, so that the system is singular there: a diagonal
-        preconditioner is a good one for all other directions, and would not be for this.
+        The penalty applies to the remainder, so that the system is singular along the mean. A
+        diagonal preconditioner suits all other directions, and would not suit this one.
         """
         return x - x.mean(dim=1, keepdim=True) if self.problem.loss.invariant else x
 
-    def _curved(self, v: Float[Tensor, "m q"]) -> Float[Tensor, "m q"]:
+    def _apply_curvature(self, v: Float[Tensor, "m q"]) -> Float[Tensor, "m q"]:
         """Return the second derivative of the mean loss times v."""
         problem, y, w = self.problem, self.problem.targets.double(), self.problem.weights
         if v.shape[1] == 1:
@@ -108,9 +109,9 @@ class Coordinates:
         return slope_sum(problem, z if w is None else w.double()[:, None] * z)
 
     def direction(
-        self, gradient: Float[Tensor, "r q"], accuracy: float, most: int
+        self, gradient: Float[Tensor, "r q"], accuracy: float, max_iterations: int
     ) -> tuple[Float[Tensor, "r q"], int]:
-        """Return beta with B' H B beta = -gradient, to a relative residual, and the iterations."""
+        """Solve B' H B beta = -gradient to a relative residual; return beta and the iterations."""
         shape = gradient.shape
         coupled = self.problem.loss.coupled
 
@@ -120,29 +121,29 @@ class Coordinates:
         rhs = -gradient.reshape(-1, 1) if coupled else -gradient
         for state in conjugate_gradient(apply, rhs):
             done = state.metrics[RESIDUAL] <= accuracy or state.verdict is not None
-            if done or state.iteration >= most:
+            if done or state.iteration >= max_iterations:
                 break
         return state.coef.reshape(shape), state.iteration
 
-    def _each(self, verb: Callable[[FalkonFactor, Tensor], Tensor], x: Tensor) -> Tensor:
-        """Apply a verb of the factors, each to the column of its output."""
+    def _apply_each(self, method: Callable[[FalkonFactor, Tensor], Tensor], x: Tensor) -> Tensor:
+        """Apply a method of the factors, each to the column of its output."""
         pairs = zip(self.factors, x.split(1, dim=1), strict=True)
-        return torch.cat([verb(B, column) for B, column in pairs], dim=1)
+        return torch.cat([method(B, column) for B, column in pairs], dim=1)
 
 
 def root_at(problem: LossProblem) -> Root:
-    """Return the root of K_mm."""
-    return root_of(_weighted(problem, None))
+    """Factorise K_mm; return its root."""
+    return root_of(_least_squares(problem, None))
 
 
-def _weighted(problem: LossProblem, curvature: Tensor | None) -> NystromProblem:
-    """Return the least-squares problem whose preconditioner is that of a Newton system."""
+def _least_squares(problem: LossProblem, curvature: Tensor | None) -> NystromProblem:
+    """Return the least-squares problem that has the preconditioner of a Newton system."""
     weight = problem.landmark_weight
     if weight is None:
         weight = torch.ones(problem.K.shape[1], dtype=torch.float64, device=problem.targets.device)
     if curvature is not None:
-        there = curvature.mean() if problem.index is None else curvature[problem.index]
-        weight = weight * there
+        factor = curvature.mean() if problem.index is None else curvature[problem.index]
+        weight = weight * factor
     return NystromProblem(
         problem.K, problem.targets, problem.penalty, None, weight, problem.coverage, problem.index
     )
@@ -155,10 +156,11 @@ def _factor(
     penalty: float | Literal["auto"] | None,
     hard: bool,
 ) -> FalkonFactor:
-    copy = replace(root, T=root.T.t().clone().t(), S=root.S.t().clone().t())  # by columns, as is
-    least_squares = _weighted(problem, curvature)
-    curved = (curvature > FLAT * curvature.max()).nonzero()[:, 0]
-    if not (_made_of_rows(problem, len(curved), hard) and problem.K.rows.random_access):
+    # Copies in the memory layout of the root, because the factor overwrites them.
+    copy = replace(root, T=root.T.t().clone().t(), S=root.S.t().clone().t())
+    least_squares = _least_squares(problem, curvature)
+    curved = (curvature > LEAST_RELATIVE_CURVATURE * curvature.max()).nonzero()[:, 0]
+    if not (_uses_rows(problem, len(curved), hard) and problem.K.rows.random_access):
         return FalkonFactor.from_root(copy, least_squares, penalty)
     weights = curvature[curved] / problem.total
     if problem.weights is not None:
@@ -167,9 +169,9 @@ def _factor(
     return FalkonFactor.from_rows(copy, least_squares, [(K, weights)], problem.penalty)
 
 
-def _made_of_rows(problem: LossProblem, rows: int, hard: bool) -> bool:
-    """Return whether so many curved rows make a factor, in place of what landmarks stand for."""
+def _uses_rows(problem: LossProblem, rows: int, hard: bool) -> bool:
+    """Return whether to build the factor from the curved rows instead of landmarks."""
     n, m = problem.K.shape
-    few = rows <= FEW_ROWS * m
-    cheap = rows * m <= CHEAP * n and 16 * rows * m <= problem.K.memory_bytes
-    return rows > 0 and (few or ((hard or problem.loss.kink is not None) and cheap))
+    is_small = rows <= FEW_ROWS * m
+    is_cheap = rows * m <= ROW_FACTOR_COST * n and 16 * rows * m <= problem.K.memory_bytes
+    return rows > 0 and (is_small or ((hard or problem.loss.kink is not None) and is_cheap))

@@ -1,4 +1,4 @@
-"""Point: coefficients with the values of the function, and the step to another one."""
+"""Point: coefficients with the values of their function, and the step to another point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .line import Line
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Coefficients and what is known of their function.
+    """Coefficients with the values of their function.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Point:
 
     @classmethod
     def of(cls, problem: LossProblem, coef: Float[Tensor, "m q"]) -> Point:
-        """Return the point of coefficients. Cost: n m kernel evaluations, and m² in float64."""
+        """Evaluate the function. Cost: n m kernel evaluations, and m² in float64."""
         return cls(coef, problem.values(coef), problem.K_mm.double() @ coef)
 
     def slopes(self, problem: LossProblem) -> Float[Tensor, "m q"]:
@@ -42,7 +42,7 @@ class Point:
         return slope_sum(problem, u)
 
     def objectives(self, problem: LossProblem) -> Float[Tensor, " k"]:
-        """Return the objective of each output, of coupled ones of all: mean loss and penalty."""
+        """Return mean loss plus penalty for each output, or for all outputs if coupled."""
         norms = (self.coef * self.on_centers).sum(dim=0)
         norms = norms.sum(dim=0, keepdim=True) if problem.loss.coupled else norms
         return problem.mean_loss(self.f) + problem.penalty / 2 * norms
@@ -53,10 +53,10 @@ def slope_sum(problem: LossProblem, u: Float[Tensor, "n q"]) -> Float[Tensor, "m
     return -problem.K.normal(None, None, u) / problem.total
 
 
-def moved(
+def take_step(
     problem: LossProblem, at: Point, step: Float[Tensor, "m q"], slope: Float[Tensor, " q"]
 ) -> tuple[Point, float]:
-    """Return the point a step on, and the least share of the step that was taken.
+    """Take a Newton step by line search; return the point and the least step length.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def moved(
     at : Point
     step : Tensor of shape (m, q)
     slope : Tensor of shape (q,)
-        The derivative of the objective along it, output by output.
+        Derivative of the objective along the step, per output.
     """
     full = Point.of(problem, at.coef + step)
     change = full.on_centers - at.on_centers

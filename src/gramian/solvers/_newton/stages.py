@@ -1,4 +1,4 @@
-"""Stages: the problems of decreasing penalty, and of sharper kinks, that lead to the one asked."""
+"""Stages: problems of decreasing penalty and sharper kinks that lead to the final problem."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import torch
 from ..._sparse import dense
 from ...problems import LossProblem
 
-FIRST = 0.1
-"""The first penalty, in units of the mean curvature times the mean of the kernel's diagonal."""
+FIRST_PENALTY = 0.1
+"""First penalty, relative to the mean curvature times the mean of the kernel's diagonal."""
 
-WIDEST = 1.0
-"""Width of a kink while the penalty falls, in units of the target: most rows are within it."""
+WIDEST_KINK = 1.0
+"""Width of a kink while the penalty falls, in units of the target: most rows lie within it."""
 
-SHARPER = 3.0
-"""By which a width is divided from stage to stage."""
+WIDTH_DECREASE = 3.0
+"""Factor by which the width decreases from stage to stage."""
 
-SHARPEST = 1e-5
-"""Width of a kink in the last stage, in units of the target, if it is to be exact."""
+SHARPEST_KINK = 1e-5
+"""Width in the last stage, in units of the target, for a loss with an exact kink."""
 
-SAMPLE = 1000
-"""Centers by which the mean of the diagonal is measured."""
+DIAGONAL_ROWS = 1000
+"""Centers that estimate the mean of the diagonal."""
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The penalties mu of the stages, and the widths of kinks, both decreasing.
+    """Penalties mu of the stages, and widths of kinks, both decreasing.
 
     Attributes
     ----------
     problem : LossProblem
     penalties : tuple of float
-        The last one is that of the problem.
+        The last one is the penalty of the problem.
     widths : tuple of float
-        0 where there is no kink.
+        0 for a loss without a kink.
     """
 
     problem: LossProblem
@@ -44,11 +44,11 @@ class Stages:
 
     @classmethod
     def of(cls, problem: LossProblem, decrease: float) -> Stages:
-        """Return the stages, each with the penalty of the last one times `decrease`."""
-        points = problem.K.cols.take(torch.arange(min(SAMPLE, problem.K.shape[1])))
+        """Return the stages, in which each penalty is `decrease` times the one before."""
+        points = problem.K.cols.take(torch.arange(min(DIAGONAL_ROWS, problem.K.shape[1])))
         points = dense(points)
         scale = float(problem.K.kernel.diag(points).double().mean())
-        mu, last = FIRST * _curvature(problem) * scale, problem.penalty
+        mu, last = FIRST_PENALTY * _curvature(problem) * scale, problem.penalty
         penalties = []
         while mu > last:
             penalties.append(mu)
@@ -56,10 +56,10 @@ class Stages:
         penalties.append(last)
         if problem.loss.kink is None:
             return cls(problem, tuple(penalties), (0.0,) * len(penalties))
-        asked = problem.loss.kink or SHARPEST
-        widths = [max(WIDEST, asked)] * len(penalties)
-        while widths[-1] > asked:
-            widths.append(max(widths[-1] / SHARPER, asked))
+        final_width = problem.loss.kink or SHARPEST_KINK
+        widths = [max(WIDEST_KINK, final_width)] * len(penalties)
+        while widths[-1] > final_width:
+            widths.append(max(widths[-1] / WIDTH_DECREASE, final_width))
         penalties += [last] * (len(widths) - len(penalties))
         return cls(problem, tuple(penalties), tuple(widths))
 
@@ -78,7 +78,7 @@ class Stages:
 
 
 def _curvature(problem: LossProblem) -> float:
-    """Return the mean curvature of the loss at the constant; 1 where it has none."""
+    """Return the mean curvature of the loss at the constant; 1 if it is zero."""
     y = problem.targets.double()
-    loss = problem.loss if problem.loss.kink is None else problem.loss.smoothed(WIDEST)
+    loss = problem.loss if problem.loss.kink is None else problem.loss.smoothed(WIDEST_KINK)
     return float(loss.curvatures(problem.offset.expand(len(y), -1), y).mean()) or 1.0

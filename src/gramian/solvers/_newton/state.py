@@ -1,4 +1,4 @@
-"""NewtonState: coefficients, the stage, and whether steps still lead on."""
+"""NewtonState: coefficients, the stage and the progress of the steps."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from ..state import State
 from ..stopping import StopReason
 
-PATIENCE = 4
+NO_PROGRESS_STEPS = 4
 """Steps of the last stage without a lower objective after which there is no progress."""
 
 
 @dataclass(kw_only=True)
 class NewtonState(State):
-    """All that Newton's method needs to go on.
+    """State of Newton's method, enough to resume exactly.
 
     Attributes
     ----------
     stage : int
-        Of the sequence of problems; the last one is that which was asked.
+        Number of the stage; the last one is the problem itself.
     tried : int
         Newton steps of this stage.
     wide : bool
-        Whether kernel entries are float64, whatever the rows are.
+        Whether kernel entries are float64, whatever the dtype of the rows.
     hard : bool
-        Whether a step took many iterations: landmarks stand badly for the curved rows.
+        Whether a step took many iterations: landmarks represent the curved rows badly.
     least : float
-        The least objective of the last stage.
+        Least objective of the last stage.
     idle : int
-        Steps since then: rounding leaves no direction to go on in once there are some.
+        Steps since then. Several of them mean that rounding leaves no descent direction.
     """
 
     stage: int
@@ -41,4 +41,4 @@ class NewtonState(State):
 
     @property
     def verdict(self) -> StopReason | None:
-        return "no_progress" if self.idle >= PATIENCE else None
+        return "no_progress" if self.idle >= NO_PROGRESS_STEPS else None

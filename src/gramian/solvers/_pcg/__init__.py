@@ -1,7 +1,7 @@
-"""Parts of PCG: which preconditioner it builds, and what that costs."""
+"""Parts of PCG: the choice of its preconditioner, and its cost."""
 
 from __future__ import annotations
 
-from .recipe import PRECONDITIONERS, Inverse, Recipe
+from .recipe import PRECONDITIONER_KINDS, Inverse, Recipe
 
-__all__ = ["PRECONDITIONERS", "Inverse", "Recipe"]
+__all__ = ["PRECONDITIONER_KINDS", "Inverse", "Recipe"]

@@ -1,4 +1,4 @@
-"""Recipe: which preconditioner PCG builds, of what size, and at what cost."""
+"""Recipe: kind, size and cost of the preconditioner of PCG."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from ..cost import ProblemSize
 
 logger = logging.getLogger("gramian")
 
-PRECONDITIONERS = (
+PRECONDITIONER_KINDS = (
     "rpcholesky", "nystrom", "greedy", "none", "cells", "nystrom+cells", "auto"
 )  # fmt: skip
 
 MOST_RANK = 1000
-"""Rank at most if it is chosen: r² memory and r³ work stay out of sight."""
+"""Largest automatic rank, for which r² memory and r³ work are negligible."""
 
 RANK_PER_ROOT = 2
-"""Rank beside cells, over sqrt(n)."""
+"""Automatic rank next to cells, relative to sqrt(n)."""
 
 CELL_ROWS_PER_ROOT = {"nystrom+cells": 4, "cells": 10}
-"""Rows of a cell, over sqrt(n): the setup, n s² operations, then takes about as long as a constant
-number of products, n² entries."""
+"""Rows of a cell, relative to sqrt(n): the setup, n s² operations, then takes about as long as a
+constant number of products, n² entries."""
 
 LITTLE_COUPLING = 1.0
-"""Sum of K outside of cells over that within, below which a factor does not pay. Measured on 20,000
-rows: 0.7 where cells alone were fastest, from 3.3 on where they were not."""
+"""Ratio of the sum of K outside of cells to the sum within, below which a factor does not pay.
+Measured on 20,000 rows: 0.7 where cells alone were fastest, 3.3 and more where they were not."""
 
 MUCH_COUPLING = 20.0
-"""The same, above which the memory is better spent on more columns than on cells. Measured on
-60,000 rows: with 17 cells beside few columns were as fast as columns alone or faster, with 44 they
-took up to 1.45 times as long."""
+"""Ratio above which memory is better spent on more columns than on cells. Measured on 60,000 rows:
+at a ratio of 17, cells with few columns were as fast as columns alone or faster; at 44 they took
+up to 1.45 times as long."""
 
 Inverse = LowRankInverse | InverseOfEach | BlockCholesky | BlockLowRank
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A preconditioner by name, with its sizes where they are given; see `PCG`.
+    """Preconditioner by name, with its sizes where they are set; see `PCG`.
 
     Attributes
     ----------
     kind : str
-        Of `PRECONDITIONERS`.
+        One of `PRECONDITIONER_KINDS`.
     rank, cell_rows : int or None
-        Chosen if None.
+        Automatic if None.
     memory_bytes : int
-        For what is chosen.
+        Memory for automatic sizes.
     """
 
     kind: str
@@ -72,15 +72,15 @@ class Recipe:
 
     @property
     def has_cells(self) -> bool:
-        """Whether blocks of K are factorised, or may be."""
+        """Whether the recipe factorises blocks of K, or may do so."""
         return self.kind in ("auto", *CELL_ROWS_PER_ROOT)
 
     def of(self, *, sparse: bool) -> Recipe:
-        """Return the recipe for rows that are sparse or not: "auto" needs dense ones for cells."""
+        """Return the recipe for sparse or dense rows: cells of "auto" need dense rows."""
         return replace(self, kind="rpcholesky") if sparse and self.kind == "auto" else self
 
     def build(self, problem: FullProblem, rng: torch.Generator) -> Inverse | None:
-        """Return the preconditioner, None for "none"."""
+        """Build the preconditioner; None for "none"."""
         recipe, K = self.of(sparse=problem.K.rows.sparse), problem.K
         if recipe.kind == "none":
             return None
@@ -90,49 +90,50 @@ class Recipe:
             return BlockCholesky.build(K, blocks, problem.ridge)
         if coupled > MUCH_COUPLING:
             recipe = replace(recipe, kind="rpcholesky")
-        factor, left = recipe._factor(problem, rng)
-        if not recipe.has_cells or (recipe.kind == "auto" and left <= problem.shift):
+        factor, residual_trace = recipe._factor(problem, rng)
+        if not recipe.has_cells or (recipe.kind == "auto" and residual_trace <= problem.shift):
             return LowRankInverse.build(factor, problem.ridge)
         return BlockLowRank.build(K, blocks, factor, problem.ridge)
 
     def rank_of(self, n: int) -> int:
-        """Return the rank for n rows, one that is chosen before the spectrum is known."""
+        """Return the rank for n rows; an automatic rank may still fall with the spectrum."""
         if self.kind in ("none", "cells"):
             return 0
         if self.rank is not None:
             return min(self.rank, n)
-        most = RANK_PER_ROOT * math.isqrt(n) if self.has_cells else n // 10 + 1
-        return max(1, min(most, MOST_RANK, n, self._memory // (self._number_bytes * n)))
+        largest = RANK_PER_ROOT * math.isqrt(n) if self.has_cells else n // 10 + 1
+        return max(1, min(largest, MOST_RANK, n, self._memory // (self._number_bytes * n)))
 
     def cell_rows_of(self, n: int, itemsize: int) -> int:
-        """Return the rows of a cell at most, for n rows of numbers of so many bytes; 0 if none."""
+        """Return the most rows of a cell, for n rows and the bytes of an entry; 0 without cells."""
         if not self.has_cells:
             return 0
         if self.cell_rows is not None:
             return min(self.cell_rows, n)
-        most = CELL_ROWS_PER_ROOT.get(self.kind, 4) * math.isqrt(n)
-        return max(1, min(n, most, self._memory // (itemsize * n)))
+        largest = CELL_ROWS_PER_ROOT.get(self.kind, 4) * math.isqrt(n)
+        return max(1, min(n, largest, self._memory // (itemsize * n)))
 
     def peak_bytes(self, size: ProblemSize) -> int:
-        """Return the bytes of factors, and of what is beside them while they are made."""
+        """Return the bytes of the factors, and of the work space to build them."""
         n, r = size.n, self.rank_of(size.n)
         s = self.cell_rows_of(n, size.itemsize)
-        # the factor and R, and blocks of its rows while it is made and factorised
+        # The factor and R, and blocks of its rows while they are built.
         factor = self._number_bytes * n * r + 8 * r * r + 2 * min(8 * n * r, BLOCK_BYTES)
-        # blocks, one of them in float64 beside its entries and rows of the factor
+        # The blocks; one of them also in float64, with its entries and rows of the factor.
         cells = n * s * size.itemsize + 16 * s * (s + r)
-        # the rows that splits are found from, scaled, in float64
+        # The sampled rows that determine the splits, scaled, in float64.
         split = 24 * min(n, SAMPLE_ROWS) * size.d if 0 < s < n else 0
         peak = factor + max(cells, split)
-        if self.kind == "auto":  # which may have more columns and no cells
+        if self.kind == "auto":
+            # "auto" may use more columns and no cells.
             return max(peak, replace(self, kind="rpcholesky").peak_bytes(size))
         return peak
 
     def evaluations(self, size: ProblemSize) -> int:
-        """Return the kernel evaluations, those of "nystrom+cells" for "auto"."""
-        looked_at = min(COUPLING_ROWS, size.n) if self.kind == "auto" else 0
+        """Return the kernel evaluations, for "auto" as for "nystrom+cells"."""
+        sampled_rows = min(COUPLING_ROWS, size.n) if self.kind == "auto" else 0
         rank, rows = self.rank_of(size.n), self.cell_rows_of(size.n, size.itemsize)
-        return size.n * (looked_at + rank + rows)
+        return size.n * (sampled_rows + rank + rows)
 
     def operations(self, size: ProblemSize) -> float:
         """Return the operations of the factorisations."""
@@ -140,23 +141,23 @@ class Recipe:
         return size.n * (2 * r**2 + s**2 / 3 + 2 * r * s)
 
     def bytes_read(self, size: ProblemSize) -> float:
-        """Return the bytes that it reads each time that it is applied."""
+        """Return the bytes that an application of the inverse reads."""
         s = self.cell_rows_of(size.n, size.itemsize)
         return float(size.n) * (16 * self.rank_of(size.n) + size.itemsize * s)
 
     @property
     def _memory(self) -> int:
-        """The bytes for a factor, and for cells."""
+        """Bytes for a factor, and for cells."""
         both = self.has_cells and self.kind != "cells"
         return self.memory_bytes // 2 if both else self.memory_bytes
 
     @property
     def _number_bytes(self) -> int:
-        """The bytes per entry of the factor, with copies on the way to it."""
+        """Bytes per entry of the factor, including temporary copies."""
         return 40 if self.kind == "nystrom" else 8
 
     def _blocks(self, problem: FullProblem, rng: torch.Generator) -> list[Tensor]:
-        """Return the rows of the cells, none if there are no cells."""
+        """Return the row numbers of each cell; empty without cells."""
         if not self.has_cells:
             return []
         n = problem.K.shape[0]
@@ -166,22 +167,22 @@ class Recipe:
     def _factor(
         self, problem: FullProblem, rng: torch.Generator
     ) -> tuple[Float[Tensor, "n r"], float]:
-        """Return F, and the trace that it leaves."""
+        """Return F and the trace of the residual."""
         rank = self.rank_of(problem.K.shape[0])
         if self.kind == "nystrom":
             return _nystrom(problem, rank, rng), math.nan
         method = "greedy" if self.kind == "greedy" else "accelerated"
         target = problem.shift if self.rank is None else 0.0
-        found = pivoted_cholesky(problem.K, rank, target=target, method=method, rng=rng)
-        return found.factor, found.residual_trace
+        cholesky = pivoted_cholesky(problem.K, rank, target=target, method=method, rng=rng)
+        return cholesky.factor, cholesky.residual_trace
 
 
 def _nystrom(problem: FullProblem, rank: int, rng: torch.Generator) -> Float[Tensor, "n r"]:
     K = problem.K
     trace = float(K.diag().double().sum())
-    found = randomized_nystrom(
+    low = randomized_nystrom(
         K.__matmul__, K.shape[0], rank, trace, dtype=K.dtype, device=K.device, rng=rng
     )
-    # what is far below the ridge changes nothing but the cost
-    kept = int((found.values > 1e-3 * float(problem.ridge.min())).sum())
-    return found.factor[:, :kept]
+    # Eigenvalues far below the ridge only add cost.
+    significant = int((low.values > 1e-3 * float(problem.ridge.min())).sum())
+    return low.factor[:, :significant]

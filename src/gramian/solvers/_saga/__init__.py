@@ -1,1 +1,1 @@
-"""Parts of SketchySAGA: the penalty, the sketch with its step, and the table."""
+"""Parts of SketchySAGA: the penalty, the sketch with its step, and the table of residuals."""

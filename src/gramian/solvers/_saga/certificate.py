@@ -1,4 +1,4 @@
-"""Certificate: the metric in which SketchySAGA measures gradients, and the error they mean."""
+"""Certificate: the metric of SketchySAGA's gradients, and the error that they imply."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..conjugate_gradient import conjugate_gradient
 from .sketch import SKETCH_ROWS, Hessian
 
 FACTOR_EPOCHS = 300
-"""Ratio of m² to n up to which a factor of K_mm costs no more than some epochs."""
+"""Largest ratio of m² to n for which a factor of K_mm costs no more than some epochs."""
 
 LANCZOS_STEPS = 30
-"""Steps from which the least eigenvalue of the Hessian in that metric is estimated."""
+"""Lanczos steps that estimate the least eigenvalue of the Hessian in that metric."""
 
 
 def is_factor_cheap(n: int, m: int) -> bool:
@@ -30,19 +30,19 @@ def is_factor_cheap(n: int, m: int) -> bool:
 
 @dataclass(frozen=True)
 class Certificate:
-    r"""A metric M near the Hessian H over n, for :math:`\|g\|_{M^{-1}}` of gradients g.
+    r"""Metric M near the Hessian H over n, for the norm :math:`\|g\|_{M^{-1}}` of gradients g.
 
-    The distance of coefficients from the solution is :math:`\|g\|_{H^{-1}}` in the norm of H, whose
-    square is the mean squared error on the rows and the penalty of the error. It is at most
+    The distance of coefficients from the solution is :math:`\|g\|_{H^{-1}}` in the norm of H. Its
+    square is the mean squared error on the rows plus the penalty of the error. It is at most
     :math:`\|g\|_{M^{-1}}` over the root of the least eigenvalue of :math:`M^{-1} H`.
 
     Attributes
     ----------
     inverse : FalkonFactor or LowRankInverse
-        The inverse of M: B B' as FALKON has it, or the preconditioner of the steps where m² numbers
-        do not fit or there is no penalty. The latter does not see outside of the sketch.
+        The inverse of M: B B' of FALKON, or the preconditioner of the steps if m² numbers do not
+        fit or the penalty is 0. The latter does not resolve directions outside of the sketch.
     smallest_eigenvalue : float
-        That eigenvalue, from a sample of rows.
+        That eigenvalue, estimated from a sample of rows.
     """
 
     inverse: FalkonFactor | LowRankInverse
@@ -52,7 +52,7 @@ class Certificate:
     def build(
         cls, problem: NystromProblem, H: Hessian, P: LowRankInverse, rng: torch.Generator
     ) -> Certificate:
-        """Factorise K_mm, or take P where that costs too much. Cost: m³ operations."""
+        """Factorise K_mm, or use P if that costs too much. Cost: m³ operations."""
         n, m = problem.K.shape
         fits = 8 * m * m <= problem.K.memory_bytes // 4 and is_factor_cheap(n, m)
         factored = fits and H.K_mm is not None and problem.penalty > 0
@@ -74,9 +74,9 @@ class Certificate:
         return self.inverse.to_coef(self.inverse.solve_At(self.inverse.solve_Tt(gradient)))
 
     def norm(self, gradient: Float[Tensor, "m t"]) -> Float[Tensor, " t"]:
-        """Return the norm of gradients in the inverse of M."""
+        """Return the norm of gradients in the inverse of M, per target."""
         return (gradient * self.solve(gradient)).sum(dim=0).clamp(min=0.0).sqrt()
 
     def error(self, norm: Float[Tensor, " t"]) -> Float[Tensor, " t"]:
-        """Return the error of predictions that gradients of these norms mean."""
+        """Return the error of predictions that these gradient norms imply."""
         return norm / math.sqrt(self.smallest_eigenvalue)

@@ -10,11 +10,11 @@ from torch import Tensor
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...problems import NystromProblem
 
-RIDGES = ("auto", "direct", "rows")
+RIDGE_FORMS = ("auto", "direct", "rows")
 
 
 def in_rows(problem: NystromProblem) -> bool:
-    """Return whether each landmark is a row of its own, with a weight."""
+    """Return whether each landmark is a distinct row with a positive weight."""
     index, weights = problem.index, problem.weights
     if index is None or len(index.unique()) < len(index):
         return False
@@ -23,18 +23,18 @@ def in_rows(problem: NystromProblem) -> bool:
 
 @dataclass(frozen=True)
 class Ridge:
-    """The term lambda K_mm w of the gradient: as it is, or in the rows that are landmarks.
+    """The term lambda K_mm w of the gradient: direct, or added to the rows that are landmarks.
 
     Attributes
     ----------
     K_mm : KernelOperator or DenseBlock
     penalty : float
     at : Tensor of shape (n,), or None
-        The number of the landmark that a row is, -1 for others; None if the term is direct.
+        Landmark number of each row, -1 for other rows; None if the term is direct.
     entry : Tensor of shape (m, 1)
         c / omega of the landmarks.
     constant : Tensor of shape (m, t)
-        c y of the landmarks over n.
+        c y / n of the landmarks.
     """
 
     K_mm: KernelOperator | DenseBlock
@@ -45,9 +45,9 @@ class Ridge:
 
     @classmethod
     def build(cls, problem: NystromProblem, K: KernelOperator, omega: Tensor, kind: str) -> Ridge:
-        """Return the term of a problem as `SketchySAGA` is asked for it; K is that of the problem.
+        """Build the term in the form that `SketchySAGA` selects; K is the operator of the problem.
 
-        K_mm is kept if it fits into a quarter of the memory.
+        K_mm is stored if it fits into a quarter of the memory.
         """
         n, m = K.shape
         K_mm = materialize(replace(K, rows=K.cols), K.memory_bytes // 4)
@@ -65,33 +65,33 @@ class Ridge:
 
     @property
     def dense(self) -> DenseBlock | None:
-        """The matrix, if it is there."""
+        """The matrix K_mm, if it is stored."""
         return self.K_mm if isinstance(self.K_mm, DenseBlock) else None
 
     def largest(self, problem: NystromProblem, omega: Tensor) -> float:
-        """Return the largest c² / omega that is added to a row, 0 if the term is direct."""
+        """Return the largest c² / omega added to a row, 0 if the term is direct."""
         if self.at is None:
             return 0.0
         return float((self.entry.square() * omega[problem.index, None]).max())
 
     def gradient(self, w: Tensor) -> Tensor:
-        """Return the rest of the gradient beside the sum over rows, over n."""
+        """Return the part of the gradient over n that is not a sum over rows."""
         if self.at is None:
             return self.penalty * (self.K_mm @ w)
         return self.constant - (self.penalty / 2) * (self.entry * w)
 
-    def added_(self, product: Tensor, w: Tensor, B: Tensor) -> Tensor:
+    def add_to_rows_(self, product: Tensor, w: Tensor, B: Tensor) -> Tensor:
         """Add c / omega E_B w to K_Bm w."""
         if self.at is not None:
-            place = self.at[B]
-            mine = place >= 0
-            product[mine] += (self.entry * w)[place[mine]]
+            landmark = self.at[B]
+            is_landmark = landmark >= 0
+            product[is_landmark] += (self.entry * w)[landmark[is_landmark]]
         return product
 
-    def added_transpose_(self, product: Tensor, v: Tensor, B: Tensor) -> Tensor:
+    def add_to_landmarks_(self, product: Tensor, v: Tensor, B: Tensor) -> Tensor:
         """Add c / omega E_B' v to K_Bm' v."""
         if self.at is not None:
-            place = self.at[B]
-            mine = place >= 0
-            product[place[mine]] += self.entry[place[mine]] * v[mine]
+            landmark = self.at[B]
+            is_landmark = landmark >= 0
+            product[landmark[is_landmark]] += self.entry[landmark[is_landmark]] * v[is_landmark]
         return product

@@ -1,4 +1,4 @@
-"""Setup: what stays the same in the loop of SketchySAGA, its batches, and its start."""
+"""Setup: constants of the loop of SketchySAGA, its batches, and its start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from ...data import EPOCH_STRIDE, Batches, as_rows
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...problems import NystromProblem
-from ..minibatches import EpochPart, held_centers, relative_weights
+from ..minibatches import EpochPart, load_centers, relative_weights
 from ..state import State
 from .certificate import Certificate
 from .ridge import Ridge
@@ -20,9 +20,9 @@ from .sketch import Sketch
 from .state import SagaState
 
 AVERAGE_TOLERANCE = 1e-4
-"""Distance at which the average gradient of a state from a file is not that of its table.
+"""Largest difference between the average gradient of a loaded state and its table.
 
-Rounding of float32 entries in hundreds of steps came to 2e-7 of the right-hand side.
+Rounding of float32 entries over hundreds of steps amounted to 2e-7 of the right-hand side.
 """
 
 
@@ -34,10 +34,10 @@ class Setup:
     ----------
     problem : NystromProblem
     K : KernelOperator of shape (n, m)
-        The landmarks in memory or in a file that is mapped.
+        The landmarks in memory or in a memory-mapped file.
     ridge : Ridge
     sketch : Sketch
-        P with its damping, and the step.
+        P with its damping, and the step length.
     batches : Batches
     omega : Tensor of shape (n,)
         Observation weights relative to their mean.
@@ -54,15 +54,15 @@ class Setup:
     certificate: Certificate
 
     def start(self, coef: Float[Tensor, "m t"], state: State | None) -> SagaState:
-        """Return the state before the first step: the table of all residuals, and its average."""
+        """Return the state before the first step, with all residuals in the table."""
         y, n = self.problem.targets.double(), self.K.shape[0]
         rhs = self.K.normal(None, self.omega, y) / n  # of the opposite sign
         table, average = -self.omega[:, None] * y, rhs
         if coef.any():
-            r = self.ridge.added_(self.K @ coef, coef, torch.arange(n)) - y
+            r = self.ridge.add_to_rows_(self.K @ coef, coef, torch.arange(n)) - y
             table = self.omega[:, None] * r
             average = self.K.T @ table / n
-        average = self.ridge.added_transpose_(average * n, table, torch.arange(n)) / n
+        average = self.ridge.add_to_landmarks_(average * n, table, torch.arange(n)) / n
         settings = {
             **self.sketch.settings(),
             "batch": self.batches.size,
@@ -81,18 +81,17 @@ class Setup:
         )
 
     def restart(self, s: SagaState) -> SagaState:
-        """Return the state that starts from zero with the step of another one.
+        """Return a state that restarts from zero with the step of another state.
 
-        The part of an epoch before the one that was given up may have ended where no step is short
-        enough.
+        The earlier part of the epoch may have ended where no step is short enough.
         """
         first = self.start(torch.zeros_like(s.coef), s)
         return replace(first, metrics=s.metrics, halvings=s.halvings)
 
     def minibatches(self, part: EpochPart) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield row numbers and rows of batches drawn independently, where rows can be drawn.
+        """Yield row numbers and rows of independently drawn batches.
 
-        If they cannot, or if a batch is all rows: of those of a shuffled pass.
+        A sequential source, or a batch of all rows, yields the batches of a shuffled pass instead.
         """
         batches = self.batches
         n, b = batches.rows.shape[0], batches.size
@@ -105,12 +104,12 @@ class Setup:
             yield index, batches.rows.take(index)
 
     def kernel_block(self, x: Tensor) -> KernelOperator | DenseBlock:
-        """Return the kernel of some rows with the landmarks, in memory if it fits into a half."""
+        """Return the kernel of some rows with the landmarks, stored if it fits into a half."""
         return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
 
 
 def row_weights(problem: NystromProblem) -> Float[Tensor, " n"]:
-    """Return the weights of the rows relative to their mean: ones if there are none."""
+    """Return the observation weights relative to their mean; ones without weights."""
     omega = relative_weights(problem)
     if omega is None:
         return problem.targets.new_ones(problem.K.shape[0], dtype=torch.float64)
@@ -118,17 +117,17 @@ def row_weights(problem: NystromProblem) -> Float[Tensor, " n"]:
 
 
 def check_average(problem: NystromProblem, state: SagaState, ridge: str) -> None:
-    """Raise ValueError if the average gradient of a state is not that of its table.
+    """Raise ValueError if the average gradient of a state differs from its table.
 
-    The fixed point hangs on it; coefficients and table themselves may be any. Cost: n m kernel
-    evaluations.
+    The fixed point depends on their agreement; coefficients and table may have any value. Cost:
+    n m kernel evaluations.
     """
-    K, omega = held_centers(problem.K), row_weights(problem)
+    K, omega = load_centers(problem.K), row_weights(problem)
     term = Ridge.build(problem, K, omega, ridge)
-    every = torch.arange(K.shape[0])
+    all_rows = torch.arange(K.shape[0])
     n, t = state.table.shape
     sums = K.T @ torch.cat([state.table, omega[:, None] * problem.targets], dim=1)
-    average = term.added_transpose_(sums[:, :t], state.table, every) / n
+    average = term.add_to_landmarks_(sums[:, :t], state.table, all_rows) / n
     size = sums[:, t:].norm(dim=0) / n
     size = torch.where(size > 0, size, 1.0)
     apart = float(((average - state.average).norm(dim=0) / size).max())

@@ -1,4 +1,4 @@
-"""The preconditioner of SketchySAGA, its damping and the step it allows, from a few rows."""
+"""Preconditioner of SketchySAGA, its damping and its step, from a sample of rows."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ...operators import DenseBlock, KernelOperator, materialize
 from ...preconditioners import LowRankInverse
 
 SKETCH_ROWS = 1000
-"""Rows of the sketch at least; the paper's square root of n is fewer below a million."""
+"""Least rows of the sketch; the square root of n in the paper is fewer below a million rows."""
 
 MOST_DAMPINGS = 10
-"""Dampings at most that are tried, a tenth apart, from the largest eigenvalue down."""
+"""Most dampings to try, each a tenth of the one before, from the largest eigenvalue down."""
 
 MOST_DAMPINGS_FLOAT32 = 7
 """The same for float32 entries, whose rounding a smaller damping amplifies beyond a step."""
 
 SMOOTHNESS_GROWTH = 7.0
-"""Largest growth of the smoothness for a tenth of the damping."""
+"""Largest growth of the smoothness when the damping falls to a tenth."""
 
 SMOOTHNESS_EPOCHS = 2
-"""Epochs: the smoothness is at most the number of their steps."""
+"""The smoothness is at most the number of steps in this many epochs."""
 
-ROWS_AT_ONCE = 256
+PROBED_ROWS = 256
 SMOOTHNESS_BATCHES = 3
-"""Batches over which the smoothness is the largest."""
+"""Batches whose largest smoothness counts."""
 
 
 @dataclass(frozen=True)
 class Hessian:
-    """The Hessian over n, K' Omega K / n + penalty K_mm, known from samples of rows.
+    """Hessian over n, K' Omega K / n + penalty K_mm, to be estimated from samples of rows.
 
     Attributes
     ----------
@@ -45,10 +45,10 @@ class Hessian:
     landmark_weight : Tensor of shape (m,)
         As in `NystromProblem`.
     K_mm : DenseBlock, or None
-        Left out if there is none.
+        Omitted from products if None.
     penalty : float
     entry : float
-        Largest c² / omega of the landmarks, if the ridge is in the rows, else 0.
+        Largest c² / omega of the landmarks if the ridge is in the rows, else 0.
     """
 
     K: KernelOperator
@@ -59,17 +59,17 @@ class Hessian:
     entry: float = 0.0
 
     def sample(self, rows: int, rng: torch.Generator) -> Sampled:
-        """Return the Hessian of some random rows."""
-        index = _some(self.K.shape[0], rows, rng)
+        """Return the Hessian of random rows."""
+        index = _draw_numbers(self.K.shape[0], rows, rng)
         return self._at(self.K.rows.take(index), self.omega[index])
 
     def sample_with_landmarks(self, rows: int, rng: torch.Generator) -> Sampled:
-        """Return that of some rows and as many landmarks, each with the weight it stands for.
+        """Return the Hessian of random rows and as many landmarks, with the landmark weights.
 
-        Where a landmark is far from all others, few rows see it but that of its own, and a batch
-        with this row is the worst of all for a preconditioner that has not seen it.
+        A landmark that is far from all others affects few rows besides its own. A batch with this
+        row is the worst case for a preconditioner whose sketch lacks it.
         """
-        index, chosen = (_some(count, rows, rng) for count in self.K.shape)
+        index, chosen = (_draw_numbers(count, rows, rng) for count in self.K.shape)
         points, Z = self.K.rows.take(index), self.K.cols.take(chosen)
         both = torch.cat([points.to_dense() if self.K.rows.sparse else points, Z.to(points)])
         return self._at(both, torch.cat([self.omega[index], self.landmark_weight[chosen]]))
@@ -81,9 +81,9 @@ class Hessian:
 
 @dataclass(frozen=True)
 class Sampled:
-    """The Hessian of some rows."""
+    """Hessian of a sample of rows."""
 
-    whole: Hessian
+    hessian: Hessian
     K: KernelOperator | DenseBlock
     omega: Tensor
 
@@ -93,28 +93,28 @@ class Sampled:
         return total + self._ridge(v.double())
 
     def trace(self, rng: torch.Generator) -> float:
-        """Return an estimate of the trace, by one random vector of signs [Hutchinson]."""
+        """Estimate the trace with one random vector of signs [Hutchinson]."""
         drawn = torch.randint(2, (self.K.shape[1], 1), generator=rng)
         signs = drawn.to(self.omega) * 2 - 1
         return float((signs * self.product(signs)).sum())
 
     def largest_row(self, P: LowRankInverse) -> float:
-        """Return the largest omega k' P⁻¹ k of the rows k: what a single one adds to a batch."""
+        """Return the largest omega k' P⁻¹ k of the rows k: the effect of one row on a batch."""
         largest = 0.0
-        for start in range(0, len(self.omega), ROWS_AT_ONCE):
-            part = torch.arange(start, min(start + ROWS_AT_ONCE, len(self.omega)))
+        for start in range(0, len(self.omega), PROBED_ROWS):
+            part = torch.arange(start, min(start + PROBED_ROWS, len(self.omega)))
             k = self.K[part].T @ torch.eye(len(part), dtype=torch.float64, device=P.factor.device)
             largest = max(largest, float(((k * (P @ k)).sum(dim=0) * self.omega[part, 0]).max()))
         return largest
 
     def _ridge(self, v: Tensor) -> Tensor:
-        K_mm, penalty = self.whole.K_mm, self.whole.penalty
+        K_mm, penalty = self.hessian.K_mm, self.hessian.penalty
         return torch.zeros_like(v) if K_mm is None else penalty * (K_mm @ v)
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """The damped preconditioner and the step.
+    """Damped preconditioner with its step length.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class Sketch:
         """Sketch the Hessian and choose the damping; see `SketchySAGA`."""
         n, m = H.K.shape
         first = H.sample_with_landmarks(max(math.isqrt(n), SKETCH_ROWS, 2 * rank), rng)
-        # float64: with a small damping, P⁻¹ loses the digits of Lambda_1 / rho
+        # In float64, because with a small damping P⁻¹ loses the digits of Lambda_1 / rho.
         low = randomized_nystrom(
             first.product, m, rank, first.trace(rng), device=H.K.device, rng=rng
         )
@@ -157,8 +157,8 @@ class Sketch:
             return at(float(damping))
         top = float(low.values[0]) or 1.0
         steps = MOST_DAMPINGS if H.K.dtype == torch.float64 else MOST_DAMPINGS_FLOAT32
-        tried = (at(top * 10.0**-j) for j in range(steps))
-        return _smallest_worthwhile(tried, SMOOTHNESS_EPOCHS * n / batch)
+        sketches = (at(top * 10.0**-j) for j in range(steps))
+        return _choose_damping(sketches, SMOOTHNESS_EPOCHS * n / batch)
 
     @classmethod
     def _at(
@@ -171,17 +171,17 @@ class Sketch:
         start: Tensor,
     ) -> Sketch:
         P = LowRankInverse.build(low.factor, rho)
-        found = (largest_eigenvalue(B.product, start, P.__matmul__, P.apply) for B in batches)
+        largest = (largest_eigenvalue(B.product, start, P.__matmul__, P.apply) for B in batches)
         single = 0.0
         if len(batches) > 1:
-            single = (probe.largest_row(P) + probe.whole.entry / rho) / len(batches[0].omega)
-        # rows that are zero to the kernel say nothing: of all rows L is about this at least
+            single = (probe.largest_row(P) + probe.hessian.entry / rho) / len(batches[0].omega)
+        # Rows whose kernel entries vanish carry no information. Over all rows, L is at least this.
         top = float(low.values[0]) or 1.0
-        L = POWER_SAFETY * max(max(found) + single, top / (top + rho))
+        L = POWER_SAFETY * max(max(largest) + single, top / (top + rho))
         return cls(P, rho, L, scale / L, low.factor.shape[1])
 
     def settings(self) -> dict[str, int | float]:
-        """Return the numbers that were chosen, for the eye."""
+        """Return the chosen settings, for display."""
         return {
             "rank": self.rank,
             "rho": self.rho,
@@ -190,22 +190,22 @@ class Sketch:
         }
 
 
-def _some(n: int, count: int, rng: torch.Generator) -> Tensor:
-    """Return distinct numbers below n, increasing."""
+def _draw_numbers(n: int, count: int, rng: torch.Generator) -> Tensor:
+    """Draw distinct numbers below n, in increasing order."""
     return torch.randperm(n, generator=rng)[: min(count, n)].sort().values
 
 
-def _smallest_worthwhile(tried: Iterator[Sketch], steps: float) -> Sketch:
+def _choose_damping(sketches: Iterator[Sketch], steps: float) -> Sketch:
     """Return the last of decreasing dampings before the smoothness L grows too much.
 
-    Where the sketch knows nothing, errors contract by lambda / (rho L) in a step: a damping
-    is worth its smoothness as long as that grows more slowly than the damping falls. Where it
-    does, they contract by 1 / L, which must not take many epochs.
+    Outside of the sketch, errors contract by lambda / (rho L) per step: a smaller damping pays as
+    long as L grows more slowly than the damping falls. Within the sketch they contract by 1 / L,
+    which must not take many epochs.
     """
-    best = next(tried)
-    for sketch in tried:
-        least = best.smoothness
-        if sketch.smoothness > min(SMOOTHNESS_GROWTH * least, max(steps, 2 * least)):
+    best = next(sketches)
+    for sketch in sketches:
+        smoothness = best.smoothness
+        if sketch.smoothness > min(SMOOTHNESS_GROWTH * smoothness, max(steps, 2 * smoothness)):
             break
         best = sketch
     return best

@@ -1,4 +1,4 @@
-"""SagaState: where SketchySAGA is, and how it goes on or back."""
+"""SagaState: table and iterate of SketchySAGA, and its halvings of the step."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from ..stopping import StopReason
 logger = logging.getLogger("gramian")
 
 HALVING_GROWTH = 4.0
-"""Growth of the squared residual over its least at which the step is halved."""
+"""Growth of the squared residual over its minimum from which the step is halved."""
 
 MOST_HALVINGS = 40
-"""Halvings after which there is nothing left of the step."""
+"""Halvings after which the step is negligible."""
 
 
 @dataclass(kw_only=True)
 class SagaState(State):
-    """All that the method needs to go on.
+    """State of SketchySAGA, enough to resume exactly.
 
     Attributes
     ----------
     table : Tensor of shape (n, t)
-        Psi: the weighted residual of each row when it was last seen.
+        Psi: the weighted residual of each row at its last visit.
     average : Tensor of shape (m, t)
-        x: the gradient of the rows that the table stands for, over n.
+        x: the gradient of the rows over n, from the residuals in the table.
     size : Tensor of shape (t,)
         Norms of the right-hand side over n, in the metric of the certificate.
     least : float
-        The least mean squared residual of a part of an epoch so far.
+        Least mean squared residual of a part of an epoch so far.
     halvings : int
-        How often the step was halved.
+        Number of halvings of the step.
     halved_last : bool
-        Whether it was in the last iteration.
+        Whether the last iteration halved the step.
     seed : int
     settings : dict of str to float
-        What was chosen: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
+        Chosen settings: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
     """
 
     table: Float[Tensor, "n t"]
@@ -59,12 +59,12 @@ class SagaState(State):
     def verdict(self) -> StopReason | None:
         return "diverged" if self.halvings >= MOST_HALVINGS else None
 
-    def diverged(self, mse: float, w: Float[Tensor, "m t"]) -> bool:
-        """Return whether the squared residual of part of an epoch, or its end, is too large."""
+    def has_diverged(self, mse: float, w: Float[Tensor, "m t"]) -> bool:
+        """Return whether part of an epoch has a large squared residual or infinite iterates."""
         return not mse <= HALVING_GROWTH * self.least or not bool(w.isfinite().all())
 
-    def halved(self, epoch: float, mse: float) -> SagaState:
-        """Return the state from which that part began, with half the step from here on."""
+    def halve_step(self, epoch: float, mse: float) -> SagaState:
+        """Return the state before this part of the epoch, with half the step."""
         logger.warning(
             "SketchySAGA: the squared residual grew from %.2e to %.2e; the step is halved",
             self.least,
@@ -86,9 +86,9 @@ class SagaState(State):
         gradient: Float[Tensor, " t"],
         error: float,
     ) -> SagaState:
-        """Return the state after part of an epoch, at whose ends gradients have these norms.
+        """Return the state after part of an epoch, with the gradient norms at its two ends.
 
-        `error` is the error of predictions that they mean.
+        `error` is the error of predictions that these norms imply.
         """
         relative = gradient / torch.where(self.size > 0, self.size, 1.0)
         metrics = {
