@@ -1,9 +1,9 @@
 """Preconditioners: cheap approximations of the inverse of a system.
 
-There is no common interface, because they are not interchangeable: FALKON's factor must be applied
-in two halves (`FalkonFactor.solve_T`, ...; in float32 the product of the halves used as one matrix
-loses all accuracy), others act as one matrix. Each is a frozen dataclass with a ``build``
-classmethod and what its solver needs.
+There is no common interface, because preconditioners are not interchangeable: FALKON's factor must
+be applied in two halves (`FalkonFactor.solve_T`, ...; in float32 the product of the halves as one
+matrix loses all accuracy), others act as one matrix. Each is a frozen dataclass with a ``build``
+classmethod and the methods that its solver needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Root: K_mm = R'R, as far as the precision of products can tell."""
+"""Root: factor R'R = K_mm, to the precision of the products."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from torch import Tensor
 from .. import _linalg as la
 
 ROUNDING_UNITS = 100
-"""Pivots below so many eps32 of the mean diagonal are lost in products with float32 entries."""
+"""Pivots below this many eps32 of the mean diagonal are lost in products with float32 entries."""
 
 COLUMNS_AT_ONCE = 256
-"""Columns that are moved at once."""
+"""Columns moved at once."""
 
 
 @dataclass(frozen=True)
 class Root:
-    """R = (T, S) with R'R = K_mm, rows and columns in the order of the pivots.
+    """Factor R = (T, S) with R'R = K_mm, rows and columns in the order of the pivots.
 
     Attributes
     ----------
     T : Tensor of shape (q, q)
-        Upper triangular, by columns; what is below the diagonal is of no meaning.
+        Upper triangular, by columns; entries below the diagonal are arbitrary.
     S : Tensor of shape (q, m - q)
         By columns. The last m - q landmarks are combinations of the first q, to rounding.
     order : Tensor of shape (m,), or None
-        The numbers of the landmarks; None if they are in order, and then q = m.
+        Numbers of the landmarks in pivot order; None for their own order with q = m.
     """
 
     T: Float[Tensor, "q q"]
@@ -37,50 +37,50 @@ class Root:
 
     @classmethod
     def build(cls, P: Float[Tensor, "m m"], dtype: torch.dtype) -> Root:
-        """Factorise K_mm, in its memory.
+        """Factorise K_mm in place.
 
         Parameters
         ----------
         P : Tensor of shape (m, m)
-            K_mm in float64, by columns, without entries below the normal numbers; it is spoilt.
+            K_mm in float64, by columns, without subnormal entries; it is overwritten.
         dtype : torch.dtype
-            Of products with K_nm. T leaves out what they cannot tell.
+            Dtype of products with K_nm. T omits pivots that these cannot resolve.
 
         Notes
         -----
-        T keeps pivots above m eps of the largest diagonal entry, LAPACK's choice. As long as none
-        is below it is the plain Cholesky factor; else that with the largest pivots first, on the
-        host. Cost: m³ / 3 operations, at most twice.
+        T keeps pivots above m eps of the largest diagonal entry, LAPACK's choice. If all pivots
+        are, it is the plain Cholesky factor; otherwise the factor with the largest pivots first,
+        computed on the host. Cost: m³ / 3 operations, at most twice.
         """
         diagonal = P.diagonal().clone()
-        least = len(P) * la.EPS * float(diagonal.max())
+        least_pivot = len(P) * la.EPS * float(diagonal.max())
         if dtype != torch.float64:
-            coarse = ROUNDING_UNITS * torch.finfo(dtype).eps * float(diagonal.mean())
-            least = max(least, coarse)
+            rounding = ROUNDING_UNITS * torch.finfo(dtype).eps * float(diagonal.mean())
+            least_pivot = max(least_pivot, rounding)
         try:
             la.cholesky_(P)
         except la.NotPositiveDefinite:
             pivot = 0.0
         else:
             pivot = float(P.diagonal().min()) ** 2
-        if pivot > least:
+        if pivot > least_pivot:
             return cls(P, P[:, :0], None)
         la.mirror_lower_(P)
         P.diagonal().copy_(diagonal)
-        return cls._with_pivots(P, least)
+        return cls._with_pivots(P, least_pivot)
 
     @classmethod
-    def _with_pivots(cls, P: Tensor, least: float) -> Root:
+    def _with_pivots(cls, P: Tensor, least_pivot: float) -> Root:
         host = P if not la.is_on_device(P) else la.by_columns(P.t().cpu())
-        order, q = la.pivoted_cholesky_(host, least)
-        if q == 0:  # a kernel that is zero at all landmarks, and so everywhere
+        order, q = la.pivoted_cholesky_(host, least_pivot)
+        if q == 0:  # the kernel vanishes at all landmarks, and so everywhere
             host.fill_(1.0)
             q = 1
         return cls(*_leading_rows(host, q), order)
 
 
 def _leading_rows(P: Tensor, q: int) -> tuple[Tensor, Tensor]:
-    """Return the first q columns and the others of the first q rows, side by side in memory."""
+    """Split the first q rows into their first q columns and the others, contiguous in memory."""
     m = len(P)
     flat = P.t().reshape(-1).numpy()
     for j in range(0, m if q < m else 0, COLUMNS_AT_ONCE):

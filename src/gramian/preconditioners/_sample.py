@@ -1,4 +1,4 @@
-"""Samples of rows for EigenPro: one gives the eigenvectors, a fresh one says what they leave."""
+"""Samples of rows for EigenPro: one for the eigenvectors, a fresh one for their residual."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..data import RowSource, as_rows
 from ..lowrank import largest_eigenvalue
 from ..operators import KernelOperator, diagonal
 
-AT_ONCE = 1 << 22
-"""Entries of rows against the sample that are computed at once."""
+BLOCK_ENTRIES = 1 << 22
+"""Entries of rows against the sample, computed at once."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Some rows, with the square roots of their weights."""
+    """Sample of rows, with the square roots of their weights."""
 
     K: KernelOperator
     index: Tensor
@@ -34,18 +34,18 @@ class Sample:
         weights: Tensor | None,
         change: Callable[[Tensor], Tensor] | None,
     ) -> Sample:
-        """Return rows `index` of an operator, changed if asked for, with their weights."""
+        """Return rows `index` of an operator, transformed by `change`, with their weights."""
         points = K.rows.take(index)
         rows = as_rows(K.on_device(points if change is None else change(points)))
-        chosen = torch.ones(len(index)) if weights is None else weights[index]
-        root = chosen.to(K.device, torch.float64).sqrt()
+        row_weights = torch.ones(len(index)) if weights is None else weights[index]
+        root = row_weights.to(K.device, torch.float64).sqrt()
         return cls(K, index, rows, root, weights is not None)
 
     def against(self, other: Sample) -> KernelOperator:
-        """Return the operator of these rows with others."""
+        """Return the operator of these rows with another sample."""
         return replace(self.K, rows=self.rows, cols=other.rows)
 
-    def weighted_(self, G: Tensor, other: Sample) -> Tensor:
+    def weigh_(self, G: Tensor, other: Sample) -> Tensor:
         """Multiply entries against another sample by the roots of weights, in place."""
         if self.weighs:
             G *= self.root[:, None].to(G)
@@ -54,40 +54,43 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Left:
+class ResidualMatrix:
     """Residual matrix G - B B' of h fresh rows, which the preconditioner does not flatten."""
 
     G: Tensor
     B: Tensor
 
     @classmethod
-    def build(cls, fresh: Sample, sample: Sample, V: Tensor, ridge: float, n: int) -> Left:
-        """Return it for fresh rows, given the sample, its eigenvectors V, not scaled, and n."""
-        G = fresh.weighted_(fresh.against(fresh).dense(), fresh)
+    def build(
+        cls, fresh: Sample, sample: Sample, V: Tensor, ridge: float, n: int
+    ) -> ResidualMatrix:
+        """Build the matrix of fresh rows from the sample, its unscaled eigenvectors V, and n."""
+        G = fresh.weigh_(fresh.against(fresh).dense(), fresh)
         G.diagonal().add_(ridge)
         B = fresh.root[:, None] * (fresh.against(sample) @ (sample.root[:, None] * V))
         h, s = len(fresh.index), len(sample.index)
-        shared = s if fresh is sample else h + s - n  # rows in both, see `EigenProFactor.build`
+        # Rows in both samples; `EigenProFactor.build` takes them from the two ends of one order.
+        shared = s if fresh is sample else h + s - n
         if shared > 0:
             B[:shared] += ridge * V[s - shared :]
         return cls(G, B.to(G.dtype))
 
-    def scaled(self, scale: Tensor) -> Left:
-        """Return the remainder with the eigenvectors times some numbers."""
-        return Left(self.G, self.B * scale.to(self.B))
+    def scale(self, factors: Tensor) -> ResidualMatrix:
+        """Return the residual matrix for eigenvectors multiplied by factors."""
+        return ResidualMatrix(self.G, self.B * factors.to(self.B))
 
     def diagonal(self) -> float:
         """Return the largest entry of the diagonal."""
         return float((self.G.diagonal() - self.B.square().sum(dim=1)).max())
 
     def largest(self, rng: torch.Generator) -> float:
-        """Return its largest eigenvalue over the number of rows, at least zero."""
+        """Return the largest eigenvalue over the number of rows, at least zero."""
         start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng).to(self.G)
         value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.t() @ v), start)
         return max(value, 0.0) / len(self.G)
 
 
-def largest_left(
+def largest_residual(
     K: KernelOperator,
     sample: Sample,
     E: Tensor,
@@ -95,18 +98,18 @@ def largest_left(
     weights: Tensor | None,
     features: Tensor | None = None,
 ) -> float:
-    """Return the largest diagonal entry that scaled eigenvectors E of a sample leave, of all rows.
+    """Return the largest residual diagonal entry of all rows, for scaled eigenvectors E.
 
-    K(X, X_s) E, with the roots of the sample's weights, is written to `features` on the way.
+    K(X, X_s) E, multiplied by the roots of the sample's weights, is written to `features`.
     Cost: n s kernel evaluations and 2 n s q operations, in one pass over the rows.
     """
     largest, s = 0.0, len(sample.index)
     U = (sample.root[:, None] * E).to(K.dtype)
     k = diagonal(K, K.rows)
     k = k if weights is None else k * weights.to(k)
-    size = max(1, min(AT_ONCE // s, K.memory_bytes // (4 * s * K.dtype.itemsize)))
+    size = max(1, min(BLOCK_ENTRIES // s, K.memory_bytes // (4 * s * K.dtype.itemsize)))
     for rows, block in K.fed_rows().blocks(size):
-        # by blocks of the sample, too, where it does not fit into the memory
+        # `dense` evaluates by blocks of the sample, too, where memory is short.
         B = replace(K, rows=as_rows(block), cols=sample.rows).dense() @ U
         if features is not None:
             features[rows] = B

@@ -1,4 +1,4 @@
-"""BlockLowRank: the inverse of F F' everywhere, and of what it leaves within each block."""
+"""BlockLowRank: inverse of F F' everywhere, plus the residual within each block."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from torch import Tensor
 
 from .. import _linalg as la
 from ..operators import KernelOperator
-from .block_cholesky import BlockCholesky, factorised_, kept, ridge_at
+from .block_cholesky import BlockCholesky, convert_factor, factorise_, ridge_at
 from .blocks import diagonal_blocks
 from .low_rank import LowRankInverse
 
 
 @dataclass(frozen=True)
 class BlockLowRank:
-    r"""The inverse of :math:`P = F F^\top + D`, which has the blocks of K + ridge on its diagonal.
+    r"""Inverse of :math:`P = F F^\top + D`, which has the blocks of K + ridge on its diagonal.
 
-    :math:`D = \mathrm{blockdiag}(K_i - F_i F_i^\top + \mathrm{ridge}_i)`. F carries what reaches
-    from block to block, D what is near. With D = R'R and V = R⁻ᵀ F,
+    :math:`D = \mathrm{blockdiag}(K_i - F_i F_i^\top + \mathrm{ridge}_i)`. F represents the coupling
+    between blocks, D the residual within them. With D = R'R and V = R⁻ᵀ F,
 
     .. math:: P^{-1} = R^{-1} (I + V V^\top)^{-1} R^{-\top},
 
-    so that blocks are solved once for each half, and V takes the place of F: this stays positive
-    definite however R and V are rounded.
+    so that blocks are solved once for each half, and V replaces F. This stays positive definite
+    after any rounding of R and V.
 
     Attributes
     ----------
     blocks : BlockCholesky
-        The inverse of D.
+        Inverse of D.
     low : LowRankInverse
-        That of I + V V'.
+        Inverse of I + V V'.
     """
 
     blocks: BlockCholesky
@@ -49,7 +49,7 @@ class BlockLowRank:
         *,
         dtype: torch.dtype | None = None,
     ) -> BlockLowRank:
-        """Factorise. Cost: n s kernel evaluations, n (s² / 3 + 2 s r + r²) operations.
+        """Factorise the matrix. Cost: n s kernel evaluations, n (s² / 3 + 2 s r + r²) operations.
 
         Parameters
         ----------
@@ -57,11 +57,11 @@ class BlockLowRank:
         index : sequence of Tensor of shape (s,)
             See `blocks_of_rows`.
         factor : Tensor of shape (n, r)
-            F with F F' <= K up to rounding, float64; it is spoilt: V is written to its memory.
+            F with F F' <= K up to rounding, float64; it is overwritten by V.
         ridge : Tensor of shape (n, 1), or a number
-            The diagonal that is added to K.
+            Diagonal added to K.
         dtype : torch.dtype, optional
-            Of the factors of blocks that are kept; that of K if None.
+            Dtype of the stored block factors; the dtype of K if None.
         """
         dtype, V = K.dtype if dtype is None else dtype, factor
         factors = []
@@ -72,11 +72,12 @@ class BlockLowRank:
             else:
                 la.add_outer_(A, F, -1.0)
                 la.mirror_upper_(A)
-            # below zero by rounding where the ridge is small; the factorisation sees to the rest
+            # Rounding may give negative entries if the ridge is small. The clamp mends these, and
+            # the jitter of the factorisation any other indefiniteness.
             A.diagonal().clamp_(min=0.0).add_(ridge_at(ridge, rows))
-            R = factorised_(A)
+            R = factorise_(A)
             V[rows] = torch.linalg.solve_triangular(R.t(), F, upper=False)
-            factors.append(kept(R, dtype))
+            factors.append(convert_factor(R, dtype))
         return cls(BlockCholesky(tuple(index), tuple(factors)), LowRankInverse.build(V, 1.0))
 
     def __matmul__(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:

@@ -1,4 +1,4 @@
-"""Eigenpairs of a subsample: how many rows and pairs, how these are found and flattened."""
+"""Eigenpairs of a subsample: numbers of rows and pairs, computation and flattening."""
 
 from __future__ import annotations
 
@@ -12,69 +12,69 @@ from ..lowrank import block_columns, subspace_eigenpairs
 from ._sample import Sample
 
 MOST_EIGENPAIRS = 1000
-"""Eigenpairs at most, if their number is automatic."""
+"""Largest automatic number of eigenpairs."""
 
 SMALL_SAMPLE, LARGE_SAMPLE, MANY_ROWS = 2000, 5000, 100_000
-"""Rows of an automatic subsample, and the number of rows from which it is the large one."""
+"""Rows of an automatic subsample, and the number of rows from which it is large."""
 
 LEAST_AIMED_BATCH, LARGEST_AIMED_BATCH = 512, 4096
-"""The critical batch that an automatic rank aims at is a quarter of the rows, within these."""
+"""Bounds of the critical batch for an automatic rank, which is a quarter of the rows."""
 
 SUBSPACE_ROWS = 500
-"""Rows of the subsample beyond which few eigenvectors are found by subspace iteration."""
+"""Rows of the subsample above which subspace iteration computes few eigenvectors."""
 
 BYTES_PER_PAIR = 28
-"""Memory of the eigensolver for each pair of rows of the subsample, with the matrix itself."""
+"""Memory of the eigensolver per pair of rows in the subsample, including the matrix."""
 
 
-def top_of(
-    sample: Sample, ridge: float, k: int, rng: torch.Generator, *, coarsely: bool
+def compute_eigenpairs(
+    sample: Sample, ridge: float, k: int, rng: torch.Generator, *, coarse: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the k largest eigenvalues and their vectors of the kernel of a sample, float64.
+    """Return the k largest eigenvalues and eigenvectors of the kernel of a sample, in float64.
 
-    Coarsely: in float32, and few of them by subspace iteration.
+    With `coarse`, they are computed in float32, and few of them by subspace iteration.
     """
     K = sample.against(sample)
-    H = sample.weighted_(K.dense() if coarsely else K.double().dense(), sample)
+    H = sample.weigh_(K.dense() if coarse else K.double().dense(), sample)
     la.prepare_(H)
     H.diagonal().add_(ridge)
-    if coarsely and by_subspace(len(H), k):
+    if coarse and uses_subspace(len(H), k):
         values, vectors = subspace_eigenpairs(H, k, rng)
     else:
         values, vectors = la.top_eigenpairs(la.by_columns(H), k)
     return values.double(), vectors.double()
 
 
-def by_subspace(s: int, k: int) -> bool:
-    """Return whether k of s eigenvectors in float32 are found by subspace iteration."""
+def uses_subspace(s: int, k: int) -> bool:
+    """Return whether subspace iteration computes k of s eigenvectors in float32."""
     return s > SUBSPACE_ROWS and block_columns(k) <= s // 4
 
 
 def automatic_subsample(n: int, memory_bytes: int) -> int:
-    """Return s for n rows: 2,000, or 5,000 from 100,000 rows on, and what half the memory holds."""
-    wanted = SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE
-    return min(n, wanted, max(10, math.isqrt(memory_bytes // (2 * BYTES_PER_PAIR))))
+    """Return s for n rows: 2,000, or 5,000 from 100,000 rows on, limited by half the memory."""
+    automatic = SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE
+    return min(n, automatic, max(10, math.isqrt(memory_bytes // (2 * BYTES_PER_PAIR))))
 
 
 def most_eigenpairs(s: int, n: int, most: int = MOST_EIGENPAIRS) -> int:
-    """Return the eigenpairs that a subsample of s of n rows gives at most."""
+    """Return the largest number of eigenpairs from a subsample of s of n rows."""
     return min(most, s if s == n else s // 10)
 
 
-def aimed_batch(n: int) -> int:
-    """Return the critical batch that an automatic rank aims at."""
+def target_batch(n: int) -> int:
+    """Return the critical batch that determines an automatic rank."""
     return min(max(n // 4, LEAST_AIMED_BATCH), LARGEST_AIMED_BATCH)
 
 
 def automatic_rank(values: Tensor, most: int, beta: float, n: int) -> int:
-    """Return how many of these eigenvalues the aimed batch asks for."""
-    needed = int((values * aimed_batch(n) > beta).sum())
+    """Return the number of eigenvalues to flatten for the target batch."""
+    needed = int((values * target_batch(n) > beta).sum())
     nonzero = int((values > len(values) * la.EPS * values[0]).sum())
     return min(max(needed, 5), most, nonzero)
 
 
 def flattening(values: Tensor, exponent: float) -> Tensor:
-    """Return D_i = (1 - (t / l_i)^a) / l_i of q eigenvalues above t, which is the last value."""
+    """Return D_i = (1 - (t / l_i)^a) / l_i of q eigenvalues above t, the last value."""
     top, tail = values[:-1], values[-1]
     safe = torch.where(top > tail, top, 1.0)
     return torch.where(top > tail, (1 - (tail / safe) ** exponent) / safe, 0.0)

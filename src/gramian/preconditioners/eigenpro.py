@@ -1,4 +1,4 @@
-"""EigenProFactor: the top of a kernel's spectrum, flattened, and the steps that this allows."""
+"""EigenProFactor: flattened top of a kernel's spectrum, and the step lengths for it."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from torch import Tensor
 from ..data import RowSource
 from ..lowrank import POWER_SAFETY
 from ..operators import KernelOperator, largest_diagonal
-from ._sample import Left, Sample, largest_left
+from ._sample import ResidualMatrix, Sample, largest_residual
 from .eigenpairs import (
     MOST_EIGENPAIRS,
-    aimed_batch,
     automatic_rank,
     automatic_subsample,
+    compute_eigenpairs,
     flattening,
     most_eigenpairs,
-    top_of,
+    target_batch,
 )
 
 UNSEEN_SHARE = 0.55
-"""Of k(x, x) at least this much is taken to be left where rows to come cannot be seen."""
+"""Assumed residual of k(x, x), at least, for rows that are not known in advance."""
 
 CONTRACTION_EPOCHS = 5
-"""A flattened direction contracts within about so many epochs, however few rows there are."""
+"""Epochs within which a flattened direction contracts, however few rows there are."""
 
 COMMON_ROUNDING = {torch.float32: 6e-5, torch.float64: 1e-12}
-"""Part of k(x, x) that rounding leaves all rows in common where it should be flattened."""
+"""Part of k(x, x) that rounding leaves common to all rows instead of being flattened."""
 
 DECAY_MARGIN = 300
-"""Flattened directions stay this many times above a decay, which else would be all they feel."""
+"""Least ratio of flattened eigenvalues to a decay, which would dominate smaller ones."""
 
 BETA_ROUNDING = 1e3
-"""Units of rounding to which the rest of k(x, x) is known."""
+"""Rounding error of the residual of k(x, x), in units of eps."""
 
 STEP_FACTOR = 1.5
-"""The step in units of the one that the theory shows to be stable; the limit is 2."""
+"""The step, relative to the step that the theory shows to be stable; the limit is 2."""
 
 
 @dataclass(frozen=True)
 class EigenProFactor:
-    r"""The preconditioner of EigenPro, :math:`P = I - \sum_{i \le q} \dots`, from a subsample S.
+    r"""Preconditioner of EigenPro, :math:`P = I - \sum_{i \le q} \dots`, from a subsample S.
 
     With :math:`(l_i, e_i)` the eigenpairs of :math:`K_{SS} / s`, the largest first, gradients
     :math:`K_{\cdot B}\, g` become
@@ -53,8 +53,8 @@ class EigenProFactor:
     .. math:: K_{\cdot B}\, g - K_{\cdot S} U U^\top K_{SB}\, g, \qquad
         U U^\top = \frac1s \sum_{i \le q} \frac{1 - (l_{q+1} / l_i)^a}{l_i} e_i e_i^\top
 
-    so that the eigenvalues above :math:`l_{q+1}` come down to about that. For s = n and a = 1
-    this is :math:`K (I - Q)` with the Q of [2]_; the formula is that of [1]_, eq. (30) of [3]_.
+    so that the eigenvalues above :math:`l_{q+1}` decrease to about that value. For s = n and a = 1
+    this is :math:`K (I - Q)` with the Q of [2]_; the formula comes from [1]_, eq. (30) of [3]_.
 
     Attributes
     ----------
@@ -64,53 +64,54 @@ class EigenProFactor:
     vectors : Tensor of shape (s, q)
         U, float64.
     values : Tensor of shape (q + 1,)
-        :math:`l_1, \dots, l_q`, with the ridge, and the level to which they come down.
+        :math:`l_1, \dots, l_q`, with the ridge, and the level to which they decrease.
     beta : float
-        The largest :math:`k(x, x)` that the preconditioner leaves, with weight and ridge, of all
-        rows; of rows that are augmented of those of the fresh sample, and 0.55 of what it is
-        without the preconditioner at least.
+        The largest residual of :math:`k(x, x)` under the preconditioner, with weight and ridge,
+        over all rows. For augmented rows it is the maximum over the fresh sample, and at least 0.55
+        of the value without preconditioner.
     top : float
         The largest eigenvalue of the preconditioned matrix over the number of rows, measured.
     longest : float
-        The longest step per row: infinite where `beta` is that of all rows, else 1 / 0.55 of
-        1 / k(x, x), so that no single row can make it diverge.
+        The longest step per row: infinite if `beta` covers all rows, else 1 / 0.55 of 1 / k(x, x),
+        so that no single row can make the method diverge.
     features : Tensor of shape (n, q), or None
-        :math:`K_{XS} U` of all rows, in their dtype, if asked for: the preconditioned kernel is K
-        less their inner products.
+        :math:`K_{XS} U` of all rows, in their dtype, if stored: the preconditioned kernel is K
+        minus their inner products.
 
     Notes
     -----
-    Observation weights, relative to their mean, enter as :math:`\Omega^{1/2} K \Omega^{1/2}`, a
-    ridge as the kernel k + ridge [x = x'], of which nothing else is asked than of any kernel.
+    Observation weights, relative to their mean, enter as :math:`\Omega^{1/2} K \Omega^{1/2}`, and a
+    ridge as the kernel k + ridge [x = x'], like any other kernel.
 
     Cost: n s kernel evaluations, and 2 s² for the subsample and a fresh sample of s rows, 4/3 s³
     operations for the eigenvectors in float64 (LAPACK). For float32 rows and an automatic rank,
-    which flattens nothing near rounding, they are float32, and for few of many rows by
-    `subspace_eigenpairs`: 8 s² q. Memory 28 s² bytes meanwhile, then 8 s q.
+    which flattens nothing near rounding, they are float32, and a few of many are computed by
+    `subspace_eigenpairs`: 8 s² q. Memory: 28 s² bytes meanwhile, then 8 s q.
     Kernels that are not stationary take a pass over the rows for `beta`.
 
-    Departures: the published codes take :math:`l_{q+1}` of the subsample for the largest
-    eigenvalue that is left, which it underestimates; here it is measured with power steps on the
-    fresh sample, ``1.1`` times. q is the number of eigenvalues with :math:`\beta / l_i` below the
-    batch, n / 4 between 512 and 4,096 (in the code of [1]_ what fits into memory: but flattened
-    directions contract by beta / top rows, and wait if that is more than an epoch), at least 5, at
-    most 1,000, and at most s / 10 if s < n: a subsample says little beyond. Batches are a quarter
-    of the critical ones, beta / top: an epoch then goes 1.6 times as far. The codes take
-    k(x, x) for `beta`; what the preconditioner leaves of it allows a longer step, as in theory.
+    Departures: the published codes use :math:`l_{q+1}` of the subsample as the largest remaining
+    eigenvalue, which it underestimates. This class measures it with power steps on the fresh
+    sample, times ``1.1``. q is the number of eigenvalues with :math:`\beta / l_i` below the
+    batch, n / 4 between 512 and 4,096, at least 5, at most 1,000, and at most s / 10 if s < n,
+    because a subsample determines no more. (The code of [1]_ uses the batch that fits into memory.
+    But flattened directions contract by beta / top rows, and stall if that is more than an epoch.)
+    Batches are a quarter of the critical batch, beta / top: an epoch then makes 1.6 times the
+    progress. The codes use k(x, x) for `beta`; its residual under the preconditioner allows a
+    longer step, as in theory.
 
-    `beta` is measured, once, over all rows that the solver will see: n s kernel evaluations and
-    2 n s q operations, a pass more over a sequential source. Rows that are augmented cannot be
-    seen: there it is at least 0.55 k(x, x), and the step at most 1 / 0.55 of 1 / k(x, x).
+    `beta` is measured, once, over all rows that the solver uses: n s kernel evaluations and 2 n s q
+    operations, one more pass over a sequential source. Augmented rows are not known in advance: for
+    them it is at least 0.55 k(x, x), and the step at most 1 / 0.55 of 1 / k(x, x).
 
-    With an automatic rank eigenvalues come down to :math:`l_{q+1}`, but not below beta over the
-    batch that the rank aims at, at most 5 n, and 6e-5 of k(x, x) (1e-12 for float64 rows; that is
-    the least `top` there is, too, since rounding is alike in equal rows), nor 300 times the decay
-    of EigenPro 3: below, a direction contracts more slowly than the step allows, and where the
-    kernel is nearly flat the mean of the targets is never learned.
+    With an automatic rank, eigenvalues decrease to :math:`l_{q+1}`, but not below beta over the
+    target batch, at most 5 n, and 6e-5 of k(x, x) (1e-12 for float64 rows; this also bounds `top`,
+    because rounding is alike in equal rows), nor below 300 times the decay of EigenPro 3. Below
+    these, a direction contracts more slowly than the step allows, and if the kernel is nearly flat,
+    the mean of the targets is never learned.
 
-    The step is 1.5 times that of the theory; the codes take 1 to 2 times theirs. On 20 random
-    problems with either solver it did not diverge, and took 1.20 times the epochs of the best step
-    in hindsight in the median and 2.4 times at worst: ``benchmarks/results/large_steps.md``.
+    The step is 1.5 times the step of the theory; the codes take 1 to 2 times theirs. On 20 random
+    problems, neither solver diverged. They took 1.20 times the epochs of the best step in hindsight
+    in the median and 2.4 times at worst: ``benchmarks/results/large_steps.md``.
 
     References
     ----------
@@ -146,27 +147,27 @@ class EigenProFactor:
         features_bytes: int = 0,
         rng: torch.Generator,
     ) -> EigenProFactor:
-        """Return the factor for the rows of an operator.
+        """Build the factor for the rows of an operator.
 
         Parameters
         ----------
         K : KernelOperator of shape (n, m)
-            Its columns are of no consequence.
+            Its columns are not used.
         subsample, rank : int, optional
             s and q; automatic if None.
         exponent : float, default=0.95
-            a. Below 1 for safety where s < n: with 1 it may diverge.
+            a. Below 1 for safety if s < n: with 1 the solver may diverge.
         most : int, default=1000
-            Eigenpairs at most, if their number is automatic.
+            Largest automatic number of eigenpairs.
         weights : Tensor of shape (n,), optional
-            Relative to their mean.
+            Observation weights relative to their mean.
         ridge : float, default=0
         decay : float, default=0
-            What solvers without a ridge let the function decay by, per row and unit of step.
+            Decay of the function in solvers without a ridge, per row and unit of step.
         change : callable, optional
-            What is done to rows before the kernel sees them: augmentation.
+            Augmentation of rows before kernel evaluation.
         features_bytes : int, default=0
-            Memory for the features of all rows, which are kept if they fit and rows do not change.
+            Memory for the features of all rows, which are stored if they fit and rows are fixed.
         rng : torch.Generator
         """
         n = K.shape[0]
@@ -176,43 +177,46 @@ class EigenProFactor:
         fresh = sample if s == n else Sample.take(K, order[n - s :], weights, change)
         diagonal = largest_diagonal(K, weights) + float(ridge)
         most = min(s - 1, most_eigenpairs(s, n, most) if rank is None else rank)
-        coarsely = rank is None and K.dtype == torch.float32
-        values, vectors = top_of(sample, float(ridge), min(most + 1, s), rng, coarsely=coarsely)
+        coarse = rank is None and K.dtype == torch.float32
+        values, vectors = compute_eigenpairs(
+            sample, float(ridge), min(most + 1, s), rng, coarse=coarse
+        )
         values = (values / s).clamp(min=0)
         q = automatic_rank(values, most, diagonal, n) if rank is None else most
         values, V = values[: q + 1], vectors[:, :q]
-        left = Left.build(fresh, sample, V, float(ridge), n)
-        coarse = COMMON_ROUNDING[K.dtype] * diagonal
-        seen, least = change is None, BETA_ROUNDING * torch.finfo(K.dtype).eps
-        if rank is None:  # no lower than the step asks for, or what is flattened has to wait
-            measured = left.scaled((flattening(values, float(exponent)) / s).sqrt()).diagonal()
-            beta = max(measured, (least if seen else UNSEEN_SHARE) * diagonal)
-            wait = beta / min(aimed_batch(n), CONTRACTION_EPOCHS * n)
-            values[-1] = max(float(values[-1]), wait + coarse, DECAY_MARGIN * decay)
+        residual = ResidualMatrix.build(fresh, sample, V, float(ridge), n)
+        rounding = COMMON_ROUNDING[K.dtype] * diagonal
+        has_all_rows, least = change is None, BETA_ROUNDING * torch.finfo(K.dtype).eps
+        if rank is None:
+            # Lower values would not allow longer steps, and flattened directions would stall.
+            measured = residual.scale((flattening(values, float(exponent)) / s).sqrt()).diagonal()
+            beta = max(measured, (least if has_all_rows else UNSEEN_SHARE) * diagonal)
+            stall_level = beta / min(target_batch(n), CONTRACTION_EPOCHS * n)
+            values[-1] = max(float(values[-1]), stall_level + rounding, DECAY_MARGIN * decay)
         scale = (flattening(values, float(exponent)) / s).sqrt()
-        left = left.scaled(scale)
+        residual = residual.scale(scale)
         features = None
-        if seen:
+        if has_all_rows:
             if n * q * K.dtype.itemsize <= features_bytes:
                 features = torch.empty(n, q, dtype=K.dtype, device=K.device)
-            measured = largest_left(K, sample, V * scale, float(ridge), weights, features)
+            measured = largest_residual(K, sample, V * scale, float(ridge), weights, features)
             beta = max(measured, least * diagonal)
         else:
-            beta = max(left.diagonal(), UNSEEN_SHARE * diagonal)
+            beta = max(residual.diagonal(), UNSEEN_SHARE * diagonal)
         return cls(
             points=sample.rows,
             index=sample.index,
             vectors=sample.root[:, None] * (V * scale),
             values=values,
             beta=beta,
-            top=max(POWER_SAFETY * left.largest(rng), coarse),
-            longest=math.inf if seen else 1 / (UNSEEN_SHARE * diagonal),
+            top=max(POWER_SAFETY * residual.largest(rng), rounding),
+            longest=math.inf if has_all_rows else 1 / (UNSEEN_SHARE * diagonal),
             features=features,
         )
 
     @property
     def rank(self) -> int:
-        """Return q."""
+        """Number q of flattened directions."""
         return self.vectors.shape[1]
 
     def correction(self, h: Float[Tensor, "s t"]) -> Float[Tensor, "s t"]:
@@ -220,20 +224,20 @@ class EigenProFactor:
         return self.vectors @ (self.vectors.t() @ h.double())
 
     def batch(self, decay: float | int = 0.0) -> int:
-        """Return a quarter of the critical batch, at which steps would be half as long."""
+        """Return a quarter of the critical batch; at the critical batch, steps halve."""
         return int(min(self.beta / max(4 * (self.top + decay), self.beta * 1e-9), 1e9)) + 1
 
     def step(self, batch: int, decay: float | int = 0.0) -> float:
-        """Return the step, per row of a batch; a step of twice that may diverge.
+        """Return the step per row of a batch; twice this step may diverge.
 
-        1.5 / (beta + (batch - 1) (top + decay)): theorem 4 of [1]_, of the class docstring, has 1,
-        and 2 is the limit of stability. At most `longest`.
+        It is 1.5 / (beta + (batch - 1) (top + decay)): theorem 4 of [1]_, see the class docstring,
+        has 1, and the limit of stability is 2. It is at most `longest`.
         """
         step = STEP_FACTOR / (self.beta + (batch - 1) * (self.top + float(decay)))
         return min(step, self.longest)
 
     def settings(self) -> dict[str, int | float]:
-        """Return the numbers that were chosen, for the eye."""
+        """Return the chosen settings, for display."""
         return {
             "subsample": len(self.index),
             "rank": self.rank,

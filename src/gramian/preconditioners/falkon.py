@@ -17,70 +17,70 @@ from ..problems import LossProblem, NystromProblem
 from ._root import Root
 
 DIMENSION_SHARE = 0.3
-"""Effective dimension per landmark up to which the landmarks' estimate is trusted, see Falkon."""
+"""Largest effective dimension per landmark at which its estimate is reliable; see `Falkon`."""
 
 FEW_ROWS = 2
-"""Rows for each landmark, at most, that make the factor where landmarks are no rows."""
+"""Most rows per landmark for a factor built from rows, if landmarks are not rows."""
 
 MOST_PRODUCTS = 1e12
-"""Products n m² up to which many rows make it, if they are few distinct ones: about a minute."""
+"""Most products n m² for a factor of many rows with few distinct ones: about a minute."""
 
 ROUNDING_ROWS = 1000
-"""Rows of K_mm from which rounding is estimated."""
+"""Rows of K_mm that estimate the rounding error."""
 
 ROUNDING_PROBES = 4
-"""Random vectors from which it is estimated."""
+"""Random vectors that estimate the rounding error."""
 
 
 @dataclass(frozen=True)
 class FalkonFactor:
-    r"""The preconditioner B of FALKON, in two triangles.
+    r"""Preconditioner B of FALKON, in two triangles.
 
     It satisfies :math:`B B^\top \approx (K_{nm}^\top K_{nm} / n + \lambda K_{mm})^{-1}`. With
     :math:`R^\top R = K_{mm}`, :math:`R = (T, S)`, and :math:`A^\top A = R D^2 R^\top / m + \lambda
     I`, B is :math:`T^{-1} A^{-1}`, with zeros for the landmarks of S; :math:`D^2` holds the
-    landmark weights. Both factors are float64 whatever the data, since :math:`K_{mm}` is often
-    singular to float32.
+    landmark weights. Both factors are float64 for all dtypes, because :math:`K_{mm}` is often
+    singular in float32.
 
     Attributes
     ----------
     triangles : Tensor of shape (q, q), by columns
         A in the upper triangle with the diagonal; below it T' with its columns divided by
-        `diagonal`, so that its own diagonal is one and need not be stored.
+        `diagonal`, so that its own diagonal is one and is not stored.
     diagonal : Tensor of shape (q, 1)
-        The diagonal of T.
+        Diagonal of T.
     order : Tensor of shape (m,), or None
-        The numbers of the landmarks in the order of their pivots, the first q those of T; None if
-        T has all of them in order.
+        Numbers of the landmarks in the order of their pivots, of which T has the first q; None if
+        T has all landmarks in their own order.
     penalty : float
         The lambda inside A.
     rounding : float
-        About how much of their spread predictions move if products are computed in float32; zero
-        with float64 rows.
+        Estimated change of predictions, relative to their spread, if products are computed in
+        float32; zero for float64 rows.
     rounding_in_float64 : float
-        The same by the factorisation of rows in float64: ``4 eps q ** 0.5`` times the squared
-        ratio of the largest to the least pivot of A. Zero for a factor of a root of K_mm.
+        The same for the factorisation of rows in float64: ``4 eps q ** 0.5`` times the squared
+        ratio of the largest to the least pivot of A. Zero for a factor from a root of K_mm.
     coef_norm : float
-        The root mean square of :math:`\|B g\|` for random normal g.
+        Root mean square of :math:`\|B g\|` for random normal g.
     entry_rounding : float
-        The rounding of an entry of K in float64: eps times the largest pivot of T.
+        Rounding of an entry of K in float64: eps times the largest pivot of T.
 
     Notes
     -----
     Cost: m² kernel evaluations; m³ operations; 8 m² bytes. An automatic penalty adds about 320 m²
     operations.
 
-    Departures from the paper. There is no jitter: it would be part of the penalty, and what is
-    solved another problem. Landmarks that depend on the others to rounding are left out instead,
-    by their pivots, which is the paper's remedy for a singular K_mm with a pivoted Cholesky factor
-    in place of eigenvectors: no function is lost, and K_mm is the exact one in all that is solved.
+    Departures from the paper. There is no jitter: it would add to the penalty, and change the
+    problem. Instead, pivots remove landmarks that depend on the others to rounding. This is the
+    paper's remedy for a singular K_mm, with a pivoted Cholesky factor in place of eigenvectors: no
+    function is lost, and the solution uses the exact K_mm.
 
     `rounding` is measured: the root mean square of (K - K32) B g for random normal g, where K and
     K32 are rows of K_mm computed in float64 and in float32. On 135 problems (Gaussian, Matern 5/2,
     rational quadratic, Laplacian and polynomial kernels; 1, 3 and 8 features; lengthscales of 0.3,
     1 and 3 times the root of d; 2,000 rows, 200 landmarks, penalties 1e-3, 1e-6 and 1e-9),
-    products in float32 moved predictions by a hundredth of that to six times as much where it was
-    below 1e-3; above 0.1 conjugate gradient hardly converged:
+    products in float32 moved predictions by 0.01 to 6 times the estimate where it was below 1e-3;
+    above 0.1 conjugate gradient hardly converged:
 
     ============  ========  =================================
     `rounding`    problems  error, relative to their spread
@@ -115,16 +115,16 @@ class FalkonFactor:
         *,
         exact: bool = True,
     ) -> FalkonFactor:
-        """Return the factor for a problem.
+        """Build the factor for a problem.
 
         Parameters
         ----------
         problem : NystromProblem
         penalty : float, "auto" or None, default=None
-            That inside A: see `Falkon`.
+            The penalty inside A: see `Falkon`.
         exact : bool, default=True
-            Whether T keeps what float64 can tell. If not, it leaves out what products in the dtype
-            of the rows cannot tell.
+            Whether T keeps all pivots that float64 resolves. If False, it omits pivots that
+            products in the dtype of the rows cannot resolve.
         """
         root = root_of(problem, exact=exact)
         if penalty == "auto" and _needs_rows(problem):
@@ -145,7 +145,7 @@ class FalkonFactor:
         problem: NystromProblem,
         penalty: float | Literal["auto"] | None = None,
     ) -> FalkonFactor:
-        """Return the factor, in the memory of a root of K_mm; its rounding is not estimated."""
+        """Build the factor in the memory of a root of K_mm, without an estimate of its rounding."""
         T, S, weight = root.T, root.S, problem.landmark_weight
         if weight is not None and root.order is not None:
             weight = weight[root.order.to(weight.device)]
@@ -156,7 +156,7 @@ class FalkonFactor:
         lam = _automatic_penalty(T, S, problem) if penalty == "auto" else penalty or problem.penalty
         la.times_transpose_(T)
         la.add_outer_(T, S)
-        return cls._packed(T, diagonal, root, lam, problem)
+        return cls._pack(T, diagonal, root, lam, problem)
 
     @classmethod
     def from_rows(
@@ -166,10 +166,10 @@ class FalkonFactor:
         strips: Iterable[tuple[Float[Tensor, "s m"], Float[Tensor, " s"]]],
         penalty: float,
     ) -> FalkonFactor:
-        """Return the factor of these rows with these weights, in the memory of a root of K_mm.
+        """Build the factor from rows with weights, in the memory of a root of K_mm.
 
-        It is exact if they are all rows whose weight is not zero: the sum of K' diag(weights) K
-        over the strips takes the place of what landmarks stand for. Cost: m² operations a row.
+        The sum of K' diag(weights) K over the strips replaces the estimate from landmarks. It is
+        exact if the strips have all rows of nonzero weight. Cost: m² operations per row.
         """
         T, q = root.T, len(root.T)
         diagonal = T.diagonal().clone()
@@ -186,16 +186,16 @@ class FalkonFactor:
                 T[j, j] += (half[j] @ half[j].t()).triu()
         # Below this penalty, the factorisation may fail by rounding.
         least_penalty = q * la.EPS * float(T.diagonal().max())
-        B = cls._packed(T, diagonal, root, max(penalty, least_penalty), problem)
+        B = cls._pack(T, diagonal, root, max(penalty, least_penalty), problem)
         pivots = T.diagonal().square()
         rounding = 4 * math.sqrt(q) * la.EPS * float(pivots.max() / pivots.min())
         return replace(B, rounding_in_float64=rounding)
 
     @classmethod
-    def _packed(
+    def _pack(
         cls, T: Tensor, diagonal: Tensor, root: Root, lam: float, problem: NystromProblem
     ) -> FalkonFactor:
-        """Return the factor, A'A - lam I in the upper triangle of T."""
+        """Return the factor, given A'A - lam I in the upper triangle of T."""
         T.diagonal().add_(lam)
         la.cholesky_(T)
         device = problem.targets.device
@@ -203,7 +203,7 @@ class FalkonFactor:
         return cls(T.to(device), diagonal[:, None].to(device), order, lam)
 
     def solve_T(self, b: Float[Tensor, "q t"]) -> Float[Tensor, "m t"]:
-        """Return T⁻¹ b, with zeros for the landmarks that are left out."""
+        """Return T⁻¹ b, with zeros for removed landmarks."""
         x = la.solve_triangular(
             self.triangles, b / self.diagonal, lower=True, transpose=True, unit=True
         )
@@ -214,7 +214,7 @@ class FalkonFactor:
         return out
 
     def solve_Tt(self, b: Float[Tensor, "m t"]) -> Float[Tensor, "q t"]:
-        """Return T'⁻¹ b, of the landmarks that are not left out."""
+        """Return T'⁻¹ b of the landmarks in T."""
         if self.order is not None:
             b = b[self.order[: len(self.diagonal)]]
         x = la.solve_triangular(self.triangles, b, lower=True, transpose=False, unit=True)
@@ -233,12 +233,12 @@ class FalkonFactor:
         return self.solve_T(self.solve_A(beta))
 
     def from_values(self, values: Float[Tensor, "m t"]) -> Float[Tensor, "q t"]:
-        """Return the coordinates A T'⁻¹ values of a function with these values at the landmarks."""
+        """Return the coordinates A T'⁻¹ values of a function, given its values at the landmarks."""
         x = self.solve_Tt(values)
         return la.times_triangular(self.triangles, x, lower=False, transpose=False)
 
     def from_coef(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "q t"]:
-        """Return the coordinates A T coef, without what landmarks have that are left out."""
+        """Return the coordinates A T coef, without the coefficients of removed landmarks."""
         if self.order is not None:
             coef = coef[self.order[: len(self.diagonal)]]
         Tcoef = self.diagonal * la.times_triangular(
@@ -256,10 +256,10 @@ class FalkonFactor:
 
 
 def _needs_rows(problem: NystromProblem) -> bool:
-    """Return whether rows make the factor, as centers that are no rows do not stand for them.
+    """Return whether to build the factor from rows, because centers that are not rows fail.
 
-    With more centers than rows the penalty alone decides on the functions that vanish at all rows,
-    and a factor of centers takes thousands of iterations to see them.
+    With more centers than rows, the penalty alone determines the functions that vanish at all rows,
+    and a factor of centers takes thousands of iterations to resolve them.
     """
     n, m = problem.K.shape
     if problem.centers_are_rows or problem.K.rows.remote:
@@ -270,9 +270,9 @@ def _needs_rows(problem: NystromProblem) -> bool:
 
 
 def _has_few_distinct_rows(problem: NystromProblem) -> bool:
-    """Return whether rows drawn with their weights are few distinct ones for each landmark.
+    """Return whether the rows, drawn by weight, have few distinct ones per landmark.
 
-    Twice as many are drawn as would do, with replacement. Sparse rows count as distinct.
+    The sample, with replacement, is twice as large as the limit. Sparse rows count as distinct.
     """
     n, m = problem.K.shape
     rows = problem.K.rows
@@ -290,14 +290,14 @@ def _has_few_distinct_rows(problem: NystromProblem) -> bool:
 
 
 def _all_strips(problem: NystromProblem) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the matrix by strips in float64, and the weights over their sum."""
+    """Yield K in strips of float64 entries, with the weights over their sum."""
     n, weights = problem.K.shape[0], problem.weights
     w = torch.ones(n, dtype=torch.float64) if weights is None else weights.double()
     return ((strip, w[rows] / problem.total) for rows, strip in problem.K.double().strips())
 
 
 def root_of(problem: NystromProblem, *, exact: bool = True) -> Root:
-    """Return the root of K_mm, in float64; see `FalkonFactor.build` for `exact`."""
+    """Factorise K_mm in float64; see `FalkonFactor.build` for `exact`."""
     P = la.by_columns(problem.K_mm.double().dense())
     la.prepare_(P)
     return Root.build(P, torch.float64 if exact else problem.K.dtype)
@@ -315,7 +315,7 @@ def _blocks(m: int, size: int = 512) -> Iterator[slice]:
 
 
 def _scale_columns(P: Tensor, S: Tensor, weight: Tensor | None) -> None:
-    """Replace (T, S), T in the upper triangle, by R D / sqrt(m), so that R D² R' / m is next."""
+    """Replace (T, S), T in the upper triangle, by R D / sqrt(m), whose square is R D² R' / m."""
     q, m = len(P), len(P) + S.shape[1]
     scale = P.new_ones(m) if weight is None else weight.to(P).sqrt()
     scale /= m**0.5
@@ -327,26 +327,26 @@ def _scale_columns(P: Tensor, S: Tensor, weight: Tensor | None) -> None:
 
 
 def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
-    """Return the least penalty, from that of the problem, that m landmarks can stand for.
+    """Return the least penalty, at least the problem's, for which m landmarks are reliable.
 
-    m rows say something about as many directions as the effective dimension only if that is
-    well below m; the more of all rows the landmarks are, the closer to m it may come.
+    The landmarks determine as many directions as the effective dimension only if that is well below
+    m; the larger their share of all rows, the closer to m it may be.
     """
     q, m = len(P), len(P) + S.shape[1]
-    unseen = 1 - problem.covered
-    if unseen <= 0:
+    uncovered = 1 - problem.covered
+    if uncovered <= 0:
         return problem.penalty
 
     def product(x: Tensor) -> Tensor:
         half = la.times_triangular(P, x, lower=False, transpose=True)
         return la.times_triangular(P, half, lower=False, transpose=False) + S @ (S.t() @ x)
 
-    trusted = DIMENSION_SHARE * m / unseen
-    return Spectrum.build(product, q, P.device).penalty_for(trusted, problem.penalty)
+    largest_dimension = DIMENSION_SHARE * m / uncovered
+    return Spectrum.build(product, q, P.device).penalty_for(largest_dimension, problem.penalty)
 
 
 def rounding_of(B: FalkonFactor, problem: NystromProblem | LossProblem) -> float:
-    """Return the error by float32 entries in values of functions with random coordinates."""
+    """Estimate the rounding error of float32 entries in values of random functions."""
     if problem.K.dtype == torch.float64:
         return 0.0
     x = _random_coef(B)
@@ -355,7 +355,7 @@ def rounding_of(B: FalkonFactor, problem: NystromProblem | LossProblem) -> float
 
 
 def _random_coef(B: FalkonFactor) -> Float[Tensor, "m t"]:
-    """Return the coefficients of functions whose coordinates are random and normal."""
+    """Return the coefficients of functions with random normal coordinates."""
     rng = torch.Generator().manual_seed(0)
     g = torch.randn(len(B.diagonal), ROUNDING_PROBES, dtype=torch.float64, generator=rng)
     return B.to_coef(g.to(B.diagonal.device))

@@ -1,4 +1,4 @@
-"""A Cholesky factor of K_mm plus a jitter, for those who project onto landmarks."""
+"""Cholesky factor of K_mm plus a jitter, for projections onto landmarks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROUNDING_UNITS = 100
 
 
 def least_jitter(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
-    """Return the shift of a diagonal up to which products in a dtype cannot tell."""
-    trace = float(P.diagonal().sum()) or 1.0  # a kernel that is zero at all landmarks
+    """Return the diagonal shift that products in a dtype cannot resolve."""
+    trace = float(P.diagonal().sum()) or 1.0  # zero if the kernel vanishes at all landmarks
     return max(la.EPS * trace, ROUNDING_UNITS * torch.finfo(dtype).eps * trace / len(P))
 
 
@@ -28,10 +28,10 @@ def cholesky_with_jitter_(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
     Parameters
     ----------
     P : Tensor of shape (m, m)
-        Float64, by columns, without entries below the normal numbers.
+        Float64, by columns, without subnormal entries.
     dtype : torch.dtype
-        In which products are computed: along directions that K_mm hardly sees, the inverse factor
-        blows their rounding up.
+        Dtype of products, whose rounding the inverse factor amplifies along directions of small
+        eigenvalues.
     """
     jitter = least_jitter(P, dtype)
     diagonal = P.diagonal().clone()

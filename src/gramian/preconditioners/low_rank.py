@@ -1,4 +1,4 @@
-"""LowRankInverse: the inverse of a diagonal plus F F', applied in two thin products."""
+"""LowRankInverse: inverse of a diagonal plus F F', applied in two thin products."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .. import _linalg as la
 
 @dataclass(frozen=True)
 class LowRankInverse:
-    r"""The inverse of :math:`P = F F^\top + D`, for F of any low-rank approximation.
+    r"""Inverse of :math:`P = F F^\top + D`, for F of any low-rank approximation.
 
     .. math:: P^{-1} g = D^{-1} g - D^{-1} F (I + F^\top D^{-1} F)^{-1} F^\top D^{-1} g
 
-    In this form nothing is divided by an eigenvalue of :math:`F F^\top`, and F need not be
-    orthogonal: with float32 factors it is two to four times as accurate as with eigenvectors.
+    This form divides by no eigenvalue of :math:`F F^\top`, and F need not be orthogonal: with
+    float32 factors it is two to four times as accurate as with eigenvectors.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class LowRankInverse:
     ridge : Tensor of shape (n, 1), or ()
         D.
     inner : Tensor of shape (r, r), by columns
-        The Cholesky factor of the matrix in brackets, float64.
+        Cholesky factor of the matrix in brackets, float64.
     """
 
     factor: Float[Tensor, "n r"]
@@ -37,14 +37,14 @@ class LowRankInverse:
 
     @classmethod
     def build(cls, factor: Float[Tensor, "n r"], ridge: Tensor | float) -> LowRankInverse:
-        """Factorise. Cost: n r² and r³ / 3 operations; memory r² and a copy of a block of F."""
+        """Factorise the matrix. Cost: n r² + r³ / 3 operations; memory r² and a block of F."""
         return cls.path(factor, ridge, [1.0])[0]
 
     @classmethod
     def path(
         cls, factor: Float[Tensor, "n r"], ridge: Tensor | float, scales: Sequence[float]
     ) -> list[LowRankInverse]:
-        """Return those with the ridge times each scale: n r² operations once, r³ / 3 for each."""
+        """Return inverses with the ridge times each scale: n r² operations, plus r³ / 3 each."""
         ridge = torch.as_tensor(ridge, dtype=torch.float64, device=factor.device)
         r = factor.shape[1]
         gram = la.by_columns(torch.zeros(r, r, dtype=torch.float64, device=factor.device))
@@ -63,10 +63,10 @@ class LowRankInverse:
         F, scaled = self.factor, g / self.ridge.to(g.dtype)
         if len(self.inner) == 0:
             return scaled
-        # rows times F are six times as fast as F' times a few columns
+        # Rows times F are six times as fast as F' times a few columns.
         small = (scaled.t().to(F.dtype).contiguous() @ F).double().t()
-        found = la.solve_cholesky(self.inner, small).t().to(F.dtype).contiguous()
-        back = (found @ F.t()).t()
+        inner = la.solve_cholesky(self.inner, small).t().to(F.dtype).contiguous()
+        back = (inner @ F.t()).t()
         return scaled - back.to(g.dtype) / self.ridge.to(g.dtype)
 
     def apply(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
@@ -77,12 +77,12 @@ class LowRankInverse:
 
 @dataclass(frozen=True)
 class InverseOfEach:
-    """Those of one F with a ridge for each of several columns.
+    """Inverses with one F, and a ridge for each of several columns.
 
     Attributes
     ----------
     parts : tuple of (Tensor of shape (k,), LowRankInverse)
-        Numbers of columns, and the inverse for these.
+        Column numbers, and the inverse for these columns.
     """
 
     parts: tuple[tuple[Int[Tensor, " _"], LowRankInverse], ...]
@@ -91,23 +91,23 @@ class InverseOfEach:
     def build(
         cls, factor: Float[Tensor, "n r"], ridge: Tensor | float, scales: Sequence[float]
     ) -> InverseOfEach:
-        """Return that of the ridge times a scale for each column; costs are of `path`."""
-        each = sorted(set(scales))
-        inverses = LowRankInverse.path(factor, ridge, each)
-        columns = (torch.tensor([k for k, s in enumerate(scales) if s == one]) for one in each)
+        """Build the inverses for the ridge times a scale per column; cost as for `path`."""
+        distinct = sorted(set(scales))
+        inverses = LowRankInverse.path(factor, ridge, distinct)
+        columns = (torch.tensor([k for k, s in enumerate(scales) if s == d]) for d in distinct)
         return cls(tuple(zip(columns, inverses, strict=True)))
 
     def __matmul__(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
         """Return P⁻¹ g, each column with its own P."""
         out = torch.empty_like(g)
         for columns, inverse in self.parts:
-            at = columns.to(g.device)
-            out[:, at] = inverse @ g[:, at]
+            numbers = columns.to(g.device)
+            out[:, numbers] = inverse @ g[:, numbers]
         return out
 
 
 def _inner(gram: Float[Tensor, "r r"], scale: float) -> Float[Tensor, "r r"]:
-    """Return the Cholesky factor of I + gram / scale, of which the upper triangle is read."""
+    """Return the Cholesky factor of I + gram / scale, from the upper triangle of gram."""
     R = la.by_columns((gram / scale).t().contiguous())
     R.diagonal().add_(1.0)
     la.cholesky_(R)
@@ -115,4 +115,4 @@ def _inner(gram: Float[Tensor, "r r"], scale: float) -> Float[Tensor, "r r"]:
 
 
 BLOCK_BYTES = 1 << 24
-"""Bytes of F that are copied at once."""
+"""Bytes of F copied at once."""

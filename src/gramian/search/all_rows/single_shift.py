@@ -13,7 +13,7 @@ import torch
 from ...paths import FullPath
 from ...paths.full import RANK
 from ...preconditioners import blocks_of_rows
-from ...preconditioners.blocks import coupling
+from ...preconditioners.blocks import estimate_coupling
 from ...problems import FullProblem
 from ...solvers import PCG
 from ..clock import Clock
@@ -60,4 +60,4 @@ def _by_rule(problem: FullProblem, rng: torch.Generator) -> bool:
     if d <= FEW_FEATURES:
         return True
     blocks = blocks_of_rows(problem.K, CELL_ROWS_PER_ROOT * math.isqrt(n), rng=rng)
-    return coupling(problem.K, blocks, rng=rng) < NARROW_COUPLING_RATIO
+    return estimate_coupling(problem.K, blocks, rng=rng) < NARROW

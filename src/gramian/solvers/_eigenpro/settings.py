@@ -17,7 +17,7 @@ from ...preconditioners.eigenpairs import (
     LARGE_SAMPLE,
     MANY_ROWS,
     SMALL_SAMPLE,
-    by_subspace,
+    uses_subspace,
 )
 from ..cost import ProblemSize
 from ..minibatches import LARGEST_BATCH, LEAST_BATCH
@@ -73,7 +73,7 @@ class EigenProSettings:
         """
         s = self.subsample_rows(size.n)
         coarse = self.rank == "auto" and size.itemsize == 4
-        if coarse and by_subspace(s, q):
+        if coarse and uses_subspace(s, q):
             return 6.0 * s * s * block_columns(q)
         return (2 if coarse else 4) * float(s) ** 3
 

@@ -18,7 +18,7 @@ from ...preconditioners import (
     LowRankInverse,
     blocks_of_rows,
 )
-from ...preconditioners.blocks import COUPLING_ROWS, SAMPLE_ROWS, coupling
+from ...preconditioners.blocks import COUPLING_ROWS, SAMPLE_ROWS, estimate_coupling
 from ...preconditioners.low_rank import BLOCK_BYTES
 from ...problems import FullProblem
 from ..cost import ProblemSize
@@ -85,7 +85,7 @@ class Recipe:
         if recipe.kind == "none":
             return None
         blocks = recipe._blocks(problem, rng)
-        coupled = coupling(K, blocks, rng=rng) if recipe.kind == "auto" else math.nan
+        coupled = estimate_coupling(K, blocks, rng=rng) if recipe.kind == "auto" else math.nan
         if recipe.kind == "cells" or coupled < LITTLE_COUPLING:
             return BlockCholesky.build(K, blocks, problem.ridge)
         if coupled > MUCH_COUPLING:
