@@ -22,7 +22,7 @@ from gramian.landmarks import (
     Uniform,
 )
 from gramian.landmarks._candidates import Candidates
-from gramian.landmarks._selecting import of_size
+from gramian.landmarks._selecting import draw_exactly
 from gramian.landmarks.exact_rls import exact_scores
 from gramian.operators import KernelOperator
 
@@ -76,7 +76,7 @@ def drawn_by_exact_scores(K: KernelOperator) -> Callable[[torch.Generator], Tens
     level = ExactRLS(M).sample_of_size(K, M, rng=torch.Generator().manual_seed(0))
     rows = Candidates.all(K)
     scores = exact_scores(K, level.penalty)[rows.index]
-    return lambda rng: K.rows.take(of_size(rows, scores, M, rng).index)
+    return lambda rng: K.rows.take(draw_exactly(rows, scores, M, rng).index)
 
 
 def measure(tables: Tables, title: str, seeds: int) -> None:

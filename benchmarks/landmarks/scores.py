@@ -22,7 +22,7 @@ from gramian.landmarks import (
     Uniform,
 )
 from gramian.landmarks._candidates import Candidates
-from gramian.landmarks._selecting import independent
+from gramian.landmarks._selecting import draw_independently
 from gramian.landmarks.exact_rls import exact_scores
 from gramian.landmarks.leverage import Dictionary, Scorer
 from gramian.lowrank import pivoted_cholesky
@@ -161,7 +161,7 @@ def ideal(K: KernelOperator, scores: Tensor, runs: int, checked: int) -> dict[st
     index = torch.randperm(n, generator=torch.Generator().manual_seed(99))[:checked]
     for seed in range(runs):
         rng = torch.Generator().manual_seed(seed)
-        J = independent(rows, scores[rows.index], OVERSAMPLING, rng)
+        J = draw_independently(rows, scores[rows.index], OVERSAMPLING, rng)
         found.append((*ratios(K, J, scores, index), 0.0, 0, len(J)))
     method = Method("sampled by the true scores", Uniform, OVERSAMPLING)
     return _row(n, method, runs, np.array(found, dtype=float))

@@ -11,7 +11,7 @@ from torch import Tensor
 from gramian import kernels, landmarks
 from gramian.data import as_rows
 from gramian.landmarks import Landmarks
-from gramian.landmarks._candidates import Candidates, first_of_each, row_keys
+from gramian.landmarks._candidates import Candidates, group_keys, row_keys
 from gramian.landmarks.leverage import Dictionary
 from gramian.operators import KernelOperator
 
@@ -142,9 +142,9 @@ class TestKeys:
         assert torch.equal(self.keys(X), torch.cat([self.keys(X[:7]), self.keys(X[7:])]))
 
 
-def test_first_of_each():
+def test_group_keys():
     keys = torch.tensor([5, -3, 5, 5, 8, -3])
-    first, group = first_of_each(keys)
+    first, group = group_keys(keys)
     assert first.tolist() == [0, 1, 4]
     assert group.tolist() == [0, 1, 0, 0, 2, 1]
 

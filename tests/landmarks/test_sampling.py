@@ -26,7 +26,7 @@ def close(found: Tensor, p: Tensor) -> bool:
 
 @pytest.mark.parametrize(("n", "size"), [(10, 3), (10, 10), (200, 5), (200, 49), (10**9, 1000)])
 def test_distinct_numbers_are_distinct_and_ordered(n, size, rng):
-    drawn = sampling.distinct(n, size, rng)
+    drawn = sampling.draw_distinct(n, size, rng)
     assert len(drawn) == size
     assert bool((drawn.diff() > 0).all())
     assert 0 <= int(drawn[0]) <= int(drawn[-1]) < n
@@ -34,13 +34,13 @@ def test_distinct_numbers_are_distinct_and_ordered(n, size, rng):
 
 @pytest.mark.parametrize(("n", "size"), [(12, 5), (40, 9)])  # by permutation, and by draws
 def test_distinct_numbers_are_equally_likely(n, size, rng):
-    found = inclusions(lambda: sampling.distinct(n, size, rng), n)
+    found = inclusions(lambda: sampling.draw_distinct(n, size, rng), n)
     assert close(found, torch.full((n,), size / n))
 
 
 @pytest.mark.parametrize("probability", [0.05, 0.6, 1.0])
 def test_thinning_keeps_each_with_its_probability(probability, rng):
-    found = inclusions(lambda: sampling.thinned(30, probability, rng), 30)
+    found = inclusions(lambda: sampling.draw_thinned(30, probability, rng), 30)
     assert close(found, torch.full((30,), probability))
 
 

@@ -1,8 +1,8 @@
-"""Landmarks: a few rows that stand for all of them.
+"""Landmarks: a few rows that represent all of them.
 
-A `Selector` looks at the rows of a kernel operator and returns `Landmarks`: points, the weights
-that undo uneven sampling, and row numbers. Give one to an estimator, ``landmarks=Uniform(1000)``,
-or just a number. To add one: one file with a registered `Selector`, one import line here.
+A `Selector` reads the rows of a kernel operator and returns `Landmarks`: points, the weights that
+correct uneven sampling, and row numbers. Pass one to an estimator, ``landmarks=Uniform(1000)``, or
+only a number. To add one: one file with a registered `Selector`, one import line here.
 """
 
 from __future__ import annotations

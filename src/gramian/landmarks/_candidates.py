@@ -1,7 +1,7 @@
 """Candidates for landmarks: distinct rows, each with the number of rows that equal it.
 
-Equal rows are one landmark at most, so they are drawn as one: with the sum of their scores, and
-with their number in the weight.
+Equal rows count as one candidate: with the sum of their scores in the draw, and with their number
+in the weight.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from ..operators import KernelOperator
 from .leverage import Dictionary, Scorer
 
 KEY_BLOCK_NUMBERS = 1 << 17
-"""Numbers in a block of which keys are made: a megabyte, which stays in the cache."""
+"""Numbers in a block whose keys are computed at once: a megabyte, which stays in the cache."""
 
 SPARSE_ROWS = 1024
-"""Rows in a block of sparse ones, most of whose numbers are not stored."""
+"""Rows in a block of sparse rows, which store few of their numbers."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Distinct rows to draw from.
+    """Distinct rows that a selector draws from.
 
     Attributes
     ----------
     index : Tensor of shape (k,)
-        Row numbers, increasing: the first one of each group of equal rows.
+        Increasing row numbers: the first one of each group of equal rows.
     times : Tensor of shape (k,)
-        How many candidates equal it, itself included.
+        Number of candidates that equal the row, including the row itself.
     share : float
-        Expected number of times that a row of the data is a candidate: its probability, if that
-        is once at most.
+        Expected number of times that a row of the data is a candidate. It is the probability if
+        the row can be a candidate only once.
     """
 
     index: Int[Tensor, " k"]
@@ -51,15 +51,15 @@ class Candidates:
         times: Float[Tensor, " r"] | None = None,
         share: float = 1.0,
     ) -> Candidates:
-        """Return the distinct ones of rows `index`, each given so many times, from their keys."""
-        first, group = first_of_each(keys)
+        """Return the distinct rows of `index`, each counted `times`, from their keys."""
+        first, group = group_keys(keys)
         times = torch.ones(len(keys), dtype=torch.float64) if times is None else times
         total = torch.zeros(len(first), dtype=torch.float64).index_add_(0, group, times)
         return cls(index[first], total, share)
 
     @classmethod
     def all(cls, K: KernelOperator) -> Candidates:
-        """Return the distinct rows of all, each of which is a candidate. Cost: one pass."""
+        """Return the distinct rows of the data as candidates. Cost: one pass."""
         return cls.among(row_keys(K.rows), torch.arange(K.shape[0]))
 
     @classmethod
@@ -70,42 +70,42 @@ class Candidates:
         times: Float[Tensor, " r"] | None = None,
         share: float = 1.0,
     ) -> Candidates:
-        """Return the distinct ones of rows `index`, which increase. Cost: reading them."""
+        """Return the distinct rows of `index`, which increases. Cost: reading them."""
         rows = K.rows if len(index) == K.shape[0] else K[index].rows
         return cls.among(row_keys(rows), index, times, share)
 
     def __len__(self) -> int:
         return len(self.index)
 
-    def whole(self) -> Dictionary:
+    def to_dictionary(self) -> Dictionary:
         """Return the dictionary of all candidates."""
         return Dictionary(self.index, self.share / self.times)
 
     def scores(self, scorer: Scorer) -> Float[Tensor, " k"]:
-        """Return the score of one row of each group."""
+        """Return the score of one row per group."""
         n = scorer.K.shape[0]
         if len(self) == n:
             return scorer()
-        # of remote rows a pass over all is cheaper than bringing most of them here
-        most = scorer.K.rows.remote and 2 * len(self) > n
-        return scorer()[self.index] if most else scorer(self.index)
+        # For remote rows, a pass over all is cheaper than the transfer of most of them.
+        scores_all = scorer.K.rows.remote and 2 * len(self) > n
+        return scorer()[self.index] if scores_all else scorer(self.index)
 
     def effective_dimension(self, scores: Float[Tensor, " k"]) -> float:
-        """Return the estimate of the sum of the scores of all rows."""
+        """Estimate the sum of the scores of all rows."""
         return float((self.times * scores).sum()) / self.share
 
-    def sampled(self, kept: Int[Tensor, " s"], probability: Float[Tensor, " s"]) -> Dictionary:
-        """Return those at positions `kept`, given the probabilities with which these were kept."""
-        copies = self.share * probability / self.times[kept]
-        return Dictionary(self.index[kept], copies.clamp(min=1e-300))
+    def sample(self, positions: Int[Tensor, " s"], probability: Float[Tensor, " s"]) -> Dictionary:
+        """Return the dictionary of sampled positions, given their inclusion probabilities."""
+        copies = self.share * probability / self.times[positions]
+        return Dictionary(self.index[positions], copies.clamp(min=1e-300))
 
     def coverage(self, dictionary: Dictionary, n: int) -> float:
-        """Return the share of the distinct rows that a dictionary has; of all n, if unknown."""
+        """Return the share of the distinct rows in a dictionary; of all n rows if unknown."""
         return len(dictionary) / (len(self) if self.share == 1 else n)
 
 
-def first_of_each(keys: Int[Tensor, " r"]) -> tuple[Int[Tensor, " k"], Int[Tensor, " r"]]:
-    """Return where each key occurs for the first time, in order, and the number of each's group.
+def group_keys(keys: Int[Tensor, " r"]) -> tuple[Int[Tensor, " k"], Int[Tensor, " r"]]:
+    """Return the first position of each distinct key, in order, and the group of each key.
 
     Cost: sorting r numbers.
     """
@@ -122,10 +122,10 @@ def first_of_each(keys: Int[Tensor, " r"]) -> tuple[Int[Tensor, " k"], Int[Tenso
 
 
 def row_keys(rows: RowSource) -> Int[Tensor, " n"]:
-    """Return a number for each row, the same for equal rows.
+    """Return a number for each row, equal for equal rows.
 
-    Of n different rows some have the same number with a probability of n² / 2⁶⁵, 3e-8 at n = 10⁶;
-    one of them is then passed over. Cost: one pass, about 8 ns for each number; 8 n bytes.
+    Among n different rows, two share a number with a probability of n² / 2⁶⁵, 3e-8 at n = 10⁶; one
+    of them is then skipped. Cost: one pass, about 8 ns per number; 8 n bytes.
     """
     size = SPARSE_ROWS if rows.sparse else max(1, KEY_BLOCK_NUMBERS // rows.shape[1])
     return rows.map(keys_of, size=size)
@@ -134,8 +134,8 @@ def row_keys(rows: RowSource) -> Int[Tensor, " n"]:
 def keys_of(block: Float[Tensor, "b d"]) -> Int[Tensor, " b"]:
     """Return the keys of a block of rows, dense or sparse, on the host.
 
-    The sum of a hash of each number times an odd number for its column, modulo 2⁶⁴. That of zero
-    is zero: -0.0 is 0.0, as is an entry that is not stored.
+    A key is the sum over columns of a hash of the number times an odd number, modulo 2⁶⁴. Zeros add
+    zero: -0.0 equals 0.0, and an entry that is not stored.
     """
     if not is_sparse(block):
         words = _words(block)
@@ -149,7 +149,7 @@ def keys_of(block: Float[Tensor, "b d"]) -> Int[Tensor, " b"]:
 
 
 def _words(block: Float[Tensor, "b d"]) -> Int[Tensor, "b w"]:
-    """Return the bits of rows as 64-bit numbers, two of float32 in each."""
+    """Return the bits of rows as 64-bit numbers, two float32 numbers in each."""
     d = block.shape[1]
     pad = d % 2 if block.dtype == torch.float32 else 0
     out = block.new_zeros(block.shape[0], d + pad)
@@ -158,8 +158,8 @@ def _words(block: Float[Tensor, "b d"]) -> Int[Tensor, "b w"]:
 
 
 def _hash_(x: Int[Tensor, ...]) -> Int[Tensor, ...]:
-    """Spread the bits of each number over all 64, one to one, in place."""
-    x ^= (x >> 32) & 0xFFFFFFFF  # shifts carry the sign along
+    """Spread the bits of each number over all 64 bits, one to one, in place."""
+    x ^= (x >> 32) & 0xFFFFFFFF  # the mask removes the sign bits of the arithmetic shift
     x *= -0x61C8864680B583EB  # 2⁶⁴ over the golden ratio, as a signed number
     x ^= (x >> 32) & 0xFFFFFFFF
     return x

@@ -7,11 +7,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 CERTAIN_PROBABILITY = 1 - 1e-9
-"""Probabilities above are one: rounding could otherwise draw such a row twice."""
+"""Probabilities above count as one; rounding could otherwise draw such a row twice."""
 
 
-def distinct(n: int, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
-    """Return `size` distinct numbers below n in increasing order, each set equally likely.
+def draw_distinct(n: int, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
+    """Draw `size` distinct numbers below n in increasing order, each set equally likely.
 
     Cost: O(size log size) while size is well below n, O(n) otherwise.
     """
@@ -19,15 +19,15 @@ def distinct(n: int, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
         drawn: Tensor = torch.randperm(n, generator=rng)[:size].sort().values
         return drawn
     drawn = torch.randint(n, (size,), generator=rng).unique()
-    while len(drawn) < size:  # a quarter at most is left each time
+    while len(drawn) < size:  # each pass leaves a quarter at most
         more = torch.randint(n, (2 * (size - len(drawn)),), generator=rng)
         new = more[~torch.isin(more, drawn)]
-        new = new[_first_of_each(new)][: size - len(drawn)]
+        new = new[_first_positions(new)][: size - len(drawn)]
         drawn = torch.cat([drawn, new])
     return drawn.sort().values
 
 
-def _first_of_each(values: Tensor) -> Tensor:
+def _first_positions(values: Tensor) -> Tensor:
     """Return the positions at which a value occurs for the first time, in order."""
     _, inverse = values.unique(return_inverse=True)
     first = torch.full((int(inverse.max()) + 1 if len(values) else 0,), len(values))
@@ -35,17 +35,17 @@ def _first_of_each(values: Tensor) -> Tensor:
     return first.sort().values
 
 
-def thinned(n: int, probability: float, rng: torch.Generator) -> Int[Tensor, " r"]:
-    """Return numbers below n, each kept with the same probability, in the time of their count."""
+def draw_thinned(n: int, probability: float, rng: torch.Generator) -> Int[Tensor, " r"]:
+    """Draw each number below n with the same probability, in time proportional to their count."""
     if probability >= 1:
         return torch.arange(n)
     p = torch.tensor(probability, dtype=torch.float64)
     count = torch.binomial(torch.tensor(float(n), dtype=torch.float64), p, generator=rng)
-    return distinct(n, int(count), rng)
+    return draw_distinct(n, int(count), rng)
 
 
 def bernoulli(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Tensor, " k"]:
-    """Return the positions that are kept, each on its own."""
+    """Draw each position independently."""
     u = torch.rand(len(probability), generator=rng, dtype=torch.float64)
     return (u < probability).nonzero()[:, 0]
 
@@ -53,14 +53,14 @@ def bernoulli(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Ten
 def multinomial(
     weight: Float[Tensor, " n"], draws: int, rng: torch.Generator
 ) -> tuple[Int[Tensor, " k"], Float[Tensor, " k"]]:
-    """Draw positions in proportion to `weight`, with replacement.
+    """Draw positions with replacement, in proportion to `weight`.
 
-    `torch.multinomial` ends at 2²⁴ positions.
+    `torch.multinomial` supports at most 2²⁴ positions.
 
     Returns
     -------
     positions, probability
-        Each position once, in increasing order, and how likely it was to be drawn at all.
+        Each position once, in increasing order, and its probability of being drawn at all.
     """
     total = weight.double().cumsum(0)
     u = torch.rand(draws, generator=rng, dtype=torch.float64) * total[-1]
@@ -73,41 +73,41 @@ def multinomial(
 def proportional(scores: Float[Tensor, " n"], m: int) -> Float[Tensor, " n"]:
     """Return probabilities min(1, c · score) that sum to m.
 
-    Where fewer than m scores are positive, those are certain and the others share the rest.
+    If fewer than m scores are positive, those are certain and the others share the rest.
     """
     if m >= len(scores):
         return torch.ones_like(scores)
     scores = scores + max(float(scores.sum()) * 1e-12, 1e-300) / len(scores)
     ordered = scores.sort(descending=True).values
-    rest = ordered.flip(0).cumsum(0).flip(0)  # the sum from each score on
-    left = m - torch.arange(len(scores), dtype=scores.dtype)  # for it and those after it
-    certain = int((ordered * left >= rest)[:m].sum())
+    tails = ordered.flip(0).cumsum(0).flip(0)  # sums from each score on
+    remaining = m - torch.arange(len(scores), dtype=scores.dtype)  # for it and later scores
+    certain = int((ordered * remaining >= tails)[:m].sum())
     if certain >= m:
         return (scores >= ordered[m - 1]).to(scores.dtype)
-    return (scores * (left[certain] / rest[certain])).clamp(max=1.0)
+    return (scores * (remaining[certain] / tails[certain])).clamp(max=1.0)
 
 
 def systematic(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Tensor, " m"]:
-    """Return positions in increasing order; each is included with exactly its probability.
+    """Draw positions in increasing order, each with exactly its probability (Madow's sampling).
 
-    As many as the probabilities sum to, which must be a whole number: Madow's systematic sampling.
-    (Drawing without replacement in proportion to scores gives as many, but with probabilities that
-    are not proportional to them.)
+    Their number is the sum of the probabilities, which must be a whole number. (Drawing without
+    replacement in proportion to scores gives as many, but with probabilities that are not
+    proportional to them.)
 
     The order is random among rows whose probabilities have the same whole part of the logarithm to
-    base 2, and those come before larger ones: so rows of about one probability are drawn as often
-    as they should be, up to one. Ten rows of three clusters, where each cluster is a third of the
-    sum, miss one in 5 % of the cases if the order is all random.
+    base 2, and those come before larger ones. Rows of similar probability are then drawn as often
+    as expected, up to one. In a fully random order, ten rows of three clusters, where each cluster
+    is a third of the sum, miss a cluster in 5 % of the cases.
     """
     certain = probability > CERTAIN_PROBABILITY
-    rest = ((~certain) & (probability > 0)).nonzero()[:, 0]
-    u = torch.rand(len(rest), generator=rng, dtype=torch.float64)
-    rest = rest[(probability[rest].double().log2().floor() + u).argsort()]
-    total = probability[rest].cumsum(0)
-    count = round(float(total[-1])) if len(rest) else 0
+    uncertain = ((~certain) & (probability > 0)).nonzero()[:, 0]
+    u = torch.rand(len(uncertain), generator=rng, dtype=torch.float64)
+    uncertain = uncertain[(probability[uncertain].double().log2().floor() + u).argsort()]
+    total = probability[uncertain].cumsum(0)
+    count = round(float(total[-1])) if len(uncertain) else 0
     if count == 0:
         return certain.nonzero()[:, 0]
     u = torch.rand(1, generator=rng, dtype=torch.float64) + torch.arange(count)
     hit = torch.searchsorted(total * (count / total[-1]), u, right=True)
-    hit = hit.clamp(max=len(rest) - 1)
-    return torch.cat([certain.nonzero()[:, 0], rest[hit]]).sort().values
+    hit = hit.clamp(max=len(uncertain) - 1)
+    return torch.cat([certain.nonzero()[:, 0], uncertain[hit]]).sort().values

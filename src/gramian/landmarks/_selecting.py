@@ -1,4 +1,4 @@
-"""LeverageSelector: the base of selectors by leverage scores, for a penalty or a number of rows."""
+"""LeverageSelector: base of selectors by leverage scores, for a penalty or a number of rows."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from .._checks import as_positive
 from ..operators import KernelOperator
 from . import _sampling
 from ._candidates import Candidates
-from .base import Landmarks, SizeOrPenalty, capped
+from .base import Landmarks, SizeOrPenalty, cap_size
 from .leverage import Dictionary
 
 LEAST_DICTIONARY_ROWS = 64
-"""Rows of a dictionary on the way to the last one, at least.
+"""Least rows of an intermediate dictionary.
 
-Three rows per effective dimension see all of it once that is large; of three clusters nine rows
-miss one in a tenth of the cases, and what the next level then takes for scores is of no use.
+Three rows per effective dimension suffice once that is large. With three clusters, nine rows miss
+a cluster in a tenth of the cases, and the scores of the next level are then useless.
 """
 
 CANDIDATES_PER_ROW = 16.0
-"""Candidates drawn per dictionary row. With fewer, small clusters are missed by chance, and the
-effective dimension is off; a thousand cost next to nothing."""
+"""Candidates drawn per dictionary row. With fewer, small clusters may be missed, and the effective
+dimension is inaccurate; a thousand candidates cost next to nothing."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """A dictionary and the penalty that it is made for.
+    """Dictionary of leverage score sampling, with its penalty.
 
     Attributes
     ----------
     penalty : float
     dictionary : Dictionary
     effective_dimension : float
-        The estimate from which the number of rows follows.
+        The estimate that determines the number of rows.
     coverage : float
-        The share of the distinct rows that the dictionary has, as far as that is known.
+        Share of the distinct rows in the dictionary, as far as known.
     """
 
     penalty: float
@@ -50,7 +50,7 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True)
 class LeverageSelector(SizeOrPenalty):
-    """Draws distinct rows in proportion to their leverage scores at a penalty.
+    """Base of selectors that draw distinct rows in proportion to their leverage scores.
 
     Equal rows are drawn as one, with the sum of their scores; see `Candidates`.
 
@@ -58,12 +58,12 @@ class LeverageSelector(SizeOrPenalty):
     ----------
     m : int, optional
         Number of landmarks. The penalty then is the one at which `oversampling` times the
-        effective dimension is m, and the last draw has exactly m rows; all distinct rows if
-        there are not as many.
+        effective dimension is m, and the last draw has exactly m rows; all distinct rows if there
+        are fewer.
     penalty : float, optional
         Ridge per sample. Landmarks: about `oversampling` times the effective dimension.
     oversampling : float, default=3
-        Rows per effective dimension. 3 to 5 are good landmarks, 10 give accurate scores.
+        Rows per effective dimension. 3 to 5 give good landmarks, 10 give accurate scores.
     """
 
     oversampling: int | float = 3.0
@@ -77,19 +77,19 @@ class LeverageSelector(SizeOrPenalty):
         n = K.shape[0]
         if self.penalty is not None:
             return landmarks_of(K, self.sample(K, self.penalty, rng=rng))
-        m = capped(int(self.m or 0), n)
+        m = cap_size(int(self.m or 0), n)
         if m == n:
-            every = Candidates.all(K).whole()
-            return landmarks_of(K, Level(0.0, every, float(len(every)), 1.0))
+            all_rows = Candidates.all(K).to_dictionary()
+            return landmarks_of(K, Level(0.0, all_rows, float(len(all_rows)), 1.0))
         return landmarks_of(K, self.sample_of_size(K, m, rng=rng))
 
     @abstractmethod
     def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
-        """Return a dictionary for a penalty."""
+        """Return the level of a penalty."""
 
     @abstractmethod
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
-        """Return a dictionary of m rows, fewer than there are."""
+        """Return a level of m rows, fewer than the data has."""
 
 
 def landmarks_of(K: KernelOperator, level: Level) -> Landmarks:
@@ -105,27 +105,27 @@ def landmarks_of(K: KernelOperator, level: Level) -> Landmarks:
     )
 
 
-def independent(
+def draw_independently(
     candidates: Candidates,
     scores: Float[Tensor, " k"],
     oversampling: int | float,
     rng: torch.Generator,
 ) -> Dictionary:
-    """Keep each candidate on its own, with total probability min(1, oversampling · score).
+    """Draw each candidate independently, with total probability min(1, oversampling · score).
 
-    The score of equal rows is their number times that of each, `scores`. One is kept in any case.
+    The score of equal rows is their number times their score in `scores`. At least one is drawn.
     """
     p = (oversampling / candidates.share * candidates.times * scores).clamp(max=1.0)
-    kept = _sampling.bernoulli(p, rng)
-    if len(kept) == 0:  # of all rows at once: its probability is what the largest score gives
-        kept = p.argmax().reshape(1)
-    return candidates.sampled(kept, p[kept])
+    positions = _sampling.bernoulli(p, rng)
+    if len(positions) == 0:  # the most likely candidate, with the probability of its score
+        positions = p.argmax().reshape(1)
+    return candidates.sample(positions, p[positions])
 
 
-def of_size(
+def draw_exactly(
     candidates: Candidates, scores: Float[Tensor, " k"], m: int, rng: torch.Generator
 ) -> Dictionary:
-    """Keep exactly m candidates, with probabilities proportional to their scores up to one."""
+    """Draw exactly m candidates, with probabilities proportional to their scores up to one."""
     p = _sampling.proportional(candidates.times * scores, m)
-    kept = _sampling.systematic(p, rng)
-    return candidates.sampled(kept, p[kept])
+    positions = _sampling.systematic(p, rng)
+    return candidates.sample(positions, p[positions])

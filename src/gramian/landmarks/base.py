@@ -1,4 +1,4 @@
-"""Landmarks and Selector: which m of n rows stand for all of them."""
+"""Landmarks and Selector: the choice of m representatives of n rows."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from ..operators import KernelOperator
 
 @dataclass(frozen=True)
 class Landmarks:
-    """The result of a selection.
+    """Result of a selection.
 
     Attributes
     ----------
     points : Tensor of shape (m, d)
     weight : Tensor of shape (m,)
-        1 / (n · probability) of being drawn, probabilities summing to one: ones if uniform.
+        1 / (n · probability) of the draw, with probabilities that sum to one: ones if uniform.
     index : Tensor of shape (m,), or None
-        Their row numbers; None if they are not rows of the data.
+        Row numbers; None if the points are not rows of the data.
     penalty : float, or None
-        Ridge per sample that this many landmarks correspond to; each selector says how.
+        Ridge per sample that corresponds to this number of landmarks, as each selector defines it.
     coverage : float, or None
-        Share of the rows that equal a landmark; None if that was not counted.
+        Share of the rows that equal a landmark; None if not counted.
     effective_dimension : float, or None
-        At `penalty`, if the selector estimates it.
+        Effective dimension at `penalty`, if the selector estimates it.
     info : mapping
-        What else the selector has learned; its docstring says what.
+        Additional results, which the selector's docstring describes.
     """
 
     points: Float[Tensor, "m d"]
@@ -57,14 +57,14 @@ class Landmarks:
 
 
 class Selector(ABC):
-    """An algorithm that chooses landmarks. Fields are its hyperparameters; it holds no state.
+    """An algorithm that chooses landmarks. Its fields are hyperparameters, not state.
 
     Attributes
     ----------
     dense_points : bool
-        Whether its landmarks are no rows but dense points, such as means.
+        Whether its landmarks are not rows but dense points, such as means.
     takes_remote : bool
-        Whether it passes over rows where they are, so that remote ones stay there.
+        Whether it passes over remote rows without transferring them.
     """
 
     dense_points: ClassVar[bool] = False
@@ -77,11 +77,11 @@ class Selector(ABC):
     def check_rows(self, rows: RowSource) -> None:
         """Raise ValueError if rows are too wide for this selector, or on other machines."""
         if rows.remote and not self.takes_remote:
-            known = ", ".join(sorted(n for n in selectors if selectors[n].takes_remote))
-            raise TextError(
+            names = ", ".join(sorted(n for n in selectors if selectors[n].takes_remote))
+            raise ValueError(
                 f"{type(self).__name__} reads all rows here again and again, which rows on a "
-                "cluster are not for: use {landmarks='bless'} or a number (these selectors take "
-                f"such rows: {known})"
+                f"cluster are not for: use landmarks='bless' or a number (these selectors take "
+                f"such rows: {names})"
             )
         if self.dense_points and rows.entries is not None:
             raise TextError(
@@ -91,19 +91,19 @@ class Selector(ABC):
             )
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:
-        """Return the memory for choosing m of n rows of d features, blocks of rows aside.
+        """Return the memory to choose m of n rows with d features, without blocks of rows.
 
-        As selectors by leverage scores take it, unless overridden: the matrix of the landmarks,
-        its factor, and numbers for each row.
+        The default fits selectors by leverage scores: the matrix of the landmarks, its factor, and
+        numbers for each row.
         """
         return 16 * m * m + 48 * n
 
     def evaluations(self, n: int, m: int) -> int:
-        """Return about how many kernel evaluations that takes; n m unless overridden."""
+        """Return the approximate number of kernel evaluations; n m by default."""
         return n * m
 
     def operations(self, n: int, d: int, m: int) -> float:
-        """Return about how many floating-point operations it takes; n m² unless overridden."""
+        """Return the approximate number of floating-point operations; n m² by default."""
         return float(n) * m * m
 
 
@@ -112,14 +112,14 @@ selectors: Registry[Selector] = Registry("selector of landmarks")
 
 @dataclass(frozen=True)
 class SizeOrPenalty(Selector):
-    """A selector that is given a number of landmarks or a penalty, and gives the other back.
+    """Base of selectors that take a number of landmarks or a penalty, and return the other.
 
     Parameters
     ----------
     m : int, optional
-        Number of landmarks. More than there are rows: a warning, then all of them.
+        Number of landmarks. If it exceeds the number of rows: a warning, then all of them.
     penalty : float, optional
-        Ridge per sample; positive. As many landmarks as it asks for.
+        Positive ridge per sample, which determines the number of landmarks.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class SizeOrPenalty(Selector):
             as_positive(self.penalty, "the penalty of a selector")
 
 
-def capped(m: int, n: int) -> int:
+def cap_size(m: int, n: int) -> int:
     """Return m, or n with a warning if there are only n rows."""
     if m > n:
         warnings.warn(

@@ -1,4 +1,4 @@
-"""BLESS: leverage scores on a path of penalties, from few candidates at each."""
+"""BLESS: leverage scores along a path of penalties, from few candidates at each."""
 
 from __future__ import annotations
 
@@ -16,21 +16,27 @@ from .._checks import as_positive
 from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
 from ._candidates import Candidates
-from ._selecting import CANDIDATES_PER_ROW, LEAST_DICTIONARY_ROWS, Level, LeverageSelector, of_size
-from .base import capped, selectors
+from ._selecting import (
+    CANDIDATES_PER_ROW,
+    LEAST_DICTIONARY_ROWS,
+    Level,
+    LeverageSelector,
+    draw_exactly,
+)
+from .base import cap_size, selectors
 from .leverage import Dictionary, Scorer
 
 SMALLEST_PENALTY = 1e-13
-"""Penalty, relative to the largest k(x, x), at which a search for m rows gives up: rounding."""
+"""Least penalty, relative to the largest k(x, x), in a search for m rows: rounding dominates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PathSelector(LeverageSelector):
     r"""Base of BLESS and BLESS-R: a decreasing path of penalties, each level from the last.
 
-    A row can have a score of :math:`\kappa^2 / (n \lambda)` at most, so that at a large penalty a
-    few random rows hold all there is to see; and the scores at one penalty are good enough to
-    sample by at the next. :math:`\kappa^2` is the largest :math:`k(x, x)`.
+    A row has a score of at most :math:`\kappa^2 / (n \lambda)`, so that at a large penalty a few
+    random rows suffice; and the scores at one penalty are accurate enough to sample by at the
+    next. :math:`\kappa^2` is the largest :math:`k(x, x)`.
     """
 
     step: int | float = 2.0
@@ -48,14 +54,14 @@ class PathSelector(LeverageSelector):
         return last
 
     def select_path(self, K: KernelOperator, *, rng: torch.Generator) -> list[Level]:
-        """Return all levels, of decreasing penalties, down to `penalty` or to m landmarks.
+        """Return all levels, with decreasing penalties, down to `penalty` or to m landmarks.
 
-        One run; nothing is computed that `select` does not compute.
+        One run, which computes no more than `select`.
         """
         kappa2 = largest_diagonal(K)
         if self.penalty is not None:
             return list(self._path(K, kappa2, self.penalty, rng))
-        m = capped(int(self.m or 0), K.shape[0])
+        m = cap_size(int(self.m or 0), K.shape[0])
         levels, last = self._until(K, kappa2, m, rng)
         return [*levels, last]
 
@@ -70,14 +76,14 @@ class PathSelector(LeverageSelector):
         level = Level(kappa2, Dictionary.empty(), 0.0, 0.0)
         for h in range(steps):
             smaller = penalty * self.step ** (steps - 1 - h)
-            least = LEAST_DICTIONARY_ROWS if h < steps - 1 else 1
-            level = self.level(K, kappa2, level.dictionary, smaller, least, rng)
+            min_rows = LEAST_DICTIONARY_ROWS if h < steps - 1 else 1
+            level = self.level(K, kappa2, level.dictionary, smaller, min_rows, rng)
             yield level
 
     def _until(
         self, K: KernelOperator, kappa2: float, m: int, rng: torch.Generator
     ) -> tuple[list[Level], Level]:
-        """Return the levels while they ask for less than m rows, and one of exactly m."""
+        """Return the levels that need fewer than m rows, and one with exactly m."""
         levels = [Level(kappa2, Dictionary.empty(), 0.0, 0.0)]
         for level in self._path(K, kappa2, SMALLEST_PENALTY * kappa2, rng):
             if self.oversampling * level.effective_dimension >= m:
@@ -97,20 +103,20 @@ class PathSelector(LeverageSelector):
         m: int,
         rng: torch.Generator,
     ) -> Level:
-        wanted = max(
+        count = max(
             self.candidates_per_row() * kappa2 / penalty,
             2.0 * m,
             CANDIDATES_PER_ROW * LEAST_DICTIONARY_ROWS,
         )
-        rows = _at_least(K, m, wanted, rng)
+        rows = _draw_candidates(K, m, count, rng)
         scores = rows.scores(Scorer.build(K, previous, penalty))
-        dictionary = of_size(rows, scores, m, rng)
+        dictionary = draw_exactly(rows, scores, m, rng)
         d = rows.effective_dimension(scores)
         return Level(penalty, dictionary, d, rows.coverage(dictionary, K.shape[0]))
 
     @abstractmethod
     def candidates_per_row(self) -> float:
-        """Return the candidates for the last draw, of exactly m rows, over kappa² / penalty."""
+        """Return the candidates of the last draw, of exactly m rows, over kappa² / penalty."""
 
     @abstractmethod
     def level(
@@ -119,18 +125,18 @@ class PathSelector(LeverageSelector):
         kappa2: float,
         previous: Dictionary,
         penalty: float,
-        least: int,
+        min_rows: int,
         rng: torch.Generator,
     ) -> Level:
-        """Return the level of a penalty, of at least so many rows, from the one before."""
+        """Return the level of a penalty, of at least `min_rows` rows, from the one before."""
 
 
-def _at_least(K: KernelOperator, m: int, wanted: float, rng: torch.Generator) -> Candidates:
-    """Return about so many rows; more, while fewer than m of them differ."""
+def _draw_candidates(K: KernelOperator, m: int, count: float, rng: torch.Generator) -> Candidates:
+    """Draw about `count` candidates, and more until m of them are distinct."""
     n = K.shape[0]
-    share = min(1.0, wanted / n)
+    share = min(1.0, count / n)
     while True:
-        index = _sampling.thinned(n, share, rng)
+        index = _sampling.draw_thinned(n, share, rng)
         if share == 1 or len(index) >= m:
             rows = Candidates.of(K, index, share=share)
             if share == 1 or len(rows) >= m:
@@ -139,7 +145,7 @@ def _at_least(K: KernelOperator, m: int, wanted: float, rng: torch.Generator) ->
 
 
 def _between(above: Level, below: Level, dimension: float) -> float:
-    """Return the penalty of an effective dimension between those of two levels, by logarithms."""
+    """Interpolate the penalty of an effective dimension between two levels, by logarithms."""
     low, high = max(above.effective_dimension, 1e-3), below.effective_dimension
     share = math.log(max(dimension / low, 1.0)) / math.log(max(high / low, 1 + 1e-12))
     return above.penalty * math.exp(min(share, 1.0) * math.log(below.penalty / above.penalty))
@@ -151,17 +157,17 @@ class Bless(PathSelector):
     r"""BLESS [1]_, algorithm 1: bottom-up leverage score sampling, with replacement.
 
     For h = 1 ... H, with :math:`\lambda_h = \lambda_{h-1} / q`: draw :math:`R_h = q_1
-    \kappa^2 / \lambda_h` candidates, score them by the dictionary of level h - 1, draw
+    \kappa^2 / \lambda_h` candidates, score them by the dictionary of level h - 1, and draw
     :math:`M_h = q_2 d_h` of them in proportion to their scores, where :math:`d_h` is the estimate
-    of the effective dimension that the scores give.
+    of the effective dimension from the scores.
 
-    Take `BlessR` first; this one to repeat the paper.
+    Use `BlessR` first; use this one to reproduce the paper.
 
     Parameters
     ----------
     m : int, optional
-        Number of landmarks: the path ends where it would ask for more, at the penalty in between
-        (by interpolation of the logarithms) where it asks for m.
+        Number of landmarks: the path ends before it needs more, at the penalty in between (by
+        interpolation of the logarithms) that needs m.
     penalty : float, optional
         Ridge per sample at the end of the path.
     oversampling : float, default=3
@@ -174,20 +180,20 @@ class Bless(PathSelector):
     Notes
     -----
     Cost, with d the effective dimension: :math:`\min(q_1 \kappa^2 / \lambda, n) \cdot q_2 d`
-    kernel evaluations and that times :math:`q_2 d` operations, for the last level and again for
-    all the others together; it does not grow with n once n exceeds :math:`q_1 \kappa^2 /
-    \lambda`. Memory :math:`8 (q_2 d)^2` bytes and a block of rows. A sequential source is passed
-    over three times a level.
+    kernel evaluations and :math:`q_2 d` times as many operations, for the last level and again for
+    all other levels together; it does not grow with n once n exceeds :math:`q_1 \kappa^2 /
+    \lambda`. Memory :math:`8 (q_2 d)^2` bytes and a block of rows. A sequential source is read
+    three times per level.
 
-    Departures: the constants of theorem 1 are in the thousands; those of the authors' code are
-    used. Where :math:`R_h` reaches n all rows are candidates, once each. A row drawn more than once
-    is kept once, and :math:`A_h` has the probability that it is drawn at all instead of the
-    expected number of times over the actual one. Both are unbiased; but with the latter a row that
-    was drawn four times by chance stands for four times as many rows, which made the
-    condition number of FALKON 54 instead of 31 on adult (130 and 81 on magic, 475 and 261 on skin).
-    Levels before the last have at least 64 rows. With `m` the last draw is without
-    replacement and of exactly m rows. `BlessR` keeps up to a third more rows at a penalty, since
-    none is drawn twice; with as many landmarks it preconditions FALKON no better.
+    Departures: the constants of theorem 1 are in the thousands; this class uses the constants of
+    the authors' code. If :math:`R_h` reaches n, all rows are candidates, once each. A row drawn
+    several times is kept once, and :math:`A_h` has its probability of being drawn at all instead of
+    the expected number of times over the actual one. Both are unbiased, but with the latter a row
+    drawn four times by chance represents four times as many rows, which made the condition number
+    of FALKON 54 instead of 31 on adult (130 and 81 on magic, 475 and 261 on skin). Levels before
+    the last have at least 64 rows. With `m` the last draw is without replacement and of exactly m
+    rows. `BlessR` keeps up to a third more rows at a penalty, because it draws none twice; with as
+    many landmarks it preconditions FALKON no better.
 
     References
     ----------
@@ -221,27 +227,27 @@ class Bless(PathSelector):
         kappa2: float,
         previous: Dictionary,
         penalty: float,
-        least: int,
+        min_rows: int,
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
         u, times = _candidates(
-            n, max(self.candidates * kappa2 / penalty, CANDIDATES_PER_ROW * least), rng
+            n, max(self.candidates * kappa2 / penalty, CANDIDATES_PER_ROW * min_rows), rng
         )
         U = Candidates.of(K, u, times, float(times.sum()) / n)
         scores = U.scores(Scorer.build(K, previous, penalty))
         d = U.effective_dimension(scores)
-        # a kernel that is zero at all candidates prefers none
+        # A kernel that vanishes at all candidates prefers none.
         scores = scores if d > 0 else torch.ones_like(scores)
-        M = max(least, math.ceil(self.oversampling * d))
-        dictionary = U.sampled(*_sampling.multinomial(U.times * scores, M, rng))
+        M = max(min_rows, math.ceil(self.oversampling * d))
+        dictionary = U.sample(*_sampling.multinomial(U.times * scores, M, rng))
         return Level(penalty, dictionary, d, U.coverage(dictionary, n))
 
 
 def _candidates(
     n: int, R: float, rng: torch.Generator
 ) -> tuple[Int[Tensor, " r"], Float[Tensor, " r"]]:
-    """Draw R rows with replacement; return each once, and how often it came. All, if R >= n."""
+    """Draw R rows with replacement; return each once, with its count. All rows if R >= n."""
     if n <= R:
         return torch.arange(n), torch.ones(n, dtype=torch.float64)
     drawn = torch.randint(n, (math.ceil(R),), generator=rng)
@@ -249,8 +255,8 @@ def _candidates(
     return u, times.double()
 
 
-def effective_dimension_estimate(
+def estimate_effective_dimension(
     K: KernelOperator, penalty: float, *, rng: torch.Generator
 ) -> float:
-    """Return the effective dimension at a penalty as BLESS sees it, to some percent."""
+    """Estimate the effective dimension at a penalty by BLESS, to some percent."""
     return Bless(penalty=penalty, oversampling=5.0).sample(K, penalty, rng=rng).effective_dimension

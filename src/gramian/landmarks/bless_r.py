@@ -1,4 +1,4 @@
-"""BLESS-R: leverage scores on a path of penalties, sampled without replacement."""
+"""BLESS-R: leverage scores along a path of penalties, sampled without replacement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from ..operators import KernelOperator
 from . import _sampling
 from ._candidates import Candidates
-from ._selecting import CANDIDATES_PER_ROW, Level, independent
+from ._selecting import CANDIDATES_PER_ROW, Level, draw_independently
 from .base import selectors
 from .bless import PathSelector
 from .leverage import Dictionary, Scorer
@@ -21,35 +21,35 @@ class BlessR(PathSelector):
     r"""BLESS-R [1]_, algorithm 2: bottom-up leverage score sampling without replacement.
 
     For h = 1 ... H: each row is a candidate with probability :math:`\beta_h = \min(1, q_2 \kappa^2
-    / (n \lambda_h))`; a candidate of score :math:`\tilde\ell_j` stays with probability
+    / (n \lambda_h))`; a candidate of score :math:`\tilde\ell_j` is kept with probability
     :math:`p_j / \beta_h`, where :math:`p_j = \min(1, q_2 \tilde\ell_j)` is its total probability
     and its entry in :math:`A_h`.
 
-    Take it where rows are many, far above 5 / penalty: its cost does not grow with them.
+    Use it for many rows, far above 5 / penalty: its cost does not grow with their number.
 
     Parameters
     ----------
     m : int, optional
-        Number of landmarks, see `Bless`.
+        Number of landmarks; see `Bless`.
     penalty : float, optional
         Ridge per sample at the end of the path.
     oversampling : float, default=3
-        :math:`q_2`: the expected number of rows is that times the effective dimension.
+        :math:`q_2`: the expected number of rows over the effective dimension.
     step : float, default=2
         q.
 
     Notes
     -----
-    Cost: that of `Bless` with :math:`q_1 = q_2`; the scores are a little more accurate, and
-    more rows are kept at a penalty, since none is drawn twice: on adult, magic and skin 908, 785
-    and 598 instead of 689, 671 and 564, with condition numbers of FALKON of 23, 72 and 326 instead
-    of 31, 81 and 261.
+    Cost: as for `Bless` with :math:`q_1 = q_2`. The scores are a little more accurate, and more
+    rows are kept at a penalty, because none is drawn twice: on adult, magic and skin 908, 785 and
+    598 instead of 689, 671 and 564, with condition numbers of FALKON of 23, 72 and 326 instead of
+    31, 81 and 261.
 
     Departures: scores of level h are computed at :math:`\lambda_h`, as in the authors' code;
     algorithm 2 as printed uses :math:`\lambda_{h-1}`. The authors' code weights a row by
-    :math:`p_j / \beta_h`, the probability given that it is a candidate, which overestimates the
-    scores by a factor of up to two; here, as printed, by :math:`p_j`. Levels before the last have
-    64 rows, in expectation, at least.
+    :math:`p_j / \beta_h`, the probability conditional on being a candidate, which overestimates the
+    scores by a factor of up to two; this class uses :math:`p_j`, as printed. Levels before the last
+    have at least 64 rows in expectation.
 
     References
     ----------
@@ -74,7 +74,7 @@ class BlessR(PathSelector):
     """
 
     def candidates_per_row(self) -> float:
-        return max(self.oversampling, 5.0)  # those of Bless: fewer may miss what has few rows
+        return max(self.oversampling, 5.0)  # the 5 of Bless: fewer may miss small clusters
 
     def level(
         self,
@@ -82,17 +82,21 @@ class BlessR(PathSelector):
         kappa2: float,
         previous: Dictionary,
         penalty: float,
-        least: int,
+        min_rows: int,
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        beta = min(1.0, max(self.oversampling * kappa2 / penalty, CANDIDATES_PER_ROW * least) / n)
-        U = _sampling.thinned(n, beta, rng)
+        beta = min(
+            1.0, max(self.oversampling * kappa2 / penalty, CANDIDATES_PER_ROW * min_rows) / n
+        )
+        U = _sampling.draw_thinned(n, beta, rng)
         if len(U) == 0:
-            U = _sampling.distinct(n, 1, rng)
+            U = _sampling.draw_distinct(n, 1, rng)
         drawn = Candidates.of(K, U, share=beta)
         scores = drawn.scores(Scorer.build(K, previous, penalty))
         d = drawn.effective_dimension(scores)
-        factor = max(self.oversampling, least / d) if least > 1 and d > 0 else self.oversampling
-        dictionary = independent(drawn, scores, factor, rng)
+        factor = (
+            max(self.oversampling, min_rows / d) if min_rows > 1 and d > 0 else self.oversampling
+        )
+        dictionary = draw_independently(drawn, scores, factor, rng)
         return Level(penalty, dictionary, d, drawn.coverage(dictionary, n))

@@ -1,4 +1,4 @@
-"""Exact leverage scores, by factorising the kernel matrix: the yardstick."""
+"""Exact leverage scores from a factorisation of the kernel matrix, the reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._errors import TextError
 from .._spectrum import Spectrum
 from ..operators import KernelOperator
 from ._candidates import Candidates
-from ._selecting import Level, LeverageSelector, independent, of_size
+from ._selecting import Level, LeverageSelector, draw_exactly, draw_independently
 from .base import selectors
 
 
@@ -26,7 +26,7 @@ def exact_scores(
     Raises
     ------
     ValueError
-        If the matrix takes more than `memory_limit`; before any work.
+        If the matrix exceeds `memory_limit`; raised before any work.
 
     Notes
     -----
@@ -49,7 +49,7 @@ def _dense(K: KernelOperator, memory_limit: float | int | str) -> Float[Tensor, 
 
 
 def _scores_(matrix: Float[Tensor, "n n"], shift: float) -> Float[Tensor, " n"]:
-    """Return the scores; the matrix is overwritten."""
+    """Return the scores; overwrite the matrix."""
     R = la.by_columns(matrix)
     R.diagonal().add_(shift)
     la.cholesky_(R)
@@ -61,7 +61,7 @@ def _scores_(matrix: Float[Tensor, "n n"], shift: float) -> Float[Tensor, " n"]:
 class ExactRLS(LeverageSelector):
     """Sample by exact ridge leverage scores [1]_.
 
-    Take it as the yardstick of the others, on some thousand rows.
+    Use it as the reference for other selectors, on a few thousand rows.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class ExactRLS(LeverageSelector):
     oversampling : float, default=3
         Landmarks per effective dimension.
     memory_limit : int or str, default="8GB"
-        For the kernel matrix of 8 n² bytes, which it refuses to exceed.
+        Limit for the kernel matrix of 8 n² bytes.
 
     Notes
     -----
@@ -112,17 +112,17 @@ class ExactRLS(LeverageSelector):
 
     def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
         scores, rows = exact_scores(K, penalty, self.memory_limit), Candidates.all(K)
-        dictionary = independent(rows, scores[rows.index], self.oversampling, rng)
+        dictionary = draw_independently(rows, scores[rows.index], self.oversampling, rng)
         d = float(scores.sum())
         return Level(penalty, dictionary, d, rows.coverage(dictionary, len(scores)))
 
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         n = K.shape[0]
         matrix = _dense(K, self.memory_limit)
-        least = 1e-13 * (float(matrix.diagonal().max()) or 1.0)
+        least_penalty = 1e-13 * (float(matrix.diagonal().max()) or 1.0)
         penalty = Spectrum.build(lambda v: matrix @ v / n, n, matrix.device).penalty_for(
-            m / self.oversampling, least
+            m / self.oversampling, least_penalty
         )
         scores, rows = _scores_(matrix, n * penalty), Candidates.all(K)
-        dictionary = of_size(rows, scores[rows.index], m, rng)
+        dictionary = draw_exactly(rows, scores[rows.index], m, rng)
         return Level(penalty, dictionary, float(scores.sum()), rows.coverage(dictionary, n))

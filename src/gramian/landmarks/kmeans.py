@@ -1,4 +1,4 @@
-"""KMeans: landmarks are the means of clusters, not rows of the data."""
+"""KMeans: landmarks that are the means of clusters, not rows of the data."""
 
 from __future__ import annotations
 
@@ -16,56 +16,56 @@ from .._sparse import is_sparse, squared_norms
 from .._spectrum import Spectrum
 from ..data import Folding, RowSource, Value, as_rows, gathered
 from ..operators import KernelOperator
-from .base import Landmarks, SizeOrPenalty, capped, selectors
-from .bless import effective_dimension_estimate
+from .base import Landmarks, SizeOrPenalty, cap_size, selectors
+from .bless import estimate_effective_dimension
 from .leverage import gram
 from .uniform import Uniform
 
 MOST_SEEDED_CENTERS = 1000
-"""Centers up to which they start from k-means++, which places them one after the other."""
+"""Most centers with a k-means++ start, which places them one after the other."""
 
 SEEDING_ROWS = 20
-"""Rows per center that k-means++ looks at."""
+"""Rows per center in the sample of k-means++."""
 
 BLOCK_NUMBERS = 1 << 19
 """Numbers of a block: two megabytes in float32, which stay in the cache."""
 
 DEVICE_BLOCKS = 128
-"""Factor by which blocks are larger on a device, where starting something takes as long."""
+"""Factor by which blocks are larger on a device, where launches take as long as small blocks."""
 
 
 @selectors.register("kmeans")
 @dataclass(frozen=True)
 class KMeans(SizeOrPenalty):
-    r"""Take the centers of clusters in the space of the features, as in [1]_.
+    r"""Use the centers of clusters in the space of the features, as in [1]_.
 
-    Take it where landmarks must be few.
+    Use it if the number of landmarks must be small.
 
     Parameters
     ----------
     m : int, optional
-        Number of centers. `Landmarks.penalty` is the one at which `oversampling` times the
-        effective dimension is m, by the spectrum of the weighted kernel matrix of the centers.
+        Number of centers. `Landmarks.penalty` is then the penalty at which `oversampling` times the
+        effective dimension is m, from the spectrum of the weighted kernel matrix of the centers.
     penalty : float, optional
-        Ridge per sample. As many centers as `oversampling` times the effective dimension, which
-        `Bless` estimates.
+        Ridge per sample. The number of centers is `oversampling` times the effective dimension,
+        which `Bless` estimates.
     oversampling : float, default=3
     iterations : int, default=10
-        Steps of Lloyd's algorithm, each a pass over the rows. Fewer if nothing changes. For
-        landmarks a few are enough: the last ones move centers by little.
+        Steps of Lloyd's algorithm, each a pass over the rows; fewer if nothing changes. A few are
+        enough for landmarks, because the last steps move centers only a little.
 
     Notes
     -----
-    The centers start from k-means++ on a sample of 20 m rows, above 1,000 from random rows. A
-    cluster that loses all its rows is moved to the row farthest from its center; if all rows are
-    at centers, as with fewer distinct rows than m, it is left out.
+    The centers start from k-means++ on a sample of 20 m rows, or from random rows for m above
+    1,000. A cluster that loses all its rows moves to the row farthest from its center. If all rows
+    are at centers, as with fewer distinct rows than m, it is removed.
 
     A center is the mean of the rows of one cluster; its weight is m times their share. Centers are
-    dense, also those of sparse rows: 8 m d bytes; wide sparse rows are refused.
+    dense, even for sparse rows: 8 m d bytes. Wide sparse rows raise an error.
     `Landmarks.index` is None.
 
-    Cost: n m d multiplications an iteration, in blocks of any row source; no kernel evaluations
-    but m² for the penalty. Memory: 8 m d bytes and 16 for each row.
+    Cost: n m d multiplications per iteration, in blocks of any row source; no kernel evaluations
+    except m² for the penalty. Memory: 8 m d bytes and 16 for each row.
 
     References
     ----------
@@ -119,27 +119,27 @@ class KMeans(SizeOrPenalty):
         return m * m
 
     def operations(self, n: int, d: int, m: int) -> float:
-        # besides the product, finding the least distance takes about as long as 16 features
+        # The search for the least distance takes about as long as the product of 16 features.
         return 2.0 * self.iterations * n * m * (d + 16)
 
     def _size(self, K: KernelOperator, rng: torch.Generator) -> int:
         if self.m is not None:
-            return capped(self.m, K.shape[0])
-        d = effective_dimension_estimate(K, float(self.penalty or 0), rng=rng)
+            return cap_size(self.m, K.shape[0])
+        d = estimate_effective_dimension(K, float(self.penalty or 0), rng=rng)
         return min(max(1, math.ceil(self.oversampling * d)), K.shape[0])
 
     def _penalty(self, K: KernelOperator, points: Tensor, weight: Tensor) -> float:
         m, root = len(points), weight.sqrt()[:, None]
         A = gram(K, points.double())
-        least = 1e-13 * float(A.diagonal().max()) or 1e-13
+        least_penalty = 1e-13 * float(A.diagonal().max()) or 1e-13
         root = root.to(A)
         spectrum = Spectrum.build(lambda v: root * (A @ (root * v)) / m, m, A.device)
-        return spectrum.penalty_for(m / self.oversampling, least)
+        return spectrum.penalty_for(m / self.oversampling, least_penalty)
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Centers, how many rows each is the mean of, and the sum of the squared distances to them."""
+    """Centers, the number of rows in each cluster, and the sum of squared distances."""
 
     centers: Float[Tensor, "m d"]
     sizes: Float[Tensor, " m"]
@@ -147,8 +147,9 @@ class Clusters:
 
 
 def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tensor, "m d"]:
-    """Return distinct rows to start from, dense; fewer than m if there are fewer."""
-    from sklearn.cluster import kmeans_plusplus  # a third of a second, for those who need it
+    """Return distinct rows as starting centers, dense; fewer than m if there are fewer."""
+    # The import takes a third of a second, which only this function needs.
+    from sklearn.cluster import kmeans_plusplus
 
     n, d = K.rows.shape
     affordable = K.host_bytes // (64 * d)
@@ -162,41 +163,41 @@ def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tens
 
 
 def lloyd(rows: RowSource, centers: Float[Tensor, "m d"], iterations: int) -> Clusters:
-    """Move centers to the means of the rows nearest to them, some times over.
+    """Move centers to the means of the nearest rows, `iterations` times.
 
-    Up to as many more iterations follow as it takes for all clusters to have rows.
+    Up to as many iterations follow until all clusters have rows.
     """
     last: Assignment | None = None
     for step in range(2 * iterations):
-        found = assign(rows, centers)
-        centers = found.sums / found.sizes.clamp(min=1)[:, None]
-        empty = (found.sizes == 0).nonzero()[:, 0]
-        moved = empty[: int((found.farthest[: len(empty)] > 0).sum())]
-        same = last is not None and found.equals(last)
-        if same or (step + 1 >= iterations and len(moved) == 0):
+        assignment = assign(rows, centers)
+        centers = assignment.sums / assignment.sizes.clamp(min=1)[:, None]
+        empty = (assignment.sizes == 0).nonzero()[:, 0]
+        movable = empty[: int((assignment.farthest[: len(empty)] > 0).sum())]
+        same = last is not None and assignment.equals(last)
+        if same or (step + 1 >= iterations and len(movable) == 0):
             break
-        centers[moved] = _dense(rows.take(found.where[: len(moved)])).to(centers.device)
-        last = found
-    kept = found.sizes > 0
-    return Clusters(centers[kept], found.sizes[kept].double(), found.inertia)
+        centers[movable] = _dense(rows.take(assignment.where[: len(movable)])).to(centers.device)
+        last = assignment
+    nonempty = assignment.sizes > 0
+    return Clusters(centers[nonempty], assignment.sizes[nonempty].double(), assignment.inertia)
 
 
 @dataclass
 class Assignment:
-    """What comes of assigning each row to the nearest center.
+    """Assignment of each row to its nearest center.
 
     Attributes
     ----------
     sizes : Tensor of shape (m,)
-        How many rows each center has.
+        Number of rows of each center.
     sums : Tensor of shape (m, d)
-        Of these rows, in float64.
+        Sums of these rows, in float64.
     inertia : float
         Sum of the squared distances.
     farthest : Tensor of shape (k,)
-        The largest squared distances, up to one for each center, decreasing.
+        The largest squared distances, at most m, decreasing.
     where : Tensor of shape (k,)
-        The numbers of their rows.
+        Their row numbers.
     """
 
     sizes: Int[Tensor, " m"]
@@ -206,18 +207,18 @@ class Assignment:
     where: Int[Tensor, " k"]
 
     def equals(self, other: Assignment) -> bool:
-        """Return whether each center has the same rows, as far as sums tell."""
+        """Return whether each center has the same rows, according to sizes and sums."""
         return torch.equal(self.sizes, other.sizes) and torch.equal(self.sums, other.sums)
 
-    def note(self, distance: Float[Tensor, " b"], where: Int[Tensor, " b"]) -> None:
-        """Add distances of other rows, and keep the largest."""
+    def add_distances(self, distance: Float[Tensor, " b"], where: Int[Tensor, " b"]) -> None:
+        """Merge distances of other rows into the largest distances."""
         if len(self.farthest) == len(self.sizes):
-            far = distance > self.farthest[-1]
-            distance, where = distance[far], where[far]
+            is_farther = distance > self.farthest[-1]
+            distance, where = distance[is_farther], where[is_farther]
             if not len(distance):
                 return
-        every = torch.cat([self.farthest, distance])
-        largest = every.topk(min(len(self.sizes), len(every)))
+        merged = torch.cat([self.farthest, distance])
+        largest = merged.topk(min(len(self.sizes), len(merged)))
         self.farthest, self.where = largest.values, torch.cat([self.where, where])[largest.indices]
 
 
@@ -231,15 +232,15 @@ def assign(rows: RowSource, centers: Float[Tensor, "m d"]) -> Assignment:
 
 @dataclass(frozen=True, eq=False)
 class _Nearest(Value, Folding[Assignment]):
-    """The folding of `assign`.
+    """Folding of `assign` over blocks of rows.
 
     Attributes
     ----------
     origin : Tensor of shape (d,)
-        A point amid the centers, so that squares do not cancel; zero for sparse rows, which cannot
-        be moved.
+        A point amid the centers, against cancellation of squares; zero for sparse rows, which
+        cannot be shifted.
     z : Tensor of shape (m, d)
-        Centers less the origin, in the type of the rows.
+        Centers minus the origin, in the dtype of the rows.
     half : Tensor of shape (m,)
         Half of their squared norms.
     """
@@ -250,7 +251,7 @@ class _Nearest(Value, Folding[Assignment]):
 
     @classmethod
     def of(cls, centers: Float[Tensor, "m d"], dtype: torch.dtype, *, sparse: bool) -> _Nearest:
-        """Return the folding for some centers and rows of a type."""
+        """Build the folding for centers, and for rows of a dtype."""
         origin = 0 * centers[0] if sparse else centers.mean(dim=0)
         z = (centers - origin).to(dtype)
         return cls(origin, z, (z.double().square().sum(dim=1) / 2).to(dtype))
@@ -264,17 +265,17 @@ class _Nearest(Value, Folding[Assignment]):
         return self.add(empty, start, block)
 
     def _scores(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
-        """Return x'z - z'z / 2 of each pair, the larger the nearer."""
+        """Return x'z - z'z / 2 of each pair, larger for nearer centers."""
         if is_sparse(x):
             return x @ self.z.t() - self.half
         return torch.addmm(self.half, x, self.z.t(), beta=-1.0)
 
     def merge(self, a: Assignment, b: Assignment) -> Assignment:
-        """Add up, and keep the farthest rows of both."""
+        """Add the sums, and keep the farthest rows of both."""
         a.sizes += b.sizes
         a.sums += b.sums
         a.inertia += b.inertia
-        a.note(b.farthest, b.where)
+        a.add_distances(b.farthest, b.where)
         return a
 
     def add(self, total: Assignment, start: int, block: Tensor, *rowwise: Any) -> Assignment:
@@ -287,13 +288,13 @@ class _Nearest(Value, Folding[Assignment]):
         distance = torch.where(distance > rounding, distance, 0).double()
         total.sizes += torch.bincount(label, minlength=len(self.z))
         total.inertia += float(distance.sum())
-        total.note(distance, start + torch.arange(len(distance), device=distance.device))
+        total.add_distances(distance, start + torch.arange(len(distance), device=distance.device))
         _add_rows(total.sums, block, label)
         return total
 
 
 def _largest(scores: Float[Tensor, "b m"]) -> tuple[Float[Tensor, " b"], Int[Tensor, " b"]]:
-    """Return the largest number of each row, and where it is; NumPy's search is vectorised."""
+    """Return the largest number of each row and its position; NumPy's search is vectorised."""
     if la.is_on_device(scores):
         value, label = scores.max(dim=1)
         return value, label
@@ -303,7 +304,8 @@ def _largest(scores: Float[Tensor, "b m"]) -> tuple[Float[Tensor, " b"], Int[Ten
 
 def _add_rows(sums: Tensor, block: Tensor, label: Tensor) -> None:
     if not is_sparse(block):
-        if la.is_on_device(block):  # where index_add_ has another order, and sum, in each run
+        if la.is_on_device(block):
+            # On a device, index_add_ sums in another order, with another result, in each run.
             sums.index_put_((label,), block.double(), accumulate=True)
         else:
             sums.index_add_(0, label, block.double())

@@ -1,10 +1,10 @@
-"""Ridge leverage scores: how much each row adds to what the others span, at a penalty.
+"""Ridge leverage scores: the part of each row that others do not explain, at a penalty.
 
     l_i = [K (K + n penalty I)⁻¹]_ii = (K_ii - k_i' (K + n penalty I)⁻¹ k_i) / (n penalty)
 
-and their approximation from a weighted dictionary, to which every selector of this package is a
-road. Their sum is the effective dimension. Matrices are on the device of the operator, scores and
-dictionaries on the host.
+A weighted dictionary approximates them; every selector of this package computes one. Their sum is
+the effective dimension. Matrices are on the device of the operator, scores and dictionaries on the
+host.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from ..data import Cast, Value, as_rows
 from ..operators import KernelOperator, diagonal
 from .base import Landmarks
 
-AT_ONCE = 1 << 19
-"""Entries against a dictionary that are solved for at once on the host, each three times over."""
+SOLVED_ENTRIES = 1 << 19
+"""Entries against a dictionary that are solved for at once on the host, with three copies."""
 
 DICTIONARY_MATRICES = 3
-"""Matrices of a dictionary at once at most: what is factorised, a copy, and blocks."""
+"""Most matrices of a dictionary in memory: the factorised one, a copy, and blocks."""
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    r"""Rows J that stand for all, with the diagonal of A in eq. (3) of the BLESS paper.
+    r"""Rows J that represent all rows, with the diagonal of A in eq. (3) of the BLESS paper.
 
     Attributes
     ----------
     index : Tensor of shape (k,)
-        Distinct row numbers, of distinct rows unless it says otherwise.
+        Distinct row numbers, of distinct rows unless stated otherwise.
     copies : Tensor of shape (k,)
-        The total probability of inclusion of a row, over the number of rows that equal it: so
-        that :math:`\sum_j \phi_j \phi_j^\top / \mathrm{copies}_j` has the mean :math:`\sum_i
+        Total inclusion probability of a row over the number of rows that equal it, so that
+        :math:`\sum_j \phi_j \phi_j^\top / \mathrm{copies}_j` has the mean :math:`\sum_i
         \phi_i \phi_i^\top`.
     """
 
@@ -47,17 +47,17 @@ class Dictionary:
 
     @classmethod
     def empty(cls) -> Dictionary:
-        """Return the dictionary without rows."""
+        """Return a dictionary without rows."""
         return cls(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64))
 
     @classmethod
     def whole(cls, index: Int[Tensor, " k"], copies: float = 1.0) -> Dictionary:
-        """Return the dictionary whose rows all have the same number of expected copies."""
+        """Return a dictionary whose rows all have the same expected number of copies."""
         return cls(index, torch.full((len(index),), copies, dtype=torch.float64))
 
     @classmethod
     def of(cls, chosen: Landmarks, n: int) -> Dictionary:
-        """Return landmarks as a dictionary; ValueError if they are not rows."""
+        """Convert landmarks to a dictionary; raise ValueError if they are not rows."""
         if chosen.index is None:
             raise ValueError("leverage scores need landmarks that are rows of the data")
         return cls(chosen.index, len(chosen.index) / (n * chosen.weight.double()))
@@ -66,7 +66,7 @@ class Dictionary:
         return len(self.index)
 
     def weights(self, n: int) -> Float[Tensor, " k"]:
-        """Return the weight of each row as a landmark of n rows, see `Landmarks.weight`."""
+        """Return the landmark weight of each row, for n rows; see `Landmarks.weight`."""
         return len(self) / (n * self.copies)
 
 
@@ -77,9 +77,9 @@ class Scorer:
     .. math:: \tilde\ell_i = \frac{1}{n\lambda}
         \left(K_{ii} - K_{Ji}^\top (K_{JJ} + n \lambda A)^{-1} K_{Ji}\right)
 
-    With R'R the matrix in brackets it is the difference of K_ii and a sum of squares; all of it
-    is float64 whatever the rows, since they cancel where the score is small, and the result is
-    clipped to what a score can be.
+    With R'R the matrix in brackets, it is the difference of K_ii and a sum of squares. All
+    quantities are float64 for all dtypes, because small scores cancel; results are clipped to the
+    range of a score.
 
     References
     ----------
@@ -94,7 +94,7 @@ class Scorer:
 
     @classmethod
     def build(cls, K: KernelOperator, dictionary: Dictionary, penalty: float) -> Scorer:
-        """Factorise. Cost: k² kernel evaluations and k³ / 3 operations; 8 k² bytes."""
+        """Factorise the matrix. Cost: k² kernel evaluations and k³ / 3 operations; 8 k² bytes."""
         points = K.rows.take(dictionary.index) if len(dictionary) else torch.empty(0, 0)
         shift = K.shape[0] * penalty
         if len(dictionary) == 0:
@@ -104,9 +104,9 @@ class Scorer:
         return cls(K, points, _regularised_factor(A, shift * dictionary.copies.to(A)), shift)
 
     def __call__(self, index: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
-        """Return the scores of rows `index`, or of all n.
+        """Return the scores of rows `index`, or of all n rows.
 
-        Cost: k kernel evaluations and k² operations for each row.
+        Cost: k kernel evaluations and k² operations per row.
         """
         if index is not None and len(index) == 0:
             return torch.empty(0, dtype=torch.float64)
@@ -121,18 +121,18 @@ class Scorer:
         return torch.minimum(((own - explained) / self.shift).clamp(min=0.0), bound)
 
     def _rows_at_once(self) -> int:
-        every = self.K.shape[0]
-        return every if la.is_on_device(self.factor) else max(1, AT_ONCE // len(self.factor))
+        n = self.K.shape[0]
+        return n if la.is_on_device(self.factor) else max(1, SOLVED_ENTRIES // len(self.factor))
 
 
 @dataclass(frozen=True, eq=False)
 class _Squares(Value):
-    """The squared lengths of R'⁻¹ k for the rows k' of a strip, so many at once.
+    """Squared lengths of R'⁻¹ k for the rows k' of a strip, in parts of `at_once` rows.
 
     Attributes
     ----------
     factor : Tensor of shape (k, k)
-        R⁻¹, by columns; on a device R. Products are faster than solutions: of 300 columns, by half.
+        R⁻¹, by columns; on a device R. Products are faster than solves: by half for 300 columns.
     at_once : int
     """
 
@@ -141,7 +141,7 @@ class _Squares(Value):
 
     @classmethod
     def of(cls, R: Float[Tensor, "k k"], at_once: int) -> _Squares:
-        """Return those by a factor. Cost: k³ / 3 operations."""
+        """Build the function of a factor. Cost: k³ / 3 operations."""
         if la.is_on_device(R):
             return cls(R, at_once)
         inverse = R.clone()  # by columns, too
@@ -149,10 +149,10 @@ class _Squares(Value):
         return cls(inverse, at_once)
 
     def __call__(self, strip: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
-        """Return them on the host; the strip is spoilt."""
-        return torch.cat([self._some(part) for part in strip.split(self.at_once)]).cpu()
+        """Return the squared lengths on the host; overwrite the strip."""
+        return torch.cat([self._solve(part) for part in strip.split(self.at_once)]).cpu()
 
-    def _some(self, x: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
+    def _solve(self, x: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
         if la.is_on_device(x):
             x = torch.linalg.solve_triangular(self.factor, x, upper=True, left=False)
         else:
@@ -163,7 +163,7 @@ class _Squares(Value):
 def own_scores(
     K: KernelOperator, points: Tensor, copies: Float[Tensor, " k"], penalty: float
 ) -> Float[Tensor, " k"]:
-    r"""Return the scores of a dictionary's own rows, which need no rows besides.
+    r"""Return the scores of a dictionary's own rows, without other rows.
 
     :math:`K - K (K + S)^{-1} K = S - S (K + S)^{-1} S` with :math:`S = n \lambda A` turns eq. (3)
     into :math:`\tilde\ell_i = A_{ii} (1 - S_{ii} [(K_{JJ} + S)^{-1}]_{ii})`.
@@ -185,7 +185,7 @@ def gram(K: KernelOperator, points: Tensor) -> Float[Tensor, "k k"]:
 
 
 def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
-    """Return R, upper triangular, with R'R = A + diag(ridge), and a jitter if that is singular."""
+    """Return R, upper triangular, with R'R = A + diag(ridge), plus a jitter if it is singular."""
     la.prepare_(A)
     jitter = 0.0
     while True:
@@ -200,7 +200,7 @@ def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
 
 
 def spectrum(K: KernelOperator, dictionary: Dictionary) -> Spectrum:
-    """Return the spectrum of K / n as a dictionary sees it: that of W K_JJ W / n, W² = A⁻¹."""
+    """Estimate the spectrum of K / n from a dictionary: of W K_JJ W / n with W² = A⁻¹."""
     A = gram(K, K.rows.take(dictionary.index))
     root = (K.shape[0] * dictionary.copies.to(A)).rsqrt()[:, None]
     return Spectrum.build(lambda v: root * (A @ (root * v)), len(A), A.device)

@@ -12,7 +12,13 @@ from torch import Tensor
 from .. import _linalg as la
 from ..operators import KernelOperator
 from ._candidates import Candidates, row_keys
-from ._selecting import LEAST_DICTIONARY_ROWS, Level, LeverageSelector, independent, of_size
+from ._selecting import (
+    LEAST_DICTIONARY_ROWS,
+    Level,
+    LeverageSelector,
+    draw_exactly,
+    draw_independently,
+)
 from .base import SizeOrPenalty, selectors
 from .leverage import Dictionary, Scorer, gram, own_scores
 
@@ -20,7 +26,7 @@ SCORE_OVERESTIMATE = 1.5
 """The 3/2 of algorithm 2, which makes every estimate an upper bound with high probability."""
 
 LEAST_PENALTY = 1e-5
-"""Penalty of a level whose dictionary has no tail to measure, over the mean k(x, x)."""
+"""Least penalty of a level, relative to the mean k(x, x), if the dictionary has no tail."""
 
 
 @selectors.register("recursive_rls")
@@ -28,14 +34,15 @@ LEAST_PENALTY = 1e-5
 class RecursiveRLS(LeverageSelector):
     r"""Recursive RLS-Nystrom [1]_: algorithm 2 with a penalty, the fixed-budget version with `m`.
 
-    Rows in a random order; the first half of the first half ... is its own dictionary; from the
-    dictionary of one half the scores of twice as many rows are computed, and those sampled for
-    the next one. With a penalty a row stays with probability min(1, oversampling · score), where
-    the score is 3/2 of eq. (3) of `Scorer`. With `m` each level has its own penalty, the tail of
-    the dictionary's spectrum beyond :math:`k = m / (4 \log m)` values divided by k, and keeps about
-    m rows; the last draws m.
+    The rows are in a random order, and a short prefix is its own dictionary. The dictionary of one
+    prefix scores the rows of the prefix twice as long, which are sampled for the next dictionary.
+    With a penalty, a row is kept with probability min(1, oversampling · score), where the score is
+    3/2 of eq. (3) of `Scorer`. With `m`, each level has its own penalty, the tail of the
+    dictionary's spectrum beyond :math:`k = m / (4 \log m)` values divided by k, and keeps about m
+    rows; the last level draws m.
 
-    Take it, as the default does, where small groups of rows matter: never much worse than uniform.
+    Use it, as the default does, if small groups of rows matter: it is never much worse than
+    uniform landmarks.
 
     Parameters
     ----------
@@ -44,11 +51,11 @@ class RecursiveRLS(LeverageSelector):
     penalty : float, optional
         Ridge per sample.
     oversampling : float or None, default=3
-        With a penalty only. None: that of the theorem, :math:`16 \log(\sum_i \ell_i / \delta)`,
-        which means all rows well beyond n = 10⁴.
+        Used with a penalty only. None: the value of the theorem, :math:`16 \log(\sum_i \ell_i /
+        \delta)`, which selects all rows well beyond n = 10⁴.
     accelerated : bool, default=False
-        With `m` only: :math:`\sqrt{(n m + m^3) / (4 n)}` rows in the inner levels (appendix G), so
-        that choosing landmarks costs about as much as using them.
+        Used with `m` only: :math:`\sqrt{(n m + m^3) / (4 n)}` rows in the inner levels (appendix
+        G), so that the selection costs about as much as using the landmarks.
     delta : float, default=0.1
         Probability of failure; the recursion ends at :math:`192 \log(1/\delta)` rows.
 
@@ -56,18 +63,17 @@ class RecursiveRLS(LeverageSelector):
     -----
     Cost: with a dictionary of s rows, about 2 n s kernel evaluations and :math:`n s^2`
     operations; accelerated :math:`n m`. Memory :math:`8 s^2` bytes and a block of rows. A
-    sequential source is passed over twice a level, :math:`\log_2(n / s)` levels, and once more to
-    find equal rows.
+    sequential source is read twice per level, :math:`\log_2(n / s)` levels, and a further time to
+    detect equal rows.
 
     Departures: the base of the fixed-budget version is its smallest prefix (m/2 to m rows); inner
-    levels have about 64 rows at least. The
-    authors draw the last m rows one after the other without replacement; systematic sampling has
-    exact probabilities of inclusion, and so correct weights.
+    levels have at least about 64 rows. The authors draw the last m rows one after the other without
+    replacement; systematic sampling has exact inclusion probabilities, and so correct weights.
 
     References
     ----------
     .. [1] Musco & Musco, *Recursive sampling for the Nystrom method*, NeurIPS 2017; the version
-       with a fixed budget is that of section 5 and the authors' code.
+       with a fixed budget: section 5 and the authors' code.
 
     Examples
     --------
@@ -106,31 +112,31 @@ class RecursiveRLS(LeverageSelector):
         sizes = _halvings(n, base)
         keys = row_keys(K.rows)
         rows = _prefix(keys, order, sizes[0])
-        dictionary, d = rows.whole(), 0.0
+        dictionary, d = rows.to_dictionary(), 0.0
         if sizes == [n]:
-            own = own_scores(K, K.rows.take(rows.index), dictionary.copies, penalty)
-            d = rows.effective_dimension(own)
+            scores = own_scores(K, K.rows.take(rows.index), dictionary.copies, penalty)
+            d = rows.effective_dimension(scores)
         for level, size in enumerate(sizes[1:]):
             rows = _prefix(keys, order, size)
-            # the recursion's delta is a third from call to call, and the outermost comes last
+            # Delta falls to a third with each recursive call, and the outermost call comes last.
             delta = self.delta / 3 ** (len(sizes) - 2 - level)
             scores = rows.scores(Scorer.build(K, dictionary, penalty))
             d = rows.effective_dimension(scores)
             scores = (SCORE_OVERESTIMATE * scores).clamp(max=1.0)
             total = rows.effective_dimension(scores)
             factor = self.oversampling or 16 * math.log(max(total / delta, math.e))
-            dictionary = independent(rows, scores, factor, rng)
+            dictionary = draw_independently(rows, scores, factor, rng)
         return Level(penalty, dictionary, d, rows.coverage(dictionary, n))
 
     def evaluations(self, n: int, m: int) -> int:
         return 2 * n * self._inner(n, m)
 
     def operations(self, n: int, d: int, m: int) -> float:
-        # scores of all rows from the last dictionary, and its eigenvalues at each level
+        # The last dictionary scores all rows; each level computes eigenvalues of its dictionary.
         return float(n) * self._inner(n, m) ** 2 + 20.0 * self._inner(n, m) ** 3
 
     def _inner(self, n: int, m: int) -> int:
-        """Return the rows of the dictionaries on the way to m landmarks."""
+        """Return the rows of intermediate dictionaries for m landmarks."""
         inner = math.ceil(math.sqrt((n * m + m**3) / (4 * n))) if self.accelerated else m
         return max(inner, LEAST_DICTIONARY_ROWS)
 
@@ -140,21 +146,21 @@ class RecursiveRLS(LeverageSelector):
         order = torch.randperm(n, generator=rng)
         sizes = _halvings(n, inner)
         keys = row_keys(K.rows)
-        dictionary = _prefix(keys, order, sizes[0]).whole()
+        dictionary = _prefix(keys, order, sizes[0]).to_dictionary()
         for size in sizes[1:-1]:
             rows = _prefix(keys, order, size)
             scorer = Scorer.build(K, dictionary, _tail_penalty(K, dictionary, inner))
-            dictionary = independent(rows, rows.scores(scorer), _log(inner), rng)
+            dictionary = draw_independently(rows, rows.scores(scorer), _log(inner), rng)
         penalty = _tail_penalty(K, dictionary, min(inner, m))
         rows = _prefix(keys, order, n)
         scores = rows.scores(Scorer.build(K, dictionary, penalty))
-        dictionary = of_size(rows, scores, m, rng)
+        dictionary = draw_exactly(rows, scores, m, rng)
         d = rows.effective_dimension(scores)
         return Level(penalty, dictionary, d, rows.coverage(dictionary, n))
 
 
 def _halvings(n: int, base: int | float) -> list[int]:
-    """Return ceil(n / 2^l) from the first that is at most `base` up to n."""
+    """Return the sizes ceil(n / 2^l), from the first one of at most `base` up to n."""
     sizes = [n]
     while sizes[-1] > max(base, 1):
         sizes.append(math.ceil(sizes[-1] / 2))
@@ -162,7 +168,7 @@ def _halvings(n: int, base: int | float) -> list[int]:
 
 
 def _prefix(keys: Tensor, order: Tensor, size: int) -> Candidates:
-    """Return the distinct rows among the first `size` in a random order."""
+    """Return the distinct rows among the first `size` rows of a random order."""
     index = order[:size].sort().values
     return Candidates.among(keys[index], index)
 
@@ -172,11 +178,11 @@ def _log(m: int) -> float:
 
 
 def _tail_penalty(K: KernelOperator, dictionary: Dictionary, m: int) -> float:
-    """Return the sum of the weighted dictionary's eigenvalues beyond k, over k, per row of K."""
+    """Return the tail of the weighted dictionary's eigenvalues beyond k, over k, per row of K."""
     A = gram(K, K.rows.take(dictionary.index))
     root = dictionary.copies.to(A).rsqrt()
     values = la.eigenvalues(root[:, None] * A * root)
     k = math.ceil(m / (4 * _log(m)))
-    least = LEAST_PENALTY * (float(A.diagonal().mean()) or 1.0)  # a kernel that is zero
+    least_penalty = LEAST_PENALTY * (float(A.diagonal().mean()) or 1.0)  # 1 if the kernel vanishes
     tail = float(values[:-k].sum()) / k if len(values) > k else 0.0
-    return max(tail, least) / K.shape[0]
+    return max(tail, least_penalty) / K.shape[0]

@@ -1,4 +1,4 @@
-"""RPCholesky: landmarks are the pivots of a randomly pivoted Cholesky factorisation."""
+"""RPCholesky: landmarks that are the pivots of a randomly pivoted Cholesky factorisation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch import Tensor
 from .._checks import as_count
 from ..lowrank import ZERO_RESIDUAL_SHARE, PartialCholesky, pivoted_cholesky
 from ..operators import KernelOperator
-from .base import Landmarks, SizeOrPenalty, capped, selectors
+from .base import Landmarks, SizeOrPenalty, cap_size, selectors
 
-METHODS = ("accelerated", "simple", "block", "greedy")
+CHOLESKY_METHODS = ("accelerated", "simple", "block", "greedy")
 SAME_LANDMARK_DISTANCE = 1e-12
 """Squared kernel distance, relative to k(x, x), below which two rows are the same landmark."""
 FILL_ROWS = 512
@@ -22,46 +22,46 @@ FILL_ROWS = 512
 @selectors.register("rpcholesky")
 @dataclass(frozen=True)
 class RPCholesky(SizeOrPenalty):
-    r"""Draw each landmark in proportion to what the ones before it leave of k(x, x).
+    r"""Draw each landmark in proportion to the residual of k(x, x) after the earlier ones.
 
     The Nystrom approximation :math:`\hat K` of the landmarks comes with a certificate,
     :math:`\hat K \le K \le \hat K + \mathrm{tr}(K - \hat K) I`.
 
-    Take it for the fewest landmarks to an error, the fewest iterations of FALKON, or for the
+    Use it for the fewest landmarks to an error, the fewest iterations of FALKON, or the
     certificate.
 
     Parameters
     ----------
     m : int, optional
-        `Landmarks.penalty` is then the residual trace / n, at least 1e-13 of the trace / n.
+        Number of landmarks. `Landmarks.penalty` is then the residual trace / n, and at least 1e-13
+        of the trace / n.
     penalty : float, optional
-        Ridge per sample. As many rows as it takes for a residual trace of at most n · penalty:
+        Ridge per sample. Rows are drawn until the residual trace is at most n · penalty:
         :math:`\hat K \le K \le \hat K + n \lambda I`.
     method : str, default="accelerated"
-        ``"accelerated"``, ``"simple"`` (the same law, one at a time), ``"block"`` or ``"greedy"``;
-        see `pivoted_cholesky`.
+        ``"accelerated"``, ``"simple"`` (the same law, one row at a time), ``"block"`` or
+        ``"greedy"``; see `pivoted_cholesky`.
     block : int, optional
-        Rows drawn together, see there.
+        Rows drawn together; see `pivoted_cholesky`.
     tol : float, default=0
         Stop, with fewer than m landmarks, at a residual trace of at most tol · trace.
     weights : str, default="voronoi"
-        Pivots have no probabilities whose inverses could be weights. ``"voronoi"``: m times the
-        share of the rows that are nearer to this landmark than to others, in the kernel's metric,
-        from kernel entries that are evaluated anyway. ``"ones"``: as for uniform landmarks.
+        Pivots have no inclusion probabilities whose inverses could be weights. ``"voronoi"``: m
+        times the share of the rows that are nearer to this landmark than to others, in the kernel's
+        metric, from kernel entries that are evaluated anyway. ``"ones"``: as for uniform landmarks.
 
     Notes
     -----
-    Rows that repeat a landmark are never chosen. If K is of lower rank than m, to rounding, the
-    rest are rows drawn uniformly among those that the kernel tells apart from landmarks; they
-    change nothing in the span. There are fewer than m landmarks only if there are fewer different
-    rows. `Landmarks.info` has ``rank``, the pivots found,
-    ``trace`` and ``residual_trace``.
+    Rows that repeat a landmark are never chosen. If K has a lower rank than m, to rounding, the
+    remaining landmarks are drawn uniformly among rows that the kernel distinguishes from landmarks;
+    they do not change the span. There are fewer than m landmarks only if there are fewer different
+    rows. `Landmarks.info` has ``rank``, the number of pivots, ``trace`` and ``residual_trace``.
 
     Cost: about n m kernel evaluations and n m² multiplications, 8 n m bytes of memory.
 
-    Why weights of cells: FALKON with its paper's preconditioner took 49 to 60 iterations to 1e-6
-    with them and 123 to 156 with ones, on California housing with m = 500, penalty 1e-6 and a
-    Gaussian of lengthscales 1 and 2; uniform landmarks took 174 to 203.
+    The reason for Voronoi weights: FALKON with its paper's preconditioner took 49 to 60 iterations
+    to 1e-6 with them and 123 to 156 with ones, on California housing with m = 500, penalty 1e-6 and
+    a Gaussian of lengthscales 1 and 2; uniform landmarks took 174 to 203.
 
     References
     ----------
@@ -93,8 +93,9 @@ class RPCholesky(SizeOrPenalty):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
+        if self.method not in CHOLESKY_METHODS:
+            names = ", ".join(CHOLESKY_METHODS)
+            raise ValueError(f"method must be one of {names}, not {self.method!r}")
         if self.weights not in ("voronoi", "ones"):
             raise ValueError(f"weights must be 'voronoi' or 'ones', not {self.weights!r}")
         if not 0 <= self.tol < 1:
@@ -111,10 +112,10 @@ class RPCholesky(SizeOrPenalty):
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         self.check_rows(K.rows)
         n = K.shape[0]
-        m = None if self.m is None else capped(self.m, n)
+        m = None if self.m is None else cap_size(self.m, n)
         K = K.fitting_device(8 * n * (n if m is None else m))
         cells = Cells(K.double().diag())
-        found = pivoted_cholesky(
+        cholesky = pivoted_cholesky(
             K,
             m,
             tol=self.tol,
@@ -124,11 +125,12 @@ class RPCholesky(SizeOrPenalty):
             rng=rng,
             watch=cells.add,
         )
-        cells.keep(found)
-        # a matrix of zeros has no pivots, but some row must stand for all
-        index = filled(found, 1 if m is None or self.tol else m, cells, rng)
+        cells.reassign(cholesky)
+        # A zero matrix has no pivots, but some row must represent all.
+        index = fill_up(cholesky, 1 if m is None or self.tol else m, cells, rng)
         weight = cells.weights(index) if self.weights == "voronoi" else torch.ones(len(index))
-        penalty = self.penalty or max(found.residual_trace, ZERO_RESIDUAL_SHARE * found.trace) / n
+        least_trace = ZERO_RESIDUAL_SHARE * cholesky.trace
+        penalty = self.penalty or max(cholesky.residual_trace, least_trace) / n
         return Landmarks(
             K.points(index),
             weight.double(),
@@ -136,24 +138,24 @@ class RPCholesky(SizeOrPenalty):
             penalty=penalty,
             coverage=len(index) / n,
             info={
-                "rank": float(len(found.pivots)),
-                "trace": found.trace,
-                "residual_trace": found.residual_trace,
+                "rank": float(len(cholesky.pivots)),
+                "trace": cholesky.trace,
+                "residual_trace": cholesky.residual_trace,
             },
         )
 
 
 class Cells:
-    """Voronoi cells of landmarks: the nearest one to each row has the largest K_ij - K_jj / 2.
+    """Voronoi cells of landmarks: the landmark nearest to a row has the largest K_ij - K_jj / 2.
 
-    Row numbers that go in or out are on the host, the others with the diagonal.
+    Arguments and results with row numbers are on the host, other tensors with the diagonal.
 
     Attributes
     ----------
     best : Tensor of shape (n,)
         That largest number.
     owner : Tensor of shape (n,)
-        The row number of the landmark.
+        Row number of the nearest landmark.
     """
 
     def __init__(self, diagonal: Float[Tensor, " n"]) -> None:
@@ -162,52 +164,53 @@ class Cells:
         self.owner = torch.full(diagonal.shape, -1, device=diagonal.device)
 
     def add(self, part: slice, columns: Float[Tensor, "b a"], index: Int[Tensor, " a"]) -> None:
-        """Let landmarks `index` compete for a slice of the rows, given their kernel columns."""
+        """Add landmarks `index` for a slice of the rows, given their kernel columns."""
         index = index.to(self.owner)
         value, nearest = (columns - self.diagonal[index] / 2).max(dim=1)
         closer = value > self.best[part]
         self.best[part] = torch.where(closer, value, self.best[part])
         self.owner[part] = torch.where(closer, index[nearest], self.owner[part])
 
-    def keep(self, found: PartialCholesky) -> None:
-        """Give the rows of pivots that were not kept to those that were."""
-        pivots = found.pivots.to(self.owner)
+    def reassign(self, cholesky: PartialCholesky) -> None:
+        """Reassign the rows of discarded pivots to the remaining pivots."""
+        pivots = cholesky.pivots.to(self.owner)
         lost = (~torch.isin(self.owner, pivots)).nonzero()[:, 0]
         if len(pivots) == 0 or len(lost) == 0:
             self.best[lost] = -torch.inf
             return
-        at_pivots = found.factor[pivots].t()
+        at_pivots = cholesky.factor[pivots].t()
         for rows in lost.split(max(1, (1 << 22) // len(pivots))):
-            value, nearest = (
-                # the kernel columns of pivots, exactly: F F' agrees with K there
-                found.factor[rows] @ at_pivots - self.diagonal[pivots] / 2
-            ).max(dim=1)
+            # F F' agrees with K in the columns of pivots.
+            columns = cholesky.factor[rows] @ at_pivots
+            value, nearest = (columns - self.diagonal[pivots] / 2).max(dim=1)
             self.best[rows], self.owner[rows] = value, pivots[nearest]
 
-    def apart(self, rows: Int[Tensor, " b"]) -> Tensor:
-        """Return which of the rows the kernel tells apart from all landmarks."""
+    def are_distinct(self, rows: Int[Tensor, " b"]) -> Tensor:
+        """Return which rows the kernel distinguishes from all landmarks."""
         distance = self.diagonal[rows] - 2 * self.best[rows]
         return (distance > SAME_LANDMARK_DISTANCE * self.diagonal[rows]).cpu()
 
     def weights(self, index: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        """Return m times the share of the rows that each landmark is the nearest of."""
+        """Return m times the share of the rows whose nearest landmark each one is."""
         n = len(self.owner)
-        self.owner[index] = index.to(self.owner)  # whatever rounding says
+        self.owner[index] = index.to(self.owner)  # a landmark owns itself, despite rounding
         count = torch.bincount(self.owner.cpu(), minlength=n)[index]
         return count.double() * (len(index) / n)
 
 
-def filled(found: PartialCholesky, m: int, cells: Cells, rng: torch.Generator) -> Int[Tensor, " m"]:
+def fill_up(
+    cholesky: PartialCholesky, m: int, cells: Cells, rng: torch.Generator
+) -> Int[Tensor, " m"]:
     """Return the pivots and, up to m, random rows that differ from these and from each other."""
-    index, n = found.pivots, len(found.residual)
+    index, n = cholesky.pivots, len(cholesky.residual)
     if len(index) >= m:
         return index
     for candidates in torch.randperm(n, generator=rng).split(FILL_ROWS):
-        others = candidates[cells.apart(candidates)]
-        new = others[_first_of_alike(found.factor[others], cells.diagonal[others])]
+        others = candidates[cells.are_distinct(candidates)]
+        new = others[_first_distinct(cholesky.factor[others], cells.diagonal[others])]
         new = new[: m - len(index)]
         for part in _parts(n) if len(new) else []:
-            cells.add(part, found.factor[part] @ found.factor[new].t(), new)
+            cells.add(part, cholesky.factor[part] @ cholesky.factor[new].t(), new)
         index = torch.cat([index, new])
         if len(index) == m:
             break
@@ -218,7 +221,7 @@ def _parts(n: int, size: int = 1 << 14) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def _first_of_alike(F: Float[Tensor, "b k"], diagonal: Float[Tensor, " b"]) -> Tensor:
+def _first_distinct(F: Float[Tensor, "b k"], diagonal: Float[Tensor, " b"]) -> Tensor:
     """Return which rows differ from all rows before them."""
     G = F @ F.t()
     distance = G.diagonal()[:, None] + G.diagonal() - 2 * G

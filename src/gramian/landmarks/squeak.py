@@ -1,4 +1,4 @@
-"""SQUEAK: one pass over the rows with a dictionary that only ever shrinks what it has seen."""
+"""SQUEAK: one pass over the rows with a dictionary that only shrinks the rows it has seen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from .._checks import as_count
 from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
-from ._candidates import Candidates, first_of_each, keys_of
+from ._candidates import Candidates, group_keys, keys_of
 from ._selecting import Level, LeverageSelector
 from .base import selectors
 from .leverage import Dictionary, own_scores, spectrum
@@ -23,18 +23,18 @@ class Squeak(LeverageSelector):
     r"""SQUEAK [1]_: merge each chunk of rows into the dictionary, then shrink it.
 
     A new row enters with probability p = 1. The union is scored by itself, eq. (3) of `Scorer`;
-    :math:`p_i` becomes :math:`\min(p_i, q \tilde\ell_i)`, and a row stays with probability new p
-    over old p. So :math:`p_i`, the weight in A, is the total probability. A row that equals one of
-    the dictionary adds one to its 1 / p.
+    :math:`p_i` becomes :math:`\min(p_i, q \tilde\ell_i)`, and a row is kept with probability new p
+    over old p. So :math:`p_i`, the weight in A, is the total probability. A row that equals a row
+    of the dictionary adds one to its 1 / p.
 
-    Take it where rows can be read only once.
+    Use it if rows can be read only once.
 
     Parameters
     ----------
     m : int, optional
-        Number of landmarks: the penalty is chosen for some more, 1.1 m + 3 sqrt(m), from the
+        Number of landmarks. The penalty is chosen for some more, 1.1 m + 3 sqrt(m), from the
         spectrum of a uniform sample, and the last dictionary is thinned to m. If it has fewer rows,
-        another pass is made with a quarter of the penalty; if K has no such rank, with a least
+        another pass follows with a quarter of the penalty; if K has no such rank, with a least
         probability for each row.
     penalty : float, optional
         Ridge per sample.
@@ -47,7 +47,7 @@ class Squeak(LeverageSelector):
     -----
     Cost, with s rows in the dictionary and chunks of c: :math:`n (s + c)^2 / c` kernel
     evaluations and :math:`n (s + c)^3 / c` operations, memory :math:`8 (s + c)^2` bytes, one pass
-    over the rows, in their order; with `m` two more, without the kernel, and 8 n bytes.
+    over the rows, in their order; with `m` two more, without kernel evaluations, and 8 n bytes.
 
     References
     ----------
@@ -82,64 +82,65 @@ class Squeak(LeverageSelector):
         return self._pass(K, penalty, 0.0, rng)
 
     def _pass(self, K: KernelOperator, penalty: float, least: float, rng: torch.Generator) -> Level:
-        """Return the dictionary after one pass, in which no row has less than a probability."""
+        """Return the level after one pass, in which rows have at least a probability `least`."""
         J, keys, d = Dictionary.empty(), torch.empty(0, dtype=torch.int64), 0.0
         points: Tensor | None = None
         for part, block in K.rows.blocks(self.chunk):
             new = Dictionary.whole(torch.arange(part.start, part.stop))
             keys = torch.cat([keys, keys_of(block)])
             J, first = _union(J, new, keys)
-            keys, points = keys[first], _stacked(K, points, block, J, first)
+            keys, points = keys[first], _stack(K, points, block, J, first)
             scores = own_scores(K, points, J.copies, penalty)
             d = float((scores / J.copies).sum())
             p = torch.minimum(J.copies, (self.oversampling * scores).clamp(min=least))
-            kept = _sampling.bernoulli(p / J.copies, rng)
-            if len(kept) == 0:
-                kept = p.argmax().reshape(1)
-            J, keys = Dictionary(J.index[kept], p[kept].clamp(min=1e-300)), keys[kept]
-            points = None if K.rows.sparse else points[kept]
+            positions = _sampling.bernoulli(p / J.copies, rng)
+            if len(positions) == 0:
+                positions = p.argmax().reshape(1)
+            J = Dictionary(J.index[positions], p[positions].clamp(min=1e-300))
+            keys = keys[positions]
+            points = None if K.rows.sparse else points[positions]
         return Level(penalty, J, d, len(J) / K.shape[0])
 
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         n, rows = K.shape[0], Candidates.all(K)
         if len(rows) <= m:
-            return Level(0.0, rows.whole(), float(len(rows)), 1.0)
-        index = _sampling.distinct(n, min(n, max(2 * m, 500)), rng)
-        seen = spectrum(K, Dictionary.whole(index, len(index) / n))
-        least = 1e-13 * largest_diagonal(K)
-        aim = (
-            1.1 * m + 3 * m**0.5
-        )  # so that a run with too few rows, which is a biased one, is rare
-        penalty = seen.penalty_for(aim / self.oversampling, least)
+            return Level(0.0, rows.to_dictionary(), float(len(rows)), 1.0)
+        index = _sampling.draw_distinct(n, min(n, max(2 * m, 500)), rng)
+        estimate = spectrum(K, Dictionary.whole(index, len(index) / n))
+        least_penalty = 1e-13 * largest_diagonal(K)
+        # The margin makes a run with too few rows rare, which would bias the selection.
+        target = 1.1 * m + 3 * m**0.5
+        penalty = estimate.penalty_for(target / self.oversampling, least_penalty)
         level = self.sample(K, penalty, rng=rng)
-        while len(level.dictionary) < m and level.penalty > least:
-            level = self.sample(K, max(level.penalty / 4, least), rng=rng)
+        while len(level.dictionary) < m and level.penalty > least_penalty:
+            level = self.sample(K, max(level.penalty / 4, least_penalty), rng=rng)
         floor = m / n
-        while len(level.dictionary) < m:  # with a floor of one all distinct rows stay
+        while len(level.dictionary) < m:  # with a floor of one, all distinct rows are kept
             level, floor = self._pass(K, level.penalty, floor, rng), 4 * floor
         J = level.dictionary
-        # each row has the same further chance, so that its total one keeps its proportions
-        kept = _sampling.systematic(torch.full((len(J),), m / len(J), dtype=torch.float64), rng)
-        J = Dictionary(J.index[kept], J.copies[kept] * (m / len(J)))
+        # All rows are thinned with the same probability, which preserves their proportions.
+        p = torch.full((len(J),), m / len(J), dtype=torch.float64)
+        positions = _sampling.systematic(p, rng)
+        J = Dictionary(J.index[positions], J.copies[positions] * (m / len(J)))
         return Level(level.penalty, J, level.effective_dimension, rows.coverage(J, n))
 
 
 def _union(
     a: Dictionary, b: Dictionary, keys: Int[Tensor, " k"]
 ) -> tuple[Dictionary, Int[Tensor, " s"]]:
-    """Return the union, in which rows of the same key are one, and the positions of its rows."""
+    """Return the union, which merges rows of the same key, and the positions of its rows."""
     index, copies = torch.cat([a.index, b.index]), torch.cat([a.copies, b.copies])
-    first, group = first_of_each(keys)
+    first, group = group_keys(keys)
     if len(first) < len(keys):
         total = torch.zeros(len(first), dtype=torch.float64)
         copies = total.index_add_(0, group, 1 / copies).reciprocal()
     return Dictionary(index[first], copies), first
 
 
-def _stacked(
+def _stack(
     K: KernelOperator, points: Tensor | None, block: Tensor, J: Dictionary, first: Tensor
 ) -> Tensor:
-    """Return the rows of J: of those kept and the new block, the ones at positions `first`."""
+    """Return the rows of J: positions `first` of the earlier points and the new block."""
     if K.rows.sparse:
         return K.rows.take(J.index)
     stacked = block if points is None else torch.cat([points, block])

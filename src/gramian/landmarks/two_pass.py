@@ -1,4 +1,4 @@
-"""Two-pass sampling: uniform rows score all rows, and those are sampled."""
+"""Two-pass sampling: uniform rows score all rows, which are then sampled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._checks import as_count
 from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
 from ._candidates import Candidates
-from ._selecting import Level, LeverageSelector, independent, of_size
+from ._selecting import Level, LeverageSelector, draw_exactly, draw_independently
 from .base import selectors
 from .leverage import Dictionary, Scorer, spectrum
 
@@ -22,7 +22,7 @@ from .leverage import Dictionary, Scorer, spectrum
 class TwoPass(LeverageSelector):
     r"""Two-pass sampling [1]_: score all n rows by a uniform dictionary, then sample.
 
-    Take it to compare, or where the penalty is large.
+    Use it for comparison, or if the penalty is large.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class TwoPass(LeverageSelector):
     oversampling : float, default=3
         Landmarks per effective dimension.
     first : int, optional
-        Rows of the uniform dictionary. :math:`\kappa^2 / \lambda` if not given, or m if that is.
+        Rows of the uniform dictionary. Default: :math:`\kappa^2 / \lambda`, or m if m is set.
 
     Notes
     -----
     Cost: :math:`n / \lambda` kernel evaluations and :math:`n / \lambda^2` operations, memory
-    :math:`8 / \lambda^2` bytes: only for large penalties, unless `first` is given. Four passes
-    over a sequential source.
+    :math:`8 / \lambda^2` bytes: feasible only for large penalties, unless `first` is set. Four
+    passes over a sequential source.
 
     References
     ----------
@@ -74,21 +74,21 @@ class TwoPass(LeverageSelector):
         first = self.first or math.ceil(largest_diagonal(K) / penalty)
         uniform, rows = self._uniform(K, first, rng), Candidates.all(K)
         scores = rows.scores(Scorer.build(K, uniform, penalty))
-        dictionary = independent(rows, scores, self.oversampling, rng)
+        dictionary = draw_independently(rows, scores, self.oversampling, rng)
         d = rows.effective_dimension(scores)
         return Level(penalty, dictionary, d, rows.coverage(dictionary, K.shape[0]))
 
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         uniform, rows = self._uniform(K, self.first or m, rng), Candidates.all(K)
-        least = 1e-13 * largest_diagonal(K)
-        penalty = spectrum(K, uniform).penalty_for(m / self.oversampling, least)
+        least_penalty = 1e-13 * largest_diagonal(K)
+        penalty = spectrum(K, uniform).penalty_for(m / self.oversampling, least_penalty)
         scores = rows.scores(Scorer.build(K, uniform, penalty))
-        dictionary = of_size(rows, scores, m, rng)
+        dictionary = draw_exactly(rows, scores, m, rng)
         d = rows.effective_dimension(scores)
         return Level(penalty, dictionary, d, rows.coverage(dictionary, K.shape[0]))
 
     def _uniform(self, K: KernelOperator, first: int, rng: torch.Generator) -> Dictionary:
-        """Return rows drawn uniformly: equal ones may be among them, and count as often."""
+        """Draw rows uniformly; equal rows count separately."""
         n = K.shape[0]
-        index = _sampling.distinct(n, min(first, n), rng)
+        index = _sampling.draw_distinct(n, min(first, n), rng)
         return Dictionary.whole(index, len(index) / n)

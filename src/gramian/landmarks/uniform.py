@@ -1,4 +1,4 @@
-"""Uniform landmarks: every row is as likely as any other."""
+"""Uniform landmarks: every row has the same probability."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ..data import as_rows
 from ..operators import KernelOperator, largest_diagonal
-from ._candidates import first_of_each, row_keys
-from .base import Landmarks, SizeOrPenalty, capped, selectors
+from ._candidates import group_keys, row_keys
+from .base import Landmarks, SizeOrPenalty, cap_size, selectors
 
 
 @selectors.register("uniform")
@@ -21,26 +21,24 @@ from .base import Landmarks, SizeOrPenalty, capped, selectors
 class Uniform(SizeOrPenalty):
     r"""Draw m distinct rows, each with the same probability.
 
-    A row that equals one already drawn is passed over, since it would add nothing to the span of
-    the landmarks; it is counted, in the weight of its equal. With m at least the number of
-    distinct rows, all of those are chosen: a repeated row and an observation weight then give
-    the same landmarks.
+    A row that equals an earlier one is skipped, since it would add nothing to the span of the
+    landmarks, but counts in the weight of its equal. If m is at least the number of distinct rows,
+    all of those are chosen: a repeated row and an observation weight then give the same landmarks.
 
-    Take it where rows are all alike, and for files that are read from front to back.
+    Use it if rows are all alike, and for files that are read sequentially.
 
     Parameters
     ----------
     m : int, optional
-        More than there are rows: a warning, then all of them.
+        Number of landmarks. If it exceeds the number of rows: a warning, then all of them.
     penalty : float, optional
-        Ridge per sample. Landmarks: :math:`\kappa^2 / \lambda`, the largest
-        :math:`k(x, x)` over it, which bounds every leverage score times n; all rows if there are
-        not as many.
+        Ridge per sample. Landmarks: :math:`\kappa^2 / \lambda`, the largest :math:`k(x, x)` over
+        the penalty, which bounds every leverage score times n; all rows if there are fewer.
 
     Notes
     -----
     Cost: reading m rows, one pass for a sequential source, and another if rows repeat; no kernel
-    evaluations. Memory: the m rows, mapped from a file if they exceed the budget of K.
+    evaluations. Memory: the m rows, memory-mapped from a file if they exceed the budget of K.
 
     Examples
     --------
@@ -58,12 +56,12 @@ class Uniform(SizeOrPenalty):
     def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
         n = K.shape[0]
         kappa2 = largest_diagonal(K)
-        wanted = self.m or min(n, math.ceil(kappa2 / (self.penalty or 1.0)))
-        index, points, times = _first_distinct(K, capped(wanted, n), rng)
-        seen = float(times.sum())
-        weight = times * (len(times) / seen)
+        size = self.m or min(n, math.ceil(kappa2 / (self.penalty or 1.0)))
+        index, points, times = _first_distinct(K, cap_size(size, n), rng)
+        drawn_rows = float(times.sum())
+        weight = times * (len(times) / drawn_rows)
         penalty = kappa2 / len(index)
-        return Landmarks(points, weight, index, penalty=penalty, coverage=seen / n)
+        return Landmarks(points, weight, index, penalty=penalty, coverage=drawn_rows / n)
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:
         return 24 * m
@@ -78,32 +76,32 @@ class Uniform(SizeOrPenalty):
 def _first_distinct(
     K: KernelOperator, m: int, rng: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Take rows in a random order until m are distinct, or there are no more.
+    """Draw rows in a random order until m are distinct, or all are drawn.
 
     Returns
     -------
     index, points, times
-        Row numbers; values; how often each was met.
+        Row numbers; values; number of draws of each.
     """
     order, keys = torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
     for candidates in _candidates(K.shape[0], m, rng):
         drawn = K.points(candidates)
         order, keys = torch.cat([order, candidates]), torch.cat([keys, row_keys(as_rows(drawn))])
-        first, group = first_of_each(keys)
+        first, group = group_keys(keys)
         if len(first) >= m:
             break
     index = order[first[:m]]
-    met = group if len(first) < m else group[: int(first[m - 1]) + 1]
+    groups = group if len(first) < m else group[: int(first[m - 1]) + 1]
     points = drawn if torch.equal(index, candidates) else K.points(index)
-    return index, points, torch.bincount(met).double()
+    return index, points, torch.bincount(groups).double()
 
 
 def _candidates(n: int, m: int, rng: torch.Generator) -> Iterator[Tensor]:
-    """Yield row numbers in random order without repeats: m, then twice as many, and so on."""
+    """Yield distinct row numbers in random order: m, then twice as many, and so on."""
     if n <= 8 * m:
         order = torch.randperm(n, generator=rng)
     else:
-        # A permutation of all rows would outweigh everything else at n = 10⁸.
+        # A permutation of all rows would dominate time and memory at n = 10⁸.
         drawn = torch.randint(n, (4 * m,), generator=rng).tolist()
         order = torch.tensor(list(dict.fromkeys(drawn)))
     start, size = 0, m
@@ -111,7 +109,7 @@ def _candidates(n: int, m: int, rng: torch.Generator) -> Iterator[Tensor]:
         yield order[start : start + size]
         start, size = start + size, 2 * size
     if len(order) < n:
-        rest = torch.ones(n, dtype=torch.bool)
-        rest[order] = False
-        others = rest.nonzero()[:, 0]
-        yield others[torch.randperm(len(others), generator=rng)]
+        is_left = torch.ones(n, dtype=torch.bool)
+        is_left[order] = False
+        left_rows = is_left.nonzero()[:, 0]
+        yield left_rows[torch.randperm(len(left_rows), generator=rng)]
