@@ -13,8 +13,8 @@ from gramian.data import as_rows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Matern32, Matern52
 from gramian.metric import LengthscaleDescent
 from gramian.metric._entries import entries
-from gramian.metric.objectives import JITTER, NystromFit, Parameters, Rows
-from gramian.metric.sampling import drawn_sample
+from gramian.metric.objectives import RELATIVE_JITTER, NystromFit, Parameters, Rows
+from gramian.metric.sampling import draw_sample
 
 KERNELS = [Gaussian(), Laplacian(), Matern32(), Matern52(), L1Laplacian()]
 SMALL = LengthscaleDescent(landmarks=40, rows=600, batch=300, steps=60, rate=0.1)
@@ -38,7 +38,7 @@ def problem(d: int = 3, m: int = 7) -> tuple[Parameters, Rows, Rows]:
 def dense(kernel: Kernel, at: Parameters, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
     """Return the Nystrom matrix of the rows, W, and N penalty."""
     scales = at.log_scales.exp()
-    K_mm = kernel(at.Z * scales, at.Z * scales) + JITTER * torch.eye(len(at.Z)).double()
+    K_mm = kernel(at.Z * scales, at.Z * scales) + RELATIVE_JITTER * torch.eye(len(at.Z)).double()
     K_nm = kernel(rows.X * scales, at.Z * scales)
     W = rows.weights.diag()
     return K_nm @ torch.linalg.solve(K_mm, K_nm.t()), W, rows.total * at.log_penalty.exp()
@@ -129,7 +129,7 @@ class TestWhatItFinds:
     def test_landmarks_move_if_they_may(self):
         X, kernel = rows(700, 2), Gaussian("median")
         Y = (-4 * (X - 1).square().sum(dim=1, keepdim=True)).exp()  # a bump, and nothing else
-        sample = drawn_sample(as_rows(X), Y, None, 700, rng=torch.Generator().manual_seed(0))
+        sample = draw_sample(as_rows(X), Y, None, 700, rng=torch.Generator().manual_seed(0))
         few = replace(SMALL, landmarks=10)
         ends = {}
         for moves in (True, False):
@@ -143,11 +143,11 @@ class TestWhatItFinds:
     def test_a_look_is_the_error_of_its_parameters(self):
         X = rows(500, 3)
         Y = X[:, :1].sin()
-        sample = drawn_sample(as_rows(X), Y, None, 500, rng=torch.Generator().manual_seed(0))
+        sample = draw_sample(as_rows(X), Y, None, 500, rng=torch.Generator().manual_seed(0))
         *_, look = SMALL.descend(sample, Gaussian("median"), rng=torch.Generator().manual_seed(0))
         kernel = Gaussian(1.0)
         Z, A = look.landmarks * look.scales, sample.X * look.scales
-        K, K_mm = kernel(A, Z), kernel(Z, Z) + JITTER * torch.eye(len(Z)).double()
+        K, K_mm = kernel(A, Z), kernel(Z, Z) + RELATIVE_JITTER * torch.eye(len(Z)).double()
         coef = torch.linalg.solve(K.t() @ K + len(A) * look.penalty * K_mm, K.t() @ sample.Y)
         errors = kernel(sample.held_X * look.scales, Z) @ coef - sample.held_Y
         expected = float(errors.square().mean() / sample.Y.square().mean())

@@ -12,7 +12,7 @@ from gramian.data import as_rows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Matern32
 from gramian.metric import LearnedMetric, RecursiveFeatureMachine
 from gramian.metric.outer_products import map_of
-from gramian.metric.sampling import divided, drawn_sample
+from gramian.metric.sampling import draw_sample, split_held_out
 from gramian.paths.sample import Sample
 
 MACHINE = RecursiveFeatureMachine(rounds=3, landmarks=300, rows=800, gradient_rows=400)
@@ -173,7 +173,7 @@ class TestWeights:
 class TestDivided:
     @pytest.mark.parametrize("n", [1, 4, 5, 37, 20_000])
     def test_a_fifth_is_held_out_and_nothing_twice(self, n):
-        held, learn_ = divided(torch.randn(n, 1), coded=False)
+        held, learn_ = split_held_out(torch.randn(n, 1), coded=False)
         assert len(held) == min(2000, n // 5)
         assert torch.equal(torch.cat([held, learn_]).sort().values, torch.arange(n))
 
@@ -182,12 +182,12 @@ class TestDivided:
         label = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
         label = label[torch.randperm(100, generator=rng)]
         codes = 2.0 * label[:, None] - 1 if len(counts) == 2 else torch.eye(3)[label]
-        held, _ = divided(codes, coded=True)
+        held, _ = split_held_out(codes, coded=True)
         assert label[held].bincount().tolist() == [count // 5 for count in counts]
 
     def test_a_sample_keeps_rows_and_targets_together(self, rng):
         X = torch.arange(200.0)[:, None]
-        found = drawn_sample(as_rows(X), X + 1, X[:, 0] + 2, 90, rng=rng)
+        found = draw_sample(as_rows(X), X + 1, X[:, 0] + 2, 90, rng=rng)
         assert len(found.X) + len(found.held_X) == 90
         assert torch.equal(found.X + 1, found.Y)
         assert torch.equal(found.X[:, 0] + 2, found.weights)

@@ -1,9 +1,9 @@
-"""Metrics that are learned: a linear map of the features before the kernel sees them.
+"""Learned metrics: a linear map of the features before kernel evaluation.
 
-A kernel of distances compares all directions of the features alike. A `Metric` looks at how a first
-predictor varies and returns a `LearnedMetric`: a map that stretches the directions that matter, and
-shrinks the others. Any kernel, solver and engine then works with mapped rows, and the model keeps
-the map.
+A kernel of distances treats all directions of the features alike. A `Metric` analyses the variation
+of a first predictor and returns a `LearnedMetric`: a map that stretches the directions that matter,
+and shrinks the others. Any kernel, solver and engine then works with mapped rows, and the model
+stores the map.
 
 To add a metric: one file with a registered subclass of `Metric`, one import line here.
 """
@@ -23,7 +23,7 @@ def make(name: str, **parameters: Any) -> Metric:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the metrics."""
+    """Return the names of all metrics."""
     return tuple(metrics)
 
 

@@ -15,7 +15,7 @@ from ..kernels.radial import SAME, Radial
 def entries(
     kernel: Kernel, X: Float[Tensor, "n d"], Z: Float[Tensor, "m d"]
 ) -> Float[Tensor, "n m"]:
-    """Return k(x, z) at lengthscale 1, through which torch differentiates.
+    """Return k(x, z) at lengthscale 1, as a function that torch can differentiate.
 
     Parameters
     ----------
@@ -27,26 +27,26 @@ def entries(
 
     Notes
     -----
-    Cost: entries and slopes forth, two products back; two matrices of n m numbers. At equal points
-    a kernel with a kink counts as flat, which the diagonal of K_mm always is.
+    Cost: entries and slopes forward, two products backward; two matrices of n m numbers. At equal
+    points, a kernel with a kink counts as flat, like the diagonal of K_mm.
     """
     l1 = isinstance(kernel, L1Laplacian)
-    found: Tensor = (
+    K: Tensor = (
         _L1Entries.apply(X, Z)  # type: ignore[no-untyped-call]
         if l1
         else _RadialEntries.apply(kernel, X, Z)  # type: ignore[no-untyped-call]
     )
-    return found
+    return K
 
 
-def differentiable(kernel: Kernel) -> bool:
-    """Return whether `entries` knows a kernel."""
+def is_differentiable(kernel: Kernel) -> bool:
+    """Return whether `entries` supports a kernel."""
     radial = isinstance(kernel, Radial) and kernel.differentiable
     return radial or isinstance(kernel, L1Laplacian)
 
 
 class _RadialEntries(torch.autograd.Function):
-    """A profile of s = scale |x - z|²."""
+    """Profile of s = scale |x - z|²."""
 
     @staticmethod
     def forward(ctx: Any, kernel: Radial, X: Tensor, Z: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class _RadialEntries(torch.autograd.Function):
 
 
 class _L1Entries(torch.autograd.Function):
-    """exp(-|x - z|₁)."""
+    """Entries exp(-|x - z|₁)."""
 
     @staticmethod
     def forward(ctx: Any, X: Tensor, Z: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Metric: an algorithm that learns a linear map of the features; and what it has learned."""
+"""Metric: an algorithm that learns a linear map of the features, and its result."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ..data import LinearMap, RowSource
 from ..kernels import Kernel
 from ..operators import Engine
 from ..paths.sample import Sample
-from .sampling import drawn_sample
+from .sampling import draw_sample
 
 
 @dataclass(frozen=True)
 class Round:
-    """A round of learning, and how good its predictor was.
+    """Round of learning, with the error of its predictor.
 
     Attributes
     ----------
     round : int
-        0 is the metric of before: that of the features as they are.
+        0 is the metric before learning: the features as they are.
     error : float
-        On rows that were held out: the smaller the better.
+        Error on held-out rows: the smaller, the better.
     penalty : float
-        The ridge per sample of that predictor.
+        Ridge per sample of the predictor.
     lengthscale : float or tuple of float, or None
-        Of the kernel in the metric of this round; None if it has not a single one.
+        Lengthscale of the kernel in the metric of this round; None if the kernel has none.
     """
 
     round: int
@@ -42,23 +42,23 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class LearnedMetric:
-    """A map and importances that were learned from rows and targets.
+    """Map and feature importances learned from rows and targets.
 
     Attributes
     ----------
     map : LinearMap
-        Of d features to those that the kernel sees.
+        Map from d features to the features of the kernel.
     importances : Tensor of shape (d,)
-        Shares of the features in the diagonal of `matrix`: not negative, of sum 1.
+        Shares of the features in the diagonal of `matrix`: nonnegative, with sum 1.
     matrix : Tensor of shape (d, d) or (d,)
-        The M that distances are measured by, or its diagonal; the map may be another power of it
-        than the square root.
+        The matrix M of squared distances, or its diagonal; the map may be another power of it than
+        the square root.
     rounds : tuple of Round
 
     Raises
     ------
     ValueError
-        If they do not fit together, or importances are no shares.
+        If shapes disagree, or importances are not shares.
     """
 
     map: LinearMap
@@ -77,14 +77,14 @@ class LearnedMetric:
 
 
 def check_shares(importances: Tensor) -> None:
-    """Refuse importances that are not finite, negative, or not of sum 1."""
+    """Raise ValueError for importances that are not finite, negative, or not of sum 1."""
     total = float(importances.double().sum())
     if not bool((importances >= 0).all()) or not abs(total - 1) < 1e-6:
         raise ValueError(f"importances must be shares of sum 1, and they have the sum {total:g}")
 
 
 class Metric(ABC):
-    """An algorithm that learns a metric. Fields are its hyperparameters; it holds no state."""
+    """An algorithm that learns a metric. Its fields are hyperparameters, not state."""
 
     @abstractmethod
     def learn(
@@ -104,20 +104,20 @@ class Metric(ABC):
         Parameters
         ----------
         kernel : Kernel
-            Whose lengthscale may be "median": that of the distances in the metric of each round.
+            Its lengthscale may be "median": the median distance in the metric of each round.
         rows : RowSource of shape (n, d)
-            As the kernel would see them; of many, a sample is looked at.
+            Rows as the kernel would evaluate them; a sample of them if there are many.
         targets : Tensor of shape (n, t)
             Centred and scaled numbers, or codes of classes.
         weights : Tensor of shape (n,), optional
-            Weights of the rows, above zero.
+            Positive weights of the rows.
         rng : torch.Generator
             Draws samples and landmarks.
         engine : str or Engine, default="auto"
         coded : bool, default=False
             Whether targets are codes of classes.
         memory_bytes : int, default=2**30
-            For matrices and blocks.
+            Memory for matrices and blocks.
 
         Returns
         -------
@@ -126,17 +126,17 @@ class Metric(ABC):
         Raises
         ------
         ValueError
-            If nothing can be learned from such rows, or with such a kernel.
+            If the rows or the kernel do not allow learning.
         """
 
 
 class SampledMetric(Metric):
-    """A metric that is learned from random rows, and chosen by others.
+    """Base of metrics that learn from random rows, and are selected on held-out rows.
 
     Attributes
     ----------
     rows : int
-        Rows to learn from, at most. A fifth of all that are taken, at most 2,000, are held out.
+        Most rows to learn from. A fifth of all sampled rows, at most 2,000, is held out.
     """
 
     rows: int
@@ -153,8 +153,8 @@ class SampledMetric(Metric):
         coded: bool = False,
         memory_bytes: int = 1 << 30,
     ) -> LearnedMetric:
-        most = self.rows + self.rows // 4
-        sample = drawn_sample(rows, targets, weights, most, rng=rng, coded=coded)
+        sample_rows = self.rows + self.rows // 4
+        sample = draw_sample(rows, targets, weights, sample_rows, rng=rng, coded=coded)
         return self.learn_sample(kernel, sample, rng=rng, engine=engine)
 
     @abstractmethod
@@ -166,8 +166,8 @@ class SampledMetric(Metric):
         rng: torch.Generator,
         engine: str | Engine = "auto",
     ) -> LearnedMetric:
-        """Learn a map of the features; see `learn`, which draws the sample."""
+        """Learn a map of the features from a sample; `learn` draws it."""
 
 
 metrics: Registry[Metric] = Registry("metric", {"rfm": "learned", "xrfm": "learned"})
-"""Names of metrics that are learned."""
+"""Registry of learned metrics."""

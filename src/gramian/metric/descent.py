@@ -1,13 +1,13 @@
-"""LengthscaleDescent: lengthscales, penalty and landmarks of a Nystrom fit by gradients.
+"""LengthscaleDescent: lengthscales, penalty and landmarks of a Nystrom fit by gradient descent.
 
-The way of [1]_, with few landmarks. Departures:
+The method of [1]_, with few landmarks. Departures:
 
-* Each step looks at other rows, a random part of the sample: of 200 landmarks all rows say little
-  more than a part, and take longer.
-* The held-out objective divides each step's rows anew into those that are fitted and those that are
-  not, so that no rows are learned by heart.
-* Everything is float64: gradients go through two Cholesky factors.
-* The result is the best of all looks at rows that neither fit nor steer.
+* Each step uses a random part of the sample: with 200 landmarks, all rows add little information,
+  and take longer.
+* For the held-out objective, each step divides its rows into fitted and held-out rows, so that no
+  rows are memorised.
+* All numbers are float64: gradients pass through two Cholesky factors.
+* The result is the best of all evaluations on rows that are neither fitted nor used for gradients.
 
 References
 ----------
@@ -31,26 +31,26 @@ from ..data import LinearMap
 from ..engines import Engine
 from ..kernels import Kernel
 from ..paths.sample import MEDIAN_ROWS, Sample
-from ._entries import differentiable
+from ._entries import is_differentiable
 from .base import LearnedMetric, Round, SampledMetric, metrics
 from .objectives import NystromFit, Parameters, Rows
 from .sampling import HELD_SHARE
 
-OBJECTIVES = ("held_out", "complexity")
+DESCENT_OBJECTIVES = ("held_out", "complexity")
 
-LOOK = 10
-"""Steps from one look at the held-out rows to the next."""
+STEPS_PER_EVALUATION = 10
+"""Steps from one evaluation on the held-out rows to the next."""
 
-BETAS = (0.9, 0.99)
-"""Of Adam."""
+ADAM_BETAS = (0.9, 0.99)
+"""Decay rates of the running means in Adam."""
 
-EPSILON = 1e-8
-"""The same: what is added to the root of the second moment."""
+ADAM_EPSILON = 1e-8
+"""Number added to the root of the second moment in Adam."""
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """Where the descent is.
+class DescentState:
+    """State of the descent.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Look:
         Mean squared error of the held-out rows, in variances of the targets, of a fit to all
         others.
     scales : Tensor of shape (d,)
-        What the features are multiplied by: a kernel of lengthscale 1 is the one that was fitted.
+        Factors of the features: the fitted kernel has lengthscale 1 after this scaling.
     penalty : float
     landmarks : Tensor of shape (m, d)
         In the units of the features.
@@ -78,38 +78,38 @@ class LengthscaleDescent(SampledMetric):
     r"""One lengthscale for each feature, by gradients of the error of a Nystrom fit.
 
     Lengthscales, penalty and positions of few landmarks follow the gradient of the held-out error,
-    or of a bound of it, with Adam. The metric is diagonal: it weighs features and rotates nothing.
+    or of a bound of it, with Adam. The metric is diagonal: it scales features without rotation.
 
-    Take it where few of the features matter and there are rows for many steps.
+    Use it if few of the features matter and there are enough rows for many steps.
 
     Parameters
     ----------
     objective : str, default="held_out"
         ``"held_out"``: a fifth of each step's rows is predicted from the others;
-        ``"complexity"``: data fit, effective dimension and what the landmarks miss, of all of them.
+        ``"complexity"``: data fit, effective dimension and the trace missed by the landmarks.
     landmarks : int, default=200
-        Centers of the fit; they begin at rows.
+        Centers of the fit, initially rows.
     rows : int, default=8000
-        Rows to learn from, at most; a fifth as many, at most, say which step was the best.
+        Most rows to learn from; at most a fifth as many select the best step.
     batch : int, default=2000
         Rows of a step.
     steps : int, default=200
     rate : float, default=0.05
-        Of Adam: logarithms of lengthscales and penalty move by so much a step at first, landmarks
-        by so much of a feature's deviation.
+        Learning rate of Adam: the size of the first steps, for logarithms of lengthscales and
+        penalty, and for landmarks in units of a feature's deviation.
     move_landmarks : bool, default=True
-        False: landmarks stay at their rows.
+        If False, landmarks stay at their rows.
     penalty : float, default=1e-4
-        To begin with, as the lengthscale of the kernel.
+        Initial penalty; the initial lengthscale is the kernel's.
 
     Notes
     -----
     Cost of a step of b rows and m landmarks: b m kernel evaluations, twice, about 6 b m² operations
-    and, with the l1 distance, 4 b m d; of a look, that of a fit to all rows. Memory: about 60 n m
+    and, with the l1 distance, 4 b m d; an evaluation costs a fit to all rows. Memory: about 60 n m
     bytes.
 
-    What is learned is a kernel of lengthscale 1 of the mapped rows: give ``lengthscale=1.0`` for
-    that one, ``"median"`` for one that is measured anew. More landmarks mostly want a longer one.
+    The learned kernel has lengthscale 1 in the mapped rows: use ``lengthscale=1.0`` for it, or
+    ``"median"`` to measure a new lengthscale. More landmarks mostly need a longer one.
 
     References
     ----------
@@ -141,9 +141,9 @@ class LengthscaleDescent(SampledMetric):
     penalty: float = 1e-4
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            known = ", ".join(OBJECTIVES)
-            raise ValueError(f"objective must be one of {known}, not {self.objective!r}")
+        if self.objective not in DESCENT_OBJECTIVES:
+            allowed = ", ".join(DESCENT_OBJECTIVES)
+            raise ValueError(f"objective must be one of {allowed}, not {self.objective!r}")
         for name in ("landmarks", "rows", "batch", "steps"):
             as_count(getattr(self, name), name)
         as_positive(self.rate, "rate")
@@ -157,44 +157,46 @@ class LengthscaleDescent(SampledMetric):
         rng: torch.Generator,
         engine: str | Engine = "auto",
     ) -> LearnedMetric:
-        looks = list(self.descend(sample, kernel, rng=rng))
-        best = min(looks, key=lambda look: look.error)
+        states = list(self.descend(sample, kernel, rng=rng))
+        best = min(states, key=lambda state: state.error)
         matrix = best.scales.square()
-        rounds = tuple(Round(k, look.error, look.penalty, 1.0) for k, look in enumerate(looks))
+        rounds = tuple(Round(k, s.error, s.penalty, 1.0) for k, s in enumerate(states))
         return LearnedMetric(LinearMap(scales=best.scales), matrix / matrix.sum(), matrix, rounds)
 
-    def descend(self, sample: Sample, kernel: Kernel, *, rng: torch.Generator) -> Iterator[Look]:
-        """Yield the start, and where the descent is after every ten steps.
+    def descend(
+        self, sample: Sample, kernel: Kernel, *, rng: torch.Generator
+    ) -> Iterator[DescentState]:
+        """Yield the initial state, and the state after every ten steps.
 
         Parameters
         ----------
         sample : Sample
         kernel : Kernel
-            A lengthscale that is a multiple of the median is resolved in the rows of the sample.
+            If its lengthscale is a multiple of the median, the sample resolves it.
         rng : torch.Generator
-            For the rows of each step.
+            Draws the rows of each step.
 
         Raises
         ------
         ValueError
-            If gradients of such a kernel with respect to its lengthscales are not known.
+            If the kernel has no gradients with respect to its lengthscales.
         """
-        if not differentiable(kernel):
+        if not is_differentiable(kernel):
             raise ValueError(
                 f"lengthscales by gradients are known for kernels of the Euclidean distance and "
                 f"for the l1 Laplacian, not for {kernel!r}; metric='learned' takes others"
             )
-        frame, rows, held = _framed(sample)
+        frame, rows, held_rows = _standardise(sample)
         at = self._start(kernel, sample, rows, frame).copies(free=True)
-        moved = at.all() if self.move_landmarks else at.all()[:2]
-        adam, steps = _Adam.of(moved, self.rate), 0
+        parameters = at.all() if self.move_landmarks else at.all()[:2]
+        adam, steps = _Adam.of(parameters, self.rate), 0
         while True:
-            yield _look(kernel, at, rows, held, frame, steps)
+            yield _evaluate(kernel, at, rows, held_rows, frame, steps)
             if steps >= self.steps:
                 return
-            for _ in range(min(LOOK, self.steps - steps)):
-                some = torch.randperm(len(rows.X), generator=rng)[: self.batch]
-                if not self._gradients(kernel, at, rows[some], moved):
+            for _ in range(min(STEPS_PER_EVALUATION, self.steps - steps)):
+                index = torch.randperm(len(rows.X), generator=rng)[: self.batch]
+                if not self._set_gradients(kernel, at, rows[index], parameters):
                     return
                 adam.step()
                 steps += 1
@@ -210,31 +212,33 @@ class LengthscaleDescent(SampledMetric):
             (frame.unit * inverse).log(), torch.tensor(self.penalty).double().log(), Z
         )
 
-    def _gradients(self, kernel: Kernel, at: Parameters, some: Rows, moved: list[Tensor]) -> bool:
-        """Set the gradients; False if there are none, because a matrix is not definite any more."""
-        for each in moved:
-            each.grad = None
+    def _set_gradients(
+        self, kernel: Kernel, at: Parameters, batch: Rows, parameters: list[Tensor]
+    ) -> bool:
+        """Set the gradients; return False if a matrix is no longer positive definite."""
+        for parameter in parameters:
+            parameter.grad = None
         try:
             if self.objective == "complexity":
-                value = NystromFit.of(kernel, at, some).complexity()
+                value = NystromFit.of(kernel, at, batch).complexity()
             else:
-                held = slice(0, max(1, len(some.X) // HELD_SHARE))
-                rest = slice(held.stop, None)
-                value = NystromFit.of(kernel, at, some[rest]).held_out(some[held]).log()
+                held_rows = slice(0, max(1, len(batch.X) // HELD_SHARE))
+                fitted = slice(held_rows.stop, None)
+                value = NystromFit.of(kernel, at, batch[fitted]).held_out(batch[held_rows]).log()
         except la.NotPositiveDefinite:
             return False
         value.backward()
-        return all(p.grad is not None and bool(p.grad.isfinite().all()) for p in moved)
+        return all(p.grad is not None and bool(p.grad.isfinite().all()) for p in parameters)
 
 
 @dataclass(eq=False)
 class _Adam:
-    """Kingma & Ba, *Adam*, 2015, algorithm 1; that of torch takes a second to import.
+    """Optimiser: Kingma & Ba, *Adam*, 2015, algorithm 1; torch's version takes 1 s to import.
 
     Attributes
     ----------
     parameters : list of Tensor
-        Overwritten by each step, against their gradients.
+        Updated in place by each step, from their gradients.
     first, second : list of Tensor
         Running means of the gradients and of their squares.
     rate : float
@@ -249,44 +253,44 @@ class _Adam:
 
     @classmethod
     def of(cls, parameters: list[Tensor], rate: float) -> _Adam:
-        """Return that of before the first step."""
+        """Return the optimiser before the first step."""
         first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
         return cls(parameters, first, second, rate)
 
     @torch.no_grad()
     def step(self) -> None:
         self.count += 1
-        one, two = (1 - beta**self.count for beta in BETAS)
+        bias_first, bias_second = (1 - beta**self.count for beta in ADAM_BETAS)
         for p, m, v in zip(self.parameters, self.first, self.second, strict=True):
             if p.grad is None:
                 continue
-            m.lerp_(p.grad, 1 - BETAS[0])
-            v.lerp_(p.grad.square(), 1 - BETAS[1])
-            p -= self.rate * (m / one) / ((v / two).sqrt() + EPSILON)
+            m.lerp_(p.grad, 1 - ADAM_BETAS[0])
+            v.lerp_(p.grad.square(), 1 - ADAM_BETAS[1])
+            p -= self.rate * (m / bias_first) / ((v / bias_second).sqrt() + ADAM_EPSILON)
 
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """Mean and deviation of the features of the sample: (d,) and (d,)."""
+    """Mean and standard deviation of the features of the sample: (d,) and (d,)."""
 
     mean: Tensor
     unit: Tensor
 
-    def into(self, X: Tensor) -> Tensor:
-        """Return rows in deviations from the mean."""
+    def scale(self, X: Tensor) -> Tensor:
+        """Return rows in standard deviations from the mean."""
         return (X.double() - self.mean) / self.unit
 
 
-def _framed(sample: Sample) -> tuple[_Frame, Rows, Rows]:
-    """Return a frame, and the sample in it, in units of its targets."""
+def _standardise(sample: Sample) -> tuple[_Frame, Rows, Rows]:
+    """Return the frame of a sample, and its standardised rows with scaled targets."""
     X, Y = sample.X.double(), sample.Y.double()
     unit = X.std(dim=0, correction=0)
     frame = _Frame(X.mean(dim=0), torch.where(unit > 0, unit, 1.0))
     size = float(Y.square().mean().sqrt()) or 1.0
-    held = Rows(
-        frame.into(sample.held_X), sample.held_Y.double() / size, _double(sample.held_weights)
+    held_rows = Rows(
+        frame.scale(sample.held_X), sample.held_Y.double() / size, _double(sample.held_weights)
     )
-    return frame, Rows(frame.into(X), Y / size, _double(sample.weights)), held
+    return frame, Rows(frame.scale(X), Y / size, _double(sample.weights)), held_rows
 
 
 def _double(weights: Tensor | None) -> Tensor | None:
@@ -294,15 +298,15 @@ def _double(weights: Tensor | None) -> Tensor | None:
 
 
 @torch.no_grad()
-def _look(
-    kernel: Kernel, at: Parameters, rows: Rows, held: Rows, frame: _Frame, steps: int
-) -> Look:
+def _evaluate(
+    kernel: Kernel, at: Parameters, rows: Rows, held_rows: Rows, frame: _Frame, steps: int
+) -> DescentState:
     try:
-        error = float(NystromFit.of(kernel, at, rows).held_out(held))
+        error = float(NystromFit.of(kernel, at, rows).held_out(held_rows))
     except la.NotPositiveDefinite:
         error = math.inf
-    now, error = at.copies(), error if math.isfinite(error) else math.inf
-    landmarks = now.Z * frame.unit + frame.mean
-    return Look(
-        steps, error, now.log_scales.exp() / frame.unit, float(now.log_penalty.exp()), landmarks
+    copy, error = at.copies(), error if math.isfinite(error) else math.inf
+    landmarks = copy.Z * frame.unit + frame.mean
+    return DescentState(
+        steps, error, copy.log_scales.exp() / frame.unit, float(copy.log_penalty.exp()), landmarks
     )

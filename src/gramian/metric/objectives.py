@@ -1,9 +1,9 @@
-r"""Objectives of a Nystrom fit as functions of its hyper-parameters, with gradients by torch.
+r"""Objectives of a Nystrom fit as functions of its hyperparameters, with gradients by torch.
 
 With :math:`LL^\top = K_{mm}`, :math:`A = L^{-1} K_{mn} W^{1/2}` and :math:`BB^\top = AA^\top +
-N\lambda I` the estimator, its effective dimension and its data fit are those of matrices of m
-columns. Both objectives are from [1]_, which proposes the second one; its form here, in which the
-trace that the landmarks miss counts times the data fit, is that of the code of its authors.
+N\lambda I`, the estimator, its effective dimension and its data fit follow from matrices of m
+columns. Both objectives are from [1]_, which proposes the second one. This form, in which the trace
+that the landmarks miss multiplies the data fit, agrees with the code of its authors.
 
 References
 ----------
@@ -23,18 +23,17 @@ from .. import _linalg as la
 from ..kernels import Kernel
 from ._entries import entries
 
-JITTER = 1e-8
-"""Of the diagonal of K_mm: it has a Cholesky factor then, also where two landmarks meet."""
+RELATIVE_JITTER = 1e-8
+"""Added to the diagonal of K_mm, so that it has a Cholesky factor even if two landmarks meet."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows with targets, and weights if there are any.
+    """Rows with targets and optional weights, all in float64.
 
     Attributes
     ----------
     X : Tensor of shape (n, d)
-        In float64, as everything here.
     Y : Tensor of shape (n, t)
     weights : Tensor of shape (n,), or None
     """
@@ -43,20 +42,20 @@ class Rows:
     Y: Float[Tensor, "n t"]
     weights: Float[Tensor, " n"] | None = None
 
-    def __getitem__(self, some: Tensor | slice) -> Rows:
-        """Return some of the rows."""
+    def __getitem__(self, index: Tensor | slice) -> Rows:
+        """Return the rows at an index."""
         return Rows(
-            self.X[some], self.Y[some], None if self.weights is None else self.weights[some]
+            self.X[index], self.Y[index], None if self.weights is None else self.weights[index]
         )
 
     @property
     def total(self) -> float:
-        """N, the sum of the weights."""
+        """Sum N of the weights."""
         return float(len(self.X)) if self.weights is None else float(self.weights.sum())
 
     @property
     def root(self) -> Tensor:
-        """The roots of the weights, (n, 1)."""
+        """Roots of the weights, (n, 1)."""
         if self.weights is None:
             return torch.ones(1, 1, dtype=torch.float64)
         return self.weights.sqrt()[:, None]
@@ -64,14 +63,14 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """Hyper-parameters of a Nystrom fit.
+    """Hyperparameters of a Nystrom fit.
 
     Attributes
     ----------
     log_scales : Tensor of shape (d,)
-        Of the numbers that features are multiplied by: the inverse of each one's lengthscale.
+        Logarithms of the factors of the features, which are inverse lengthscales.
     log_penalty : Tensor of shape ()
-        Of the ridge per sample.
+        Logarithm of the ridge per sample.
     Z : Tensor of shape (m, d)
         Landmarks, in the units of the rows.
     """
@@ -81,22 +80,22 @@ class Parameters:
     Z: Float[Tensor, "m d"]
 
     def all(self) -> list[Tensor]:
-        """Return them in their order."""
+        """Return the parameters in order."""
         return [self.log_scales, self.log_penalty, self.Z]
 
     def copies(self, *, free: bool = False) -> Parameters:
-        """Return copies, with respect to which torch differentiates if they are free."""
+        """Return copies, which torch differentiates with respect to if `free`."""
         return Parameters(*(p.detach().clone().requires_grad_(free) for p in self.all()))
 
 
 @dataclass(frozen=True, eq=False)
 class NystromFit:
-    """The Nystrom estimator of some rows, and what its objectives are made of.
+    """Nystrom estimator of some rows, with the factors of its objectives.
 
     Attributes
     ----------
     kernel : Kernel
-        Whose lengthscale does not matter: see `entries`.
+        Its lengthscale is not used: see `entries`.
     at : Parameters
     rows : Rows
     L : Tensor of shape (m, m)
@@ -119,7 +118,7 @@ class NystromFit:
         """Fit, or raise `NotPositiveDefinite`. Cost: n m kernel evaluations, n m² operations."""
         scales, eye = at.log_scales.exp(), torch.eye(len(at.Z), dtype=torch.float64)
         Z = at.Z * scales
-        L = _cholesky(entries(kernel, Z, Z) + JITTER * eye)
+        L = _cholesky(entries(kernel, Z, Z) + RELATIVE_JITTER * eye)
         K_nm = entries(kernel, rows.X * scales, Z) * rows.root
         A = torch.linalg.solve_triangular(L, K_nm.t(), upper=False)
         shift = rows.total * at.log_penalty.exp()
@@ -130,29 +129,29 @@ class NystromFit:
     def coef(self) -> Float[Tensor, "m t"]:
         """Return the coefficients of the landmarks."""
         whitened = torch.linalg.solve_triangular(self.B.t(), self.c, upper=True)
-        found: Tensor = torch.linalg.solve_triangular(self.L.t(), whitened, upper=True)
-        return found
+        coef: Tensor = torch.linalg.solve_triangular(self.L.t(), whitened, upper=True)
+        return coef
 
     def predict(self, X: Float[Tensor, "v d"]) -> Float[Tensor, "v t"]:
-        """Return predictions."""
+        """Return predictions at rows X."""
         scales = self.at.log_scales.exp()
         values: Tensor = entries(self.kernel, X * scales, self.at.Z * scales) @ self.coef()
         return values
 
-    def held_out(self, others: Rows) -> Float[Tensor, ""]:
-        """Return the mean squared error of other rows."""
-        errors = (self.predict(others.X) - others.Y).square().mean(dim=1)
-        if others.weights is None:
+    def held_out(self, rows: Rows) -> Float[Tensor, ""]:
+        """Return the mean squared error on held-out rows."""
+        errors = (self.predict(rows.X) - rows.Y).square().mean(dim=1)
+        if rows.weights is None:
             return errors.mean()
-        mean: Tensor = errors @ others.weights / others.total
+        mean: Tensor = errors @ rows.weights / rows.total
         return mean
 
     def complexity(self) -> Float[Tensor, ""]:
         """Return the complexity-penalised objective, per row and target.
 
-        The data fit |W^(1/2) (f(X) - Y)|² + N penalty |f|² at its minimum, plus the effective
-        dimension, plus what the landmarks miss of the trace of W K over N penalty, times the mean
-        data fit.
+        The sum of three terms: the data fit |W^(1/2) (f(X) - Y)|² + N penalty |f|² at its minimum;
+        the effective dimension; and the trace of W K over N penalty missed by the landmarks, times
+        the mean data fit.
         """
         rows, n = self.rows, self.rows.total
         size = (rows.Y * rows.root).square().sum()

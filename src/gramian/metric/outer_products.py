@@ -1,4 +1,4 @@
-"""The metric M, a mean of outer products of gradients, and the maps that are powers of it."""
+"""Metric M, a mean of outer products of gradients, and the maps that are powers of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..data import LinearMap
 from ..operators import KernelOperator
 
 FEW_FEATURES = 32
-"""Up to so many features the map is the symmetric root, which says more than it costs."""
+"""Most features for which the map is the symmetric root, which then costs little."""
 
-NEGLIGIBLE = 1e-4
-"""Share of the squared stretches that directions may have that are left out."""
+NEGLIGIBLE_SHARE = 1e-4
+"""Largest share of the squared stretches in removed directions."""
 
 
 def outer_products(
@@ -35,24 +35,24 @@ def outer_products(
 
 
 def map_of(M: Float[Tensor, "d d"], power: float, *, diagonal: bool = False) -> LinearMap:
-    """Return the map of the metric M: its symmetric power, or that of its diagonal."""
+    """Return the map of the metric M: its symmetric power, or the power of its diagonal."""
     return LinearMap(scales=_scales(M, power)) if diagonal else LinearMap(_root(M, power))
 
 
 def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
-    """Return the symmetric power of M, its largest eigenvalue taken for 1.
+    """Return the symmetric power of M, with its largest eigenvalue scaled to 1.
 
-    Of many features the few directions that hold nearly all of it, where these are at most half as
-    many: distances are the same, and each costs k operations instead of d.
+    If few directions, at most half, hold nearly all of it and features are many, only these are
+    kept: distances are the same, and each costs k operations instead of d.
     """
     values, vectors = la.eigenpairs(M)
     stretch = (values / values[-1]).clamp(min=0.0) ** power
     if len(M) > FEW_FEATURES:
-        left_out = stretch.square().cumsum(dim=0)
-        kept = left_out > NEGLIGIBLE * left_out[-1]
-        if 2 * int(kept.sum()) <= len(M):
-            few: Tensor = vectors[:, kept] * stretch[kept]
-            return few
+        tail = stretch.square().cumsum(dim=0)
+        is_large = tail > NEGLIGIBLE_SHARE * tail[-1]
+        if 2 * int(is_large.sum()) <= len(M):
+            thin: Tensor = vectors[:, is_large] * stretch[is_large]
+            return thin
     root: Tensor = (vectors * stretch) @ vectors.T
     return root
 

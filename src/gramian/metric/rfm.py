@@ -1,22 +1,22 @@
 r"""RecursiveFeatureMachine: a metric from the gradients of the predictor that it improves.
 
 The loop of the recursive feature machine [1]_, in its symbols: fit f with the kernel of the metric
-M, let M be the mean of the outer products of the gradients of f, and again. Departures:
+M, set M to the mean of the outer products of the gradients of f, and repeat. Departures:
 
-* f has some 1,000 landmarks and is fitted to a sample, whatever the number of rows: M is an average
-  of gradients, which needs far fewer centers than the predictions do.
-* Gradients are taken at rows that are no landmarks: at a center of a kernel with a kink a gradient
-  is that of the kink.
-* Rows are mapped by :math:`R = M^{p}`, so that every kernel and engine works with the metric; the
-  powers p = 1/2 (the paper's) and 1/4 (a flatter metric) are tried in the first round, and the
-  better one goes on. For a kernel of the l1 distance R is the root of the diagonal of M: rotations
+* f has about 1,000 landmarks and is fitted to a sample, whatever the number of rows: M is an
+  average of gradients, which needs far fewer centers than the predictions do.
+* Gradients are taken at rows that are not landmarks: at a center of a kernel with a kink, the kink
+  determines the gradient.
+* Rows are mapped by :math:`R = M^{p}`, so that every kernel and engine works with the metric. The
+  first round compares the powers p = 1/2 (the paper's) and 1/4 (a flatter metric), and later rounds
+  use the better one. For a kernel of the l1 distance, R is the root of the diagonal of M: rotations
   have no meaning for it.
-* The lengthscale is the median distance of the rows as they are mapped, in each round anew.
-* Penalty, power and round are chosen on rows that are held out, and rounds go on as long as the
-  error falls. With a fixed number either sets with few features that matter are cut short (on
-  pumadyn32nm, where 4 of 32 do, the error was 1.01, 0.67, 0.34, 0.15, 0.10 of the variance after 0
-  to 5 rounds), or others concentrate M too far (on kin40k 0.135, 0.053, 0.057 and 0.063 after 0 to
-  3, with the Laplacian).
+* The lengthscale is the median distance of the mapped rows, measured in each round.
+* Penalty, power and round are chosen on held-out rows, and rounds continue as long as the error
+  falls. A fixed number either stops too early on sets with few relevant features (on pumadyn32nm,
+  with 4 of 32, the error was 1.01, 0.67, 0.34, 0.15, 0.10 of the variance after 0 to 5 rounds), or
+  concentrates M too far on others (on kin40k 0.135, 0.053, 0.057 and 0.063 after 0 to 3, with the
+  Laplacian).
 
 References
 ----------
@@ -45,23 +45,23 @@ from ..paths.sample import Sample, SampleFit, fit_sample
 from .base import LearnedMetric, Round, SampledMetric, metrics
 from .outer_products import map_of, outer_products
 
-TOO_BAD = 1.1
-"""The first round may be worse by so much: the second one often makes up for it."""
+FIRST_ROUND_LOSS = 1.1
+"""Largest error of the first round, relative to the start: the second often makes up for it."""
 
-GAIN = 0.99
-"""Rounds end where the error is not at most this share of the least."""
+ROUND_GAIN = 0.99
+"""Largest error of a round, relative to the least so far, after which rounds continue."""
 
 
 @dataclass(frozen=True, eq=False)
 class RoundFit:
-    """One metric, and the best fit with it.
+    """Metric of a round, and the best fit with it.
 
     Attributes
     ----------
     map : LinearMap or None
-        None before the first round: the rows as they are.
+        None before the first round, for the rows as they are.
     gradients : Tensor of shape (d, d), or None
-        The M that the map is a power of, its largest diagonal entry 1; None before the first round.
+        The M whose power is the map, its largest diagonal entry 1; None before the first round.
     number : int
     power : float
     fit : SampleFit
@@ -74,14 +74,14 @@ class RoundFit:
     fit: SampleFit
 
     def record(self) -> Round:
-        """Return the record of it that the user gets."""
+        """Return the record for the user."""
         lengthscale = getattr(self.fit.kernel, "lengthscale", None)
         return Round(self.number, self.fit.loss, self.fit.penalty, lengthscale)
 
 
 @dataclass(frozen=True)
 class _Products:
-    """The engine that computes products, and the meter that counts them."""
+    """Engine that computes products, and meter that counts them."""
 
     engine: str | Engine
     meter: CostMeter
@@ -92,25 +92,24 @@ class _Products:
 class RecursiveFeatureMachine(SampledMetric):
     r"""The recursive feature machine: M is the mean outer product of gradients of the predictor.
 
-    Take it, as ``metric="learned"``, where some features, or mixtures of them, matter more than
-    others.
+    Use it, as ``metric="learned"``, if some features, or mixtures of them, matter more than others.
 
     Parameters
     ----------
     rounds : int, default=10
-        Metrics that are learned, one from the other, at most: they end where the error does not
-        fall by a hundredth.
+        Most metrics to learn, one from the other. Rounds end when the error falls by less than a
+        hundredth.
     powers : tuple of float, default=(0.5, 0.25)
-        Powers p of M by which rows are mapped; the first round tries all. Kernels of the l1
-        distance take the first.
+        Powers p of M that map the rows; the first round compares all. Kernels of the l1 distance
+        use the first.
     landmarks : int, default=1000
         Centers of the predictor whose gradients are taken.
     rows : int, default=8000
-        Rows that it is fitted to, at most; a fifth as many, at most, are held out.
+        Most rows of its fit; at most a fifth as many are held out.
     gradient_rows : int, default=2000
-        Rows at which gradients are taken, at most.
+        Most rows at which gradients are taken.
     kernel : str or None, default=None
-        Name of the kernel of the predictor whose gradients are taken, its lengthscale the median;
+        Name of the kernel of the predictor whose gradients are taken, with the median lengthscale;
         None: the kernel of the fit.
 
     Notes
@@ -118,8 +117,8 @@ class RecursiveFeatureMachine(SampledMetric):
     Cost of a round, with n rows, m landmarks, s gradient rows and p powers: p (n m kernel
     evaluations, n m² operations), s m d for gradients and d³. On one core 0.3 to 0.5 s by default.
 
-    It cannot help where all directions matter alike, and it is no evidence of causes: a feature
-    that copies another shares its importance.
+    It cannot help if all directions matter alike, and it is no evidence of causes: a feature that
+    copies another shares its importance.
 
     References
     ----------
@@ -156,7 +155,7 @@ class RecursiveFeatureMachine(SampledMetric):
         if not self.powers or not all(0 < power <= 1 for power in self.powers):
             raise ValueError(f"powers must be numbers above 0 up to 1, not {self.powers!r}")
         if self.kernel is not None:
-            kernels.make(self.kernel, lengthscale="median")  # refuses a name that there is not
+            kernels.make(self.kernel, lengthscale="median")  # raises ValueError for unknown names
 
     def learn_sample(
         self,
@@ -168,13 +167,13 @@ class RecursiveFeatureMachine(SampledMetric):
     ) -> LearnedMetric:
         if self.kernel is not None:
             kernel = kernels.make(self.kernel, lengthscale="median")
-        found = list(self.learn_from(sample, kernel, engine=engine))
-        best = min(found, key=lambda r: r.fit.loss)
+        fits = list(self.learn_from(sample, kernel, engine=engine))
+        best = min(fits, key=lambda r: r.fit.loss)
         d = sample.X.shape[1]
         M = torch.eye(d, dtype=torch.float64) if best.gradients is None else best.gradients
         shares = M.diagonal() / M.diagonal().sum()
         map_ = LinearMap(scales=torch.ones(d)) if best.map is None else best.map
-        return LearnedMetric(map_, shares, M, tuple(r.record() for r in found))
+        return LearnedMetric(map_, shares, M, tuple(r.record() for r in fits))
 
     def learn_from(
         self,
@@ -184,37 +183,37 @@ class RecursiveFeatureMachine(SampledMetric):
         engine: str | Engine = "auto",
         meter: CostMeter | None = None,
     ) -> Iterator[RoundFit]:
-        """Yield the metrics of all rounds, the first one of which is none.
+        """Yield the fits of all rounds, the first one without a metric.
 
         Parameters
         ----------
         sample : Sample
         kernel : Kernel
-            With a lengthscale that is a multiple of the median, so that each round has its own.
+            Its lengthscale should be a multiple of the median, so that each round measures it.
         engine : str or Engine, default="auto"
         meter : CostMeter, optional
         """
-        sample, how = sample.first(self.rows), _Products(engine, meter or CostMeter())
+        sample, products = sample.first(self.rows), _Products(engine, meter or CostMeter())
         diagonal = getattr(kernel, "norm", 2.0) == 1.0
-        best = least = self._fitted(sample, kernel, None, None, 0, 1.0, how)
+        best = lowest = self._fit(sample, kernel, None, None, 0, 1.0, products)
         yield best
         powers = self.powers[:1] if diagonal else self.powers
         for number in range(1, self.rounds + 1):
-            M = self._outer_products(sample, best, how)
+            M = self._outer_products(sample, best, products)
             if M is None:
                 return
-            tried = []
+            fits = []
             for power in powers:
                 R = map_of(M, power, diagonal=diagonal)
-                tried.append(self._fitted(sample, kernel, R, M, number, power, how))
-                yield tried[-1]
-            best = min(tried, key=lambda r: r.fit.loss)
+                fits.append(self._fit(sample, kernel, R, M, number, power, products))
+                yield fits[-1]
+            best = min(fits, key=lambda r: r.fit.loss)
             powers = (best.power,)
-            if best.fit.loss > (TOO_BAD if number == 1 else GAIN) * least.fit.loss:
+            if best.fit.loss > (FIRST_ROUND_LOSS if number == 1 else ROUND_GAIN) * lowest.fit.loss:
                 return
-            least = min(least, best, key=lambda r: r.fit.loss)
+            lowest = min(lowest, best, key=lambda r: r.fit.loss)
 
-    def _fitted(
+    def _fit(
         self,
         sample: Sample,
         kernel: Kernel,
@@ -222,24 +221,30 @@ class RecursiveFeatureMachine(SampledMetric):
         M: Tensor | None,
         number: int,
         power: float,
-        how: _Products,
+        products: _Products,
     ) -> RoundFit:
         fit = fit_sample(
-            sample.mapped(R), kernel, landmarks=self.landmarks, engine=how.engine, meter=how.meter
+            sample.mapped(R),
+            kernel,
+            landmarks=self.landmarks,
+            engine=products.engine,
+            meter=products.meter,
         )
         return RoundFit(R, M, number, power, fit)
 
     def _outer_products(
-        self, sample: Sample, last: RoundFit, how: _Products
+        self, sample: Sample, last: RoundFit, products: _Products
     ) -> Float[Tensor, "d d"] | None:
         """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
         m, s = len(last.fit.centers), self.gradient_rows
         X, w = sample.X[m : m + s], sample.weights
         root = None if w is None else w[m : m + s].sqrt()
-        if len(X) < min(s, m):  # few rows that are no landmarks: the held-out ones are none either
+        if len(X) < min(s, m):  # too few such rows; held-out rows are not landmarks either
             X = torch.cat([X, sample.held_X, sample.X[:m]])[:s]
             if w is not None and sample.held_weights is not None:
                 root = torch.cat([w[m:], sample.held_weights, w[:m]])[:s].sqrt()
         mapped = X if last.map is None else last.map.forth(X)
-        K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, how.engine, meter=how.meter)
+        K = KernelOperator(
+            last.fit.kernel, mapped, last.fit.centers, products.engine, meter=products.meter
+        )
         return outer_products(K, mapped, last.fit.coef.to(X.dtype), last.map, root)

@@ -1,4 +1,4 @@
-"""drawn_sample: random rows of any source, in two parts: to learn from, and to choose with."""
+"""Random rows of any source, divided into rows to learn from and held-out rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..data import RowSource
 from ..paths.sample import Sample
 
 MOST_HELD = 2000
-"""Rows that are held out at most: errors are then known to a few percent."""
+"""Most held-out rows: errors are then accurate to a few percent."""
 
 HELD_SHARE = 5
-"""One row in so many is held out."""
+"""One row in this many is held out."""
 
 
-def drawn_sample(
+def draw_sample(
     rows: RowSource,
     targets: Float[Tensor, "n t"],
     weights: Float[Tensor, " n"] | None,
@@ -25,7 +25,7 @@ def drawn_sample(
     rng: torch.Generator,
     coded: bool = False,
 ) -> Sample:
-    """Return up to `most` random rows, a fifth of them held out, at most 2,000.
+    """Draw up to `most` random rows, a fifth of them held out, at most 2,000.
 
     Parameters
     ----------
@@ -38,20 +38,20 @@ def drawn_sample(
         Whether targets are codes of classes: each class then has its share of the held-out rows.
     """
     index = torch.randperm(len(rows), generator=rng)[:most]
-    held, learn = divided(targets[index], coded)
+    held_index, learn = split_held_out(targets[index], coded)
     order = index.sort()
     X = rows.take(order.values)
     X = X.to_dense() if rows.sparse else X
     X = X[order.indices.argsort()]
     Y, w = targets[index], None if weights is None else weights[index]
     return Sample(
-        X[learn], Y[learn], X[held], Y[held],
-        None if w is None else w[learn], None if w is None else w[held],
+        X[learn], Y[learn], X[held_index], Y[held_index],
+        None if w is None else w[learn], None if w is None else w[held_index],
     )  # fmt: skip
 
 
-def divided(targets: Float[Tensor, "n t"], coded: bool) -> tuple[Tensor, Tensor]:
-    """Return numbers of rows to hold out, and those of the others, of rows in random order."""
+def split_held_out(targets: Float[Tensor, "n t"], coded: bool) -> tuple[Tensor, Tensor]:
+    """Split rows in random order into positions of held-out rows and of the others."""
     n = len(targets)
     count = min(MOST_HELD, n // HELD_SHARE)
     place = torch.arange(n)
@@ -59,6 +59,6 @@ def divided(targets: Float[Tensor, "n t"], coded: bool) -> tuple[Tensor, Tensor]
         label = (targets[:, 0] > 0).long() if targets.shape[1] == 1 else targets.argmax(dim=1)
         place = label.argsort(stable=True)
     step = max(1, n // max(count, 1))
-    held = torch.zeros(n, dtype=torch.bool)
-    held[place[torch.arange(count) * step]] = True
-    return held.nonzero()[:, 0], (~held).nonzero()[:, 0]
+    is_held_out = torch.zeros(n, dtype=torch.bool)
+    is_held_out[place[torch.arange(count) * step]] = True
+    return is_held_out.nonzero()[:, 0], (~is_held_out).nonzero()[:, 0]

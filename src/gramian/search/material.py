@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._sparse import take_rows
 from ..data import LinearMap, QuantileMap
-from ..metric.sampling import divided
+from ..metric.sampling import split_held_out
 from ..paths.sample import Sample
 
 FEW_ROWS = 1500
@@ -180,8 +180,8 @@ def random_splits(Y: Float[Tensor, "n t"], coded: bool, rng: torch.Generator) ->
     if n < FEW_ROWS:
         return random_folds(Y, coded, FOLDS, rng)
     order = torch.randperm(n, generator=rng)
-    held_index, learn = divided(Y[order], coded)
-    return [Split(order[learn], order[held_index])]
+    held, learn = split_held_out(Y[order], coded)
+    return [Split(order[learn], order[held])]
 
 
 def random_folds(

@@ -15,22 +15,15 @@ from ..._sparse import cast, dense, slice_rows
 from ...data import RowSource, brought_here, subset
 from ...engines import Engine
 from ...kernels import Kernel
-from ...metric.sampling import divided
+from ...metric.sampling import split_held_out
 from ...paths.sample import PENALTIES, SampleFit, fit_sample
 from ...search import Budget, Clock, Material, Split
-from ...search.all_rows.full_fit import (
-    DIRECT_ROWS,
-    DIRECT_SHIFTS,
-    SHIFTS,
-    SMALL_SHIFTS,
-    FullFit,
-    full_fit,
-)
+from ...search.all_rows.full_fit import DIRECT_ROWS, DIRECT_SHIFTS, SHIFTS, SMALL_SHIFTS, FullFit, full_fit
 from ...search.recipe import Recipe
 from ...search.samples.sampled_fit import Stem
-from ..held_out.values import HeldValues
-from ..inputs.training_data import TrainingData
 from .comparison import Scored, failed, first_of_ties
+from ..inputs.training_data import TrainingData
+from ..held_out.values import HeldValues
 
 SCREEN_ROWS = 4000
 SCREEN_LANDMARKS = 500
@@ -126,7 +119,7 @@ class HeldOutChoice:
         weights = None if some.weights is None else brought_here(some.weights).cpu()
         if splits is None:
             order = torch.randperm(len(X), generator=rng)
-            held, learn = divided(Y[order], data.coded)
+            held, learn = split_held_out(Y[order], data.coded)
             splits = [Split(order[learn], order[held])]
         X = cast(X, torch.float32)
         material = Material(X, narrowed(Y, rng).float(), weights, data.coded, splits, rng)
