@@ -180,7 +180,7 @@ CONTENDERS = {
 
 def finished(data: Data, size: Size, map_: LinearMap | None) -> tuple[SampleFit, str]:
     """Return the last fit, and which kernel it has."""
-    sample = data.sample.mapped(map_)
+    sample = data.sample.with_map(map_)
 
     def fit(which: tuple[str, float], landmarks: int) -> SampleFit:
         kernel = make(which[0], lengthscale=f"{which[1]:g} median")

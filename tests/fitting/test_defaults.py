@@ -70,7 +70,7 @@ class TestLeaveOneOut:
         spectrum = Spectrum.of(K, w) if landmarks is None else Spectrum.of_landmarks(K[:, :m], w)
         assert spectrum.losses(y, [shift]) == pytest.approx([expected], rel=1e-5)
         torch.testing.assert_close(
-            spectrum.left_out(y, shift), torch.stack(found), rtol=1e-4, atol=1e-5
+            spectrum.predict_left_out(y, shift), torch.stack(found), rtol=1e-4, atol=1e-5
         )
 
     def test_rounding_of_huge_coefficients_counts(self) -> None:

@@ -102,4 +102,4 @@ def without_a_preconditioner(system: FullProblem, **how: object) -> FullPath:
         def __matmul__(self, g: Tensor) -> Tensor:
             return g
 
-    return FullPath.of_one(system, Identity())
+    return FullPath.with_inverse(system, Identity())

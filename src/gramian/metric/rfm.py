@@ -224,7 +224,7 @@ class RecursiveFeatureMachine(SampledMetric):
         products: _Products,
     ) -> RoundFit:
         fit = fit_sample(
-            sample.mapped(R),
+            sample.with_map(R),
             kernel,
             landmarks=self.landmarks,
             engine=products.engine,

@@ -1,4 +1,4 @@
-"""direct_path: the full problem at many penalties, by a factorisation for each."""
+"""direct_path: solutions of the full problem at many penalties, by one factorisation each."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def direct_path(
     problem : FullProblem
         Its own penalty is not used.
     penalties : sequence of float
-        Decreasing.
+        Decreasing penalties.
 
     Yields
     ------
     penalty : float
     coef : Tensor of shape (n, t)
-        In float64. It ends before the first penalty at which the matrix is not positive definite
-        to rounding.
+        In float64. The path ends before the first penalty at which the matrix is not positive
+        definite to rounding.
 
     Notes
     -----
@@ -39,7 +39,8 @@ def direct_path(
     """
     K = problem.K.double().dense().cpu()
     y = problem.targets.double().cpu()
-    A = torch.empty_like(K)  # once: freed and taken again, such blocks pile up in the heap
+    # Allocated once: blocks of this size that are freed and taken again fragment the heap.
+    A = torch.empty_like(K)
     for penalty in penalties:
         A.copy_(K)
         A.diagonal().add_(replace(problem, penalty=penalty).ridge.cpu().reshape(-1))

@@ -1,4 +1,4 @@
-"""FullPath: the full problem at several penalties side by side, by conjugate gradient."""
+"""FullPath: the full problem at several penalties together, by conjugate gradient."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
 
 STORED_FEATURES = 32
-"""Features from which on entries are stored, if there is memory for them."""
+"""Least features for which entries are stored, if memory suffices."""
 
-RANK = 1000
-"""Columns of the preconditioner at most: r² memory and r³ work stay out of sight."""
+PATH_RANK = 1000
+"""Most columns of the preconditioner, for which r² memory and r³ work are negligible."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The iterates of all penalties after some iterations.
+    """Iterates of all penalties after some iterations.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Stage:
     coef : Tensor of shape (p, n, t)
         In float64.
     residual : Tensor of shape (p,)
-        Relative to the right-hand side, the largest over the targets: as the recursion has it.
+        Recursive residual relative to the right-hand side, largest over the targets.
     """
 
     iteration: int
@@ -42,60 +42,60 @@ class Stage:
 
 @runtime_checkable
 class Inverse(Protocol):
-    """What is applied to the residuals of all penalties, those of a penalty side by side."""
+    """Preconditioner of the residuals of all penalties, whose columns are grouped by penalty."""
 
     def __matmul__(self, g: Float[Tensor, "n c"], /) -> Float[Tensor, "n c"]: ...
 
 
 @dataclass(frozen=True)
 class SharedFactor:
-    """The preconditioners of several penalties, of the same F: two products with it for all.
+    """Preconditioners of several penalties with the same F, applied in two products with it.
 
     Attributes
     ----------
     inverses : sequence of LowRankInverse
-        One for each penalty.
+        One per penalty.
     """
 
     inverses: tuple[LowRankInverse, ...]
 
     def __matmul__(self, g: Float[Tensor, "n c"]) -> Float[Tensor, "n c"]:
-        """Return the inverses times g, each times its share of the columns."""
-        F, each = self.inverses[0].factor, g.shape[1] // len(self.inverses)
-        ridges = [inverse.ridge.reshape(-1, 1).expand(len(g), each) for inverse in self.inverses]
+        """Return the product of each inverse with its share of the columns of g."""
+        F, t = self.inverses[0].factor, g.shape[1] // len(self.inverses)
+        ridges = [inverse.ridge.reshape(-1, 1).expand(len(g), t) for inverse in self.inverses]
         ridge = torch.cat(ridges, dim=1)
         scaled = g / ridge
-        # rows times F are six times as fast as F' times a few columns
-        small = (scaled.t().to(F.dtype).contiguous() @ F).double().t().split(each, dim=1)
+        # Rows times F are six times as fast as F' times a few columns.
+        small = (scaled.t().to(F.dtype).contiguous() @ F).double().t().split(t, dim=1)
         inner = [
-            la.solve_cholesky(M.inner, one) for M, one in zip(self.inverses, small, strict=True)
+            la.solve_cholesky(M.inner, part) for M, part in zip(self.inverses, small, strict=True)
         ]
-        back = torch.cat(inner, dim=1).t().to(F.dtype).contiguous() @ F.t()
-        return scaled - back.t().double() / ridge
+        product = torch.cat(inner, dim=1).t().to(F.dtype).contiguous() @ F.t()
+        return scaled - product.t().double() / ridge
 
 
 @dataclass(frozen=True)
 class FullPath:
-    r"""The systems (K + N penalty W⁻¹) coef = y for p penalties, which share their products.
+    r"""Systems (K + N penalty W⁻¹) coef = y for p penalties, which share their products.
 
-    A product with K of p t columns costs little more than one of a single column: the entries are
+    A product of K with p t columns costs little more than with one column, because the entries are
     computed once.
 
     Attributes
     ----------
     problem : FullProblem
-        Its own penalty is not used. Products run in the dtype of its rows; its K may keep its
+        Its own penalty is not used. Products run in the dtype of its rows; its K may store its
         entries.
     inverse : Inverse
-        The preconditioner of each penalty.
+        Preconditioner of all penalties.
 
     Notes
     -----
-    Cost per iteration: n² / 2 kernel evaluations, 4 n operations for each column, and those of the
+    Cost per iteration: n² / 2 kernel evaluations, 4 n operations per column, and the cost of the
     preconditioner.
 
-    With float32 rows the recursive residual is not refined by a true one: penalties below
-    1e-2 / N are not for such rows, see `least_penalty`.
+    With float32 rows, no true residual refines the recursive one: such rows do not support
+    penalties below 1e-2 / N, see `least_penalty`.
 
     References
     ----------
@@ -113,11 +113,11 @@ class FullPath:
         penalties: Sequence[float],
         *,
         rng: torch.Generator,
-        rank: int = RANK,
+        rank: int = PATH_RANK,
         store_bytes: int = 0,
         stored_features: int = STORED_FEATURES,
     ) -> FullPath:
-        """Return the path with preconditioners from random columns of K, at most half of them.
+        """Build the path with preconditioners from random columns of K, at most half of them.
 
         Parameters
         ----------
@@ -127,24 +127,24 @@ class FullPath:
             Draws the columns.
         rank : int, default=1000
         store_bytes : int, default=0
-            Memory for the lower triangle of K, kept if it fits and rows have many features.
+            Memory for the lower triangle of K, stored if it fits and rows have many features.
         stored_features : int, default=32
-            So many: computing entries anew then costs more seconds than reading them.
+            Least features for which reading entries is faster than computing them.
 
         Notes
         -----
-        Cost: n r kernel evaluations, n r² operations and p r³ / 3; 4 n r operations of each
-        iteration for each column.
+        Cost: n r kernel evaluations, n r² operations and p r³ / 3; per iteration, 4 n r operations
+        for each column.
         """
         n = len(problem.K.rows)
         factor = columns_factor(problem.K, max(1, min(rank, n // 2)), rng=rng)
-        problem = _keeping(problem, store_bytes, stored_features)
+        problem = _store_entries(problem, store_bytes, stored_features)
         shifts = [problem.total * penalty for penalty in penalties]
         inverses = LowRankInverse.path(factor, _inverse_weights(problem), shifts)
         return cls(problem, tuple(penalties), SharedFactor(tuple(inverses)))
 
     @classmethod
-    def of_one(
+    def with_inverse(
         cls,
         problem: FullProblem,
         inverse: Inverse,
@@ -152,14 +152,14 @@ class FullPath:
         store_bytes: int = 0,
         stored_features: int = STORED_FEATURES,
     ) -> FullPath:
-        """Return that of the problem's own penalty alone, with a preconditioner of any kind."""
-        problem = _keeping(problem, store_bytes, stored_features)
+        """Return the path of the problem's own penalty alone, with a given preconditioner."""
+        problem = _store_entries(problem, store_bytes, stored_features)
         return cls(problem, (problem.penalty,), inverse)
 
     def stages(self, start: Float[Tensor, "p n t"] | None = None) -> Iterator[Stage]:
-        """Yield the iterates after 0, 1, 2, ... iterations, for ever; `start` is where they begin.
+        """Yield the iterates after 0, 1, 2, ... iterations, without end, starting from `start`.
 
-        Columns whose residual is zero to rounding, or whose curvature is not positive, stay.
+        Columns whose residual is zero to rounding, or whose curvature is not positive, do not move.
         """
         Y = self.problem.targets.double()
         p, t = len(self.penalties), Y.shape[1]
@@ -178,12 +178,12 @@ class FullPath:
             yield Stage(iteration, coef, relative.reshape(p, t).amax(dim=1))
             Q = self._apply(P, ridge)
             pq = (P * Q).sum(dim=0)
-            moves = (pq > 0) & (rz > 0) & (relative > EPS)
+            moves = (pq > 0) & (rz > 0) & (relative > ROUNDING_RESIDUAL)
             a = torch.where(moves, rz / torch.where(moves, pq, 1.0), 0.0)
             X, R = X + a * P, R - a * Q
             Z = self.inverse @ R
-            before, rz = rz, (R * Z).sum(dim=0)
-            P = Z + torch.where(moves, rz / torch.where(moves, before, 1.0), 0.0) * P
+            previous_rz, rz = rz, (R * Z).sum(dim=0)
+            P = Z + torch.where(moves, rz / torch.where(moves, previous_rz, 1.0), 0.0) * P
             iteration += 1
 
     def _apply(self, P: Tensor, ridge: Tensor) -> Tensor:
@@ -192,8 +192,8 @@ class FullPath:
         return (K @ P.to(K.dtype)).double() + ridge * P
 
 
-def _keeping(problem: FullProblem, most_bytes: int, features: int) -> FullProblem:
-    """Return a problem whose K keeps its entries, if they fit and rows have many features."""
+def _store_entries(problem: FullProblem, most_bytes: int, features: int) -> FullProblem:
+    """Return a problem whose K stores its entries, if they fit and rows have many features."""
     if problem.K.rows.shape[1] < features:
         return problem
     return replace(problem, K=problem.K.keeping(most_bytes, whole=False))
@@ -205,15 +205,15 @@ def _inverse_weights(problem: FullProblem) -> Tensor:
     return torch.ones((), dtype=torch.float64) if w is None else 1 / w.double()[:, None]
 
 
-EPS = 1e-7
-"""A residual of float32 products is rounding from here on."""
+ROUNDING_RESIDUAL = 1e-7
+"""Relative residual of float32 products that counts as rounding."""
 
 
 def least_penalty(problem: FullProblem) -> float:
     """Return the least penalty for which products in the dtype of the rows are precise enough.
 
-    A shift of 1e-2 for float32 rows and a kernel of diagonal 1: measured, 3e-3 converged on 8,000
-    rows of a real set and diverged on 10,000.
+    The limit for float32 rows is a shift of 1e-2 for a kernel of diagonal 1. Measured: 3e-3
+    converged on 8,000 rows of a real set and diverged on 10,000.
     """
     single = problem.K.dtype == torch.float32
     return (1e-2 if single else 1e-9) / problem.total

@@ -1,4 +1,4 @@
-"""leave_one_out: the error of each row without it, at all penalties, from one factorisation."""
+"""Leave-one-out errors at all penalties, from one factorisation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch import Tensor
 
 from .. import _linalg as la
 
-JITTER = 1e-10
-"""Of the diagonal of K_mm, so that it has a Cholesky factor where landmarks are close together."""
+RELATIVE_JITTER = 1e-10
+"""Added to the diagonal of K_mm, so that it has a Cholesky factor for landmarks close together."""
 
 SHIFT_NUMBERS = 1 << 20
-"""Numbers of residuals, of all shifts at once: no more than these, or than the eigenvectors."""
+"""Most numbers of residuals for several shifts together, unless the eigenvectors have more."""
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    r"""The eigenvectors of a kernel matrix of rows that count as often as their weights say.
+    r"""Eigenvectors of a kernel matrix of weighted rows.
 
     Attributes
     ----------
@@ -29,14 +29,14 @@ class Spectrum:
         Eigenvalues of :math:`W^{1/2} K W^{1/2}`, or of its Nystrom approximation.
     vectors : Tensor of shape (n, r)
     full : bool
-        Whether r = n: these vectors span everything.
+        Whether r = n: the vectors then span the whole space.
     weights : Tensor of shape (n,)
     dual : Tensor of shape (m, r), or None
-        With landmarks: the dual vectors of the first m rows, :math:`R^{-\top} e_c` for the factor
-        :math:`R^\top R = K_{mm}`, by the eigenvectors. Their inner product with the coefficients of
-        the features is the coefficient of center c.
+        For landmarks: the dual vectors of the first m rows, :math:`R^{-\top} e_c` for the factor
+        :math:`R^\top R = K_{mm}`, in the basis of eigenvectors. Their inner product with the
+        coefficients of the features is the coefficient of center c.
     dual_rest : Tensor of shape (m,), or None
-        Squared norms of the parts of these vectors that no eigenvector holds.
+        Squared norms of these vectors in the complement of the eigenvectors.
     """
 
     values: Float[Tensor, " r"]
@@ -48,7 +48,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, K: Float[Tensor, "n n"], weights: Float[Tensor, " n"]) -> Spectrum:
-        """Return that of all rows as centers. Cost: some 5 n³ operations."""
+        """Decompose the kernel matrix of all rows as centers. Cost: about 5 n³ operations."""
         root = weights.double().sqrt()
         A = root[:, None] * K.double() * root
         la.flush_tiny_(A)
@@ -63,13 +63,13 @@ class Spectrum:
         """
         K_mm = K_nm[: K_nm.shape[1]].double()
         identity = torch.eye(len(K_mm), dtype=torch.float64)
-        jitter = JITTER * float(K_mm.diagonal().mean()) + 1e-300
+        jitter = RELATIVE_JITTER * float(K_mm.diagonal().mean()) + 1e-300
         R = torch.linalg.cholesky(K_mm + jitter * identity)
         features = torch.linalg.solve_triangular(R, K_nm.double().t(), upper=False).t()
         features = weights.double().sqrt()[:, None] * features
         values, vectors = la.eigenpairs(features.t() @ features)
-        kept = values > 1e-14 * values.max()
-        values, vectors = values[kept], vectors[:, kept]
+        is_positive = values > 1e-14 * values.max()
+        values, vectors = values[is_positive], vectors[:, is_positive]
         inverse = torch.linalg.solve_triangular(R, identity, upper=False)
         dual = inverse.t() @ vectors
         dual_rest = (inverse.square().sum(dim=0) - dual.square().sum(dim=1)).clamp(min=0.0)
@@ -79,9 +79,9 @@ class Spectrum:
     def losses(
         self, Y: Float[Tensor, "n t"], shifts: Sequence[float], *, eps: float = 0.0
     ) -> list[float]:
-        r"""Return the weighted mean squared error of each row when it is left out, for each shift.
+        r"""Return the weighted mean squared leave-one-out error, for each shift.
 
-        Infinity where it is not a number.
+        Infinity replaces values that are not finite.
 
         Parameters
         ----------
@@ -89,25 +89,25 @@ class Spectrum:
         shifts : sequence of float
             :math:`N \lambda`.
         eps : float, default=0.0
-            Rounding of kernel entries of predictions. Errors of `eps` times the coefficients are
-            added to the loss: those of a tiny penalty are huge, and no use in float32.
+            Rounding of the kernel entries in predictions. Errors of `eps` times the coefficients
+            are added to the loss, because coefficients of a tiny penalty are too large for float32.
 
         Notes
         -----
-        With H the matrix that maps targets to predictions, that of row i without it is off by
-        (y - H y)_i / (1 - H_ii): a row of weight w is left out as a whole, as if w equal rows were.
-        A landmark is left out as a row and as a center; see `_without_centers`.
+        With H the matrix that maps targets to predictions, the leave-one-out error of row i is
+        (y - H y)_i / (1 - H_ii). A row of weight w is left out as a whole, like w equal rows.
+        A landmark is left out as a row and as a center; see `_remove_centers`.
         Cost: n r (t + 1) operations for each shift.
         """
         weights = self.weights.double()
         total = float(weights.sum()) * Y.shape[1]
-        found = []
-        for shift, off, free in self._off(Y, shifts):
-            loss = float((off / free[:, None]).square().sum()) / total
-            coef = weights.sqrt()[:, None] * off / shift
+        losses = []
+        for shift, residual, complement in self._residuals(Y, shifts):
+            loss = float((residual / complement[:, None]).square().sum()) / total
+            coef = weights.sqrt()[:, None] * residual / shift
             loss += eps**2 * float(coef.square().sum()) / Y.shape[1]
-            found.append(loss if math.isfinite(loss) else math.inf)
-        return found
+            losses.append(loss if math.isfinite(loss) else math.inf)
+        return losses
 
     def spreads(self, Y: Float[Tensor, "n t"], shifts: Sequence[float]) -> list[float]:
         r"""Return the geometric mean variance of one-step-ahead predictions, for each shift.
@@ -128,58 +128,59 @@ class Spectrum:
             spreads.append(spread if math.isfinite(spread) else math.inf)
         return spreads
 
-    def left_out(self, Y: Float[Tensor, "n t"], shift: float) -> Float[Tensor, "n t"]:
-        """Return the prediction of each row by the others, at one shift; see `losses`."""
-        ((_, off, free),) = self._off(Y, [shift])
-        return Y.double() - off / free[:, None] / self.weights.double().sqrt()[:, None]
+    def predict_left_out(self, Y: Float[Tensor, "n t"], shift: float) -> Float[Tensor, "n t"]:
+        """Return the leave-one-out predictions at one shift; see `losses`."""
+        ((_, residual, complement),) = self._residuals(Y, [shift])
+        return Y.double() - residual / complement[:, None] / self.weights.double().sqrt()[:, None]
 
-    def _off(
+    def _residuals(
         self, Y: Float[Tensor, "n t"], shifts: Sequence[float]
     ) -> Iterator[tuple[float, Float[Tensor, "n t"], Float[Tensor, " n"]]]:
         """Yield each shift, y - H y of rows times the root of their weights, and 1 - H_ii.
 
-        Of landmarks both belong to the fit without their center. Two products have all shifts.
+        For landmarks both belong to the fit without their center. Two products serve all shifts.
         """
         y = self.weights.double().sqrt()[:, None] * Y.double()
         inside = self.vectors.t() @ y
         squares = self.vectors.square()
-        beyond = 0.0 if self.full else y - self.vectors @ inside
-        left = 0.0 if self.full else 1 - squares.sum(dim=1)
+        outside = 0.0 if self.full else y - self.vectors @ inside
+        complement_outside = 0.0 if self.full else 1 - squares.sum(dim=1)
         (n, r), t = self.vectors.shape, y.shape[1]
         at_once = max(1, max(r, SHIFT_NUMBERS // n) // t)
         for start in range(0, len(shifts), at_once):
-            some = torch.tensor(shifts[start : start + at_once], dtype=torch.float64)
-            stays = some / (self.values[:, None] + some)  # (r, k)
-            off = self.vectors @ (stays[:, :, None] * inside[:, None]).flatten(1)
-            free = squares @ stays
-            for k, shift in enumerate(some.tolist()):
-                residual = beyond + off[:, k * t : (k + 1) * t]
-                yield shift, *self._without_centers(shift, inside, residual, left + free[:, k])
+            part = torch.tensor(shifts[start : start + at_once], dtype=torch.float64)
+            remainder = part / (self.values[:, None] + part)  # (r, k)
+            within = self.vectors @ (remainder[:, :, None] * inside[:, None]).flatten(1)
+            complement = squares @ remainder
+            for k, shift in enumerate(part.tolist()):
+                residual = outside + within[:, k * t : (k + 1) * t]
+                complement_k = complement_outside + complement[:, k]
+                yield shift, *self._remove_centers(shift, inside, residual, complement_k)
 
-    def _without_centers(
+    def _remove_centers(
         self,
         shift: float,
         inside: Float[Tensor, "r t"],
-        off: Float[Tensor, "n t"],
-        free: Float[Tensor, " n"],
+        residual: Float[Tensor, "n t"],
+        complement: Float[Tensor, " n"],
     ) -> tuple[Float[Tensor, "n t"], Float[Tensor, " n"]]:
-        r"""Return `off` and `free` with each landmark removed from the centers of its own row.
+        r"""Remove each landmark from the centers of the fit without its own row.
 
-        With center c a row that is a landmark has a column of its own, :math:`k(\cdot, x_c)`, which
-        no other row pins down: leaving the row out alone overstates its error. Removing the center
-        is the constraint that its coefficient is zero, a rank-one change of the inverse
-        :math:`A^{-1} = (F^\top W F + s I)^{-1}`: it becomes
+        A row that is a landmark c has its own column, :math:`k(\cdot, x_c)`, which no other row
+        determines: leaving out the row alone overstates its error. Removing the center constrains
+        its coefficient to zero, a rank-one change of the inverse
+        :math:`A^{-1} = (F^\top W F + s I)^{-1}`, which becomes
         :math:`A^{-1} - A^{-1} u u^\top A^{-1} / u^\top A^{-1} u` with the dual vector u of c.
         Cost: 3 m r operations and m r t.
         """
         if self.dual is None or self.dual_rest is None:
-            return off, free
+            return residual, complement
         m, root = len(self.dual), self.values.sqrt()
         inverse = 1 / (self.values + shift)
         curvature = self.dual.square() @ inverse + self.dual_rest / shift
         coef = self.dual @ ((root * inverse)[:, None] * inside)
         cross = (self.vectors[:m] * self.dual) @ (root * inverse)
-        off, free = off.clone(), free.clone()
-        off[:m] += (cross / curvature)[:, None] * coef
-        free[:m] += cross.square() / curvature
-        return off, free
+        residual, complement = residual.clone(), complement.clone()
+        residual[:m] += (cross / curvature)[:, None] * coef
+        complement[:m] += cross.square() / curvature
+        return residual, complement

@@ -11,8 +11,8 @@ from torch import Tensor
 from .. import _linalg as la
 from ..problems import NystromProblem
 
-JITTER = 1e-6
-"""Of the diagonal of K_mm: far below every penalty that is worth trying, times the rows."""
+RELATIVE_JITTER = 1e-6
+"""Added to the diagonal of K_mm: far below every useful penalty times the rows."""
 
 
 def nystrom_path(
@@ -25,14 +25,14 @@ def nystrom_path(
     problem : NystromProblem
         Its own penalty is not used.
     penalties : sequence of float
-        Decreasing.
+        Decreasing penalties.
 
     Yields
     ------
     penalty : float
     coef : Tensor of shape (m, t)
-        In float64. It ends before the first penalty at which the matrix is not positive definite
-        to rounding: all that follow would not be either.
+        In float64. The path ends before the first penalty at which the matrix is not positive
+        definite to rounding, because smaller penalties would fail as well.
 
     Notes
     -----
@@ -40,8 +40,8 @@ def nystrom_path(
     3 m² numbers of float64 and a strip of rows.
 
     The Gram matrix is summed in float64 from entries in the dtype of the rows: it is positive
-    semidefinite whatever their rounding was. Whitening by a factor of K_mm, as FALKON does it,
-    amplifies the rounding of float32 entries instead.
+    semidefinite whatever their rounding. Whitening by a factor of K_mm, as in FALKON, would
+    amplify the rounding of float32 entries.
     """
     K = problem.K
     m, weights, targets = K.shape[1], problem.weights, problem.targets.double()
@@ -56,7 +56,7 @@ def nystrom_path(
         la.add_outer_(gram, block.cpu().t())
         rhs += (block.t() @ y).cpu()
     K_mm = la.by_columns(problem.K_mm.double().dense().cpu())
-    K_mm.diagonal().mul_(1 + JITTER)
+    K_mm.diagonal().mul_(1 + RELATIVE_JITTER)
     R = la.by_columns(torch.empty(m, m, dtype=torch.float64))
     for penalty in penalties:
         torch.add(gram, K_mm, alpha=problem.total * penalty, out=R)

@@ -1,4 +1,4 @@
-"""Sample: rows to fit and rows that are held out, in memory; fit_sample: the best penalty."""
+"""Sample: training and held-out rows in memory; fit_sample: the best penalty of a kernel."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ..problems import FullProblem, LinearProblem, NystromProblem
 from .direct import direct_path
 from .nystrom import nystrom_path
 
-PENALTIES = tuple(10.0**-e for e in range(0, 10))
-"""Penalties of a path that is not told others, decreasing."""
+PATH_PENALTIES = tuple(10.0**-e for e in range(0, 10))
+"""Default penalties of a path, decreasing."""
 
 MEDIAN_ROWS = 1000
-"""Rows from which the median distance is computed."""
+"""Rows that determine the median distance."""
 
-WORSE = 1.5
-"""A path ends where the error is so many times the least: smaller penalties only fit the noise."""
+LARGEST_LOSS_RATIO = 1.5
+"""Error, relative to the least, that ends a path: smaller penalties only fit the noise."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to learn from, in random order, and others to choose with.
+    """Rows to learn from, in random order, and held-out rows to choose with.
 
     Attributes
     ----------
@@ -49,19 +49,19 @@ class Sample:
     weights: Float[Tensor, " n"] | None = None
     held_weights: Float[Tensor, " v"] | None = None
 
-    def mapped(self, map_: LinearMap | None) -> Sample:
+    def with_map(self, map_: LinearMap | None) -> Sample:
         """Return the sample with its rows mapped."""
         if map_ is None:
             return self
         return replace(self, X=map_.forth(self.X), held_X=map_.forth(self.held_X))
 
     def first(self, n: int) -> Sample:
-        """Return the sample with its first n rows to learn from."""
+        """Return the sample with only its first n rows to learn from."""
         weights = None if self.weights is None else self.weights[:n]
         return replace(self, X=slice_rows(self.X, 0, n), Y=self.Y[:n], weights=weights)
 
     def loss(self, predicted: Float[Tensor, "v t"]) -> float:
-        """Return the mean squared error on the held-out rows; infinity if it is not a number."""
+        """Return the mean squared error on the held-out rows; infinity if it is not finite."""
         return squared_loss(predicted, self.held_Y, self.held_weights)
 
 
@@ -70,7 +70,7 @@ def squared_loss(
     truth: Float[Tensor, "v t"],
     weights: Float[Tensor, " v"] | None = None,
 ) -> float:
-    """Return the weighted mean of squared errors; infinity if that is not a number."""
+    """Return the weighted mean squared error; infinity if it is not finite."""
     errors = (predicted.double() - truth.double()).square().mean(dim=1)
     if weights is None:
         value = float(errors.mean())
@@ -81,7 +81,7 @@ def squared_loss(
 
 @dataclass(frozen=True, eq=False)
 class SampleFit:
-    """The best penalty of one kernel on a sample.
+    """Best penalty of one kernel on a sample, with its fit.
 
     Attributes
     ----------
@@ -89,14 +89,14 @@ class SampleFit:
         Mean squared error on the held-out rows.
     penalty : float
     kernel : Kernel
-        With its lengthscale.
+        With its resolved lengthscale.
     centers : Tensor of shape (m, d)
     coef : Tensor of shape (m, t)
         In float64.
     losses : tuple of (penalty, loss)
-        The whole path.
+        The complete path.
     total : float
-        The sum of the weights: times the penalty, what is added to the diagonal of K.
+        Sum of the weights: times the penalty, the number added to the diagonal of K.
     values : Tensor of shape (v, t)
         Predictions of the held-out rows, in float64.
     """
@@ -116,27 +116,27 @@ def fit_sample(
     kernel: Kernel,
     *,
     landmarks: int,
-    penalties: Sequence[float] = PENALTIES,
+    penalties: Sequence[float] = PATH_PENALTIES,
     engine: str | Engine = "auto",
     meter: CostMeter | None = None,
 ) -> SampleFit:
-    """Fit a kernel with one penalty after the other, and return the best on the held-out rows.
+    """Fit a kernel at one penalty after the other; return the best fit on the held-out rows.
 
     Parameters
     ----------
     sample : Sample
     kernel : Kernel
-        A lengthscale that is a multiple of the median is resolved in the rows of the sample.
+        If its lengthscale is a multiple of the median, the sample resolves it.
     landmarks : int
-        Centers: the first rows of the sample; with all of them, the full problem is solved.
+        Centers: the first rows of the sample. With all of them, the full problem is solved.
     penalties : sequence of float
-        Decreasing.
+        Decreasing penalties.
     engine : str or Engine, default="auto"
     meter : CostMeter, optional
 
     Notes
     -----
-    Cost: that of `nystrom_path` or `direct_path`, and v m kernel evaluations.
+    Cost: as for `nystrom_path` or `direct_path`, plus v m kernel evaluations.
     """
     kernel = kernel.resolve(sample.first(MEDIAN_ROWS).X)
     m = min(landmarks, len(sample.X))
@@ -144,20 +144,21 @@ def fit_sample(
     centers = sample.first(m).X
     problem = _problem(K, sample, centers)
     path = _path(problem, penalties)
-    held = replace(K, rows=as_rows(sample.held_X), cols=as_rows(centers)).dense().double()
-    best, losses, least = None, [], math.inf
+    K_held = replace(K, rows=as_rows(sample.held_X), cols=as_rows(centers)).dense().double()
+    best, losses, least_loss = None, [], math.inf
     for penalty, coef in path:
-        values = held @ coef
+        values = K_held @ coef
         loss = sample.loss(values)
         losses.append((penalty, loss))
-        if best is None or loss < least:
-            best, least = (penalty, coef, values), loss
-        elif loss > WORSE * least:
+        if best is None or loss < least_loss:
+            best, least_loss = (penalty, coef, values), loss
+        elif loss > LARGEST_LOSS_RATIO * least_loss:
             break
     if best is None:
         raise FloatingPointError(f"{kernel!r} has no penalty at which its matrix is definite")
     penalty, coef, values = best
-    return SampleFit(least, penalty, kernel, centers, coef, tuple(losses), problem.total, values)
+    total = problem.total
+    return SampleFit(least_loss, penalty, kernel, centers, coef, tuple(losses), total, values)
 
 
 def _problem(K: KernelOperator, sample: Sample, centers: Tensor) -> LinearProblem:

@@ -11,9 +11,8 @@ import torch
 from .._sparse import slice_rows, take_rows
 from ..engines import Engine
 from ..operators import CostMeter, KernelOperator, triangle_entries
-from ..paths.full import RANK, STORED_FEATURES
+from ..paths.full import PATH_RANK, STORED_FEATURES
 from .all_rows.full_fit import DIRECT_ROWS, FEW_TARGETS, PILOT_ROWS, SHIFTS
-from .all_rows.path_points import STORED_BYTES
 from .material import Material
 from .samples.sampled_fit import Stem
 
@@ -93,7 +92,7 @@ def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> floa
     evaluations, factor, products = 0.0, 0.0, 0.0
     for split in material.splits:
         n, v = float(len(split.learn)), float(len(split.held))
-        entries, rank = n * n if stored else SOME_ITERATIONS * n * n / 2, min(RANK, n / 2)
+        entries, rank = n * n if stored else SOME_ITERATIONS * n * n / 2, min(PATH_RANK, n / 2)
         evaluations += entries + n * rank + 2 * v * n
         factor += n * rank * rank
         products += SOME_ITERATIONS * n * n * t * shifts if stored else 0.0
@@ -138,7 +137,7 @@ def of_refit(material: Material) -> float:
 
 
 def _iterated(n: float) -> float:
-    rank = min(RANK, n / 2)
+    rank = min(PATH_RANK, n / 2)
     triangle = triangle_entries(int(n))
     if 4 * triangle <= STORED_BYTES:  # where evaluations are counted
         return triangle + n * rank + rank * rank

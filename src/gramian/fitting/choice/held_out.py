@@ -16,7 +16,7 @@ from ...data import RowSource, brought_here, subset
 from ...engines import Engine
 from ...kernels import Kernel
 from ...metric.sampling import split_held_out
-from ...paths.sample import PENALTIES, SampleFit, fit_sample
+from ...paths.sample import PATH_PENALTIES, SampleFit, fit_sample
 from ...search import Budget, Clock, Material, Split
 from ...search.all_rows.full_fit import DIRECT_ROWS, DIRECT_SHIFTS, SHIFTS, SMALL_SHIFTS, FullFit, full_fit
 from ...search.recipe import Recipe
@@ -200,7 +200,7 @@ class HeldOutChoice:
             n = len(sample.X) if sample.weights is None else float(sample.weights.sum())
             if self.penalties is None:
                 scale = self._diagonal(kernel)
-                penalties = [scale * p for p in (100.0, 10.0, *PENALTIES)]
+                penalties = [scale * p for p in (100.0, 10.0, *PATH_PENALTIES)]
             else:
                 penalties = [p * self.total / n for p in self.penalties]
             fits.append(

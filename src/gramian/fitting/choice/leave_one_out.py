@@ -128,7 +128,7 @@ class LeaveOneOut:
         scores = [Scored(kernel, *s) for s in zip(penalties, losses, strict=True)]
         scores = [replace(score, spread=s) for score, s in zip(scores, spreads, strict=True)]
         best = first_of_ties([score.criterion for score in scores])
-        values = HeldValues(spectrum.left_out(self.Y, shifts[best]), self.Y, self.weights)
+        values = HeldValues(spectrum.predict_left_out(self.Y, shifts[best]), self.Y, self.weights)
         return replace(scores[best], held=values)
 
     @property

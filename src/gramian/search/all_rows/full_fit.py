@@ -118,7 +118,7 @@ def full_fit(
     kernels, runs, total = [], [], 0.0
     direct = iterated = shifts  # chosen once, by the first split of each kind
     for split, map_ in zip(material.splits, stem.maps, strict=True):
-        sample = material.sample(recipe.inputs, split).mapped(map_)
+        sample = material.sample(recipe.inputs, split).with_map(map_)
         kernel = recipe.make_kernel().resolve(sample.first(MEDIAN_ROWS).X)
         kernels.append(kernel)
         K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **BLOCK_MEMORY)

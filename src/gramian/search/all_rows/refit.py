@@ -16,13 +16,10 @@ from ...kernels import Kernel
 from ...model.cells import CellCenters
 from ...operators import KernelOperator
 from ...paths import FullPath, direct_path
-from ...paths.full import RANK
+from ...paths.full import PATH_RANK
 from ...paths.sample import MEDIAN_ROWS
 from ...problems import FullProblem
 from ..clock import Clock
-from ..material import Material
-from ..recipe import Recipe
-from ..samples.sampled_fit import Stem
 from .full_fit import DIRECT_ROWS, SHIFTS, FullFit
 from .path_points import BLOCK_MEMORY, MOST_ITERATIONS, SOLVED_RESIDUAL, Ends, is_over
 from .single_shift import path_of_one
@@ -164,8 +161,7 @@ def _coefficients(
     if is_direct and spent + n * n <= ends[1]:
         for _, coef in direct_path(problem, [penalty]):
             return coef
-    # A start is worthwhile only if the budget covers two iterations.
-    if is_over(ends, spent + n * min(RANK, n // 2) + n * n):
+    if is_over(ends, spent + n * min(PATH_RANK, n // 2) + n * n):  # two iterations, at least
         return None
     start = None
     if len(material.splits) == 1:

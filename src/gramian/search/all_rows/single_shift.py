@@ -11,7 +11,7 @@ import math
 import torch
 
 from ...paths import FullPath
-from ...paths.full import RANK
+from ...paths.full import PATH_RANK
 from ...preconditioners import blocks_of_rows
 from ...preconditioners.blocks import estimate_coupling
 from ...problems import FullProblem
@@ -42,13 +42,13 @@ INVERSE_BYTES = 1 << 28
 
 
 def path_of_one(
-    problem: FullProblem, *, rng: torch.Generator, clock: Clock, rank: int = RANK
+    problem: FullProblem, *, rng: torch.Generator, clock: Clock, rank: int = PATH_RANK
 ) -> FullPath:
     """Return the path of one penalty; a preconditioner of columns has rank `rank`."""
     if _by_rule(problem, rng):
         inverse = PCG(preconditioner="auto", memory_bytes=INVERSE_BYTES).build(problem, rng)
         if inverse is not None:
-            return FullPath.of_one(problem, inverse, **stored(clock))
+            return FullPath.with_inverse(problem, inverse, **stored(clock))
     return FullPath.build(problem, [problem.penalty], rng=rng, rank=rank, **stored(clock))
 
 

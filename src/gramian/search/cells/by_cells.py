@@ -196,7 +196,7 @@ class CellSearch:
         if math.isinf(clock.budget.seconds) or self.pilot is None:
             return rows, n
         pilot = self.pilot.material
-        sample = pilot.sample(fit.recipe.inputs, pilot.splits[0]).mapped(fit.stem.maps[0])
+        sample = pilot.sample(fit.recipe.inputs, pilot.splits[0]).with_map(fit.stem.maps[0])
         started = self.search.clock.steps.read_clock()
         clock.steps.run(
             "seconds of a cell",

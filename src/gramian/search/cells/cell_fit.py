@@ -14,13 +14,13 @@ from torch import Tensor
 from ...engines import Engine
 from ...kernels import Kernel
 from ...operators import KernelOperator
-from ...paths.full import RANK
+from ...paths.full import PATH_RANK
 from ...paths.sample import Sample, fit_sample
 from ...problems import FullProblem
-from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS
-from ..all_rows.path_points import BLOCK_MEMORY, factorised, watched
-from ..all_rows.single_shift import path_of_one
 from ..clock import Clock
+from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS
+from ..all_rows.single_shift import path_of_one
+from ..all_rows.path_points import MEMORY, factorised, watched
 
 logger = logging.getLogger("gramian")
 
@@ -185,7 +185,9 @@ def _solved(
         point = factorised(problem, sample, [shift])[shift]
         return CellFit(point.coef, point.values.double(), shift)
     problem = problem.double() if is_precise(shift) else problem
-    rank = FEW_COLUMNS if shift >= LARGE_SHIFT else min(RANK, max(FEW_COLUMNS, n // COLUMN_SHARE))
+    rank = (
+        FEW_COLUMNS if shift >= LARGE_SHIFT else min(PATH_RANK, max(FEW_COLUMNS, n // COLUMN_SHARE))
+    )
     path = path_of_one(problem, rng=rng, clock=clock, rank=rank)
     until = (ends, float(clock.budget.evaluations))
     point = watched(path, [shift], sample, until, most=MOST_ITERATIONS)[shift]

@@ -152,7 +152,7 @@ def at_maps(
     landmarks = effort.screen_landmarks if few else effort.machine.landmarks
     kernel, fits = recipe.make_kernel(), []
     for split, map_ in zip(material.splits, maps, strict=True):
-        sample = material.sample(recipe.inputs, split, rows).mapped(map_)
+        sample = material.sample(recipe.inputs, split, rows).with_map(map_)
         fits.append(fit_sample(sample, kernel, landmarks=landmarks, engine=engine, meter=meter))
     return _stem(material, recipe, tuple(maps), gradients, fits)
 
