@@ -13,6 +13,7 @@ from ..engines import Engine
 from ..operators import CostMeter, KernelOperator, triangle_entries
 from ..paths.full import PATH_RANK, STORED_FEATURES
 from .all_rows.full_fit import DIRECT_ROWS, FEW_TARGETS, PILOT_ROWS, SHIFTS
+from .all_rows.path_points import STORED_BYTES
 from .material import Material
 from .samples.sampled_fit import Stem
 

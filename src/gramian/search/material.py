@@ -180,8 +180,8 @@ def random_splits(Y: Float[Tensor, "n t"], coded: bool, rng: torch.Generator) ->
     if n < FEW_ROWS:
         return random_folds(Y, coded, FOLDS, rng)
     order = torch.randperm(n, generator=rng)
-    held, learn = split_held_out(Y[order], coded)
-    return [Split(order[learn], order[held])]
+    held_index, learn = split_held_out(Y[order], coded)
+    return [Split(order[learn], order[held_index])]
 
 
 def random_folds(

@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._errors import TextError
 from .._linalg import condition_of_lanczos
 from .metrics import RESIDUAL
 from .state import State, starting_coef

@@ -18,12 +18,19 @@ from ...kernels import Kernel
 from ...metric.sampling import split_held_out
 from ...paths.sample import PATH_PENALTIES, SampleFit, fit_sample
 from ...search import Budget, Clock, Material, Split
-from ...search.all_rows.full_fit import DIRECT_ROWS, DIRECT_SHIFTS, SHIFTS, SMALL_SHIFTS, FullFit, full_fit
+from ...search.all_rows.full_fit import (
+    DIRECT_ROWS,
+    DIRECT_SHIFTS,
+    SHIFTS,
+    SMALL_SHIFTS,
+    FullFit,
+    full_fit,
+)
 from ...search.recipe import Recipe
 from ...search.samples.sampled_fit import Stem
-from .comparison import Scored, failed, first_of_ties
-from ..inputs.training_data import TrainingData
 from ..held_out.values import HeldValues
+from ..inputs.training_data import TrainingData
+from .comparison import Scored, failed, first_of_ties
 
 SCREEN_ROWS = 4000
 SCREEN_LANDMARKS = 500

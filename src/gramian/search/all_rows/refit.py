@@ -20,6 +20,9 @@ from ...paths.full import PATH_RANK
 from ...paths.sample import MEDIAN_ROWS
 from ...problems import FullProblem
 from ..clock import Clock
+from ..material import Material
+from ..recipe import Recipe
+from ..samples.sampled_fit import Stem
 from .full_fit import DIRECT_ROWS, SHIFTS, FullFit
 from .path_points import BLOCK_MEMORY, MOST_ITERATIONS, SOLVED_RESIDUAL, Ends, is_over
 from .single_shift import path_of_one
@@ -161,7 +164,8 @@ def _coefficients(
     if is_direct and spent + n * n <= ends[1]:
         for _, coef in direct_path(problem, [penalty]):
             return coef
-    if is_over(ends, spent + n * min(PATH_RANK, n // 2) + n * n):  # two iterations, at least
+    # A start is worthwhile only if the budget covers two iterations.
+    if is_over(ends, spent + n * min(PATH_RANK, n // 2) + n * n):
         return None
     start = None
     if len(material.splits) == 1:

@@ -60,4 +60,4 @@ def _by_rule(problem: FullProblem, rng: torch.Generator) -> bool:
     if d <= FEW_FEATURES:
         return True
     blocks = blocks_of_rows(problem.K, CELL_ROWS_PER_ROOT * math.isqrt(n), rng=rng)
-    return estimate_coupling(problem.K, blocks, rng=rng) < NARROW
+    return estimate_coupling(problem.K, blocks, rng=rng) < NARROW_COUPLING_RATIO

@@ -17,10 +17,10 @@ from ...operators import KernelOperator
 from ...paths.full import PATH_RANK
 from ...paths.sample import Sample, fit_sample
 from ...problems import FullProblem
-from ..clock import Clock
 from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS
+from ..all_rows.path_points import BLOCK_MEMORY, factorised, watched
 from ..all_rows.single_shift import path_of_one
-from ..all_rows.path_points import MEMORY, factorised, watched
+from ..clock import Clock
 
 logger = logging.getLogger("gramian")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...cells import MedianSplits
-from ...paths.full import RANK
+from ...paths.full import PATH_RANK
 from ..clock import Clock
 from ..cost import TYPICAL_ITERATIONS, seconds_of_evaluation
 from ..findings import Findings
@@ -91,4 +91,4 @@ def inflated(n: int, rows: int) -> float:
 def _pairs(n: int, rows: int) -> float:
     """Return the kernel evaluations of all cells."""
     total = inflated(n, rows)
-    return total * (min(RANK, rows / 2) + TYPICAL_ITERATIONS * rows / 2)
+    return total * (min(PATH_RANK, rows / 2) + TYPICAL_ITERATIONS * rows / 2)
