@@ -262,7 +262,7 @@ def test_classes_of_the_reference_have_an_example(page):
     assert len(classes) >= 2
     docs = {one: vars(getattr(module, one))["__doc__"] or "" for one in classes}
     assert [one for one, doc in docs.items() if ">>> " not in doc] == []
-    when = {one for one, doc in docs.items() if re.search(r"\bTake it\b|\bTake `", doc)}
+    when = {one for one, doc in docs.items() if re.search(r"\b(?:Take|Use) (?:it\b|`)", doc)}
     assert page in ("estimators", "plots") or {*classes} - when <= {"Matern12"}
 
 

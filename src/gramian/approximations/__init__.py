@@ -1,10 +1,10 @@
-"""Approximations: features whose inner products are nearly the kernel.
+"""Approximations: features whose inner products approximate the kernel.
 
-With K ≈ F F' for features F of s columns, what needs the n x n matrix K needs F only, and F one
+With K ≈ F F' for features F of s columns, methods that need the n x n matrix K need only F, one
 block of rows at a time. A `FeatureMap` turns rows into features: `NystromMap` projects on the span
-of m landmarks, which depends on the data and is the better one per column; `FourierMap` draws
-random waves, which needs no data. `Moments` is what kernel PCA and CCA keep of the features;
-`spectral_error`, `frobenius_error` and `trace_error` measure K - F F' and never form K.
+of m landmarks, which depends on the data and is more accurate per column; `FourierMap` draws random
+waves, which needs no data. `Moments` are the statistics of features for kernel PCA and CCA;
+`spectral_error`, `frobenius_error` and `trace_error` measure K - F F' without forming K.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""FeatureMap: from rows to features whose inner products are nearly the kernel."""
+"""FeatureMap: map from rows to features whose inner products approximate the kernel."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ..data import RowSource
 from ..kernels import Kernel
 
 DEFAULT_BLOCK_BYTES = 1 << 28
-"""Memory for blocks if nobody says otherwise."""
+"""Default memory for blocks."""
 
 
 NEGATIVE_SHARE = 1e-4
-"""A negative eigenvalue relative to the largest one that is no rounding, of float32 entries."""
+"""Least relative negative eigenvalue that is more than rounding of float32 entries."""
 
 
 class FeatureMap(ABC):
-    """A function of a row, f(x) of s numbers, with f(x)'f(z) ≈ k(x, z).
+    """Map from a row to s numbers f(x), with f(x)'f(z) ≈ k(x, z).
 
     Attributes
     ----------
     kernel : Kernel
-        What is approximated.
+        The kernel to approximate.
     projects : bool
-        True if the features are a projection, so that K - F F' is positive semidefinite.
+        Whether the features are a projection, so that K - F F' is positive semidefinite.
     """
 
     kernel: Kernel
@@ -44,7 +44,7 @@ class FeatureMap(ABC):
     @property
     @abstractmethod
     def dim(self) -> int:
-        """Number d of what a row consists of."""
+        """Number d of features in a row."""
 
     @abstractmethod
     def apply(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b s"]:
@@ -52,7 +52,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def block_size(self, rows: RowSource, memory_bytes: int) -> int:
-        """Return of how many rows at once the features can be computed in so many bytes."""
+        """Return the number of rows whose features can be computed in `memory_bytes`."""
 
     def features(
         self, rows: RowSource, *, memory_bytes: int = DEFAULT_BLOCK_BYTES
@@ -63,7 +63,7 @@ class FeatureMap(ABC):
         ----------
         rows : RowSource of shape (n, d)
         memory_bytes : int
-            For blocks of rows; the result is the caller's.
+            Memory for blocks of rows, besides the result.
 
         Returns
         -------
@@ -74,7 +74,7 @@ class FeatureMap(ABC):
     def strips(
         self, rows: RowSource, *, memory_bytes: int = DEFAULT_BLOCK_BYTES
     ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Walk over the rows in order: which they are, the rows (b, d), their features (b, s)."""
+        """Yield the slice, the rows (b, d) and the features (b, s) of each block, in order."""
         for part, block in rows.blocks(self.block_size(rows, memory_bytes)):
             yield part, block, self.apply(block)
 
@@ -82,10 +82,10 @@ class FeatureMap(ABC):
 def largest_first(
     A: Float[Tensor, "m m"], cut: float, most: int | None = None
 ) -> tuple[Float[Tensor, " s"], Float[Tensor, "m s"]]:
-    """Return the eigenvalues above `cut` of a symmetric matrix, at most so many, and eigenvectors.
+    """Return at most `most` eigenvalues above `cut` of a symmetric matrix, with eigenvectors.
 
     At least one, even if none is above. The largest entry of each eigenvector is positive, so
-    that the same matrix gives the same signs. ValueError if it is indefinite.
+    that equal matrices give equal signs. An indefinite matrix raises ValueError.
 
     Cost: about 9 m³ operations, 24 m² bytes.
     """

@@ -1,4 +1,4 @@
-"""KernelColumns: Nystrom features of rows whose kernel with all rows of training is given."""
+"""KernelColumns: Nystrom features of rows that are given by their kernel with the training rows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .base import FeatureMap
 
 @dataclass(frozen=True, eq=False)
 class KernelColumns(Value, FeatureMap):
-    """The features of `NystromMap`, from rows of a kernel matrix instead of rows of features.
+    """Features of `NystromMap`, from rows of a kernel matrix instead of rows of features.
 
     Attributes
     ----------
     index : Tensor of shape (m,)
-        The columns of the landmarks.
+        Columns of the landmarks.
     normalizer : Tensor of shape (m, s)
-        As that of `NystromMap`.
+        As in `NystromMap`.
     count : int
-        Columns of a row: one for each row of training.
+        Columns of a row, one per training row.
     """
 
     index: Int[Tensor, " m"]
@@ -32,7 +32,7 @@ class KernelColumns(Value, FeatureMap):
 
     @property
     def kernel(self) -> Kernel:  # type: ignore[override]
-        """Raise AttributeError: only values of the kernel are known."""
+        """Raise AttributeError, because only values of the kernel are available."""
         raise AttributeError("features of kernel='precomputed' know no kernel, only its values")
 
     @property

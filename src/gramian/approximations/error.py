@@ -27,26 +27,26 @@ def spectral_error(
     tol: float = 1e-3,
     max_products: int = 100,
 ) -> float:
-    r"""Return :math:`\|K - F F^\top\|_2`, by the Lanczos method on products alone.
+    r"""Return :math:`\|K - F F^\top\|_2`, by the Lanczos method with products only.
 
     Parameters
     ----------
     K : KernelOperator of shape (n, n)
     features : FeatureMap
     rng : torch.Generator
-        For the first vector.
+        Draws the first vector.
     tol : float
-        It stops when the residual of the largest eigenvalue is below this share of it: the
-        result is then an eigenvalue, and too small as the norm by more than that only if the
-        first vector has almost no part in the largest eigenvector.
+        Stop when the residual of the largest eigenvalue is below this share of it. The result is
+        then an eigenvalue. It underestimates the norm by more than that only if the first vector
+        has almost no part in the largest eigenvector.
     max_products : int
-        It stops then anyway; the value reached is a lower bound.
+        Most products; the value reached is then a lower bound.
 
     Notes
     -----
-    Cost: n² kernel evaluations and the features of all rows per product, these only once if
+    Cost: n² kernel evaluations and the features of all rows per product, the features only once if
     ``8 n s`` bytes are within half of the memory of K; n numbers per product. Typically 10 to 40
-    products. In float64 whatever the data.
+    products, in float64 for all dtypes.
 
     References
     ----------
@@ -61,22 +61,22 @@ def spectral_error(
     off: list[Tensor] = []
     value = 0.0
     for _ in range(min(max_products, n)):
-        r = difference.times(basis[-1])
+        r = difference.matvec(basis[-1])
         diagonal.append(basis[-1] @ r)
-        for _ in range(2):  # twice is enough: the basis stays orthogonal to rounding
-            for other in basis:
-                r -= other * (other @ r)
-        rest = r.norm()
+        for _ in range(2):  # two passes suffice to keep the basis orthogonal to rounding
+            for vector in basis:
+                r -= vector * (vector @ r)
+        norm = r.norm()
         value, last = _largest(diagonal, off)
-        if float(rest) * last <= tol * value:
+        if float(norm) * last <= tol * value:
             break
-        off.append(rest)
-        basis.append(r / rest)
+        off.append(norm)
+        basis.append(r / norm)
     return value
 
 
 def _largest(diagonal: list[Tensor], off: list[Tensor]) -> tuple[float, float]:
-    """Return the largest |eigenvalue| of the tridiagonal matrix and its vector's last entry."""
+    """Return the largest |eigenvalue| of the tridiagonal matrix, and its vector's last entry."""
     T = torch.diag(torch.stack(diagonal))
     if off:
         T += torch.diag(torch.stack(off), 1) + torch.diag(torch.stack(off), -1)
@@ -96,17 +96,17 @@ def frobenius_error(K: KernelOperator, features: FeatureMap) -> float:
     Notes
     -----
     Cost: n² kernel evaluations and 2 n² s operations; features once for each strip of K, or once
-    if ``8 n s`` bytes are within half of the memory of K. The rows of K and one strip are held.
+    if ``8 n s`` bytes are within half of the memory of K. Memory: the rows of K and one strip.
     The expansion :math:`\|K\|_F^2 - 2 \mathrm{tr} F^\top K F + \|F^\top F\|_F^2` would need no
-    n² s operations, but loses all digits once the error is below 1e-8 of K.
+    n² s operations, but loses all digits for errors below 1e-8 of K.
     """
     difference = _Difference.of(K, features)
     total = torch.zeros((), dtype=torch.float64)
     for rows, strip in difference.K.strips():
         residual = strip.cpu()
-        left = difference.rows_of(rows)
-        for columns, right in difference.strips():
-            residual[:, columns].addmm_(left, right.t(), alpha=-1.0)
+        F_rows = difference.rows_of(rows)
+        for columns, F_columns in difference.strips():
+            residual[:, columns].addmm_(F_rows, F_columns.t(), alpha=-1.0)
         total += residual.square().sum()
     return float(total.sqrt())
 
@@ -114,7 +114,7 @@ def frobenius_error(K: KernelOperator, features: FeatureMap) -> float:
 def trace_error(K: KernelOperator, features: FeatureMap) -> float:
     r"""Return the nuclear norm of K - F F' as its trace, exactly, in one pass over the rows.
 
-    They are equal for Nystrom features, where the difference has no negative eigenvalue.
+    They are equal for Nystrom features, for which the difference has no negative eigenvalue.
 
     Parameters
     ----------
@@ -124,11 +124,11 @@ def trace_error(K: KernelOperator, features: FeatureMap) -> float:
     Raises
     ------
     ValueError
-        For features that are no projection, like random Fourier features.
+        For features that are not a projection, like random Fourier features.
 
     Notes
     -----
-    Cost: the features of all rows, no n². Differences of a row below ``eps k(x, x)`` are rounding.
+    Cost: the features of all rows, no n². Differences in a row below ``eps k(x, x)`` are rounding.
     """
     if not features.projects:
         raise ValueError(
@@ -145,7 +145,7 @@ def trace_error(K: KernelOperator, features: FeatureMap) -> float:
 def sampled_error(
     K: KernelOperator, features: FeatureMap, norm: Norm, size: int, *, rng: torch.Generator
 ) -> float:
-    """Return the norm of K - F F' restricted to random rows and columns, formed.
+    """Return the norm of K - F F' restricted to random rows and columns, which is formed.
 
     Parameters
     ----------
@@ -154,14 +154,14 @@ def sampled_error(
     norm : "spectral", "frobenius" or "trace"
         The trace norm is the sum of the absolute eigenvalues, also called nuclear.
     size : int
-        Number of rows, without repeats; all if there are no more. The norm is that of the size x
-        size matrix: at most that of all rows, and not scaled up.
+        Number of distinct rows; all rows if there are no more. The result is the norm of the size x
+        size matrix, without scaling: at most the norm for all rows.
     rng : torch.Generator
 
     Raises
     ------
     ValueError
-        If the dense matrix does not fit in the memory of K.
+        If the dense matrix exceeds the memory of K.
 
     Notes
     -----
@@ -189,34 +189,34 @@ def sampled_error(
 
 @dataclass(frozen=True)
 class _Difference:
-    """K - F F' as a linear map, in float64, with the features in memory if they fit."""
+    """K - F F' as a linear map in float64, with the features in memory if they fit."""
 
     K: KernelOperator
     features: FeatureMap
-    held: Tensor | None
+    stored: Tensor | None
 
     @classmethod
     def of(cls, K: KernelOperator, features: FeatureMap) -> _Difference:
         K = K.double()
         fits = 8 * K.shape[0] * features.width <= K.memory_bytes // 2
-        held = features.features(K.rows, memory_bytes=K.memory_bytes // 2) if fits else None
-        return cls(K, features, held)
+        stored = features.features(K.rows, memory_bytes=K.memory_bytes // 2) if fits else None
+        return cls(K, features, stored)
 
     def strips(self) -> Iterator[tuple[slice, Tensor]]:
-        """Walk over the features of all rows."""
-        if self.held is not None:
-            yield slice(0, len(self.held)), self.held
+        """Yield the features of all rows in blocks."""
+        if self.stored is not None:
+            yield slice(0, len(self.stored)), self.stored
             return
         for rows, _, F in self.features.strips(self.K.rows, memory_bytes=self.K.memory_bytes // 4):
             yield rows, F
 
     def rows_of(self, rows: slice) -> Tensor:
-        """Return the features of a few rows in sequence."""
-        if self.held is not None:
-            return self.held[rows]
+        """Return the features of consecutive rows."""
+        if self.stored is not None:
+            return self.stored[rows]
         return self.features.apply(self.K.rows.take(torch.arange(rows.start, rows.stop)))
 
-    def times(self, v: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    def matvec(self, v: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
         """Return (K - F F') v."""
         product: Tensor = (self.K @ v).cpu()
         inner = torch.zeros(self.features.width, dtype=v.dtype)

@@ -1,4 +1,4 @@
-"""FourierMap: random Fourier features of kernels that depend on x - z alone."""
+"""FourierMap: random Fourier features of stationary kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._sparse import cast
 from ..data import RowSource, Value
 from ..kernels import Kernel
 from .base import FeatureMap
-from .spectra import frequencies
+from .spectra import draw_frequencies
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class FourierMap(Value, FeatureMap):
     r"""Features :math:`\sqrt{2c/s}\,[\cos(w_i^\top x + b_i), \sin(w_i^\top x + b_i)]_i`.
 
     The frequencies w are drawn from the spectral density of the kernel, whose value at equal rows
-    is c. The mean over draws of the inner product of two rows' features is the kernel; its
-    standard deviation falls like :math:`1 / \sqrt{s}`.
+    is c. The expected inner product of the features of two rows is the kernel; its standard
+    deviation falls like :math:`1 / \sqrt{s}`.
 
     Attributes
     ----------
@@ -30,9 +30,9 @@ class FourierMap(Value, FeatureMap):
     frequencies : Tensor of shape (d, ceil(s / 2))
         In units of 1 / feature; float64.
     phases : Tensor of shape (ceil(s / 2),)
-        They matter only for an odd s, where the last cosine has no sine beside it.
+        They matter only for an odd s, whose last cosine has no sine.
     scale : float
-        The factor of the waves, :math:`\sqrt{2c/s}`.
+        Factor of the waves, :math:`\sqrt{2c/s}`.
     size : int
         Number of features s.
 
@@ -42,7 +42,7 @@ class FourierMap(Value, FeatureMap):
 
     Departure from [1]_: cosine and sine of one frequency rather than one cosine with a random
     phase, so that f(x)'f(x) is exactly c for an even s. The variance at the difference u is then
-    smaller wherever :math:`k(2u) < 2 k(u)^2`, for the Gaussian kernel everywhere [2]_.
+    smaller if :math:`k(2u) < 2 k(u)^2`, which always holds for the Gaussian kernel [2]_.
 
     References
     ----------
@@ -59,7 +59,7 @@ class FourierMap(Value, FeatureMap):
 
     @classmethod
     def build(cls, kernel: Kernel, d: int, size: int, *, rng: torch.Generator) -> FourierMap:
-        """Draw the waves.
+        """Draw the frequencies and phases.
 
         Parameters
         ----------
@@ -75,10 +75,10 @@ class FourierMap(Value, FeatureMap):
         Raises
         ------
         ValueError
-            If the spectral density of the kernel is not known.
+            If the spectral density of the kernel is not available.
         """
         count = math.ceil(size / 2)
-        constant, waves = frequencies(kernel, d, count, rng)
+        constant, waves = draw_frequencies(kernel, d, count, rng)
         phases = 2 * math.pi * torch.rand(count, generator=rng, dtype=torch.float64)
         return cls(kernel, waves, phases, math.sqrt(2 * constant / size), size)
 
@@ -91,7 +91,7 @@ class FourierMap(Value, FeatureMap):
         return self.frequencies.shape[0]
 
     def apply(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b s"]:
-        x = cast(block, torch.float64)  # angles are large: their digits after the point count
+        x = cast(block, torch.float64)  # angles are large, and only their fraction counts
         angles = torch.remainder(x @ self.frequencies + self.phases, 2 * math.pi).to(block.dtype)
         out = torch.empty(len(angles), self.size, dtype=block.dtype)
         q = angles.shape[1]

@@ -1,4 +1,4 @@
-"""Moments: mean and scatter of features that come in blocks."""
+"""Moments: mean and scatter of features from blocks."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Moments:
 
         Notes
         -----
-        Cost: n s² operations, 16 s² bytes beside the block. Values are taken relative to the mean
-        of the first block, so that little cancels in the end.
+        Cost: n s² operations, and 16 s² bytes besides the block. Values are taken relative to the
+        mean of the first block, against cancellation.
         """
         running = RunningMoments()
         for block in blocks:
@@ -41,7 +41,7 @@ class Moments:
 
 
 class RunningMoments:
-    """Sums from which moments are made, of values relative to the mean of the first block."""
+    """Running sums for moments, of values relative to the mean of the first block."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -60,7 +60,7 @@ class RunningMoments:
         self.scatter.addmm_(values.t(), values)
 
     def merge(self, other: RunningMoments) -> None:
-        """Add the rows of others, whose values are relative to another origin; these are not 0."""
+        """Add the sums of other, nonempty moments, whose values are relative to their origin."""
         delta = other.origin - self.origin
         self.scatter += other.scatter
         self.scatter.addr_(delta, other.total).addr_(other.total, delta)
@@ -69,7 +69,7 @@ class RunningMoments:
         self.count += other.count
 
     def finish(self) -> Moments:
-        """Return the moments of at least one row; the sums are used up."""
+        """Return the moments of at least one row, and overwrite the sums."""
         shift = self.total / self.count
         scatter = self.scatter.addr_(shift, self.total, alpha=-1.0)
         return Moments(self.count, self.origin + shift, scatter)

@@ -24,8 +24,8 @@ class NystromMap(Value, FeatureMap):
     r"""Features :math:`f(x) = \Lambda^{-1/2} U^\top k(Z, x)` of m landmarks Z.
 
     With :math:`k(Z, Z) = U \Lambda U^\top`, their inner products are
-    :math:`\hat K = K_{nm} K_{mm}^+ K_{mn}`: the rows are projected, in the space of the kernel, on
-    the span of the landmarks, so that :math:`0 \preceq \hat K \preceq K`.
+    :math:`\hat K = K_{nm} K_{mm}^+ K_{mn}`. In the space of the kernel, rows are projected on the
+    span of the landmarks, so that :math:`0 \preceq \hat K \preceq K`.
 
     Attributes
     ----------
@@ -63,38 +63,38 @@ class NystromMap(Value, FeatureMap):
         engine: str | Engine = "auto",
         memory_bytes: int = DEFAULT_BLOCK_BYTES,
     ) -> NystromMap:
-        """Return the map for given landmarks.
+        """Build the map of landmarks.
 
         Parameters
         ----------
         kernel : Kernel
             Resolved: without ``lengthscale="median"``.
-        points : anything `as_rows` takes, of shape (m, d)
+        points : row source, or any input of `as_rows`, of shape (m, d)
         rank : int, optional
-            Most features; the leading eigenpairs of K_mm are kept. All by default.
+            Most features, from the leading eigenpairs of K_mm; all by default.
         engine : str or Engine, default="auto"
         memory_bytes : int
-            For blocks of rows.
+            Memory for blocks of rows.
 
         Notes
         -----
         Cost: m² kernel evaluations, about 9 m³ operations, 32 m² bytes, all in float64.
 
-        Eigenvalues up to ``eps * trace(K_mm)`` are left out as rounding, and with float32 points
-        those up to ``4 eps32`` times the mean of the diagonal: a float32 entry of K_nm is off by
-        about ``eps32``, and a feature by that over the root of its eigenvalue. scikit-learn's
-        Nystroem raises eigenvalues below 1e-12 to that instead, and has as many features as
-        landmarks always.
+        Eigenvalues up to ``eps * trace(K_mm)`` count as rounding and are removed. For float32
+        points the limit is ``4 eps32`` times the mean of the diagonal: a float32 entry of K_nm has
+        an error of about ``eps32``, and a feature has this error over the root of its eigenvalue.
+        scikit-learn's Nystroem raises eigenvalues below 1e-12 to that value instead, and always has
+        as many features as landmarks.
         """
         source = as_rows(points)
         K = KernelOperator(kernel, source, source, engine, memory_bytes)
         A = K.double().dense().cpu()
         la.prepare_(A)
         values, vectors = largest_first(A, _cut(A, source.dtype), rank)
-        scale = torch.where(values > 0, values, torch.inf)  # a kernel that is zero: no features
+        scale = torch.where(values > 0, values, torch.inf)  # no features if the kernel vanishes
         normalizer = vectors / scale.sqrt()
-        held = source.take(torch.arange(len(source)))
-        return cls(kernel, dense(held), normalizer, K.engine)
+        landmarks = source.take(torch.arange(len(source)))
+        return cls(kernel, dense(landmarks), normalizer, K.engine)
 
     @property
     def width(self) -> int:

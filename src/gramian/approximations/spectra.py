@@ -1,4 +1,4 @@
-"""Spectral densities: frequencies of waves whose mean product is a kernel."""
+"""Spectral densities: random frequencies of waves whose mean product is a kernel."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from ..kernels import (
 Draw = Callable[[int, int, torch.Generator], Tensor]
 
 
-def frequencies(
+def draw_frequencies(
     kernel: Kernel, d: int, count: int, rng: torch.Generator
 ) -> tuple[float, Float[Tensor, "d q"]]:
     r"""Return k(x, x), and random frequencies w with mean cos(w'(x - z)) = k(x, z) / k(x, x).
 
-    By Bochner's theorem. Of a sum each is drawn from one of the two densities, as likely as its
-    share in k(x, x); of a product it is the sum of a frequency of each, whose density is the
-    convolution; along features that a kernel does not see it is 0.
+    They follow from Bochner's theorem. A sum draws from one of its two densities, with
+    probabilities proportional to k(x, x). A product adds a frequency of each factor, because its
+    density is the convolution. Frequencies are 0 along features that a kernel does not use.
 
     Parameters
     ----------
@@ -53,24 +53,24 @@ def frequencies(
     Raises
     ------
     ValueError
-        If the spectral density of the kernel, or of a part of it, is not known.
+        If the spectral density of the kernel, or of a part of it, is not available.
     """
     if isinstance(kernel, Scaled):
-        constant, found = frequencies(kernel.kernel, d, count, rng)
-        return kernel.factor * constant, found
+        constant, waves = draw_frequencies(kernel.kernel, d, count, rng)
+        return kernel.factor * constant, waves
     if isinstance(kernel, Columns):
-        constant, some = frequencies(kernel.kernel, len(kernel.columns), count, rng)
-        found = some.new_zeros(d, count)
-        found[list(kernel.columns)] = some
-        return constant, found
+        constant, used = draw_frequencies(kernel.kernel, len(kernel.columns), count, rng)
+        waves = used.new_zeros(d, count)
+        waves[list(kernel.columns)] = used
+        return constant, waves
     if isinstance(kernel, Sum | Product):
-        constant, found = frequencies(kernel.first, d, count, rng)
-        other, more = frequencies(kernel.second, d, count, rng)
+        constant, waves = draw_frequencies(kernel.first, d, count, rng)
+        constant_2, waves_2 = draw_frequencies(kernel.second, d, count, rng)
         if isinstance(kernel, Product):
-            return constant * other, found + more
-        first = torch.rand(count, generator=rng, dtype=torch.float64) * (constant + other)
-        return constant + other, torch.where(first < constant, found, more)
-    waves = _drawer(kernel)(d, count, rng)
+            return constant * constant_2, waves + waves_2
+        level = torch.rand(count, generator=rng, dtype=torch.float64) * (constant + constant_2)
+        return constant + constant_2, torch.where(level < constant, waves, waves_2)
+    waves = _density(kernel)(d, count, rng)
     return 1.0, kernel.scaled(waves.t()).t().contiguous()  # type: ignore[attr-defined]
 
 
@@ -79,12 +79,12 @@ def _normal(d: int, count: int, rng: torch.Generator) -> Tensor:
 
 
 def _cauchy(d: int, count: int, rng: torch.Generator) -> Tensor:
-    """Return independent Cauchy numbers: the quotient of two normal ones."""
+    """Draw independent Cauchy numbers: the quotient of two normal numbers."""
     return _normal(d, count, rng) / _normal(d, count, rng)
 
 
 def _student(freedom: int) -> Draw:
-    """Return how to draw from the multivariate t distribution: normal over chi."""
+    """Return a function that draws from the multivariate t distribution: normal over chi."""
 
     def draw(d: int, count: int, rng: torch.Generator) -> Tensor:
         chi_squared = _normal(freedom, count, rng).square().sum(dim=0)
@@ -94,7 +94,7 @@ def _student(freedom: int) -> Draw:
 
 
 def _gamma_mixture(alpha: float) -> Draw:
-    """Return how to draw normal numbers whose precision is a Gamma number of mean 1."""
+    """Return a function that draws normal numbers whose precision is Gamma with mean 1."""
 
     def draw(d: int, count: int, rng: torch.Generator) -> Tensor:
         shape = torch.full((count,), alpha, dtype=torch.float64)
@@ -104,7 +104,7 @@ def _gamma_mixture(alpha: float) -> Draw:
     return draw
 
 
-_DRAWERS: dict[type[Kernel], Draw] = {
+SPECTRAL_DENSITIES: dict[type[Kernel], Draw] = {
     Gaussian: _normal,
     Laplacian: _student(1),
     L1Laplacian: _cauchy,
@@ -112,17 +112,17 @@ _DRAWERS: dict[type[Kernel], Draw] = {
     Matern32: _student(3),
     Matern52: _student(5),
 }
-"""The spectral density of each kernel, for lengthscale 1: that of Matern-ν is t with 2ν degrees of
-freedom (Rasmussen & Williams, *Gaussian processes for machine learning*, eq. 4.15)."""
+"""Spectral density of each kernel for lengthscale 1. For Matern-ν it is the t distribution with 2ν
+degrees of freedom (Rasmussen & Williams, *Gaussian processes for machine learning*, eq. 4.15)."""
 
 
-def _drawer(kernel: Kernel) -> Draw:
-    if type(kernel) is RationalQuadratic:  # a mixture of Gaussians, eq. 4.20 there
+def _density(kernel: Kernel) -> Draw:
+    if type(kernel) is RationalQuadratic:  # a mixture of Gaussians, eq. 4.20 of the same book
         return _gamma_mixture(kernel.alpha)
-    if type(kernel) not in _DRAWERS:
-        known = ", ".join([cls.__name__ for cls in _DRAWERS] + [RationalQuadratic.__name__])
+    if type(kernel) not in SPECTRAL_DENSITIES:
+        names = ", ".join([c.__name__ for c in SPECTRAL_DENSITIES] + [RationalQuadratic.__name__])
         raise ValueError(
-            f"random Fourier features are known for {known}, their multiples, sums and products, "
+            f"random Fourier features are known for {names}, their multiples, sums and products, "
             f"not for {kernel}; NystromTransformer works with any kernel"
         )
-    return _DRAWERS[type(kernel)]
+    return SPECTRAL_DENSITIES[type(kernel)]
