@@ -18,7 +18,7 @@ from torch import Tensor
 from gramian import kernels
 from gramian.data import as_rows
 from gramian.lowrank import PartialCholesky, pivoted_cholesky
-from gramian.lowrank._pivots import Elimination, Rejection, by_residual
+from gramian.lowrank._pivots import Elimination, Rejection, draw_by_residual
 from gramian.operators import KernelOperator, TorchEngine
 
 N, D = 150, 3
@@ -163,7 +163,7 @@ def test_a_growing_factor_is_that_of_one_piece():
 
 def test_draws_have_the_law_of_the_residual(rng):
     residual = torch.tensor([0.0, 3.0, 0.0, 1.0, 2.0, 0.0], dtype=torch.float64)
-    counts = torch.bincount(by_residual(residual, 60_000, rng), minlength=6)
+    counts = torch.bincount(draw_by_residual(residual, 60_000, rng), minlength=6)
     assert counts[residual == 0].sum() == 0
     expected = 60_000 * residual / residual.sum()
     test = scipy.stats.chisquare(counts[residual > 0], expected[residual > 0])

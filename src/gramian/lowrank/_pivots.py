@@ -1,4 +1,4 @@
-"""Choice of pivots: the rows that are drawn at once, and those of them that are accepted."""
+"""Pivot rules: candidates that are drawn together, and their acceptance as pivots."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 LEAST_DRAWN_ROWS = 10
-"""Rows that are drawn at once at least: fewer save nothing."""
+"""Least number of rows drawn together: fewer save nothing."""
 
 
 class Elimination:
-    """The partial Cholesky factor of a small matrix, one pivot after the other.
+    """Partial Cholesky factorisation of a small matrix, one pivot after the other.
 
     Parameters
     ----------
     H : Tensor of shape (b, b)
-        What is left of the kernel at b drawn rows.
+        Residual of the kernel at b drawn rows.
     floor : Tensor of shape (b,)
-        Up to where its diagonal is rounding.
+        Diagonal entries up to which the residual is rounding.
 
     Attributes
     ----------
-    rest : Tensor of shape (b,)
-        The diagonal of what is left of H.
+    residual : Tensor of shape (b,)
+        Diagonal of the residual of H.
     chosen : list of int
         Pivots so far.
     """
 
     def __init__(self, H: Float[Tensor, "b b"], floor: Float[Tensor, " b"]) -> None:
         self._H, self._L = H, torch.zeros_like(H)
-        self.floor, self.rest = floor, H.diagonal().clone()
+        self.floor, self.residual = floor, H.diagonal().clone()
         self.chosen: list[int] = []
 
     @property
@@ -43,22 +43,22 @@ class Elimination:
         return self._L[self.chosen, : len(self.chosen)]
 
     def eliminate(self, j: int) -> None:
-        """Take row j as the next pivot. Cost: b times the number of pivots."""
+        """Use row j as the next pivot. Cost: b times the number of pivots."""
         a = len(self.chosen)
-        column = (self._H[:, j] - self._L[:, :a] @ self._L[j, :a]) / self.rest[j].sqrt()
+        column = (self._H[:, j] - self._L[:, :a] @ self._L[j, :a]) / self.residual[j].sqrt()
         column[self.chosen] = 0
         self._L[:, a] = column
-        self.rest -= column**2
-        self.rest[j] = 0
+        self.residual -= column**2
+        self.residual[j] = 0
         self.chosen.append(j)
 
 
 class Pivoting(ABC):
-    """A rule for drawing rows and accepting some of them as pivots."""
+    """Rule that draws rows and accepts some of them as pivots."""
 
     @abstractmethod
     def draw(self, residual: Float[Tensor, " n"], rng: torch.Generator) -> Int[Tensor, " b"]:
-        """Return candidates, each with a positive residual."""
+        """Draw candidates, each with a positive residual."""
 
     @abstractmethod
     def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
@@ -70,7 +70,7 @@ class Pivoting(ABC):
 
 @dataclass
 class OneByOne(Pivoting):
-    """One row at a time, chosen by `pick`: random (the simple law) or the largest (greedy)."""
+    """One row at a time, drawn by `pick`: random (the simple law) or the largest (greedy)."""
 
     pick: Callable[[Tensor, int, torch.Generator], Tensor]
 
@@ -78,57 +78,57 @@ class OneByOne(Pivoting):
         return self.pick(residual, 1, rng)
 
     def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
-        if H.rest[0] > H.floor[0]:
+        if H.residual[0] > H.floor[0]:
             H.eliminate(0)
 
 
 @dataclass
 class Block(Pivoting):
-    """Rows drawn at once; the largest first, until the b drawn ones keep 1 / b of their trace.
+    """Rows drawn together; accepts the largest until 1 / b of the trace of the b rows is left.
 
-    What is left out would be nearly dependent: several rows of one cluster.
+    The remaining rows would be nearly dependent: several rows of one cluster.
     """
 
     size: int
 
     def draw(self, residual: Tensor, rng: torch.Generator) -> Tensor:
-        drawn: Tensor = by_residual(residual, self.size, rng).unique()
+        drawn: Tensor = draw_by_residual(residual, self.size, rng).unique()
         return drawn
 
     def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
-        enough = float(H.rest.sum()) / len(H.rest)
-        while len(H.chosen) < most and (not H.chosen or float(H.rest.sum()) > enough):
-            j = int(H.rest.argmax())
-            if H.rest[j] <= H.floor[j]:
+        target = float(H.residual.sum()) / len(H.residual)
+        while len(H.chosen) < most and (not H.chosen or float(H.residual.sum()) > target):
+            j = int(H.residual.argmax())
+            if H.residual[j] <= H.floor[j]:
                 break
             H.eliminate(j)
 
 
 @dataclass
 class Rejection(Pivoting):
-    """Rows drawn at once and accepted with the ratio of their residual now and when drawn.
+    """Rows drawn together, accepted with the ratio of their residuals now and when drawn.
 
-    So an accepted row has the law of the simple method given all pivots before it. A repeated
+    An accepted row then has the law of the simple method, given all pivots before it. A repeated
     row rejects itself.
 
-    The number of candidates is adapted for their b² kernel entries to cost about a quarter of
-    the n entries per accepted one; counted and not timed, so that a seed gives the same pivots
-    on a busy machine.
+    The number of candidates is adapted so that their b² kernel entries cost about a quarter of the
+    n entries per accepted row. Entries are counted and not timed, so that a seed gives the same
+    pivots on a busy machine.
     """
 
     k: int | None
     size: int
 
     def draw(self, residual: Tensor, rng: torch.Generator) -> Tensor:
-        return by_residual(residual, self.size, rng)
+        return draw_by_residual(residual, self.size, rng)
 
     def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
-        coins = torch.rand(len(H.rest), generator=rng, dtype=torch.float64)
-        needed = torch.maximum(coins * H.rest, H.floor).tolist()
-        for j, least in enumerate(needed):
+        coins = torch.rand(len(H.residual), generator=rng, dtype=torch.float64)
+        thresholds = torch.maximum(coins * H.residual, H.floor).tolist()
+        for j, threshold in enumerate(thresholds):
             if len(H.chosen) == most:
                 break
-            if float(H.rest[j]) > least:
+            if float(H.residual[j]) > threshold:
                 H.eliminate(j)
 
     def learn(self, accepted: int, rank: int, n: int) -> None:
@@ -139,31 +139,31 @@ class Rejection(Pivoting):
             self.size = max(self.size // 3, LEAST_DRAWN_ROWS)
 
 
-def by_residual(residual: Tensor, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
-    """Draw with repeats, with probabilities proportional to the residual. O(n).
+def draw_by_residual(residual: Tensor, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
+    """Draw rows with replacement, with probabilities proportional to the residual. Cost: O(n).
 
-    `torch.multinomial` refuses more than 2²⁴ rows.
+    `torch.multinomial` supports at most 2²⁴ rows.
     """
     cumulative = residual.cumsum(0)
     uniform = torch.rand(size, generator=rng, dtype=torch.float64).to(residual)
-    # the first row whose sum exceeds the draw: never one of residual zero
+    # The first row whose sum exceeds the draw, so that no row of zero residual is drawn.
     return torch.searchsorted(cumulative, uniform * cumulative[-1], right=True).cpu()
 
 
 def largest_residual(residual: Tensor, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
-    """Return the row of largest residual; the first one of equals."""
+    """Return the row of largest residual, the first one if several are equal."""
     return residual.argmax()[None].cpu()
 
 
 def pivoting(method: str, k: int | None, block: int | None) -> Pivoting:
-    """Return the rule called `method`, new for each factorisation since it learns."""
+    """Return a new rule called `method`, because a rule adapts during a factorisation."""
     start = LEAST_DRAWN_ROWS if k is None else max(LEAST_DRAWN_ROWS, -(-k // 10))
     if method == "accelerated":
         return Rejection(k, block or start)
     if method == "block":
         return Block(block or start)
     if method in ("simple", "greedy"):
-        return OneByOne(by_residual if method == "simple" else largest_residual)
+        return OneByOne(draw_by_residual if method == "simple" else largest_residual)
     raise ValueError(
         f"unknown method {method!r} of pivoting; known: accelerated, simple, block, greedy"
     )

@@ -1,4 +1,4 @@
-"""columns_factor: the Nystrom factor of random columns, in the dtype of the rows."""
+"""columns_factor: Nystrom factor of random columns, in the dtype of the rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor
 from .. import _linalg as la
 from ..operators import KernelOperator
 
-JITTER = 1e-5
-"""Of the diagonal of K_SS: what float32 entries of the columns are off by."""
+RELATIVE_JITTER = 1e-5
+"""Added to the diagonal of K_SS: the error of float32 entries in the columns."""
 
 
 def columns_factor(
@@ -25,7 +25,7 @@ def columns_factor(
     ----------
     K : KernelOperator of shape (n, n)
     rank : int
-        The number of columns, at most n.
+        Number of columns, at most n.
     rng : torch.Generator
 
     Returns
@@ -43,7 +43,7 @@ def columns_factor(
     S = torch.randperm(n, generator=rng)[: min(rank, n)].sort().values
     columns = K.columns(S)
     R = columns[S].double().dense().cpu()
-    R.diagonal().mul_(1 + JITTER)
+    R.diagonal().mul_(1 + RELATIVE_JITTER)
     R = la.by_columns(R)
     la.cholesky_(R)
     upper = R.triu().to(K.dtype)

@@ -14,30 +14,30 @@ from ..data import Subset, as_rows
 from ..operators import KernelOperator
 from ._pivots import Elimination, Pivoting, pivoting
 
-AT_ONCE = 1 << 19
-"""Entries of new columns that are computed at once on the host, each three times over."""
+STRIP_ENTRIES = 1 << 19
+"""Entries of new columns computed at once on the host, with three copies."""
 
 ZERO_RESIDUAL_SHARE = 1e-13
-"""A residual of a row is zero if it is below this share of the row's k(x, x)."""
+"""The residual of a row is zero if it is below this share of the row's k(x, x)."""
 
 Watch = Callable[[slice, Tensor, Tensor], None]
 
 
 @dataclass(frozen=True)
 class PartialCholesky:
-    """A factor F of some pivots, with F F' = K_nS K_SS⁻¹ K_Sn, the Nystrom approximation.
+    """Factor F with F F' = K_nS K_SS⁻¹ K_Sn, the Nystrom approximation of the pivots S.
 
     Attributes
     ----------
     factor : Tensor of shape (n, k), by columns
-        Float64, on the device of K, as `residual`; pivots are on the host. Row ``pivots[j]`` is
+        Float64, on the device of K, like `residual`; pivots are on the host. Row ``pivots[j]`` is
         zero after column j.
     pivots : Tensor of shape (k,)
         Distinct row numbers S, in the order of the columns.
     residual : Tensor of shape (n,)
-        The diagonal of K - F F', at least zero.
+        Diagonal of K - F F', at least zero.
     trace : float
-        Of K.
+        Trace of K.
     """
 
     factor: Float[Tensor, "n k"]
@@ -47,7 +47,7 @@ class PartialCholesky:
 
     @property
     def residual_trace(self) -> float:
-        """The trace of K - F F', which bounds its norm: F F' <= K <= F F' + residual_trace I."""
+        """Trace of K - F F', which bounds its norm: F F' <= K <= F F' + residual_trace I."""
         return float(self.residual.sum())
 
 
@@ -62,32 +62,32 @@ def pivoted_cholesky(
     rng: torch.Generator,
     watch: Watch | None = None,
 ) -> PartialCholesky:
-    """Factorise K partially, with pivots drawn in proportion to the diagonal that is left.
+    """Factorise K partially, with pivots drawn in proportion to the diagonal of the residual.
 
-    It stops at k pivots, or when the residual trace has come down to ``max(tol * trace, target)``,
-    or when nothing but rounding is left; whichever comes first.
+    The factorisation stops at k pivots, when the residual trace falls to ``max(tol * trace,
+    target)``, or when only rounding is left, whichever comes first.
 
     Parameters
     ----------
     K : KernelOperator of shape (n, n)
-        Of any row source. Entries are computed in float64.
+        Operator of any row source. Entries are computed in float64.
     k : int, optional
         Most pivots; n if None.
     tol, target : float, default=0
-        Residual trace to reach, relative to the trace of K and as it is.
+        Residual trace to reach, relative to the trace of K and absolute.
     method : str, default="accelerated"
-        ``"simple"`` [1]_ takes one row after the other; ``"accelerated"`` [2]_ gives pivots of the
+        ``"simple"`` [1]_ draws one row after the other; ``"accelerated"`` [2]_ gives pivots of the
         same law by rejection from rows drawn together, in matrix-matrix products; ``"block"``
-        [1]_ keeps most of the rows drawn together, which is worse on clustered data;
-        ``"greedy"`` takes the largest residual and is not random.
+        [1]_ accepts most of the rows drawn together, which is worse on clustered data;
+        ``"greedy"`` uses the largest residual and is not random.
     block : int, optional
         Rows drawn together by ``"block"``, and at first by ``"accelerated"``, which adapts it;
         k / 10 and at least 10 if None.
     rng : torch.Generator
     watch : callable, optional
-        Is given the kernel columns while they pass: ``watch(rows, columns, pivots)`` with a slice
-        of rows and columns of shape (rows, a) for a row numbers. When the target is reached in
-        the middle of a block, the last of these pivots are not kept.
+        Receives the kernel columns as they are computed: ``watch(rows, columns, pivots)`` with a
+        slice of rows and columns of shape (rows, a) for a row numbers. If the target is reached in
+        the middle of a block, the last of these pivots are discarded.
 
     Returns
     -------
@@ -95,15 +95,15 @@ def pivoted_cholesky(
 
     Notes
     -----
-    Cost: n k kernel evaluations, and those among the rows drawn together (an accelerated run
-    keeps them below about n k / 4, or ten per pivot); n k² multiplications. Each block reads the
-    rows twice, a sequential source in two passes: about 15 blocks for k pivots, k with "simple".
+    Cost: n k kernel evaluations, plus the entries among rows drawn together (below about n k / 4,
+    or ten per pivot, in an accelerated run); n k² multiplications. Each block reads the rows twice,
+    a sequential source in two passes: about 15 blocks for k pivots, k with "simple".
 
-    Memory: 8 n k bytes, touched only as pivots are found; without k, up to 20 n k as it grows.
+    Memory: 8 n k bytes, touched only as pivots are added; without k, up to 20 n k as it grows.
 
-    Departures from the papers: the size of blocks is adapted by counted kernel entries; a block
-    in which the target is met is cut there, so that no more pivots are kept than the simple
-    method would; residuals below 1e-13 of k(x, x) are zero.
+    Departures from the papers: counted kernel entries determine the size of blocks; a block in
+    which the target is reached is cut there, so that there are no more pivots than with the simple
+    method; residuals below 1e-13 of k(x, x) are zero.
 
     References
     ----------
@@ -113,20 +113,20 @@ def pivoted_cholesky(
     .. [2] Epperly, Tropp, Webber, *Embrace rejection: Kernel matrix approximation by accelerated
        randomly pivoted Cholesky*, 2024, arXiv:2410.03969.
     """
-    most = K.shape[0] if k is None else min(k, K.shape[0])
+    max_rank = K.shape[0] if k is None else min(k, K.shape[0])
     rule = pivoting(method, k, block)
-    state = _Growing(K.double(), k)
+    state = _GrowingFactor(K.double(), k)
     goal = max(tol * state.trace, target)
-    while state.rank < most and float(state.residual.sum()) > goal:
-        found = state.extend(rule, most - state.rank, goal, rng, watch)
-        rule.learn(found, state.rank, K.shape[0])
+    while state.rank < max_rank and float(state.residual.sum()) > goal:
+        accepted = state.extend(rule, max_rank - state.rank, goal, rng, watch)
+        rule.learn(accepted, state.rank, K.shape[0])
     return state.result()
 
 
-class _Growing:
-    """A factor to which blocks of columns are added.
+class _GrowingFactor:
+    """Factor that grows by blocks of columns.
 
-    The buffer holds F' so that a new column is contiguous, and so is all of a growing factor.
+    The buffer holds F', so that new columns, and the growing factor, are contiguous.
     """
 
     def __init__(self, K: KernelOperator, k: int | None) -> None:
@@ -143,15 +143,15 @@ class _Growing:
     def extend(
         self, rule: Pivoting, most: int, goal: float, rng: torch.Generator, watch: Watch | None
     ) -> int:
-        """Draw rows, make some of them pivots, and return how many these were."""
+        """Draw rows, accept some of them as pivots, and return their number."""
         drawn = rule.draw(self.residual, rng)
         rows = as_rows(self.K.rows.take(drawn))
         at_drawn = self.buffer[: self.rank, drawn]
         H = replace(self.K, rows=rows, cols=rows).dense() - at_drawn.t() @ at_drawn
-        # one pivot after the other, each a few numbers: on the host
+        # Pivots are eliminated one after the other, with a few numbers each: on the host.
         small = Elimination(H.cpu(), self.floor[drawn].cpu())
-        # the sum that is the residual may be above its floor where this difference is not
-        self.residual[drawn[small.rest <= small.floor]] = 0
+        # The summed residual may exceed its floor although this difference does not.
+        self.residual[drawn[small.residual <= small.floor]] = 0
         rule.accept(small, most, rng)
         if not small.chosen:
             return 0
@@ -159,7 +159,7 @@ class _Growing:
         pivots = drawn[chosen]
         columns = self.K.against(Subset(rows, chosen))
         self._add_columns(columns, pivots, small.factor.to(self.buffer), watch)
-        return self._keep(pivots, goal)
+        return self._accept(pivots, goal)
 
     def _add_columns(
         self, columns: KernelOperator, pivots: Tensor, L: Tensor, watch: Watch | None
@@ -168,33 +168,33 @@ class _Growing:
         r, a = self.rank, len(pivots)
         self._make_room(r + a)
         at_pivots = self.buffer[:r, pivots].t()
-        size = self.buffer.shape[1] if la.is_on_device(self.buffer) else max(1, AT_ONCE // a)
+        size = self.buffer.shape[1] if la.is_on_device(self.buffer) else max(1, STRIP_ENTRIES // a)
         for part, strip in columns.strips():
             entries = strip.t().to(L)
             for start in range(part.start, part.stop, size):
-                some = slice(start, min(start + size, part.stop))
-                here = entries[:, start - part.start : some.stop - part.start]
-                new = torch.addmm(here, at_pivots, self.buffer[:r, some], alpha=-1)
-                self.buffer[r : r + a, some] = torch.linalg.solve_triangular(L, new, upper=False)
+                rows = slice(start, min(start + size, part.stop))
+                block = entries[:, start - part.start : rows.stop - part.start]
+                new = torch.addmm(block, at_pivots, self.buffer[:r, rows], alpha=-1)
+                self.buffer[r : r + a, rows] = torch.linalg.solve_triangular(L, new, upper=False)
             if watch is not None:
                 watch(part, strip.to(L), pivots)
 
-    def _keep(self, pivots: Tensor, goal: float) -> int:
-        """Accept new columns up to the first with which the goal is met, and count them."""
+    def _accept(self, pivots: Tensor, goal: float) -> int:
+        """Accept new columns until the goal is reached, and return their number."""
         new = self.buffer[self.rank : self.rank + len(pivots)]
-        left = self.residual.sum() - torch.linalg.vector_norm(new, dim=1).square().cumsum(0)
-        kept = min(int((left > goal).sum()) + 1, len(pivots))
-        self.residual -= torch.linalg.vector_norm(new[:kept], dim=0).square()
+        traces = self.residual.sum() - torch.linalg.vector_norm(new, dim=1).square().cumsum(0)
+        count = min(int((traces > goal).sum()) + 1, len(pivots))
+        self.residual -= torch.linalg.vector_norm(new[:count], dim=0).square()
         self.residual[self.residual <= self.floor] = 0
-        self.residual[pivots[:kept]] = 0
-        self.pivots = torch.cat([self.pivots, pivots[:kept]])
-        self.rank += kept
-        return kept
+        self.residual[pivots[:count]] = 0
+        self.pivots = torch.cat([self.pivots, pivots[:count]])
+        self.rank += count
+        return count
 
     def _make_room(self, rank: int) -> None:
-        have, n = self.buffer.shape
-        if rank > have:
-            larger = self.buffer.new_empty(min(max(rank, 3 * have // 2), n), n)
+        capacity, n = self.buffer.shape
+        if rank > capacity:
+            larger = self.buffer.new_empty(min(max(rank, 3 * capacity // 2), n), n)
             larger[: self.rank] = self.buffer[: self.rank]
             self.buffer = larger
 

@@ -1,4 +1,4 @@
-"""The largest eigenvalue of a preconditioned matrix, by power steps."""
+"""Largest eigenvalue of a preconditioned matrix, by power iteration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Linear = Callable[[Tensor], Tensor]
 
 POWER_STEPS = 10
 POWER_SAFETY = 1.1
-"""Ten power steps underestimate the largest eigenvalue by 3 % in the mean, by 19 % at worst."""
+"""Ten power steps underestimate the largest eigenvalue by 3 % on average, by 19 % at worst."""
 
 
 def largest_eigenvalue(
@@ -21,18 +21,18 @@ def largest_eigenvalue(
     inverse: Linear | None = None,
     forward: Linear | None = None,
 ) -> float:
-    """Return the largest eigenvalue of P⁻¹ H, by power steps and Rayleigh's quotient.
+    """Return the largest eigenvalue of P⁻¹ H, by power iteration and a Rayleigh quotient.
 
-    [1]_, algorithm 3, in the inner product of P so that no square root of it is needed: the L of
-    ASkotch's Nystrom blocks (exact ones, the default up to 4,000 rows, need none), and of
-    SketchySAGA; without P what EigenPro's preconditioner leaves.
+    Algorithm 3 of [1]_, in the inner product of P, which needs no square root of P. It gives the L
+    of ASkotch's Nystrom blocks (exact blocks, the default up to 4,000 rows, need none) and of
+    SketchySAGA; without P, the residual spectrum of EigenPro's preconditioner.
 
     Parameters
     ----------
     apply : callable
         Products with the symmetric positive semidefinite H, in the dtype of `start`.
     start : Tensor of shape (n, 1)
-        A random vector.
+        Random vector.
     inverse, forward : callable, optional
         Products with P⁻¹ and with P; the identity if None.
 

@@ -14,7 +14,7 @@ from .. import _linalg as la
 
 @dataclass(frozen=True)
 class RandomizedNystrom:
-    """F with F F' approximately H, and F F' <= H up to the shift.
+    """Factor F with F F' approximately H, and F F' <= H up to the shift.
 
     Attributes
     ----------
@@ -40,29 +40,29 @@ def randomized_nystrom(
 ) -> RandomizedNystrom:
     r"""Approximate H by :math:`H \Omega (\Omega^\top H \Omega)^{-1} \Omega^\top H`.
 
-    [1]_, algorithm 2, after [2]_: :math:`\Omega` has orthonormal random columns, a small shift
-    makes the Cholesky factorisation possible and is taken off the eigenvalues in the end.
+    Algorithm 2 of [1]_, after [2]_: :math:`\Omega` has orthonormal random columns. A small shift
+    makes the Cholesky factorisation possible, and is subtracted from the eigenvalues.
 
     Parameters
     ----------
     apply : callable
         Products of H with a Tensor of shape (p, r), in `dtype`.
     p, rank : int
-        Rows of H; columns of Omega, p at most.
+        Rows of H; columns of Omega, at most p.
     trace : float
-        Of H: the shift is eps(dtype) times that, and ten times more as often as it takes.
+        Trace of H. The shift is eps(dtype) times the trace, multiplied by ten until it suffices.
     dtype : torch.dtype, default=torch.float64
-        Of the p x r matrices; what is r x r is float64.
+        Dtype of the p x r matrices; r x r matrices are float64.
     device : str or torch.device, default="cpu"
-        Where the products are.
+        Device of the products.
     rng : torch.Generator
 
     Notes
     -----
     Cost: one product with r columns, and :math:`4 p r^2` operations. Memory: four p x r matrices.
 
-    Departure: the thin SVD of B = Y C⁻¹ is taken from the eigenvectors of B'B in float64, which
-    costs a quarter; eigenvalues below eps64 times the largest are rounding either way.
+    Departure: the thin SVD of B = Y C⁻¹ comes from the eigenvectors of B'B in float64, at a
+    quarter of the cost; eigenvalues below eps64 times the largest are rounding either way.
 
     References
     ----------
@@ -75,6 +75,7 @@ def randomized_nystrom(
     omega, _ = torch.linalg.qr(torch.randn(p, rank, dtype=dtype, generator=rng).to(device))
     H_omega = apply(omega)
     C, shift = _shifted_factor(omega, H_omega, torch.finfo(dtype).eps * max(trace, 1e-300))
+    # In place, because the p x r matrices dominate the memory.
     Y = H_omega.add_(omega, alpha=shift)
     B = torch.linalg.solve_triangular(C.to(dtype), Y, upper=True, left=False)
     values, V = la.eigenpairs(B.t().double() @ B.double())
