@@ -16,7 +16,7 @@ from ._candidates import Candidates
 from .base import Landmarks, SizeOrPenalty, cap_size
 from .leverage import Dictionary
 
-LEAST_DICTIONARY_ROWS = 64
+LEAST_LEVEL_ROWS = 64
 """Least rows of an intermediate dictionary.
 
 Three rows per effective dimension suffice once that is large. With three clusters, nine rows miss

@@ -16,13 +16,7 @@ from .._checks import as_positive
 from ..operators import KernelOperator, largest_diagonal
 from . import _sampling
 from ._candidates import Candidates
-from ._selecting import (
-    CANDIDATES_PER_ROW,
-    LEAST_DICTIONARY_ROWS,
-    Level,
-    LeverageSelector,
-    draw_exactly,
-)
+from ._selecting import CANDIDATES_PER_ROW, LEAST_LEVEL_ROWS, Level, LeverageSelector, draw_exactly
 from .base import cap_size, selectors
 from .leverage import Dictionary, Scorer
 
@@ -76,8 +70,8 @@ class PathSelector(LeverageSelector):
         level = Level(kappa2, Dictionary.empty(), 0.0, 0.0)
         for h in range(steps):
             smaller = penalty * self.step ** (steps - 1 - h)
-            min_rows = LEAST_DICTIONARY_ROWS if h < steps - 1 else 1
-            level = self.level(K, kappa2, level.dictionary, smaller, min_rows, rng)
+            floor = LEAST_LEVEL_ROWS if h < steps - 1 else 1
+            level = self.level(K, kappa2, level.dictionary, smaller, floor, rng)
             yield level
 
     def _until(
@@ -106,7 +100,7 @@ class PathSelector(LeverageSelector):
         count = max(
             self.candidates_per_row() * kappa2 / penalty,
             2.0 * m,
-            CANDIDATES_PER_ROW * LEAST_DICTIONARY_ROWS,
+            CANDIDATES_PER_ROW * LEAST_LEVEL_ROWS,
         )
         rows = _draw_candidates(K, m, count, rng)
         scores = rows.scores(Scorer.build(K, previous, penalty))
@@ -125,10 +119,10 @@ class PathSelector(LeverageSelector):
         kappa2: float,
         previous: Dictionary,
         penalty: float,
-        min_rows: int,
+        floor: int,
         rng: torch.Generator,
     ) -> Level:
-        """Return the level of a penalty, of at least `min_rows` rows, from the one before."""
+        """Return the level of a penalty, of at least `floor` rows, from the one before."""
 
 
 def _draw_candidates(K: KernelOperator, m: int, count: float, rng: torch.Generator) -> Candidates:
@@ -227,19 +221,19 @@ class Bless(PathSelector):
         kappa2: float,
         previous: Dictionary,
         penalty: float,
-        min_rows: int,
+        floor: int,
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
         u, times = _candidates(
-            n, max(self.candidates * kappa2 / penalty, CANDIDATES_PER_ROW * min_rows), rng
+            n, max(self.candidates * kappa2 / penalty, CANDIDATES_PER_ROW * floor), rng
         )
         U = Candidates.of(K, u, times, float(times.sum()) / n)
         scores = U.scores(Scorer.build(K, previous, penalty))
         d = U.effective_dimension(scores)
         # A kernel that vanishes at all candidates prefers none.
         scores = scores if d > 0 else torch.ones_like(scores)
-        M = max(min_rows, math.ceil(self.oversampling * d))
+        M = max(floor, math.ceil(self.oversampling * d))
         dictionary = U.sample(*_sampling.multinomial(U.times * scores, M, rng))
         return Level(penalty, dictionary, d, U.coverage(dictionary, n))
 

@@ -82,21 +82,17 @@ class BlessR(PathSelector):
         kappa2: float,
         previous: Dictionary,
         penalty: float,
-        min_rows: int,
+        floor: int,
         rng: torch.Generator,
     ) -> Level:
         n = K.shape[0]
-        beta = min(
-            1.0, max(self.oversampling * kappa2 / penalty, CANDIDATES_PER_ROW * min_rows) / n
-        )
+        beta = min(1.0, max(self.oversampling * kappa2 / penalty, CANDIDATES_PER_ROW * floor) / n)
         U = _sampling.draw_thinned(n, beta, rng)
         if len(U) == 0:
             U = _sampling.draw_distinct(n, 1, rng)
         drawn = Candidates.of(K, U, share=beta)
         scores = drawn.scores(Scorer.build(K, previous, penalty))
         d = drawn.effective_dimension(scores)
-        factor = (
-            max(self.oversampling, min_rows / d) if min_rows > 1 and d > 0 else self.oversampling
-        )
+        factor = max(self.oversampling, floor / d) if floor > 1 and d > 0 else self.oversampling
         dictionary = draw_independently(drawn, scores, factor, rng)
         return Level(penalty, dictionary, d, drawn.coverage(dictionary, n))

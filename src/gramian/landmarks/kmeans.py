@@ -172,6 +172,7 @@ def lloyd(rows: RowSource, centers: Float[Tensor, "m d"], iterations: int) -> Cl
         assignment = assign(rows, centers)
         centers = assignment.sums / assignment.sizes.clamp(min=1)[:, None]
         empty = (assignment.sizes == 0).nonzero()[:, 0]
+        # Empty clusters move to the rows farthest from their centers, if such rows exist.
         movable = empty[: int((assignment.farthest[: len(empty)] > 0).sum())]
         same = last is not None and assignment.equals(last)
         if same or (step + 1 >= iterations and len(movable) == 0):

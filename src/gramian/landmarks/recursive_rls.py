@@ -12,13 +12,7 @@ from torch import Tensor
 from .. import _linalg as la
 from ..operators import KernelOperator
 from ._candidates import Candidates, row_keys
-from ._selecting import (
-    LEAST_DICTIONARY_ROWS,
-    Level,
-    LeverageSelector,
-    draw_exactly,
-    draw_independently,
-)
+from ._selecting import LEAST_LEVEL_ROWS, Level, LeverageSelector, draw_exactly, draw_independently
 from .base import SizeOrPenalty, selectors
 from .leverage import Dictionary, Scorer, gram, own_scores
 
@@ -138,7 +132,7 @@ class RecursiveRLS(LeverageSelector):
     def _inner(self, n: int, m: int) -> int:
         """Return the rows of intermediate dictionaries for m landmarks."""
         inner = math.ceil(math.sqrt((n * m + m**3) / (4 * n))) if self.accelerated else m
-        return max(inner, LEAST_DICTIONARY_ROWS)
+        return max(inner, LEAST_LEVEL_ROWS)
 
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
         n = K.shape[0]

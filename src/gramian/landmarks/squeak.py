@@ -115,6 +115,7 @@ class Squeak(LeverageSelector):
         while len(level.dictionary) < m and level.penalty > least_penalty:
             level = self.sample(K, max(level.penalty / 4, least_penalty), rng=rng)
         floor = m / n
+        # K has no rank m at any penalty, so that the least probability of each row rises instead.
         while len(level.dictionary) < m:  # with a floor of one, all distinct rows are kept
             level, floor = self._pass(K, level.penalty, floor, rng), 4 * floor
         J = level.dictionary

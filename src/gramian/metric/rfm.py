@@ -80,8 +80,8 @@ class RoundFit:
 
 
 @dataclass(frozen=True)
-class _Products:
-    """Engine that computes products, and meter that counts them."""
+class _Run:
+    """Engine of the products, and meter that counts them."""
 
     engine: str | Engine
     meter: CostMeter
@@ -193,21 +193,22 @@ class RecursiveFeatureMachine(SampledMetric):
         engine : str or Engine, default="auto"
         meter : CostMeter, optional
         """
-        sample, products = sample.first(self.rows), _Products(engine, meter or CostMeter())
+        sample, run = sample.first(self.rows), _Run(engine, meter or CostMeter())
         diagonal = getattr(kernel, "norm", 2.0) == 1.0
-        best = lowest = self._fit(sample, kernel, None, None, 0, 1.0, products)
+        best = lowest = self._fit(sample, kernel, None, None, 0, 1.0, run)
         yield best
         powers = self.powers[:1] if diagonal else self.powers
         for number in range(1, self.rounds + 1):
-            M = self._outer_products(sample, best, products)
+            M = self._outer_products(sample, best, run)
             if M is None:
                 return
             fits = []
             for power in powers:
                 R = map_of(M, power, diagonal=diagonal)
-                fits.append(self._fit(sample, kernel, R, M, number, power, products))
+                fits.append(self._fit(sample, kernel, R, M, number, power, run))
                 yield fits[-1]
             best = min(fits, key=lambda r: r.fit.loss)
+            # Later rounds keep the power that the first round has chosen.
             powers = (best.power,)
             if best.fit.loss > (FIRST_ROUND_LOSS if number == 1 else ROUND_GAIN) * lowest.fit.loss:
                 return
@@ -221,19 +222,15 @@ class RecursiveFeatureMachine(SampledMetric):
         M: Tensor | None,
         number: int,
         power: float,
-        products: _Products,
+        run: _Run,
     ) -> RoundFit:
         fit = fit_sample(
-            sample.with_map(R),
-            kernel,
-            landmarks=self.landmarks,
-            engine=products.engine,
-            meter=products.meter,
+            sample.with_map(R), kernel, landmarks=self.landmarks, engine=run.engine, meter=run.meter
         )
         return RoundFit(R, M, number, power, fit)
 
     def _outer_products(
-        self, sample: Sample, last: RoundFit, products: _Products
+        self, sample: Sample, last: RoundFit, run: _Run
     ) -> Float[Tensor, "d d"] | None:
         """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
         m, s = len(last.fit.centers), self.gradient_rows
@@ -244,7 +241,5 @@ class RecursiveFeatureMachine(SampledMetric):
             if w is not None and sample.held_weights is not None:
                 root = torch.cat([w[m:], sample.held_weights, w[:m]])[:s].sqrt()
         mapped = X if last.map is None else last.map.forth(X)
-        K = KernelOperator(
-            last.fit.kernel, mapped, last.fit.centers, products.engine, meter=products.meter
-        )
+        K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, run.engine, meter=run.meter)
         return outer_products(K, mapped, last.fit.coef.to(X.dtype), last.map, root)

@@ -68,6 +68,7 @@ class Spectrum:
         features = torch.linalg.solve_triangular(R, K_nm.double().t(), upper=False).t()
         features = weights.double().sqrt()[:, None] * features
         values, vectors = la.eigenpairs(features.t() @ features)
+        # Smaller eigenvalues are rounding; `dual_rest` accounts for their directions.
         is_positive = values > 1e-14 * values.max()
         values, vectors = values[is_positive], vectors[:, is_positive]
         inverse = torch.linalg.solve_triangular(R, identity, upper=False)

@@ -99,6 +99,7 @@ def factorise_(A: Float[Tensor, "s s"]) -> Float[Tensor, "s s"]:
         try:
             la.cholesky_(A)
         except la.NotPositiveDefinite:
+            # The failed factorisation has overwritten the upper triangle.
             la.mirror_lower_(A)
             A.diagonal().copy_(diagonal + jitter)
             jitter *= 10

@@ -25,7 +25,7 @@ from .eigenpairs import (
 )
 
 UNSEEN_SHARE = 0.55
-"""Assumed residual of k(x, x), at least, for rows that are not known in advance."""
+"""Lower bound on the residual of k(x, x) for rows not known in advance, as a share of k(x, x)."""
 
 CONTRACTION_EPOCHS = 5
 """Epochs within which a flattened direction contracts, however few rows there are."""

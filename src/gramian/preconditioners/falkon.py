@@ -150,6 +150,7 @@ class FalkonFactor:
         if weight is not None and root.order is not None:
             weight = weight[root.order.to(weight.device)]
         diagonal = T.diagonal().clone()
+        # T' moves below the diagonal, so that A can replace T above it, in the same memory.
         la.mirror_upper_(T)
         _divide_columns_below_diagonal(T, diagonal)
         _scale_columns(T, S, weight)

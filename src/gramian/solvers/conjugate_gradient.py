@@ -223,6 +223,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     residual = s.residual - alpha.to(q.dtype) * q
     residual, restarted = _refine_residual(setup, s, x, residual, active)
     moving = _norms(residual) > setup.floor(x.dtype)
+    # A true residual may revive columns that the recursive one had frozen by mistake.
     active = moving if restarted else active & moving
     z = setup.precondition(residual)
     energy = _dots(residual, z)

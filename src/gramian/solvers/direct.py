@@ -161,6 +161,7 @@ def _solve_nystrom(problem: NystromProblem) -> Tensor:
     has_penalties = problem.penalties is not None
     R = T.new_zeros(q, q + t)
     R.diagonal().fill_(0.0 if has_penalties else problem.shift**0.5)
+    # Only the triangle is kept from strip to strip, and normal equations are never formed.
     for rows, block in problem.K.strips():
         columns = block[:, pivots].t().contiguous()
         features = la.solve_triangular(T, columns, lower=False, transpose=True).t()

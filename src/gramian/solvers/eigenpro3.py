@@ -176,16 +176,10 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         (n, p), lam = K.shape, problem.penalty
         omega = relative_weights(problem)
         change = change_of_rows(self.augment, problem.targets.shape[1], rng)
-        most_pairs = max(1, p // CENTERS_PER_DIRECTION)
+        max_q = max(1, p // CENTERS_PER_DIRECTION)
         room = K.memory_bytes // FEATURES_SHARE
         P = self.factor(
-            K,
-            rng,
-            weights=omega,
-            change=change,
-            most=most_pairs,
-            decay=lam,
-            features_bytes=room,
+            K, rng, weights=omega, change=change, most=max_q, decay=lam, features_bytes=room
         )
         fits = max(1, K.memory_bytes // (4 * p * K.dtype.itemsize))
         m = min(self.batch_rows(P, n, lam), fits)

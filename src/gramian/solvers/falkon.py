@@ -138,9 +138,9 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     penalties 1e-2 to 1e-10), after 3 to 40 iterations, it was 0.6 to 3.3 times the true error on
     the rows and at new points in nine of ten cases, and at most 17 times. Two limits remain. In
     float64 a true residual ends at 1e-13 to 1e-5 of the right-hand side, depending on the
-    singularity of K_mm and the penalty, while the recursion still falls: a `tol` below 1e-8 cannot
-    be attained in truth. And if landmarks depend on others to rounding, rounding determines the
-    functions that the model can use between and beyond them. With ``tol=1e-11`` on 200 random
+    singularity of K_mm and the penalty, while the recursion still falls: a `tol` below 1e-8 is
+    not attainable. And if landmarks depend on others to rounding, rounding determines the functions
+    that the model can use between and beyond them. With ``tol=1e-11`` on 200 random
     problems (1 or 2 features, 10 to 120 landmarks, penalties 1e-10 to 1e-2, all "converged"),
     predictions differed from `Direct` by 1e-4 or more of the spread of y in four, each with 10 or
     30 landmarks of a smooth kernel and one feature, and by 4e-2 in one; true residuals were 9e-6
@@ -248,6 +248,8 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
             yield from _System(B, self.keeping(problem), exact, rounding).states(start, warm)
             return
         was_wide = isinstance(state, FalkonState) and state.wide
+        # Products in float32 come first, unless their rounding is too coarse. When they
+        # gain nothing any more, products in float64 continue from the same coefficients.
         if not (was_wide or B.rounding > COARSE_ROUNDING):
             refined = self.refine is True or _product_rounding(B, problem) > VISIBLE_ROUNDING
             exact = precise if refined else None

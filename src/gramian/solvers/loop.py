@@ -169,6 +169,7 @@ class _Clock:
 def _reason(
     state: State, history: list[Row], stop: Sequence[Stop], is_stopped: bool
 ) -> StopReason | None:
+    # Divergence comes first, because rules cannot compare values that are not finite.
     finite = all(math.isfinite(value) for value in state.metrics.values())
     if not (finite and bool(state.coef.isfinite().all())):
         logger.info("iteration %d: a metric or coefficient is not finite", state.iteration)

@@ -43,6 +43,7 @@ class EpochPart:
         """Return the part that follows a state, for the numbers of batches and states per epoch."""
         parts = min(per_epoch, batches)
         epoch, part = divmod(iteration, parts)
+        # Rounded-up quotients spread the batches evenly over the parts.
         start, stop = (-(-k * batches // parts) for k in (part, part + 1))
         return cls(epoch, start, stop, (iteration + 1) / parts, 1 / parts)
 

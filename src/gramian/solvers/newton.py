@@ -36,7 +36,7 @@ MANY_ITERATIONS = 25
 """Iterations of a step above which later factors are built from rows, if that is cheap."""
 
 LEAST_ACCURACY = 1e-2
-"""Least relative accuracy of a step: another step costs less than the iterations to exceed it."""
+"""Least relative residual of a step: another step costs less than the iterations to reduce it."""
 
 COARSE_STEPS = 2
 """Steps without a lower objective after which products with float32 rows run in float64."""
@@ -55,7 +55,7 @@ class Newton(Solver[LossProblem, NewtonState]):
 
     The approximate Newton step :math:`\mathrm{ANM}_\rho(\mu, c)` runs conjugate gradient, in the
     coordinates of FALKON with the curvatures of the loss at the landmarks as weights, until the
-    residual is :math:`\rho` times the residual of the gradient:
+    residual is :math:`\rho` times the gradient:
 
     1. from c = 0 and a large :math:`\mu`: c = ANM(mu, c), :math:`\mu \leftarrow q \mu`, until
        :math:`\mu = \lambda`;
@@ -166,6 +166,7 @@ class Newton(Solver[LossProblem, NewtonState]):
             B = Coordinates.at(mu, root, at.f, self.preconditioner_penalty, s.hard)
             s = s if s is state else _add_metrics(s, stages, B, at, baseline)
             yield s
+            # Float32 entries limit the objective. Once steps gain nothing, later ones use float64.
             if not s.wide and s.idle >= COARSE_STEPS and stages.problem.K.dtype != torch.float64:
                 logger.info("K_nm in float32 gains nothing any more: float64 from here")
                 s = replace(s, wide=True, idle=0, least=math.inf)

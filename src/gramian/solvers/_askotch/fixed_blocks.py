@@ -12,10 +12,10 @@ from torch import Tensor
 
 from .blocks import Block, BlockRule
 
-NORM_EXPONENT = 0.0
+NORM_POWER = 0.0
 """Exponent of the norms that measure smoothness and convexity; the theory of the paper has 1."""
 
-SAMPLING_EXPONENT = (1 - NORM_EXPONENT) / 2
+DRAW_POWER = (1 - NORM_POWER) / 2
 """Exponent of L in the probability of a block."""
 
 PRECONDITIONER_NUMBERS = 1 << 40
@@ -64,12 +64,10 @@ class FixedBlocks(BlockRule):
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
         rng = self.generator(iteration)
-        return self.block(
-            int(torch.multinomial(smoothness.cpu() ** SAMPLING_EXPONENT, 1, generator=rng))
-        )
+        return self.block(int(torch.multinomial(smoothness.cpu() ** DRAW_POWER, 1, generator=rng)))
 
     def scale(self, smoothness: Tensor) -> float:
-        return float((smoothness**SAMPLING_EXPONENT).mean()) ** 2
+        return float((smoothness**DRAW_POWER).mean()) ** 2
 
     def momentum(
         self,
@@ -83,14 +81,12 @@ class FixedBlocks(BlockRule):
         excess: float,
     ) -> tuple[Tensor, Tensor]:
         """Return the next w and z."""
-        S = float((smoothness**SAMPLING_EXPONENT).sum())
+        S = float((smoothness**DRAW_POWER).sum())
         nu = excess * S**2
         tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))
         gamma = 1 / (tau * nu)
-        p = B.L**SAMPLING_EXPONENT / S
+        p = B.L**DRAW_POWER / S
         rows = B.index.to(d.device)
-        z = (z + gamma * mu * w).index_add_(
-            0, rows, d, alpha=-gamma * B.L ** (1 - NORM_EXPONENT) / p
-        )
+        z = (z + gamma * mu * w).index_add_(0, rows, d, alpha=-gamma * B.L ** (1 - NORM_POWER) / p)
         z /= 1 + gamma * mu
         return torch.lerp(x, z, tau), z

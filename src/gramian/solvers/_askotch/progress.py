@@ -133,6 +133,7 @@ class Progress:
         convexity, squares = self.convexity(s, g, mu)
         s = self._next(s, x, w, z, g, B).count_singular(B)
         s = replace(s, curvature=curvature, convexity=convexity, squares=squares)
+        # A residual this large needs no comparison of objectives, which costs two passes.
         if not self.relative(s.recent[-1]) <= LOST_RESIDUAL:
             return s.restart(self.relative(s.recent[-1]))
         mean = float(s.recent.mean())

@@ -61,6 +61,7 @@ class TemporaryCenters:
         """Begin a segment, for coefficients alpha of the centers."""
         self._segment = segment
         self._a_x = self._b.new_zeros(len(segment.x), self._t)
+        # Within a segment these functions only decay, so that their values are computed once.
         self._before = segment.K_bZ @ alpha
         if self._used:
             K = replace(self._K, rows=as_rows(segment.x), cols=as_rows(self._points[: self._used]))
