@@ -78,9 +78,9 @@ class Selector(ABC):
         """Raise ValueError if rows are too wide for this selector, or on other machines."""
         if rows.remote and not self.takes_remote:
             names = ", ".join(sorted(n for n in selectors if selectors[n].takes_remote))
-            raise ValueError(
+            raise TextError(
                 f"{type(self).__name__} reads all rows here again and again, which rows on a "
-                f"cluster are not for: use landmarks='bless' or a number (these selectors take "
+                "cluster are not for: use {landmarks='bless'} or a number (these selectors take "
                 f"such rows: {names})"
             )
         if self.dense_points and rows.entries is not None:

@@ -143,9 +143,9 @@ class Solver(ABC, Generic[P, S]):
         """Raise ValueError if this solver does not support problems of a class."""
         if not self.takes(kind):
             types = " or ".join(cls.__name__ for cls in self.problem_types)
-            raise ValueError(
-                f"{type(self).__name__} solves {types}, not {kind.__name__}; give landmarks for "
-                "'falkon', none for 'pcg', either for 'direct', loss= for 'newton'"
+            raise TextError(
+                f"{type(self).__name__} solves {types}, not {kind.__name__}; give {{landmarks}} "
+                "for {solver='falkon'}, none for 'pcg', either for 'direct', {loss} for 'newton'"
             )
 
     def check_penalty(self, penalty: int | float) -> None:
@@ -171,9 +171,9 @@ class Solver(ABC, Generic[P, S]):
         if rows.remote and not self.takes_remote:
             full = issubclass(FullProblem, self.problem_types)
             reason = "has all rows as centers" if full else "keeps rows on one machine"
-            raise ValueError(
+            raise TextError(
                 f"{type(self).__name__} {reason}, which rows on a cluster are not for: give "
-                "landmarks, solver='falkon'"
+                "{landmarks}, {solver='falkon'}"
             )
         if self.dense_centers and rows.entries is not None:
             raise TextError(

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from .._errors import TextError
 from .._linalg import condition_of_lanczos
 from .metrics import RESIDUAL
 from .state import State, starting_coef
@@ -207,10 +208,12 @@ def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
         margin += sizes(rhs) * s.checked / torch.where(setup.norm > 0, setup.norm, 1.0)
     if not bool((sizes(difference) <= RESIDUAL_AGREEMENT * sizes(s.residual) + margin).all()):
         stated, apart = (setup.metrics(r, s.lanczos)[RESIDUAL] for r in (s.residual, difference))
-        raise ValueError(
-            f"the state to go on from reports a relative residual of {stated:.1e}, and computed "
-            f"afresh its residual is {apart:.1e} away: it was changed, is of other data, or the "
-            "penalty is too small for float32 rows. Start again, or from State(0, state.coef)"
+        raise TextError(
+            "the state to go on from reports a relative residual of {:.1e}, and computed "
+            "afresh its residual is {:.1e} away: it was changed, is of other data, or the "
+            "penalty is too small for float32 rows. Start again with {state=State(0, state.coef)}",
+            stated,
+            apart,
         )
 
 
