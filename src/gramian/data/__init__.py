@@ -41,8 +41,8 @@ values, and for the target among the features. For the command line, `open_rows`
 `feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
 small real data sets that ship with the package.
 
-A new kind of rows is one class with `blocks` and `take`, and one branch in `as_rows`; a new kind of
-file is one class in `formats`.
+A new kind of rows is one class with `blocks` and `take`, and one branch in `local_rows`; a new kind
+of file is one class in `formats`.
 """
 
 from .checks import check_finite, check_magnitude
@@ -55,6 +55,15 @@ from .encoding import (
 from .formats.memory_map import gathered, scratch, stored
 from .formats.parquet import ParquetRows
 from .formats.parquet_lists import ParquetLists
+from .local.named_table import (
+    check_kept,
+    feature_columns,
+    open_rows,
+    split_names,
+    table_schema,
+    write_beside,
+    write_table,
+)
 from .maps.augment import Augmentation, crop_flip, mixup, noise
 from .maps.batches import EPOCH_STRIDE, Batches, Shuffle
 from .maps.linear_map import LinearMap
@@ -83,19 +92,11 @@ from .samples import sample_path
 from .sources.as_rows import as_rows, is_collection
 from .sources.as_table import as_table, is_table
 from .sources.convert import convert
-from .sources.named_table import (
-    check_kept,
-    feature_columns,
-    open_rows,
-    split_names,
-    table_schema,
-    write_beside,
-    write_table,
-)
 from .sources.needs_encoding import columns_are_numbers, needs_encoding
-from .sources.training_table import TrainingTable, read_targets, target_column
+from .sources.training_table import TrainingTable, read_targets
 from .tables import MemoryTable, Table
-from .tables.frame_rows import NumberRows
+from .tables.base import NumberRows
+from .tables.target import target_column
 
 __all__ = [
     "EPOCH_STRIDE",

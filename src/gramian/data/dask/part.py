@@ -18,14 +18,14 @@ from dask.sizeof import sizeof
 from torch import Tensor
 
 from ..formats.parquet import ParquetRows
+from ..local.named_table import write_table
+from ..local.rows import local_rows
+from ..local.table import local_table
 from ..rows.array import ArrayRows
 from ..rows.base import Elsewhere, RowSource
 from ..rows.file_stamp import FileStamp
 from ..rows.reduce import Shifted
-from ..sources.as_rows import as_rows
-from ..sources.as_table import as_table
-from ..sources.named_table import write_table
-from ..sources.training_table import target_column
+from ..tables.target import target_column
 from .serialize import unpacked
 
 TIMED_ROWS = 1 << 19
@@ -105,7 +105,7 @@ class About:
 def column(path: str, name: str, stamp: FileStamp) -> np.ndarray:
     """Read the numbers or texts of a column of a file; ValueError in words for gaps or a change."""
     with stamp.require_unchanged(Path(path)):
-        return target_column(as_table(path), name)
+        return target_column(local_table(path), name)
 
 
 def about(values: Any) -> About:
@@ -183,12 +183,12 @@ for kind in (Tensor, ArrayRows):
 
 def head_of(piece: Any) -> RowSource | None:
     """Return the shape of a partition; None if it has no row."""
-    return Elsewhere(as_rows(piece)) if len(piece) else None
+    return Elsewhere(local_rows(piece)) if len(piece) else None
 
 
 def changed(source: Any, changes: Changes) -> RowSource:
     """Return the rows of a part as they are to be seen."""
-    rows = as_rows(source() if isinstance(source, partial) else source)
+    rows = local_rows(source() if isinstance(source, partial) else source)
     for data, shared, index in changes:
         change = unpacked(data, shared)
         rows = change(rows) if index is None else change(rows, index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,10 @@ from ..rows.prefetch import new_block, prefetch
 from ..tables.base import Table
 from ..tables.sequential import PiecesTable, batch_rows, taken
 from .base import BatchWriter, WritableFormat, formats
+from .object_store import RemotePath
 from .parquet_file import SUFFIXES, belongs
 from .parquet_folder import ParquetPieces
 from .partitions import keys_of
-
-if TYPE_CHECKING:
-    from .object_store import RemotePath
 
 
 class ParquetRows(RowSource):

@@ -10,9 +10,9 @@ FOLDER_CLIENT: ContextVar[Any] = ContextVar("FOLDER_CLIENT", default=None)
 """The client of the `gramian.data.dask.connect.connection` that surrounds a call; none outside."""
 
 
-def client_of(path: Path) -> Any:
+def client_of(path: str | Path) -> Any:
     """Return the client whose workers read a path: a folder within a connection; else None.
 
     A client that the process opened for something else has no effect.
     """
-    return FOLDER_CLIENT.get() if path.is_dir() else None
+    return FOLDER_CLIENT.get() if Path(path).is_dir() else None

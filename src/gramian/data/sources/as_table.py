@@ -6,12 +6,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
+from ..._display import display_text
+from ..formats.object_store import is_uri
+from ..local.table import local_table
+from ..remote.cluster import client_of
 from ..tables.base import Table
-from ..tables.frames import from_pandas, is_lazy, is_pandas, is_stream
-from ..tables.in_memory import MemoryTable
-from ..tables.list_columns import ListColumns, lengths_of
+from ..tables.frames import is_lazy, is_pandas, is_stream
 
 
 def is_table(x: Any) -> bool:
@@ -59,53 +59,8 @@ def as_table(x: Any, where: str | None = None, *, texts: Collection[str] = ()) -
     city: string
     7: double
     """
-    if isinstance(x, Table):
-        return x
-    found = _file_table(x, where, texts) if isinstance(x, str | Path) else _frame_table(x, where)
-    lengths = {} if found.remote else lengths_of(found)
-    return ListColumns(found, lengths) if lengths else found
-
-
-def _frame_table(x: Any, where: str | None) -> Table:
-    where = "the table" if where is None else where
-    if is_pandas(x):
-        return MemoryTable(from_pandas(x, where), where)
-    if is_lazy(x):
-        x = x.collect()
-    if is_stream(x):
-        return MemoryTable(_read_all(x, where), where)
-    raise TypeError(
-        f"an object of type {type(x).__name__} has no named columns; expected a path, a frame of "
-        "pandas or polars, or a table of Arrow"
-    )
-
-
-def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Table:
-    from ..._display import display_text
-    from ..formats import format_of
-    from ..formats.csv.format import Csv
-    from ..formats.object_store import address_of, remote_table
-    from ..remote.cluster import client_of
-
-    address = address_of(x)
-    if address is not None:
-        return remote_table(address, where)
-    path = Path(x)
-    where = display_text(x) if where is None else where
-    if (client := client_of(path)) is not None:
+    if isinstance(x, str | Path) and not is_uri(x) and (client := client_of(x)) is not None:
         from ..dask import DaskTable
 
-        return DaskTable(path, where, client=client)
-    found = format_of(path)
-    if isinstance(found, Csv):
-        return found.table(path, where, texts)
-    return found.table(path, where)
-
-
-def _read_all(x: Any, where: str) -> pa.Table:
-    try:
-        return pa.RecordBatchReader.from_stream(x).read_all()
-    except pa.ArrowException as error:
-        raise ValueError(
-            f"{where} cannot be read as a stream of Arrow: {str(error).splitlines()[0]}"
-        ) from error
+        return DaskTable(x, display_text(x) if where is None else where, client=client)
+    return local_table(x, where, texts)

@@ -1,19 +1,24 @@
-"""The abstract table: what a fit or a prediction must know of named columns."""
+"""The abstract table, and rows of its columns that are numbers."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from ..._checks import it_has, listed
 from ..remote.columns import RemoteColumns
-from ..rows.arrow import to_numpy
-from ..rows.base import RowSource
+from ..rows.array import check_matrix
+from ..rows.arrow import Columns, fill
+from ..rows.base import RowSource, check_index
+from ..rows.prefetch import prefetch
 
 
 class Table(ABC):
@@ -89,8 +94,6 @@ class Table(ABC):
 
     def rows(self, columns: Sequence[str]) -> RowSource:
         """Return columns of numbers as rows."""
-        from .frame_rows import NumberRows
-
         return NumberRows(self, columns)
 
     def column(self, name: str) -> pa.ChunkedArray:
@@ -103,6 +106,55 @@ class Table(ABC):
         return self.num_rows
 
 
+class NumberRows(RowSource):
+    """Columns of numbers of a table, converted as they are read.
+
+    Parameters
+    ----------
+    table : Table of n rows
+    columns : sequence of d str, optional
+        The columns to use, in this order; all of them by default.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such column, or it holds no numbers.
+
+    Notes
+    -----
+    Missing values become NaN.
+    """
+
+    def __init__(self, table: Table, columns: Sequence[str] | None = None) -> None:
+        chosen = Columns.choose(table.schema, columns, table.where)
+        self.shape = check_matrix((len(table), len(chosen.names)))
+        self.dtype = chosen.dtype
+        self.feature_names: tuple[str, ...] | None = chosen.names
+        self.random_access = table.random_access
+        self._table, self._names = table, chosen.names
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        blocks = self._blocks(size)
+        return blocks if self.random_access or size >= len(self) else prefetch(blocks)
+
+    def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        start = 0
+        for batch in self._table.batches(self._names, size):
+            yield slice(start, start + batch.num_rows), self._matrix(batch)
+            start += batch.num_rows
+
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        return self._matrix(self._table.take(self._names, index.cpu().numpy()))
+
+    def _matrix(self, batch: pa.RecordBatch) -> Tensor:
+        out = torch.empty((batch.num_rows, self.shape[1]), dtype=self.dtype)
+        fill(out, batch, self._names)
+        return out
+
+
 def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse names that the table does not have, or has twice, and say which it has."""
     counts = Counter(names)
@@ -112,57 +164,3 @@ def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]
     twice = sorted({name for name in wanted if counts[name] > 1})
     if twice:
         raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
-
-
-def collected(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
-    """Put the parts of a column together: numbers, booleans or text, none of them missing.
-
-    Parameters
-    ----------
-    parts : iterable of pyarrow.Array
-    where : str
-        The table, for error messages.
-    name : str
-        The column, likewise.
-    length : int
-        Number of values. Numbers are written into one array that is there from the start, so that
-        parts that are read one after the other are never in memory together.
-
-    Returns
-    -------
-    ndarray of shape (length,)
-    """
-    chunks = (_values(part, where, name) for part in parts if len(part))
-    first = next(chunks)
-    if first.dtype.kind == "U":
-        return np.concatenate([first, *chunks])
-    out = np.empty(length, first.dtype)
-    out[: len(first)], start = first, len(first)
-    for chunk in chunks:
-        out[start : start + len(chunk)] = chunk
-        start += len(chunk)
-    return out
-
-
-def _values(column: pa.Array, where: str, name: str) -> np.ndarray:
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    values = np.asarray(column.to_pylist(), dtype=str) if text else None
-    # what is missing from a text column of a CSV file is no null but an empty text
-    if column.null_count or (values is not None and (values == "").any()):
-        raise ValueError(
-            f"{where}: the target '{name}' is missing in some rows (empty or null); drop these rows"
-        )
-    if values is not None:
-        return values
-    if pa.types.is_boolean(kind):
-        return to_numpy(column).astype(bool)
-    if pa.types.is_temporal(kind):
-        raise TypeError(
-            f"{where}: the target '{name}' holds dates or times ({kind}), not numbers or text; "
-            "give the time since some day as a number"
-        )
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    if not any(test(kind) for test in tests):
-        raise TypeError(f"{where}: the target '{name}' holds neither numbers nor text, but {kind}")
-    return to_numpy(column)

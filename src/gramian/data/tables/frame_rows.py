@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
 from ..._checks import it_has, listed
 from ..rows.array import ArrayRows, check_matrix
-from ..rows.arrow import Columns, TableRows, fill
-from ..rows.base import RowSource, check_index
+from ..rows.arrow import TableRows
+from ..rows.base import RowSource
 from ..rows.dtypes import EXACT_INTEGER, WIDE_INTEGERS, warn_of_rounding
-from ..rows.prefetch import prefetch
-from . import Table
 
 
 def is_frame(x: Any) -> bool:
@@ -92,52 +87,3 @@ def _one_array(frame: Any) -> bool:
     if len(kinds) > 1 or not isinstance(next(iter(kinds)), np.dtype) or len(frame) == 1:
         return False
     return not frame.iloc[:, 0].to_numpy().flags.c_contiguous
-
-
-class NumberRows(RowSource):
-    """Columns of numbers of a table, converted as they are read.
-
-    Parameters
-    ----------
-    table : Table of n rows
-    columns : sequence of d str, optional
-        The columns to use, in this order; all of them by default.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such column, or it holds no numbers.
-
-    Notes
-    -----
-    Missing values become NaN.
-    """
-
-    def __init__(self, table: Table, columns: Sequence[str] | None = None) -> None:
-        chosen = Columns.choose(table.schema, columns, table.where)
-        self.shape = check_matrix((len(table), len(chosen.names)))
-        self.dtype = chosen.dtype
-        self.feature_names: tuple[str, ...] | None = chosen.names
-        self.random_access = table.random_access
-        self._table, self._names = table, chosen.names
-
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
-        blocks = self._blocks(size)
-        return blocks if self.random_access or size >= len(self) else prefetch(blocks)
-
-    def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
-        start = 0
-        for batch in self._table.batches(self._names, size):
-            yield slice(start, start + batch.num_rows), self._matrix(batch)
-            start += batch.num_rows
-
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
-        """Gather rows; see `RowSource.take`."""
-        check_index(index, self.shape[0])
-        return self._matrix(self._table.take(self._names, index.cpu().numpy()))
-
-    def _matrix(self, batch: pa.RecordBatch) -> Tensor:
-        out = torch.empty((batch.num_rows, self.shape[1]), dtype=self.dtype)
-        fill(out, batch, self._names)
-        return out

@@ -1,0 +1,1 @@
+"""Rows and tables that this process reads itself, and tables that it writes."""

@@ -1,0 +1,85 @@
+"""Tables on object stores, by their address: Parquet is streamed, other files are copied once."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs
+
+from ..._display import without_secrets
+from ..formats import Parquet, format_of
+from ..formats.object_store import RemotePath
+from ..rows.temporary import remove_with
+from ..tables.base import Table
+
+
+def remote_table(uri: str, where: str | None = None) -> Table:
+    """Open a table on an object store.
+
+    Parameters
+    ----------
+    uri : str
+        As `pyarrow.fs.FileSystem.from_uri` takes it: ``s3://bucket/folder/table.parquet``,
+        ``gs://...``, also with options such as ``?region=eu-west-1``; ``file://`` is this machine.
+    where : str, optional
+        Subject of error messages; the address by default.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If nothing is there, or it cannot be reached.
+
+    Notes
+    -----
+    Parquet, a file or a folder, is read through the network in each pass. Another file is copied
+    into a temporary one that is removed with the table.
+    """
+    shown = without_secrets(uri)
+    where = shown if where is None else where
+    try:
+        system, place = pyarrow.fs.FileSystem.from_uri(uri)
+        kind = system.get_file_info(place).type
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = without_secrets(str(error).splitlines()[0])
+        raise ValueError(
+            f"{shown} cannot be reached: {reason}; check the address, and credentials and region "
+            "as the store's own tools use them"
+        ) from None
+    if kind == pyarrow.fs.FileType.NotFound:
+        raise FileNotFoundError(f"there is no file or folder {shown}")
+    start = RemotePath(system, place, shown)
+    if kind == pyarrow.fs.FileType.Directory:
+        return Parquet().remote(start, _below(start), where)
+    if isinstance(format_of(start.name), Parquet):
+        return Parquet().remote(start, [start], where)
+    return _copied(start, where)
+
+
+def _below(folder: RemotePath) -> list[RemotePath]:
+    """Return all files below a folder."""
+    selector = pyarrow.fs.FileSelector(folder.place, recursive=True)
+    found = [info.path for info in folder.system.get_file_info(selector) if info.is_file]
+    uri = folder.uri.rstrip("/")
+    start = len(folder.place.rstrip("/"))
+    return [RemotePath(folder.system, place, uri + place[start:]) for place in found]
+
+
+def _copied(file: RemotePath, where: str) -> Table:
+    folder = Path(tempfile.mkdtemp(prefix="gramian-"))
+    try:
+        path = folder / file.name
+        with file.system.open_input_stream(file.place) as source, path.open("wb") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+        table = format_of(path).table(path, where)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    remove_with(table, folder)
+    return table

@@ -1,0 +1,92 @@
+"""Rows of arrays, frames, files and addresses, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from ..._sparse import as_scipy
+from ..formats import format_of
+from ..formats.object_store import address_of
+from ..rows.array import ArrayRows, SparseRows
+from ..rows.arrow import TableRows
+from ..rows.base import RowSource
+from ..rows.views import column_numbers, select
+from ..tables import Table
+from ..tables.frame_rows import frame_rows, is_frame
+from .remote_table import remote_table
+
+
+def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
+    """Make a row source as `as_rows` does, but of no folder or collection of a cluster."""
+    if isinstance(x, Table):
+        return x.rows(x.names if columns is None else [str(c) for c in columns])
+    if isinstance(x, str | Path):
+        return _file_rows(x, columns)
+    if is_frame(x):
+        return frame_rows(x, columns)
+    if (table := _as_table(x)) is not None:
+        return TableRows(table, _as_names(columns))
+    if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
+        x = as_scipy(x)
+    if scipy.sparse.issparse(x):
+        return _sparse_rows(x, columns)
+    rows = x if isinstance(x, RowSource) else ArrayRows(_as_array(x))
+    return rows if columns is None else select(rows, columns)
+
+
+def _file_rows(x: str | Path, columns: Sequence[str | int] | None) -> RowSource:
+    path, address = Path(x), address_of(x)
+    if address is not None:
+        return local_rows(remote_table(address), columns)
+    found = format_of(path, text=False)
+    if found.text:
+        raise ValueError(
+            f"{path} is text, which is slow to read again and again; convert it once: "
+            f"gramian convert {path} {str(path).removesuffix(''.join(path.suffixes))}.parquet"
+        )
+    return found.rows(path, _as_names(columns))
+
+
+def _sparse_rows(x: Any, columns: Sequence[str | int] | None) -> RowSource:
+    if columns is None or x.ndim != 2:
+        return SparseRows(x)
+    return SparseRows(x.tocsc()[:, list(column_numbers(columns, None, x.shape[1]))])
+
+
+def _as_table(x: Any) -> pa.Table | None:
+    if isinstance(x, pa.Table):
+        return x
+    if isinstance(x, pa.RecordBatch):
+        return pa.Table.from_batches([x])
+    if (
+        hasattr(x, "__arrow_c_stream__")
+        and not hasattr(x, "iloc")
+        and len(getattr(x, "shape", ())) == 2
+    ):
+        return pa.table(x)
+    return None
+
+
+def _as_names(columns: Sequence[str | int] | None) -> list[str] | None:
+    return None if columns is None else [str(c) for c in columns]
+
+
+def _as_array(x: Any) -> np.ndarray | Tensor:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("masked arrays are not read, as the mask would be lost: x.filled(np.nan)")
+    if isinstance(x, Tensor | np.ndarray):
+        return x
+    if isinstance(x, Sequence) or hasattr(x, "__array__"):
+        return np.asarray(x)
+    raise TypeError(
+        f"cannot read rows from an object of type {type(x).__name__}: expected an array, a table, "
+        "a sparse matrix, a path, or a RowSource"
+    )

@@ -1,0 +1,63 @@
+"""Tables of frames, files and addresses, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..._display import display_text
+from ..formats import format_of
+from ..formats.csv.format import Csv
+from ..formats.object_store import address_of
+from ..tables.base import Table
+from ..tables.frames import from_pandas, is_lazy, is_pandas, is_stream
+from ..tables.in_memory import MemoryTable
+from ..tables.list_columns import ListColumns, lengths_of
+from .remote_table import remote_table
+
+
+def local_table(x: Any, where: str | None = None, texts: Collection[str] = ()) -> Table:
+    """Return a table as `as_table` does, but of no folder of a cluster."""
+    if isinstance(x, Table):
+        return x
+    table = _file_table(x, where, texts) if isinstance(x, str | Path) else _frame_table(x, where)
+    lengths = {} if table.remote else lengths_of(table)
+    return ListColumns(table, lengths) if lengths else table
+
+
+def _frame_table(x: Any, where: str | None) -> Table:
+    where = "the table" if where is None else where
+    if is_pandas(x):
+        return MemoryTable(from_pandas(x, where), where)
+    if is_lazy(x):
+        x = x.collect()
+    if is_stream(x):
+        return MemoryTable(_read_all(x, where), where)
+    raise TypeError(
+        f"an object of type {type(x).__name__} has no named columns; expected a path, a frame of "
+        "pandas or polars, or a table of Arrow"
+    )
+
+
+def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Table:
+    address = address_of(x)
+    if address is not None:
+        return remote_table(address, where)
+    path = Path(x)
+    where = display_text(x) if where is None else where
+    found = format_of(path)
+    if isinstance(found, Csv):
+        return found.table(path, where, texts)
+    return found.table(path, where)
+
+
+def _read_all(x: Any, where: str) -> pa.Table:
+    try:
+        return pa.RecordBatchReader.from_stream(x).read_all()
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"{where} cannot be read as a stream of Arrow: {str(error).splitlines()[0]}"
+        ) from error

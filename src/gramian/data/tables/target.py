@@ -1,0 +1,116 @@
+"""The columns to be predicted, read into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ..._checks import listed
+from ..rows.arrow import to_numpy
+from .base import Table, check_columns
+
+_ROWS = 1 << 16  # read at a time
+
+
+def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
+    """Read what is to be predicted.
+
+    Parameters
+    ----------
+    table : Table
+    columns : str or sequence of str
+        One column of numbers or of text (class labels), or several of numbers.
+
+    Returns
+    -------
+    ndarray of shape (n,), or (n, t) for t > 1 columns
+        In the type of the table; text as NumPy strings, also of categories.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value is missing or infinite, or the column holds dates or lists.
+
+    Notes
+    -----
+    Cost: a pass over the table for each column. Memory: the result and some megabytes.
+    """
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not names:
+        raise ValueError("name at least one target column")
+    check_columns(table.where, table.names, names)
+    parts = [_values(table, name) for name in names]
+    text = [n for n, part in zip(names, parts, strict=True) if part.dtype.kind == "U"]
+    if text and len(parts) > 1:
+        raise TypeError(
+            f"{table.where}: with several targets all must be numbers, not {listed(text)}"
+        )
+    return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
+
+
+def _values(table: Table, name: str) -> np.ndarray:
+    batches = table.batches([name], _ROWS)
+    values = collected((batch.column(0) for batch in batches), table.where, name, table.num_rows)
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return values
+    bad = np.flatnonzero(~np.isfinite(values))
+    raise ValueError(
+        f"{table.where}: the target '{name}' is missing (NaN) or infinite in {len(bad)} rows, the "
+        f"first of them row {bad[0]}; drop these rows"
+    )
+
+
+def collected(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
+    """Put the parts of a column together: numbers, booleans or text, none of them missing.
+
+    Parameters
+    ----------
+    parts : iterable of pyarrow.Array
+    where : str
+        The table, for error messages.
+    name : str
+        The column, likewise.
+    length : int
+        Number of values. Numbers are written into one array that is there from the start, so that
+        parts that are read one after the other are never in memory together.
+
+    Returns
+    -------
+    ndarray of shape (length,)
+    """
+    chunks = (_chunk_values(part, where, name) for part in parts if len(part))
+    first = next(chunks)
+    if first.dtype.kind == "U":
+        return np.concatenate([first, *chunks])
+    out = np.empty(length, first.dtype)
+    out[: len(first)], start = first, len(first)
+    for chunk in chunks:
+        out[start : start + len(chunk)] = chunk
+        start += len(chunk)
+    return out
+
+
+def _chunk_values(column: pa.Array, where: str, name: str) -> np.ndarray:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    values = np.asarray(column.to_pylist(), dtype=str) if text else None
+    # what is missing from a text column of a CSV file is no null but an empty text
+    if column.null_count or (values is not None and (values == "").any()):
+        raise ValueError(
+            f"{where}: the target '{name}' is missing in some rows (empty or null); drop these rows"
+        )
+    if values is not None:
+        return values
+    if pa.types.is_boolean(kind):
+        return to_numpy(column).astype(bool)
+    if pa.types.is_temporal(kind):
+        raise TypeError(
+            f"{where}: the target '{name}' holds dates or times ({kind}), not numbers or text; "
+            "give the time since some day as a number"
+        )
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if not any(test(kind) for test in tests):
+        raise TypeError(f"{where}: the target '{name}' holds neither numbers nor text, but {kind}")
+    return to_numpy(column)
