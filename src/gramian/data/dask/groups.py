@@ -10,18 +10,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from ..rows.reduce import Rowwise
 from .part import Changes, beside_of, changed
 from .serialize import unpacked
-from .workers import repeated
-
-if TYPE_CHECKING:
-    from .rows import DaskRows
+from .workers import Sent, Workers, repeated
 
 T = TypeVar("T")
 
@@ -35,21 +31,34 @@ Piece = dict[int, tuple[Tensor, ...]]
 
 
 def by_group(
-    rows: DaskRows,
+    workers: Workers,
+    start_split: Callable[[Sent, Sequence[int]], list[Any]],
     members: Callable[[int, Tensor], list[Tensor]],
     solve: Callable[..., T],
     count: int,
-    rowwise: Sequence[Rowwise],
-    size: int,
+    *,
+    parts: int,
+    row_bytes: int,
 ) -> Iterator[T]:
-    """Yield what becomes of each group; see `RowSource.by_group`."""
-    workers, parts = rows.workers, rows.parts
-    bundles = bundles_of(
-        count, len(parts), workers.slots(), len(rows) * rows.width * rows.dtype.itemsize,
-        min(workers.memory(), default=0),
-    )  # fmt: skip
+    """Yield the result of each group; see `RowSource.by_group`.
+
+    Parameters
+    ----------
+    workers : Workers
+    start_split : callable
+        Starts `split` on each part. Takes `members` in the form that is sent, and the bounds of
+        the bundles.
+    members, solve : callable
+    count : int
+        Number of groups.
+    parts : int
+        Number of parts.
+    row_bytes : int
+        Bytes of all rows.
+    """
+    bundles = bundles_of(count, parts, workers.slots(), row_bytes, min(workers.memory(), default=0))
     bounds = [count * b // bundles for b in range(bundles + 1)]
-    halves = rows.tasks(split, workers.value(members, len(parts)), rowwise, size, bounds)
+    halves = start_split(workers.value(members, parts), bounds)
     pieces = workers.map(
         operator.getitem,
         [half for _ in range(bundles) for half in halves],
@@ -58,7 +67,7 @@ def by_group(
     each = len(halves)
     together = workers.map(bundle, [pieces[b * each : (b + 1) * each] for b in range(bundles)])
     del halves, pieces  # the workers may forget what nobody waits for
-    value = workers.value(solve, len(parts))
+    value = workers.value(solve, parts)
     homes = [b for b in range(bundles) for _ in range(bounds[b], bounds[b + 1])]
     tasks: list[Any] = workers.map(
         solved, *repeated(value, count), [together[b] for b in homes], list(range(count))

@@ -22,8 +22,9 @@ from ..remote.columns import RemoteColumns
 from ..rows.base import Elsewhere, RowSource, Spread, check_index, check_size, slices
 from ..rows.file_stamp import FileStamp
 from ..rows.reduce import BlockFn, Folding, Rowwise
+from .column_parts import column_parts
 from .files import check_alike, files_of, names_in
-from .groups import by_group
+from .groups import by_group, split
 from .part import (
     Part,
     column,
@@ -178,8 +179,6 @@ class DaskRows(RowSource):
         ValueError
             If rows are not of files, or no longer as they are in them.
         """
-        from .target_columns import columns_of
-
         openers = []
         for part in self.parts:
             if part.path is None or part.stamp is None or part.changes:
@@ -307,7 +306,17 @@ class DaskRows(RowSource):
         size: int,
     ) -> Iterator[T]:
         """See `RowSource.by_group`: each group is a task, where its rows were brought together."""
-        return by_group(self, members, solve, count, rowwise, size)
+        row_bytes = len(self) * self.width * self.dtype.itemsize
+        start_split = partial(self._start_split, rowwise, size)
+        return by_group(
+            self.workers, start_split, members, solve, count,
+            parts=len(self.parts), row_bytes=row_bytes,
+        )  # fmt: skip
+
+    def _start_split(
+        self, rowwise: Sequence[Rowwise], size: int, members: Sent, bounds: Sequence[int]
+    ) -> list[Any]:
+        return self.tasks(split, members, rowwise, size, bounds)
 
     def tasks(
         self,
@@ -350,6 +359,15 @@ class DaskRows(RowSource):
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("rows on a cluster are not sent: they have a client")
+
+
+def columns_of(
+    workers: Workers, sources: Sequence[Any], homes: Sequence[Part] | None = None
+) -> RemoteColumns:
+    """Return numbers or texts of parts as columns that stay with the workers."""
+    columns = column_parts(workers, sources, homes)
+    rows = DaskRows(workers, columns.parts, columns.like)
+    return RemoteColumns(rows, flat=columns.flat, labels=columns.labels, kind=columns.kind)
 
 
 def _told(rows: RowSource) -> str:

@@ -1,0 +1,80 @@
+"""Columns in parts that stay with the workers: of one type, and texts coded alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import distributed
+import numpy as np
+
+from ..rows.base import RowSource
+from .part import Part, about, numbers
+from .workers import Workers, repeated
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnParts:
+    """Columns in parts, from which `RemoteColumns` are made.
+
+    Attributes
+    ----------
+    parts : list of Part
+    like : RowSource
+        With the number and type of the columns.
+    flat : bool
+        Whether there is no second axis.
+    labels : ndarray or None
+        Sorted texts, of which the numbers 0, 1, ... are the codes.
+    kind : numpy.dtype
+        Type in which the numbers are stored.
+    """
+
+    parts: list[Part]
+    like: RowSource
+    flat: bool
+    labels: np.ndarray | None
+    kind: np.dtype[Any]
+
+
+def column_parts(
+    workers: Workers, sources: Sequence[Any], homes: Sequence[Part] | None = None
+) -> ColumnParts:
+    """Bring numbers or texts of parts to one type, with the workers.
+
+    Parameters
+    ----------
+    workers : Workers
+    sources : sequence of Future or callable
+        Of arrays of shape (n,) or (n, t).
+    homes : sequence of Part, optional
+        The rows that they go with: where those are kept, these are, too.
+    """
+    client = workers.client
+    told = workers.results(client.map(about, sources, pure=False))
+    pairs = [pair for pair in zip(sources, told, strict=True) if pair[1].rows]
+    if not pairs:
+        raise ValueError("the dask collection has no rows")
+    first = pairs[0][1]
+    for _, other in pairs:
+        if (other.columns, other.texts is None) != (first.columns, first.texts is None):
+            raise ValueError("parts of the targets differ: some are texts, or have other columns")
+    texts = [one.texts for _, one in pairs if one.texts is not None]
+    labels = np.unique(np.concatenate(texts)) if texts else None
+    kept = homes is None or any(isinstance(p.source, distributed.Future) for p in homes)
+    sources = [source for source, _ in pairs]
+    if kept:
+        same = homes if homes is not None and len(homes) == len(pairs) else ()
+        many = repeated([labels], len(pairs))
+        found = workers.beside_parts(same or [Part(s, 0) for s in sources], numbers, sources, *many)
+    else:
+        found = [partial(numbers, source, labels) for source in sources]
+    parts = [Part(source, one.rows) for source, (_, one) in zip(found, pairs, strict=True)]
+    like = numbers(
+        np.zeros((1, first.columns), first.kind) if labels is None else labels[:1], labels
+    )
+    workers.find(parts)
+    kind = np.result_type(*[one.kind for _, one in pairs])
+    return ColumnParts(parts, like, first.flat, labels, kind)
