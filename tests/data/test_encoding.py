@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from gramian.data import MemoryTable, Standardizer, TableRows, as_rows, as_table, sample_path
-from gramian.data.encoding import EncodedRows, Encoding, FittedEncoding
+from gramian.data.encoding import EncodedRows, FittedEncoding
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -24,7 +24,9 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def fitted(columns: dict[str, Any], targets: Any = None, **settings: Any) -> FittedEncoding:
-    return Encoding.fit(MemoryTable(pa.table(columns)), None, targets, rng=seeded(), **settings)
+    return FittedEncoding.fit(
+        MemoryTable(pa.table(columns)), None, targets, rng=seeded(), **settings
+    )
 
 
 def encoded(fit: FittedEncoding, columns: dict[str, Any]) -> np.ndarray:
@@ -42,7 +44,7 @@ def described(columns: dict[str, Any], targets: Any = None, **settings: Any) -> 
 @pytest.mark.parametrize("name", ["california_housing", "energy"])
 def test_numbers_without_gaps_are_those_of_the_standardizer(name: str) -> None:
     path = sample_path(name)
-    encoding = Encoding.fit(as_table(path), None, None, rng=seeded()).encoding
+    encoding = FittedEncoding.fit(as_table(path), None, None, rng=seeded()).encoding
     expected = Standardizer.fit(as_rows(path))
     assert encoding.plain
     found = encoding.standardizer()
@@ -54,7 +56,7 @@ def test_numbers_without_gaps_are_those_of_the_standardizer(name: str) -> None:
 def test_more_rows_than_a_batch_are_those_of_the_standardizer_too() -> None:
     x = np.random.default_rng(0).normal(1e6, 1, size=(600_000, 3))
     table = pa.table(list(x.T), names=["a", "b", "c"])
-    found = Encoding.fit(MemoryTable(table), None, None, rng=seeded()).encoding.standardizer()
+    found = FittedEncoding.fit(MemoryTable(table), None, None, rng=seeded()).encoding.standardizer()
     expected = Standardizer.fit(TableRows(table))
     assert found is not None
     assert torch.equal(found.mean, expected.mean)
@@ -148,7 +150,7 @@ def test_medians_and_quantiles_of_a_sample(rows: int, monkeypatch: pytest.Monkey
     x = np.where(np.arange(1000) % 3 == 0, -1.0, np.arange(1000.0))
     table = MemoryTable(pa.table({"x": x}))
     keep = np.arange(1000) % 3 != 0
-    fit = Encoding.fit(table, None, None, rng=seeded(), keep=keep, numbers="quantile")
+    fit = FittedEncoding.fit(table, None, None, rng=seeded(), keep=keep, numbers="quantile")
     quantiles = fit.encoding.tensors()["0.quantiles"].numpy()
     assert len(quantiles) == rows
     assert set(quantiles.round(6)) <= set(x[keep])
@@ -161,7 +163,7 @@ def test_bytes_of_the_sample(size: int | None, rows: int, monkeypatch: pytest.Mo
     if rows == 900:  # its own most holds, however much it may take
         monkeypatch.setattr("gramian.data.encoding.learn.SAMPLE_BYTES", 8 * rows)
     table = MemoryTable(pa.table({"x": np.arange(1000.0)}))
-    fit = Encoding.fit(table, None, None, rng=seeded(), numbers="quantile", sample_bytes=size)
+    fit = FittedEncoding.fit(table, None, None, rng=seeded(), numbers="quantile", sample_bytes=size)
     assert len(fit.encoding.tensors()["0.quantiles"]) == rows
 
 
@@ -242,7 +244,7 @@ def test_ordered_categories_of_several_orders() -> None:
         pa.record_batch([p, pa.array([1, 2])], names=["s", "x"]) for p in parts
     )
     with pytest.raises(ValueError, match="column 's' has ordered categories whose order differs"):
-        Encoding.fit(table, None, None, rng=seeded())
+        FittedEncoding.fit(table, None, None, rng=seeded())
 
 
 DAYS = [dt.date(2020, 1, 1) + dt.timedelta(days=k) for k in range(0, 800, 7)]
@@ -367,7 +369,7 @@ def test_the_same_from_every_form_of_a_table(
     results = {}
     for name, form in forms.items():
         source = as_table(form)
-        fit = Encoding.fit(source, table.column_names, y, rng=seeded())
+        fit = FittedEncoding.fit(source, table.column_names, y, rng=seeded())
         rows = fit.training_rows(source)
         results[name] = (
             rows.map(torch.clone, size=999),
@@ -396,13 +398,13 @@ def test_rows_that_do_not_count_teach_nothing() -> None:
     table = mixed(500)
     keep = np.arange(500) < 300
     y = np.random.default_rng(0).normal(size=500)
-    whole = Encoding.fit(MemoryTable(table), None, y, rng=seeded(), keep=keep)
+    whole = FittedEncoding.fit(MemoryTable(table), None, y, rng=seeded(), keep=keep)
     y[300:] = 1e6
     strange = table.slice(0, 300).to_pylist() + [
         {"a": 1e6, "k": 77, "town": f"never {i}", "few": "new", "flag": True} for i in range(200)
     ]
     other = MemoryTable(pa.Table.from_pylist(strange, table.schema))
-    again = Encoding.fit(other, None, y, rng=seeded(), keep=keep)
+    again = FittedEncoding.fit(other, None, y, rng=seeded(), keep=keep)
     first = whole.training_rows(MemoryTable(table)).take(torch.arange(300))
     assert torch.equal(again.training_rows(other).take(torch.arange(300)), first)
 
@@ -416,7 +418,7 @@ def test_names_of_features_differ() -> None:
 
 def test_encoded_rows_are_rows() -> None:
     table = MemoryTable(mixed(100))
-    rows = Encoding.fit(table, None, np.zeros(100), rng=seeded()).encoding.rows(table)
+    rows = FittedEncoding.fit(table, None, np.zeros(100), rng=seeded()).encoding.rows(table)
     assert isinstance(rows, EncodedRows)
     whole = rows.map(torch.clone, size=100)
     assert whole.shape == rows.shape == (100, len(rows.feature_names or ()))

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from gramian.data import MemoryTable, Table
-from gramian.data.encoding import Encoding, load_encoding, save_encoding
+from gramian.data.encoding import Encoding, FittedEncoding, load_encoding, save_encoding
 
 N = 400
 
@@ -45,7 +45,7 @@ def every_kind() -> Table:
 def encoding(**settings: Any) -> Encoding:
     y = np.random.default_rng(1).normal(size=(N, 2))
     rng = torch.Generator().manual_seed(0)
-    return Encoding.fit(every_kind(), None, y, rng=rng, **settings).encoding
+    return FittedEncoding.fit(every_kind(), None, y, rng=rng, **settings).encoding
 
 
 @pytest.mark.parametrize("numbers", ["standard", "quantile", "raw"])
@@ -62,7 +62,7 @@ def test_what_was_saved_is_read(tmp_path: Path, numbers: str) -> None:
 
 def test_an_encoding_without_tensors(tmp_path: Path) -> None:
     table = MemoryTable(pa.table({"x": [1, 2]}))
-    plain = Encoding.fit(table, None, None, rng=torch.Generator()).encoding
+    plain = FittedEncoding.fit(table, None, None, rng=torch.Generator()).encoding
     assert plain.tensors() == {}
     save_encoding(tmp_path / "e", plain, {})
     assert load_encoding(tmp_path / "e")[0].plain

@@ -10,12 +10,12 @@ from scipy import stats
 
 from gramian import KernelRidge
 from gramian.data import MemoryTable
-from gramian.data.encoding import Encoding, FittedEncoding
+from gramian.data.encoding import FittedEncoding
 
 
 def fitted(texts: list[str | None], y: np.ndarray, seed: int = 0, **settings) -> FittedEncoding:
     rng = torch.Generator().manual_seed(seed)
-    return Encoding.fit(table(texts), None, y, rng=rng, **settings)
+    return FittedEncoding.fit(table(texts), None, y, rng=rng, **settings)
 
 
 def table(texts: list[str | None]) -> MemoryTable:

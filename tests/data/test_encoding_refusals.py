@@ -11,12 +11,14 @@ import pytest
 import torch
 
 from gramian.data import MemoryTable
-from gramian.data.encoding import Encoding, FittedEncoding
+from gramian.data.encoding import FittedEncoding
 
 
 def fitted(columns: dict[str, Any], targets: Any = None, **settings: Any) -> FittedEncoding:
     rng = torch.Generator().manual_seed(0)
-    return Encoding.fit(MemoryTable(pa.table(columns), "t.csv"), None, targets, rng=rng, **settings)
+    return FittedEncoding.fit(
+        MemoryTable(pa.table(columns), "t.csv"), None, targets, rng=rng, **settings
+    )
 
 
 def encode(fit: FittedEncoding, columns: dict[str, Any]) -> None:
@@ -134,7 +136,7 @@ def test_columns_that_are_not_there() -> None:
         encode(fit, {"prices": [1, 2], "price": [1, 2]})
     table = MemoryTable(pa.table({"x": [1, 2]}), "t")
     with pytest.raises(ValueError, match=r"t has no column q; it has x"):
-        Encoding.fit(table, ["q"], None, rng=torch.Generator())
+        FittedEncoding.fit(table, ["q"], None, rng=torch.Generator())
 
 
 def test_dates_too_far_away() -> None:

@@ -12,7 +12,7 @@ import torch
 from plain import PLAIN
 
 from gramian import KernelRidge
-from gramian.data import EncodedRows, Encoding, TrainingTable, as_table
+from gramian.data import EncodedRows, FittedEncoding, TrainingTable, as_table
 from gramian.fitting import FitSettings, Generators, table_data
 
 N = 300
@@ -42,7 +42,7 @@ def blocks(rows: Any, size: int) -> np.ndarray:
 def test_means_are_those_of_other_rows() -> None:
     given = TrainingTable.open(FRAME, "price")
     data, _ = table_data(given, settings(), rng())
-    own = Encoding.fit(given.table, given.columns, given.y, rng=rng().encoding)
+    own = FittedEncoding.fit(given.table, given.columns, given.y, rng=rng().encoding)
     crossed = blocks(own.training_rows(given.table), 64)
     np.testing.assert_array_equal(blocks(data.rows, 64), crossed)
     assert not np.array_equal(crossed, blocks(own.encoding.rows(given.table), 64))
@@ -83,13 +83,13 @@ def test_the_sample_for_medians_obeys_the_limit(
     limit: str | None, most: int | None, monkeypatch: Any
 ) -> None:
     asked: list[Any] = []
-    fit = Encoding.fit
+    fit = FittedEncoding.fit
 
     def noted(*args: Any, **kwargs: Any) -> Any:
         asked.append(kwargs["sample_bytes"])
         return fit(*args, **kwargs)
 
-    monkeypatch.setattr(Encoding, "fit", noted)
+    monkeypatch.setattr(FittedEncoding, "fit", noted)
     table_data(TrainingTable.open(FRAME, "price"), settings(memory_limit=limit), rng())
     assert asked == [most]
 
@@ -110,10 +110,10 @@ def test_blocks_have_the_size_that_was_asked_for(
     size: int, stored: bool, tmp_path: Path, monkeypatch: Any
 ) -> None:
     # 16 rows at a time
-    monkeypatch.setattr("gramian.data.encoding.encoded_rows.ENCODED_NUMBERS", 50)
+    monkeypatch.setattr("gramian.data.encoding.table_encoding.ENCODED_NUMBERS", 50)
     FRAME.to_parquet(tmp_path / "x.parquet", row_group_size=41)
     table = as_table(tmp_path / "x.parquet" if stored else FRAME)
-    encoding = Encoding.fit(
+    encoding = FittedEncoding.fit(
         table, ["street", "size"], FRAME["price"].to_numpy(), rng=rng().encoding
     ).encoding
     rows = encoding.rows(table)

@@ -220,7 +220,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
             table = array_table(array)
         (rng,) = validation.generators(self.random_state, 1)
-        fitted = Encoding.fit(
+        fitted = FittedEncoding.fit(
             table, None, _targets(table, y), rng=rng, numbers=self.numbers,
             max_levels=self.max_levels, smoothing=float(self.smoothing),
         )  # fmt: skip

@@ -1,36 +1,30 @@
-"""Encoding: what becomes of each column of a table."""
+"""Encoding: the features of each column of a table, and the rows of these features."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._checks import listed
 from ..maps.standardizer import Standardizer
+from ..rows.base import RowSource, check_index, check_size
+from ..rows.prefetch import new_block, prefetch
 from ..tables.base import Table, check_columns
-from .columns.base import ColumnEncoding
-from .columns.folded_means import SMOOTHING
+from .column_classes import columns_from_parts
+from .columns.base import ColumnEncoding, Part
 from .columns.left_out import LeftOut
-from .columns.numeric import Number, Numbers
+from .columns.numeric import Number
 from .kinds import WORDS, fits, kind_of
-from .learn import Training, learn
-from .settings import Settings
 
-if TYPE_CHECKING:
-    from .encoded_rows import EncodedRows
-
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-    from .encoded_rows import EncodedRows
+ENCODED_NUMBERS = 1 << 18
+"""Values that are encoded at a time, all columns together: 2 MB of float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,78 +41,6 @@ class Encoding:
 
     columns: tuple[ColumnEncoding, ...]
     dtype: torch.dtype
-
-    @classmethod
-    def fit(
-        cls,
-        table: Table,
-        columns: Sequence[str] | None = None,
-        targets: np.ndarray | Tensor | None = None,
-        *,
-        rng: torch.Generator,
-        numbers: Numbers = "standard",
-        max_levels: int = 20,
-        smoothing: float = SMOOTHING,
-        keep: np.ndarray | None = None,
-        sample_bytes: int | None = None,
-    ) -> FittedEncoding:
-        """Learn an encoding in one pass over a table.
-
-        Parameters
-        ----------
-        table : Table of n rows
-        columns : sequence of str, optional
-            Those that become features; all by default, without the index that pandas may have
-            stored along.
-        targets : ndarray or Tensor of shape (n,) or (n, t), optional
-            Numbers, or codes of classes. Without them a category of many levels gives its log
-            count alone.
-        rng : torch.Generator
-            Draws the folds, and the sample for medians and quantiles.
-        numbers : str, default="standard"
-            ``"standard"``: mean 0 and scale 1; ``"quantile"``: normal by 1,000 quantiles, ending
-            at 3, and standardised again; ``"raw"``: as they are.
-        max_levels : int, default=20
-            Categories of more levels are encoded by means of the targets.
-        smoothing : float, default=20
-            Rows of the overall mean that are added to each level.
-        keep : ndarray of bool of shape (n,), optional
-            Rows that count; held-out rows do not. All by default.
-        sample_bytes : int, optional
-            What the sample for medians and quantiles may take. It never takes more than 128 MiB,
-            nor has more than 100,000 rows.
-
-        Returns
-        -------
-        FittedEncoding
-            The encoding, and what the training rows need so that none sees its own target.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a column cannot be used; the message names it.
-
-        Notes
-        -----
-        The result depends on the values, not on how the table is stored: batches have one size,
-        levels are in the order of their texts.
-
-        Cost: one pass; a sample of rows; for a category 5 (t + 1) numbers per
-        level.
-        """
-        names = _names(table) if columns is None else list(columns)
-        check_columns(table.where, table.names, names)
-        settings = Settings(numbers, max_levels, smoothing)
-        training = Training.of(table, _targets(targets, table.num_rows), keep, rng)
-        learned = learn(training, names, settings, rng, sample_bytes=sample_bytes)
-        encoding = cls(learned.columns, learned.dtype)
-        if encoding.width == 0 and not encoding.plain:
-            said = [f"{name} ({why})" for name, why in encoding.describe().items()]
-            raise ValueError(
-                f"{table.where} has no column to learn from: {listed(said)}; at least one must vary"
-            )
-        folds = training.folds if learned.without else None
-        return FittedEncoding(encoding, folds, learned.without)
 
     @cached_property
     def used(self) -> tuple[ColumnEncoding, ...]:
@@ -189,8 +111,6 @@ class Encoding:
         TypeError
             If it is of another kind than in training.
         """
-        from .encoded_rows import EncodedRows
-
         return EncodedRows(table, self)
 
     def check(self, table: Table) -> None:
@@ -210,15 +130,17 @@ class Encoding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the tensors, for JSON."""
-        from .file import to_dict
-
-        return to_dict(self)
+        dtype = str(self.dtype).removeprefix("torch.")
+        columns = [{"code": one.code, **one.to_dict()} for one in self.columns]
+        return {"dtype": dtype, "columns": columns}
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors, which JSON is too long for: means and texts of levels, quantiles."""
-        from .file import tensors
-
-        return tensors(self)
+        return {
+            f"{j}.{key}": value
+            for j, one in enumerate(self.columns)
+            for key, value in one.tensors().items()
+        }
 
     @classmethod
     def from_parts(cls, fields: Any, tensors: Mapping[str, Tensor]) -> Encoding:
@@ -229,24 +151,15 @@ class Encoding:
         ValueError
             If they are damaged or do not fit together.
         """
-        from .file import from_parts
-
-        return from_parts(fields, tensors)
+        encoding = cls(*columns_from_parts(fields, tensors))
+        names = [one.name for one in encoding.columns]
+        if len(set(names)) < len(names) or encoding.width == 0:
+            raise ValueError("an encoding has a column twice, or no feature")
+        return encoding
 
 
 def _is_plain(one: ColumnEncoding) -> bool:
     return isinstance(one, Number) and one.quantiles is None and not one.gaps.count
-
-
-def _names(table: Table) -> list[str]:
-    return [name for name in table.names if not name.startswith("__index_level_")]
-
-
-def _targets(targets: np.ndarray | Tensor | None, n: int) -> np.ndarray:
-    if targets is None:
-        return np.empty((n, 0))
-    array = np.asarray(targets, np.float64)
-    return array.reshape(len(array), -1)
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
@@ -260,34 +173,72 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedEncoding:
-    """An encoding, and what its training rows need so that none sees its own target.
+class EncodedRows(RowSource):
+    """Rows of a table, encoded as they are read.
 
-    Attributes
+    Parameters
     ----------
+    table : Table of n rows
     encoding : Encoding
-        All that predictions need.
-    folds : ndarray of int8 of shape (n,), or None
-        -1 for rows that did not count. None if no column is encoded by means.
-    without : mapping of str to ndarray of shape (L + 1, 5, t)
-        Means without each fold, by column.
+    folds : ndarray of int8 of shape (n,), optional
+        Folds of training rows; -1 for others.
+    without : mapping of str to ndarray, optional
+        Means without each fold; see `FittedEncoding`.
     """
 
-    encoding: Encoding
-    folds: np.ndarray | None
-    without: Mapping[str, np.ndarray]
+    def __init__(
+        self,
+        table: Table,
+        encoding: Encoding,
+        folds: np.ndarray | None = None,
+        without: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        encoding.check(table)
+        self.shape = (table.num_rows, encoding.width)
+        self.dtype = encoding.dtype
+        self.feature_names: tuple[str, ...] | None = encoding.feature_names
+        self.random_access = table.random_access
+        self._table, self._encoding = table, encoding
+        self._folds, self._without = folds, without or {}
 
-    def training_rows(self, table: Table) -> EncodedRows:
-        """Return the rows that were learned from; means do not contain a row's own fold.
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        check_size(size)
+        blocks = self._blocks(size)
+        return blocks if self.random_access or size >= len(self) else prefetch(blocks)
 
-        Rows that did not count are encoded as new ones are.
-        """
-        from .encoded_rows import EncodedRows
+    def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """Encode a little at a time, so that what lies between table and block stays in cache."""
+        n, width = self.shape
+        start, stop = 0, 0  # of the block that is being filled, up to `stop`
+        out = new_block(min(size, n), width, self.dtype)
+        few = max(1, min(size, ENCODED_NUMBERS // max(1, len(self._encoding.names))))
+        for batch in self._table.batches(self._encoding.names, few):
+            while batch.num_rows:
+                part = batch.slice(0, start + len(out) - stop)
+                rows = np.arange(stop, stop + part.num_rows)
+                self._encode(part, rows, out[stop - start :][: len(rows)])
+                batch, stop = batch.slice(len(rows)), stop + len(rows)
+                if stop == start + len(out):
+                    yield slice(start, stop), out
+                    start = stop
+                    if stop < n:
+                        out = new_block(min(size, n - stop), width, self.dtype)
 
-        if self.folds is not None and len(self.folds) != table.num_rows:
-            raise ValueError(
-                f"{table.where} has {table.num_rows:,} rows, but the encoding was learned from "
-                f"{len(self.folds):,}"
-            )
-        return EncodedRows(table, self.encoding, self.folds, self.without)
+    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+        """Gather rows; see `RowSource.take`."""
+        check_index(index, self.shape[0])
+        rows = index.cpu().numpy()
+        out = torch.empty((len(rows), self.shape[1]), dtype=self.dtype)
+        self._encode(self._table.take(self._encoding.names, rows), rows, out)
+        return out
+
+    def _encode(self, batch: pa.RecordBatch, rows: np.ndarray, out: Tensor) -> None:
+        """Write the features of some rows."""
+        folds = None if self._folds is None else self._folds[rows]
+        part = Part(self._table.where, rows, folds, self._without)
+        matrix, start = out.numpy(), 0
+        for one, column in zip(self._encoding.used, batch.columns, strict=True):
+            features = one.encode(column, part)
+            matrix[:, start : start + features.shape[1]] = features
+            start += features.shape[1]

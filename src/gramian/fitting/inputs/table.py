@@ -207,7 +207,7 @@ def _encoding(
     left = resolve.kernel(settings.kernel, settings.lengthscale).as_given(len(given.columns))
     if rng.encoding is None:
         raise ValueError("a table needs a generator for the folds of its encoding")
-    return Encoding.fit(
+    return FittedEncoding.fit(
         given.table,
         given.columns,
         _targets(y, classes, torch.float64),

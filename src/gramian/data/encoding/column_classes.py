@@ -1,0 +1,51 @@
+"""Classes of column encodings by their code in files, and columns rebuilt from files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .columns.base import ColumnEncoding
+from .columns.boolean import Boolean
+from .columns.datetime import Date
+from .columns.left_out import LeftOut
+from .columns.numeric import Number
+from .columns.one_hot import OneHot
+from .columns.ordinal import Ordered
+from .columns.target_means import TargetMeans
+from .saved import Saved
+
+CLASSES: tuple[type[ColumnEncoding], ...] = (
+    Number, Boolean, OneHot, TargetMeans, Ordered, Date, LeftOut
+)  # fmt: skip
+BY_CODE = {one.code: one for one in CLASSES}
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def columns_from_parts(
+    fields: Any, tensors: Mapping[str, Tensor]
+) -> tuple[tuple[ColumnEncoding, ...], torch.dtype]:
+    """Rebuild the columns and the dtype of an encoding; ValueError if its parts are damaged."""
+    if not isinstance(fields, dict) or set(fields) != {"dtype", "columns"}:
+        raise ValueError("an encoding must be an object of dtype and columns")
+    saved = fields["columns"]
+    if fields["dtype"] not in DTYPES or not isinstance(saved, list):
+        raise ValueError("an encoding must have a dtype, float32 or float64, and a list of columns")
+    parts: dict[str, dict[str, Tensor]] = {str(j): {} for j in range(len(saved))}
+    for name, tensor in tensors.items():
+        number, _, key = name.partition(".")
+        if number not in parts:
+            raise ValueError(f"an encoding of {len(saved)} columns has the tensor {name}")
+        parts[number][key] = tensor
+    columns = [_column(one, parts[str(j)]) for j, one in enumerate(saved)]
+    return tuple(columns), DTYPES[fields["dtype"]]
+
+
+def _column(fields: Any, tensors: Mapping[str, Tensor]) -> ColumnEncoding:
+    saved = Saved(fields, tensors)
+    encoding = BY_CODE[saved.one_of("code", tuple(BY_CODE))].from_saved(saved)
+    saved.finish()
+    return encoding

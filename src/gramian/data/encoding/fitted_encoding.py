@@ -1,0 +1,132 @@
+"""FittedEncoding: an encoding learned in one pass, and what its training rows need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..._checks import listed
+from ..tables.base import Table, check_columns
+from .columns.folded_means import SMOOTHING
+from .columns.numeric import Numbers
+from .learn import Training, learn
+from .settings import Settings
+from .table_encoding import EncodedRows, Encoding
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEncoding:
+    """An encoding, and what its training rows need so that none sees its own target.
+
+    Attributes
+    ----------
+    encoding : Encoding
+        All that predictions need.
+    folds : ndarray of int8 of shape (n,), or None
+        -1 for rows that did not count. None if no column is encoded by means.
+    without : mapping of str to ndarray of shape (L + 1, 5, t)
+        Means without each fold, by column.
+    """
+
+    encoding: Encoding
+    folds: np.ndarray | None
+    without: Mapping[str, np.ndarray]
+
+    @classmethod
+    def fit(
+        cls,
+        table: Table,
+        columns: Sequence[str] | None = None,
+        targets: np.ndarray | Tensor | None = None,
+        *,
+        rng: torch.Generator,
+        numbers: Numbers = "standard",
+        max_levels: int = 20,
+        smoothing: float = SMOOTHING,
+        keep: np.ndarray | None = None,
+        sample_bytes: int | None = None,
+    ) -> FittedEncoding:
+        """Learn an encoding in one pass over a table.
+
+        Parameters
+        ----------
+        table : Table of n rows
+        columns : sequence of str, optional
+            Those that become features; all by default, without the index that pandas may have
+            stored along.
+        targets : ndarray or Tensor of shape (n,) or (n, t), optional
+            Numbers, or codes of classes. Without them a category of many levels gives its log
+            count alone.
+        rng : torch.Generator
+            Draws the folds, and the sample for medians and quantiles.
+        numbers : str, default="standard"
+            ``"standard"``: mean 0 and scale 1; ``"quantile"``: normal by 1,000 quantiles, ending
+            at 3, and standardised again; ``"raw"``: as they are.
+        max_levels : int, default=20
+            Categories of more levels are encoded by means of the targets.
+        smoothing : float, default=20
+            Rows of the overall mean that are added to each level.
+        keep : ndarray of bool of shape (n,), optional
+            Rows that count; held-out rows do not. All by default.
+        sample_bytes : int, optional
+            What the sample for medians and quantiles may take. It never takes more than 128 MiB,
+            nor has more than 100,000 rows.
+
+        Returns
+        -------
+        FittedEncoding
+            The encoding, and what the training rows need so that none sees its own target.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a column cannot be used; the message names it.
+
+        Notes
+        -----
+        The result depends on the values, not on how the table is stored: batches have one size,
+        levels are in the order of their texts.
+
+        Cost: one pass; a sample of rows; for a category 5 (t + 1) numbers per
+        level.
+        """
+        names = _names(table) if columns is None else list(columns)
+        check_columns(table.where, table.names, names)
+        settings = Settings(numbers, max_levels, smoothing)
+        training = Training.of(table, _targets(targets, table.num_rows), keep, rng)
+        learned = learn(training, names, settings, rng, sample_bytes=sample_bytes)
+        encoding = Encoding(learned.columns, learned.dtype)
+        if encoding.width == 0 and not encoding.plain:
+            said = [f"{name} ({why})" for name, why in encoding.describe().items()]
+            raise ValueError(
+                f"{table.where} has no column to learn from: {listed(said)}; at least one must vary"
+            )
+        folds = training.folds if learned.without else None
+        return cls(encoding, folds, learned.without)
+
+    def training_rows(self, table: Table) -> EncodedRows:
+        """Return the rows that were learned from; means do not contain a row's own fold.
+
+        Rows that did not count are encoded as new ones are.
+        """
+        if self.folds is not None and len(self.folds) != table.num_rows:
+            raise ValueError(
+                f"{table.where} has {table.num_rows:,} rows, but the encoding was learned from "
+                f"{len(self.folds):,}"
+            )
+        return EncodedRows(table, self.encoding, self.folds, self.without)
+
+
+def _names(table: Table) -> list[str]:
+    return [name for name in table.names if not name.startswith("__index_level_")]
+
+
+def _targets(targets: np.ndarray | Tensor | None, n: int) -> np.ndarray:
+    if targets is None:
+        return np.empty((n, 0))
+    array = np.asarray(targets, np.float64)
+    return array.reshape(len(array), -1)
