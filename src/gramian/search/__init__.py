@@ -6,10 +6,12 @@ with all rows. Both need rows in memory; `gramian.fitting.search.fit` loads them
 
 from __future__ import annotations
 
+from ..paths.sample import SampleFit
 from .all_rows.full_fit import FullFit
 from .all_rows.refit import Member, refit, sampled_member
 from .cells.all_cells import CellFits
 from .cells.by_cells import CellSearch
+from .cells.cell_fit import CellFit
 from .clock import Budget, Clock
 from .findings import Findings, Score
 from .gains import Gain, gains
@@ -18,6 +20,9 @@ from .recipe import L1, RADIAL, Recipe, Trial, Watcher
 from .samples.sampled_fit import Effort, Stem
 from .search import Search
 from .space import INPUTS, Space
+from .steps import register_results
+
+register_results(CellFit, FullFit, Recipe, SampleFit, Stem)
 
 __all__ = [
     "INPUTS",

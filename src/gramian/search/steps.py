@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 GENERATOR_STATE = "generator"
 """Name of the tensor with the state of the random generator after a step."""
 
+_RESULT_CLASSES: dict[str, type] = {}
+
 
 @runtime_checkable
 class Store(Protocol):
@@ -226,15 +228,9 @@ class Steps:
         self._load()
 
 
-def _classes() -> dict[str, type]:
-    """Return the classes of results by their names."""
-    from ..paths.sample import SampleFit
-    from .all_rows.full_fit import FullFit
-    from .cells.cell_fit import CellFit
-    from .recipe import Recipe
-    from .samples.sampled_fit import Stem
-
-    return {cls.__name__: cls for cls in (CellFit, FullFit, Recipe, SampleFit, Stem)}
+def register_results(*classes: type) -> None:
+    """Let steps return dataclasses of these types, which the journal finds by their names."""
+    _RESULT_CLASSES.update({cls.__name__: cls for cls in classes})
 
 
 def pack(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -254,7 +250,7 @@ def pack(value: Any, tensors: dict[str, Tensor]) -> Any:
         return {"kernel": value.to_dict()}
     if isinstance(value, LinearMap):
         return {"map": [pack(part, tensors) for part in (value.matrix, value.scales)]}
-    if is_dataclass(value) and type(value).__name__ in _classes():
+    if is_dataclass(value) and type(value).__name__ in _RESULT_CLASSES:
         packed = {f.name: pack(getattr(value, f.name), tensors) for f in fields(value)}
         return {"class": type(value).__name__, "fields": packed}
     raise TypeError(f"a step of a search cannot return {type(value).__name__}")
@@ -266,7 +262,7 @@ def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         return value
     if "class" in value:
         values = {name: unpack(field, tensors) for name, field in value["fields"].items()}
-        return _classes()[value["class"]](**values)
+        return _RESULT_CLASSES[value["class"]](**values)
     if "kernel" in value:
         return from_dict(value["kernel"])
     if "tensor" in value:

@@ -2,157 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from ..._atomic import write_atomically
 from ..._checks import as_bytes
-from ...model import KernelModel, Model, load_model
+from ...model import load_model
 from ...plots._drawing import check_matplotlib
-from ..commands.evaluate import measured
-from ..commands.info import info
 from ..inputs.truth import Truth, truth_of
-from ..metrics.answers import Answers, answers_of, constant_of
+from ..metrics.answers import answers_of
 from ..metrics.quantiles import LEVELS
 from ..outputs.files import check_outputs
-from ..outputs.importances import importances
-from ..outputs.intervals import LEVEL, conformal_of, coverage
+from ..outputs.intervals import LEVEL, conformal_of
 from ..outputs.report import Report
-from . import studies
-from .certificate import Certificate, certificate
-from .sample import Sample, drawn, largest_part
-from .studies import LearningCurve, Spectrum
+from .measurements import Measurements
 from .write import written
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """All that is known of a model on a table.
-
-    Attributes
-    ----------
-    path, data, train : Path
-        Of the model, the table, and the table of the training, which may be None.
-    model : Model
-    truth : Truth
-    learned_from : Truth or None
-        The table of the training.
-    answers : Answers
-    ends : ndarray of shape (n, 2), or None
-        Of intervals, if the model has some.
-    settings : mapping
-        Engine and memory of predictions.
-    """
-
-    path: Path
-    data: Path
-    train: Path | None
-    model: Model
-    truth: Truth
-    learned_from: Truth | None
-    answers: Answers
-    ends: np.ndarray | None
-    settings: Mapping[str, Any]
-
-    @property
-    def classes(self) -> bool:
-        """Whether labels are predicted."""
-        return self.model.classes is not None
-
-    @property
-    def metric(self) -> str:
-        """The error that contenders are compared by."""
-        return "error" if self.classes else "rmse"
-
-    @property
-    def part(self) -> KernelModel:
-        """The kernel model of the largest weight."""
-        return largest_part(self.model.parts, self.model.shares)
-
-    @cached_property
-    def errors(self) -> Report:
-        """Metrics, beside those of a constant."""
-        return measured(self.model, self.answers, None)
-
-    @cached_property
-    def penalty(self) -> float | None:
-        """The penalty of the fit, if the model says it."""
-        return studies.penalty_of(self.model.info)
-
-    @cached_property
-    def samples(self) -> tuple[Sample, Sample]:
-        """Rows to learn from and to test on: of two tables, or four fifths and a fifth of one."""
-        rng = torch.Generator().manual_seed(0)
-        mine = drawn(len(self.truth.y), rng)
-        if self.learned_from is not None:
-            other = drawn(len(self.learned_from.y), rng)
-            pair = (self.learned_from, other), (self.truth, mine)
-        else:
-            cut = 4 * len(mine) // 5
-            pair = (self.truth, mine[:cut]), (self.truth, mine[cut:])
-        learn, test = (Sample.of(truth, self.part, index) for truth, index in pair)
-        return learn, test
-
-    @cached_property
-    def linear(self) -> float:
-        """The error of linear ridge on the test rows."""
-        learn, test = self.samples
-        predicted = studies.linear_predictions(learn, test, self.classes)
-        return studies.error_of(test.y, predicted, self.classes)
-
-    @cached_property
-    def own_on_sample(self) -> float:
-        """The error of the model on the same rows."""
-        test = self.samples[1]
-        values = self.model.predict(test.given_rows, **self.settings).numpy()
-        found = answers_of(test.y, values, self.model.classes)
-        return studies.error_of(found.y, found.predicted, self.classes)
-
-    @cached_property
-    def error_of_constant(self) -> float:
-        """The error of the constant answer on the same rows."""
-        y = self.samples[1].y
-        constant = self.model.info.get("baseline")
-        if constant is None:
-            constant = constant_of(self.answers)
-        return studies.error_of(y, np.full(len(y), constant), self.classes)
-
-    @cached_property
-    def curve(self) -> LearningCurve:
-        """Errors of fits with more and more landmarks."""
-        return studies.learning_curve(self.part, self.penalty, *self.samples, self.classes)
-
-    @cached_property
-    def spectrum(self) -> Spectrum:
-        """Eigenvalues of the kernel on rows to learn from."""
-        return Spectrum.of(self.part, self.samples[0].seen, studies.SPECTRUM_ROWS)
-
-    @cached_property
-    def importances(self) -> dict[str, float] | None:
-        """Shares of the features."""
-        return importances(self.model, measured=True)
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The residual on the rows of the training."""
-        memory = int(self.settings["memory_bytes"])
-        return certificate(self.model, self.learned_from, self.penalty, memory)
-
-    @cached_property
-    def coverage(self) -> Mapping[str, Any]:
-        """How often intervals, or sets, hold the truth."""
-        return coverage(self.model, self.truth.rows, self.truth.y, self.settings)
-
-    @cached_property
-    def about(self) -> Report:
-        """Settings of the model."""
-        return info(self.path)
 
 
 def report(
@@ -175,7 +39,7 @@ def _write(part: Path, text: str) -> None:
     part.write_text(text, encoding="utf-8")
 
 
-def numbers(found: Found) -> dict[str, Any]:
+def numbers(found: Measurements) -> dict[str, Any]:
     """Return the numbers of the page."""
     penalty = found.penalty
     dimension = None if penalty is None else found.spectrum.effective_dimension(penalty)
@@ -206,7 +70,7 @@ def _found(
     train: Path | None,
     memory_limit: str,
     engine: str,
-) -> Found:
+) -> Measurements:
     """Check what was given, and predict; nothing is refused after that."""
     check_outputs({"out": out}, [model, data, *([] if train is None else [train])])
     if out.suffix.lower() not in (".html", ".htm"):
@@ -232,7 +96,7 @@ def _found(
     ends = None
     if loaded.conformal is not None and loaded.classes is None:
         ends = conformal_of(loaded).intervals(loaded, truth.rows, LEVEL, **settings).numpy()[:, 0]
-    return Found(model, data, train, loaded, truth, others, answers, ends, settings)
+    return Measurements(model, data, train, loaded, truth, others, answers, ends, settings)
 
 
 LEAST_ROWS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import __version__
 from ..._display import without_secrets
@@ -13,12 +13,8 @@ from ..metrics.metrics import CONSTANT
 from ..outputs.report import lines_of
 from . import pictures
 from .html import Section, page, readable
+from .measurements import Measurements
 from .pictures import drawn
-
-if TYPE_CHECKING:
-    from .report import Found
-else:
-    Found = Any
 
 WHAT = {"rmse": "root mean squared error", "error": "share of wrong labels"}
 
@@ -28,7 +24,7 @@ def name_of(path: Path) -> str:
     return Path(without_secrets(path)).name
 
 
-def written(found: Found) -> str:
+def written(found: Measurements) -> str:
     """Return the page."""
     name = found.truth.name
     title = f"{name}, predicted by {found.path.name}"
@@ -39,7 +35,7 @@ def written(found: Found) -> str:
     return page(title, _lead(found), _sections(found), foot)
 
 
-def _sections(found: Found) -> Iterator[Section]:
+def _sections(found: Measurements) -> Iterator[Section]:
     yield _errors(found)
     yield _classes(found) if found.classes else _predictions(found)
     yield _intervals(found)
@@ -50,7 +46,7 @@ def _sections(found: Found) -> Iterator[Section]:
     yield _settings(found)
 
 
-def _lead(found: Found) -> str:
+def _lead(found: Measurements) -> str:
     metric, constant = found.metric, CONSTANT[found.answers.task]
     own, of_constant = found.errors[metric], found.errors[f"{metric}_of_{constant}"]
     return (
@@ -60,7 +56,7 @@ def _lead(found: Found) -> str:
     )
 
 
-def _errors(found: Found) -> Section:
+def _errors(found: Measurements) -> Section:
     constant = CONSTANT[found.answers.task]
     rows = [
         [name.replace("_", " "), readable(value), _beside(found.errors, name, constant)]
@@ -84,7 +80,7 @@ def _beside(errors: Mapping[str, Any], name: str, constant: str) -> str:
     return "" if value is None else readable(value)
 
 
-def _contenders(found: Found) -> dict[str, float]:
+def _contenders(found: Measurements) -> dict[str, float]:
     """Return the errors of three on the same rows."""
     constant = CONSTANT[found.answers.task]
     return {
@@ -94,7 +90,7 @@ def _contenders(found: Found) -> dict[str, float]:
     }
 
 
-def _how_compared(found: Found) -> str:
+def _how_compared(found: Measurements) -> str:
     learn, test = (len(sample.y) for sample in found.samples)
     if found.train is not None:
         return (
@@ -109,7 +105,7 @@ def _how_compared(found: Found) -> str:
     )
 
 
-def _predictions(found: Found) -> Section:
+def _predictions(found: Measurements) -> Section:
     answers = found.answers
     return Section(
         "Predictions and what they leave",
@@ -121,7 +117,7 @@ def _predictions(found: Found) -> Section:
     )
 
 
-def _classes(found: Found) -> Section:
+def _classes(found: Measurements) -> Section:
     draws = (pictures.confusion, pictures.reliability)
     return Section(
         "Classes that are mistaken, and how sure the model was",
@@ -133,7 +129,7 @@ def _classes(found: Found) -> Section:
     )
 
 
-def _intervals(found: Found) -> Section:
+def _intervals(found: Measurements) -> Section:
     title = "Sets of classes" if found.classes else "Intervals"
     if not found.coverage:
         what = "sets of classes" if found.classes else "intervals"
@@ -149,7 +145,7 @@ def _intervals(found: Found) -> Section:
     return Section(title, text, [((), rows)], drawn_ends)
 
 
-def _importances(found: Found) -> Section:
+def _importances(found: Measurements) -> Section:
     title = "Which features matter to the model"
     if not found.importances:
         return Section(title, ["Importances need a kernel with gradients, and dense rows."])
@@ -161,7 +157,7 @@ def _importances(found: Found) -> Section:
     )
 
 
-def _landmarks(found: Found) -> Section:
+def _landmarks(found: Measurements) -> Section:
     curve = found.curve
     others = {
         "linear ridge": found.linear,
@@ -179,7 +175,7 @@ def _landmarks(found: Found) -> Section:
     )
 
 
-def _dimension(found: Found) -> Section:
+def _dimension(found: Measurements) -> Section:
     count = len(found.spectrum.eigenvalues)
     text = [
         f"Of the kernel on {count:,} rows. The effective dimension is the number of parameters "
@@ -198,7 +194,7 @@ def _dimension(found: Found) -> Section:
     )
 
 
-def _certificate(found: Found) -> Section:
+def _certificate(found: Measurements) -> Section:
     certificate, reason = found.certificate, found.model.info.get("stop_reason")
     text = []
     if reason == "searched":
@@ -216,5 +212,5 @@ def _certificate(found: Found) -> Section:
     return Section("Whether the equations are solved", text)
 
 
-def _settings(found: Found) -> Section:
+def _settings(found: Measurements) -> Section:
     return Section("Settings", tables=[((), [list(line) for line in lines_of(found.about)])])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -18,6 +17,7 @@ from ...problems import NystromProblem
 from ..minibatches import EpochPart
 from ..state import State
 from .projection import Projection
+from .segment import Product, Segment, Step
 from .state import EigenPro3State
 from .temporary_centers import TemporaryCenters
 
@@ -26,79 +26,6 @@ CHUNK_ROWS, CHUNK_ENTRIES = 1024, 1 << 21
 
 Minibatch = tuple[int, Tensor, Tensor, Tensor]
 """Number among all batches, row numbers, rows and targets."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """A batch of a segment.
-
-    Attributes
-    ----------
-    rows : slice
-        Position of its rows in the segment.
-    index : Tensor of shape (m,)
-        Its row numbers.
-    y : Tensor of shape (m, t)
-    """
-
-    rows: slice
-    index: Tensor
-    y: Tensor
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Batches without a projection between them, with kernel entries of their rows x.
-
-    Attributes
-    ----------
-    x : Tensor of shape (b, d)
-    steps : list of Step
-    K_bZ : KernelOperator or DenseBlock of shape (b, p)
-    K_bs_U : DenseBlock or Product of shape (b, q)
-        K(x, X_s) U.
-    K_bb : KernelOperator or DenseBlock of shape (b, b), or None
-        None if there is only one batch.
-    number : int
-        Number of the last batch among all batches.
-    due : bool
-        Whether a projection follows.
-    """
-
-    x: Tensor
-    steps: list[Step]
-    K_bZ: KernelOperator | DenseBlock
-    K_bs_U: DenseBlock | Product
-    K_bb: KernelOperator | DenseBlock | None
-    number: int
-    due: bool
-
-
-@dataclass(frozen=True)
-class Product:
-    """Lazy product of two matrices, for products with vectors.
-
-    Attributes
-    ----------
-    left : KernelOperator or DenseBlock of shape (b, s), or Tensor
-    right : Tensor of shape (s, q), or KernelOperator or DenseBlock
-    """
-
-    left: Any
-    right: Any
-
-    @property
-    def T(self) -> Product:
-        """The transpose."""
-        return Product(self.right.T, self.left.T)
-
-    def __getitem__(self, rows: slice) -> Product:
-        """Return some rows."""
-        return Product(self.left[rows], self.right)
-
-    def __matmul__(self, v: Tensor) -> Tensor:
-        """Return the product, from the right to the left."""
-        return self.left @ (self.right @ v)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

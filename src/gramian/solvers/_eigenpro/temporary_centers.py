@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
@@ -11,9 +10,7 @@ from torch import Tensor
 
 from ...data import Batches, as_rows, scratch
 from ...operators import KernelOperator
-
-if TYPE_CHECKING:
-    from .setup import Segment
+from .segment import Segment
 
 
 class TemporaryCenters:

@@ -1,0 +1,83 @@
+"""Segments: the batches between two projections of EigenPro 3, with their kernel entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from ...operators import DenseBlock, KernelOperator
+
+
+@dataclass(frozen=True)
+class Step:
+    """A batch of a segment.
+
+    Attributes
+    ----------
+    rows : slice
+        Position of its rows in the segment.
+    index : Tensor of shape (m,)
+        Its row numbers.
+    y : Tensor of shape (m, t)
+    """
+
+    rows: slice
+    index: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Batches without a projection between them, with kernel entries of their rows x.
+
+    Attributes
+    ----------
+    x : Tensor of shape (b, d)
+    steps : list of Step
+    K_bZ : KernelOperator or DenseBlock of shape (b, p)
+    K_bs_U : DenseBlock or Product of shape (b, q)
+        K(x, X_s) U.
+    K_bb : KernelOperator or DenseBlock of shape (b, b), or None
+        None if there is only one batch.
+    number : int
+        Number of the last batch among all batches.
+    due : bool
+        Whether a projection follows.
+    """
+
+    x: Tensor
+    steps: list[Step]
+    K_bZ: KernelOperator | DenseBlock
+    K_bs_U: DenseBlock | Product
+    K_bb: KernelOperator | DenseBlock | None
+    number: int
+    due: bool
+
+
+@dataclass(frozen=True)
+class Product:
+    """Lazy product of two matrices, for products with vectors.
+
+    Attributes
+    ----------
+    left : KernelOperator or DenseBlock of shape (b, s), or Tensor
+    right : Tensor of shape (s, q), or KernelOperator or DenseBlock
+    """
+
+    left: Any
+    right: Any
+
+    @property
+    def T(self) -> Product:
+        """The transpose."""
+        return Product(self.right.T, self.left.T)
+
+    def __getitem__(self, rows: slice) -> Product:
+        """Return some rows."""
+        return Product(self.left[rows], self.right)
+
+    def __matmul__(self, v: Tensor) -> Tensor:
+        """Return the product, from the right to the left."""
+        return self.left @ (self.right @ v)  # type: ignore[no-any-return]
