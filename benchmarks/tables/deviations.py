@@ -11,7 +11,7 @@ import torch
 from scipy.stats import spearmanr
 
 from gramian import KernelRidge
-from gramian.model.uncertainty.variance import unexplained
+from gramian.model.uncertainty.deviations import unexplained
 
 from ..lib import plots
 from ..lib.results import Row

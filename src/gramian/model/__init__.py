@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .average import AverageModel
-from .base import Label, Model
+from .base import KernelPart, Label, Model
 from .cells import CellCenters
 from .file.checks import same_encoding
 from .importances import by_column
@@ -16,6 +16,7 @@ __all__ = [
     "AverageModel",
     "CellCenters",
     "KernelModel",
+    "KernelPart",
     "Label",
     "LogOdds",
     "Model",

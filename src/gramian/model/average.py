@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from .._checks import as_bytes
 from ..data import Encoding
 from ..engines import Engine
-from .base import Label, Model
+from .base import KernelPart, Label, Model
 from .file.checks import check_average, check_parts, same_encoding
-from .file.conformal import conformal_of
+from .file.conformal import conformal_of, register_builder
 from .file.format import write_model
 from .file.read import read_model
 from .kernel_model import KernelModel
 from .uncertainty.conformal import Conformal
+from .uncertainty.deviations import deviations, out_of_range
 from .uncertainty.probabilities import Probabilities
 
 SHARED = ("feature_names", "classes", "target", "probabilities")
@@ -33,7 +35,7 @@ class AverageModel(Model):
     ----------
     weights : tuple of float
         Of each model: at least 0, of sum 1.
-    models : tuple of KernelModel
+    models : tuple of KernelPart
         Of the same features, classes, encoding, targets and map to probabilities. What they know as
         ``info`` is not saved with them.
     info : mapping, optional
@@ -53,7 +55,7 @@ class AverageModel(Model):
     """
 
     weights: tuple[float, ...]
-    models: tuple[KernelModel, ...]
+    models: tuple[KernelPart, ...]
     info: Mapping[str, Any] = field(default_factory=dict)
     conformal: Conformal | None = None
     feature_names: tuple[str, ...] | None = field(init=False)
@@ -74,7 +76,7 @@ class AverageModel(Model):
         object.__setattr__(self, "encoding", first.encoding)
 
     @property
-    def parts(self) -> tuple[KernelModel, ...]:
+    def parts(self) -> tuple[KernelPart, ...]:
         return self.models
 
     @property
@@ -108,6 +110,18 @@ class AverageModel(Model):
             for model in self.models
         )
 
+    def deviations(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t"]:
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        return deviations(self, self.rows(X), engine, memory)
+
+    def out_of_range(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Bool[Tensor, " n"]:
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        return out_of_range(self, self.rows(X), engine, memory)
+
     def _mean(self, values: Iterable[Tensor]) -> Tensor:
         """Return the weighted mean of tensors, computed one after the other."""
         total = torch.zeros((), dtype=torch.float64)
@@ -135,5 +149,8 @@ class AverageModel(Model):
         return cls(tuple(found.weights), models, info=models[0].info, conformal=conformal)
 
 
-def _parts(model: KernelModel) -> dict[str, Any]:
+register_builder("average", AverageModel)
+
+
+def _parts(model: KernelPart) -> dict[str, Any]:
     return {f.name: getattr(model, f.name) for f in fields(model)}

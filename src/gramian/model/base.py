@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._checks import as_bytes, listed
-from ..data import Encoding, RowSource, Table, as_rows, as_table, check_finite, is_table
+from .._checks import listed
+from ..data import (
+    Encoding,
+    LinearMap,
+    QuantileMap,
+    RowSource,
+    Standardizer,
+    Table,
+    as_rows,
+    as_table,
+    check_finite,
+    is_table,
+)
 from ..engines import Engine
+from ..kernels import Kernel
+from ..losses.links import Link
+from .cells import CellCenters
 from .uncertainty.conformal import Conformal
 from .uncertainty.probabilities import Probabilities, Shares, likeliest
-from .uncertainty.variance import deviations, out_of_range
-
-if TYPE_CHECKING:
-    from .kernel_model import KernelModel
+from .uncertainty.variance import Variance
 
 Label = str | int | float | bool
 
@@ -55,7 +67,7 @@ class Model(ABC):
 
     @property
     @abstractmethod
-    def parts(self) -> tuple[KernelModel, ...]:
+    def parts(self) -> tuple[KernelPart, ...]:
         """The kernel models that this one is made of; itself, if it is one."""
 
     @property
@@ -93,6 +105,7 @@ class Model(ABC):
             For a classifier: decision values.
         """
 
+    @abstractmethod
     def deviations(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Float[Tensor, "n t"]:
@@ -113,9 +126,8 @@ class Model(ABC):
         ValueError
             If the model has no variance; as in `predict`.
         """
-        memory = as_bytes(memory_bytes, "memory_bytes")
-        return deviations(self, self.rows(X), engine, memory)
 
+    @abstractmethod
     def out_of_range(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Bool[Tensor, " n"]:
@@ -135,8 +147,6 @@ class Model(ABC):
         ValueError
             If the model has no variance; as in `predict`.
         """
-        memory = as_bytes(memory_bytes, "memory_bytes")
-        return out_of_range(self, self.rows(X), engine, memory)
 
     @abstractmethod
     def gradient(
@@ -270,3 +280,36 @@ class Model(ABC):
         levels = () if self.encoding is None else self.encoding.texts
         labels = self.classes is not None and all(isinstance(k, str) for k in self.classes)
         return as_table(X, texts=(*levels, *(self.target or () if labels else ())))
+
+
+@dataclass(frozen=True)
+class KernelPart(Model):
+    """The fields of a `KernelModel`: all that files, cells and variances need of it."""
+
+    kernel: Kernel
+    centers: Any  # a RowSource once constructed
+    coef: Float[Tensor, "m t"]
+    standardizer: Standardizer | None = None
+    target_shift: Float[Tensor, " t"] | None = None
+    target_scale: Float[Tensor, " t"] | None = None
+    feature_names: tuple[str, ...] | None = None
+    classes: tuple[Label, ...] | None = None
+    encoding: Encoding | None = None
+    target: tuple[str, ...] | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+    quantiles: QuantileMap | None = None
+    metric: LinearMap | None = None
+    importances: Float[Tensor, " d"] | None = None
+    cells: CellCenters | None = None
+    probabilities: Probabilities | None = None
+    link: Link | None = None
+    variance: Variance | None = None
+    conformal: Conformal | None = None
+
+    @abstractmethod
+    def prepared(self, rows: RowSource) -> RowSource:
+        """Check rows against this model, and do to them what was done to those of training.
+
+        They are standardised, made normal by their quantiles and mapped by the metric: all that
+        there is of these.
+        """

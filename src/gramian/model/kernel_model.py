@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._checks import as_bytes, listed
-from ..data import Encoding, LinearMap, QuantileMap, RowSource, Standardizer, Subset, as_rows
+from ..data import RowSource, Subset, as_rows
 from ..data.rows.base import comfortable_size
-from ..kernels import Kernel
-from ..losses.links import IDENTITY, Link
+from ..losses.links import IDENTITY
 from ..operators import Engine, KernelOperator
-from .base import Label, Model
-from .cells import CellCenters, gradients_by_cell, values_by_cell
+from .base import KernelPart
+from .cell_values import gradients_by_cell, values_by_cell
 from .file.checks import check_parts
-from .file.conformal import conformal_of
+from .file.conformal import conformal_of, register_builder
 from .file.format import center_tensors, write_model
 from .file.read import read_model
-from .uncertainty.conformal import Conformal
-from .uncertainty.probabilities import Probabilities
-from .uncertainty.variance import Variance
+from .uncertainty.deviations import deviations, out_of_range
 
 GRADIENT_ROWS = 2000
 """Centers at which the importances of features are measured, if none were learned."""
@@ -38,7 +34,7 @@ VISIBLE_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
-class KernelModel(Model):
+class KernelModel(KernelPart):
     r"""The function :math:`f(x) = \sum_j k(x, z_j)\,\mathrm{coef}_j`, scaled and shifted.
 
     Parameters
@@ -82,26 +78,6 @@ class KernelModel(Model):
     conformal : Conformal, optional
         What makes intervals of predictions, or sets of classes.
     """
-
-    kernel: Kernel
-    centers: Any  # a RowSource once constructed
-    coef: Float[Tensor, "m t"]
-    standardizer: Standardizer | None = None
-    target_shift: Float[Tensor, " t"] | None = None
-    target_scale: Float[Tensor, " t"] | None = None
-    feature_names: tuple[str, ...] | None = None
-    classes: tuple[Label, ...] | None = None
-    encoding: Encoding | None = None
-    target: tuple[str, ...] | None = None
-    info: Mapping[str, Any] = field(default_factory=dict)
-    quantiles: QuantileMap | None = None
-    metric: LinearMap | None = None
-    importances: Float[Tensor, " d"] | None = None
-    cells: CellCenters | None = None
-    probabilities: Probabilities | None = None
-    link: Link | None = None
-    variance: Variance | None = None
-    conformal: Conformal | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centers", as_rows(self.centers))
@@ -291,6 +267,18 @@ class KernelModel(Model):
         rows = rows if self.quantiles is None else self.quantiles.apply(rows)
         return rows if self.metric is None else self.metric.apply(rows)
 
+    def deviations(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t"]:
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        return deviations(self, self.rows(X), engine, memory)
+
+    def out_of_range(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Bool[Tensor, " n"]:
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        return out_of_range(self, self.rows(X), engine, memory)
+
     def save(self, path: str | Path) -> None:
         """Write the model to one file; see `Model.save`."""
         check_parts({f.name: getattr(self, f.name) for f in fields(self)})
@@ -331,3 +319,6 @@ class KernelModel(Model):
                 "AverageModel.load, or gramian.load"
             )
         return cls(**found.members[0], conformal=conformal_of(found))
+
+
+register_builder("model", KernelModel)

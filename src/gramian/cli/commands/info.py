@@ -13,7 +13,7 @@ from ...data.formats import endings
 from ...engines import compiled_tiles
 from ...engines.triton_engine import is_usable
 from ...fitting import machine_memory
-from ...model import KernelModel, load_model
+from ...model import KernelPart, load_model
 from ..outputs.importances import importances
 from ..outputs.intervals import intervals_in_words
 from ..outputs.report import Report
@@ -74,7 +74,7 @@ def _about_model(path: Path) -> Report:
     }
 
 
-def _about_part(model: KernelModel) -> Report:
+def _about_part(model: KernelPart) -> Report:
     quantiles, metric = model.quantiles, model.metric
     return {
         "kernel": model.kernel.to_dict(),

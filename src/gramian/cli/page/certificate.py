@@ -8,7 +8,7 @@ import numpy as np
 
 from ...data.encoding.columns.target_means import TargetMeans
 from ...fitting.inputs.targets import class_codes, target_tensor
-from ...model import KernelModel, Model
+from ...model import KernelPart, Model
 from ..inputs.truth import Truth
 from .studies import residual
 
@@ -60,7 +60,7 @@ def certificate(
     return Certificate(residual(part, rows, targets, penalty, memory))
 
 
-def _unknown(model: Model, part: KernelModel, train: Truth, penalty: float | None) -> str | None:
+def _unknown(model: Model, part: KernelPart, train: Truth, penalty: float | None) -> str | None:
     """Return why the equations of a fit are not known from its model; None if they are."""
     learned, n = model.info.get("rows"), len(train.y)
     columns = () if model.encoding is None else model.encoding.columns

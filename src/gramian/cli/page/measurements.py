@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...model import KernelModel, Model
+from ...model import KernelPart, Model
 from ..commands.evaluate import measured
 from ..commands.info import info
 from ..inputs.truth import Truth
@@ -65,7 +65,7 @@ class Measurements:
         return "error" if self.classes else "rmse"
 
     @property
-    def part(self) -> KernelModel:
+    def part(self) -> KernelPart:
         """The kernel model of the largest weight."""
         return largest_part(self.model.parts, self.model.shares)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..._sparse import dense
 from ...data import RowSource, as_rows
-from ...model import KernelModel
+from ...model import KernelPart
 from ..inputs.truth import Truth
 
 MOST_ROWS = 10_000
@@ -41,7 +41,7 @@ class Sample:
         return as_rows(self.given)
 
     @classmethod
-    def of(cls, truth: Truth, part: KernelModel, index: Tensor) -> Sample:
+    def of(cls, truth: Truth, part: KernelPart, index: Tensor) -> Sample:
         """Return the rows with these numbers."""
         given = dense(truth.rows.take(index))
         return cls(given, part.prepared(as_rows(given)), truth.y[index.numpy()])
@@ -52,6 +52,6 @@ def drawn(n: int, rng: torch.Generator) -> Tensor:
     return torch.randperm(n, generator=rng)[:MOST_ROWS]
 
 
-def largest_part(parts: tuple[KernelModel, ...], shares: tuple[float, ...]) -> KernelModel:
+def largest_part(parts: tuple[KernelPart, ...], shares: tuple[float, ...]) -> KernelPart:
     """Return the kernel model of the largest weight."""
     return parts[int(np.argmax(shares))]

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...data import RowSource, Subset
 from ...estimators import KernelRidge, KernelRidgeClassifier
-from ...model import KernelModel
+from ...model import KernelPart
 from ...operators import KernelOperator
 from .sample import Sample
 
@@ -70,13 +70,13 @@ class LearningCurve:
 
 
 def learning_curve(
-    part: KernelModel, penalty: float | None, learn: Sample, test: Sample, classes: bool
+    part: KernelPart, penalty: float | None, learn: Sample, test: Sample, classes: bool
 ) -> LearningCurve:
     """Fit the kernel of a model again with 25, 50, ... random landmarks, and return the errors.
 
     Parameters
     ----------
-    part : KernelModel
+    part : KernelPart
     penalty : float or None
         None: chosen once, with the most landmarks.
     learn, test : Sample
@@ -127,7 +127,7 @@ class Spectrum:
     eigenvalues: np.ndarray
 
     @classmethod
-    def of(cls, part: KernelModel, rows: RowSource, most: int) -> Spectrum:
+    def of(cls, part: KernelPart, rows: RowSource, most: int) -> Spectrum:
         """Return that of a model's kernel on the first rows, as it sees them.
 
         Cost: k² kernel evaluations and some 2 k³ operations for k rows.
@@ -148,7 +148,7 @@ class Spectrum:
 
 
 def residual(
-    part: KernelModel, rows: RowSource, targets: torch.Tensor, penalty: float, memory: int
+    part: KernelPart, rows: RowSource, targets: torch.Tensor, penalty: float, memory: int
 ) -> float:
     """Return the relative residual of the coefficients of a model, in float64, largest of targets.
 
@@ -157,7 +157,7 @@ def residual(
 
     Parameters
     ----------
-    part : KernelModel
+    part : KernelPart
     rows : RowSource of shape (n, p)
         Those of the training, as the kernel sees them.
     targets : Tensor of shape (n, t)

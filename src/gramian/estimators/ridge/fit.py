@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from ...data import RowSource
 from ...fitting import FitSettings, Fitted, Generators, TrainingData, Whole
 from ...fitting.inputs.kernel_matrix import only_columns
 from ...fitting.inputs.objects import ObjectRows
+from ...model import KernelModel
 from .. import tables, validation
 from ..base import as_numpy, describe_kernel, has_features, is_function, squeezed
 from ..types import RowsLike, TargetsLike
@@ -98,7 +99,9 @@ def more_rows(
 def _last_fit(estimator: KernelRidgeModel) -> Fitted | None:
     """Return the last fit, with the current model."""
     last: Fitted | None = getattr(estimator, "_fitted", None)
-    return None if last is None else replace(last, model=estimator.model_.parts[0])
+    if last is None:
+        return None
+    return replace(last, model=cast("KernelModel", estimator.model_.parts[0]))
 
 
 def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:

@@ -13,7 +13,7 @@ from ... import _linalg as la
 from ..._errors import SETTING_FORM, ParameterError, TextError
 from ..._sparse import are_equal
 from ...data import RowSource
-from ...model import KernelModel
+from ...model import KernelPart
 from ...model.uncertainty.factors import (
     Factors,
     LandmarkFactors,
@@ -79,13 +79,13 @@ class Solved:
 
 
 def solved_exactly(
-    model: KernelModel, data: TrainingData, penalty: float, limit: int | None
+    model: KernelPart, data: TrainingData, penalty: float, limit: int | None
 ) -> Solved:
     """Solve the system of a model once more, by factorisation in float64.
 
     Parameters
     ----------
-    model : KernelModel
+    model : KernelPart
     data : TrainingData
         Of its fit, rows of weight zero left out.
     penalty : float
@@ -127,7 +127,7 @@ def solved_exactly(
 
 
 def system_of(
-    model: KernelModel, data: TrainingData, penalty: float, limit: int | None
+    model: KernelPart, data: TrainingData, penalty: float, limit: int | None
 ) -> FullProblem | NystromProblem:
     """Return the system that a model solves, in float64; ValueError if it does not fit in memory.
 

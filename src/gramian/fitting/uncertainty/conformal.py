@@ -14,7 +14,7 @@ from torch import Tensor
 from ... import _checks
 from ..._errors import ParameterError
 from ...data import as_rows
-from ...model import KernelModel, Model
+from ...model import KernelPart, Model
 from ...model.uncertainty.conformal import Calibrated, Conformal, set_scores
 from ..held_out.folds import labels
 from ..inputs.training_data import TrainingData
@@ -232,7 +232,7 @@ def chosen_spread(
     off: Float[Tensor, "c t"] | None,
     rng: Generators,
     draws: torch.Generator,
-) -> KernelModel | None:
+) -> KernelPart | None:
     """Return the model of the logarithm of the spread; None if it is the same everywhere.
 
     Its ridge is chosen by the errors of held-back rows; without them by a fifth of the errors of
@@ -266,7 +266,7 @@ class Candidate:
 
     loss: float
     penalty: float = math.inf
-    found: KernelModel | None = None
+    found: KernelPart | None = None
 
 
 def _best_of_path(
@@ -301,7 +301,7 @@ def _errors(f: Model, data: TrainingData) -> Float[Tensor, "c t"]:
 
 
 def _calibrated(
-    spread: KernelModel | None, off: Float[Tensor, "c t"], held: TrainingData
+    spread: KernelPart | None, off: Float[Tensor, "c t"], held: TrainingData
 ) -> Calibrated:
     s = 1.0 if spread is None else spread.predict(held.rows).exp()
     return Calibrated((off.abs() / s).sort(dim=0).values.contiguous(), spread=spread)

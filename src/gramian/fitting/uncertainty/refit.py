@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..._parameter_types import LandmarksLike, SolverLike
 from ...data import ArrayRows, RowSource, as_rows, gathered
-from ...model import AverageModel, KernelModel, Model
+from ...model import AverageModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES
 from ..choice import selection
 from ..choice.choose import TOLERANCE as NOISY
@@ -113,7 +113,7 @@ class Again:
             return replace(self.model, models=parts, info={}, conformal=None)
         return parts[0]
 
-    def spread(self, data: TrainingData, penalty: float, rng: Generators) -> KernelModel:
+    def spread(self, data: TrainingData, penalty: float, rng: Generators) -> KernelPart:
         """Return the ridge of the heaviest model fitted to other targets, by squared errors.
 
         Parameters
@@ -139,13 +139,13 @@ class Again:
 
     def _part(
         self,
-        part: KernelModel,
+        part: KernelPart,
         shift: float,
         data: TrainingData,
         rng: Generators,
         settings: FitSettings,
         solver: SolverLike | None = None,
-    ) -> KernelModel:
+    ) -> KernelPart:
         rows = part.prepared(data.rows)
         if not (rows.sparse or rows.remote):  # each pass would map them anew
             rows = as_rows(gathered(rows, torch.arange(len(rows)), CENTER_BYTES))
@@ -171,7 +171,7 @@ class Again:
         )
 
 
-def _settled(settings: FitSettings, part: KernelModel, penalty: float, whole: int) -> FitSettings:
+def _settled(settings: FitSettings, part: KernelPart, penalty: float, whole: int) -> FitSettings:
     """Return settings of a fit to prepared rows, with nothing left to choose."""
     landmarks: Any = None
     if part.cells is None and len(part.centers) < whole:
@@ -198,7 +198,7 @@ def _settled(settings: FitSettings, part: KernelModel, penalty: float, whole: in
     )
 
 
-def _anew(settings: FitSettings, part: KernelModel, n: int) -> LandmarksLike:
+def _anew(settings: FitSettings, part: KernelPart, n: int) -> LandmarksLike:
     """Return what chooses landmarks as those of a model were; themselves, if they were given."""
     given, m = settings.landmarks, min(len(part.centers), n)
     if selection.are_points(given):
@@ -208,7 +208,7 @@ def _anew(settings: FitSettings, part: KernelModel, n: int) -> LandmarksLike:
     return given if named and not settings.searches_penalty and m < n else m
 
 
-def _same(part: KernelModel, found: KernelModel) -> bool:
+def _same(part: KernelPart, found: KernelPart) -> bool:
     """Return whether centers are the same, so that a file need not have them twice."""
     a, b = part.centers, found.centers
     if a.shape != b.shape or not (isinstance(a, ArrayRows) and isinstance(b, ArrayRows)):

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ...model import AverageModel, KernelModel, Model
+from ...model import AverageModel, KernelPart, Model
 from ...model.uncertainty.variance import Variance
 from ..inputs.training_data import TrainingData
 from ..plans.machine import machine_memory
@@ -129,7 +129,7 @@ def _spread(model: Model, data: TrainingData, weights: Float[Tensor, " n"]) -> F
     return weights @ off.square() / weights.sum()
 
 
-def _made_of(model: Model, parts: tuple[KernelModel, ...]) -> Model:
+def _made_of(model: Model, parts: tuple[KernelPart, ...]) -> Model:
     if isinstance(model, AverageModel):
         return replace(model, models=parts)
     return parts[0]

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from ..uncertainty.conformal import Calibrated, Conformal
+from collections.abc import Callable
+from typing import Any
+
+from ..uncertainty.conformal import Calibrated, Conformal, Predictor
 from .read import Saved, SavedPart
+
+_BUILDERS: dict[str, Callable[..., Any]] = {}
+
+
+def register_builder(name: str, build: Callable[..., Any]) -> None:
+    """Set what builds a model from saved parts: ``"model"`` of one, ``"average"`` of several."""
+    _BUILDERS[name] = build
 
 
 def conformal_of(saved: Saved) -> Conformal | None:
@@ -14,13 +24,13 @@ def conformal_of(saved: Saved) -> Conformal | None:
 
 
 def _calibrated(part: SavedPart) -> Calibrated:
-    from ..average import AverageModel
-    from ..kernel_model import KernelModel
-
-    spread = None if part.spread is None else KernelModel(**part.spread)
+    build = _BUILDERS["model"]
+    spread = None if part.spread is None else build(**part.spread)
     if part.values is None:
         return Calibrated(part.scores, spread=spread)
-    models = tuple(KernelModel(**one) for one in part.values.members)
+    models = tuple(build(**one) for one in part.values.members)
     weights = part.values.weights
-    values = models[0] if weights is None else AverageModel(tuple(weights), models)
+    values: Predictor = models[0]
+    if weights is not None:
+        values = _BUILDERS["average"](tuple(weights), models)
     return Calibrated(part.scores, values, spread)

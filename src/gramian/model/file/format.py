@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,11 +25,8 @@ from torch import Tensor
 from ..._tensors import write_tensors
 from ...data import RowSource, gathered
 from ...data.rows.array import ArrayRows
-
-if TYPE_CHECKING:
-    from ..base import Model
-    from ..kernel_model import KernelModel
-    from ..uncertainty.conformal import Calibrated, Conformal
+from ..base import KernelPart, Model
+from ..uncertainty.conformal import Calibrated, Conformal
 
 FORMAT = 7
 """Version of the file format. A reader refuses a newer one."""
@@ -84,7 +81,7 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
     write_tensors(path, there, {KEY: json.dumps(about)})
 
 
-def _header(model: KernelModel) -> dict[str, Any]:
+def _header(model: KernelPart) -> dict[str, Any]:
     """Return the parts of a model that JSON can hold, and an average keeps for each."""
     return {
         "kernel": model.kernel.to_dict(),
@@ -97,7 +94,7 @@ def _header(model: KernelModel) -> dict[str, Any]:
     }
 
 
-def _tensors(model: KernelModel) -> dict[str, Tensor]:
+def _tensors(model: KernelPart) -> dict[str, Tensor]:
     tensors = {"coef": model.coef, **center_tensors(model.centers)}
     tensors |= {name: t for name in PLAIN if (t := getattr(model, name)) is not None}
     if model.quantiles is not None:
@@ -117,7 +114,7 @@ def _of_calibrated(part: Calibrated, model: Model) -> dict[str, Any]:
     if part.values is not None:
         members = [_header(one) for one in part.values.parts]
         values = {"weights": list(part.values.shares), "members": members}
-    spread = part.spread
+    spread = None if part.spread is None else part.spread.parts[0]
     like = None
     if spread is not None:
         same = [i for i, one in enumerate(model.parts) if one.centers is spread.centers]
@@ -132,7 +129,8 @@ def _conformal_tensors(model: Model, conformal: Conformal) -> dict[str, Tensor]:
         found[f"{number}.scores"] = part.scores
         functions = {} if part.values is None else dict(enumerate(part.values.parts))
         each = {f"values.{i}": one for i, one in functions.items()}
-        for name, one in (each | ({} if part.spread is None else {"spread": part.spread})).items():
+        spread = {} if part.spread is None else {"spread": part.spread.parts[0]}
+        for name, one in (each | spread).items():
             own = _tensors(one)
             if any(one.centers is known.centers for known in model.parts):
                 own = {key: tensor for key, tensor in own.items() if key not in CENTERS}

@@ -5,20 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ...data import RowSource
-
-if TYPE_CHECKING:
-    from ..base import Model
-    from ..kernel_model import KernelModel
+from ...engines import Engine
 
 BLOCK = 1 << 24
 """Bounds of intervals that are sorted at once, where there are several parts."""
+
+
+class Predictor(Protocol):
+    """A model, as far as intervals and sets need it: see `gramian.model.Model`."""
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The kernel models of which it consists."""
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Their weights."""
+
+    def predict(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t"]:
+        """Return the value of each target at each row."""
+
+    def predict_proba(self, X: Any, **settings: Any) -> Float[Tensor, "n k"]:
+        """Return the probability of each class at each row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +54,8 @@ class Calibrated:
     """
 
     scores: Float[Tensor, "c t"]
-    values: Model | None = None
-    spread: KernelModel | None = None
+    values: Predictor | None = None
+    spread: Predictor | None = None
 
     def __post_init__(self) -> None:
         s = self.scores
@@ -86,7 +103,7 @@ class Conformal:
         return self.count / (self.count + 1)
 
     def intervals(
-        self, model: Model, rows: RowSource, level: float, **settings: Any
+        self, model: Predictor, rows: RowSource, level: float, **settings: Any
     ) -> Float[Tensor, "n t 2"]:
         """Return the ends of the intervals of a model, in float64.
 
@@ -144,7 +161,7 @@ class Conformal:
         return found
 
     def sets_at(
-        self, model: Model, rows: RowSource, level: float, **settings: Any
+        self, model: Predictor, rows: RowSource, level: float, **settings: Any
     ) -> Bool[Tensor, "n k"]:
         """Return `sets` of a classifier at rows; arguments as in `intervals`."""
         functions = [part.values or model for part in self.parts]
@@ -160,7 +177,7 @@ class Conformal:
 
     @staticmethod
     def _centers_and_spreads(
-        part: Calibrated, model: Model, rows: RowSource, settings: Mapping[str, Any]
+        part: Calibrated, model: Predictor, rows: RowSource, settings: Mapping[str, Any]
     ) -> tuple[Tensor, Tensor]:
         f = (part.values or model).predict(rows, **settings)
         if part.spread is None:

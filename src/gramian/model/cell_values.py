@@ -1,0 +1,88 @@
+"""Values and gradients of a model by cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..cells import Cells, Share
+from ..data import RowSource
+from ..data.rows.base import comfortable_size
+from .base import KernelPart
+
+ROUTED = 1 << 24
+"""Numbers of rows that are routed at once: each cell then has many of them."""
+
+Parts = Callable[[int], KernelPart]
+"""The model of a cell, of its own centers, on rows as they are mapped."""
+
+
+def values_by_cell(
+    cells: Cells, part: Parts, rows: RowSource, t: int, engine: object, memory_bytes: object
+) -> Float[Tensor, "n t"]:
+    """Return the values at mapped rows: those of their cells, by their weights."""
+    return rows.map(_Values(cells, part, t, engine, memory_bytes), size=_size(rows))
+
+
+def gradients_by_cell(
+    cells: Cells, part: Parts, rows: RowSource, t: int, engine: object, memory_bytes: object
+) -> Float[Tensor, "n t k"]:
+    """Return the gradients at mapped rows, those of the weights included."""
+    values = _Gradients(cells, part, t, engine, memory_bytes)
+    return rows.map(values, size=comfortable_size(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """The values at a block of mapped rows, of all cells: a value that can be sent."""
+
+    cells: Cells
+    part: Parts
+    t: int
+    engine: object
+    memory_bytes: object
+
+    def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
+        """Return them."""
+        found = torch.zeros(len(X), self.t, dtype=torch.float64)
+        for share in self.cells.route_in_parts(X):
+            model = self.part(share.cell)
+            values = _predicted(model, X[share.index], self.engine, self.memory_bytes)
+            found[share.index] += share.weight[:, None] * values
+        return found
+
+
+class _Gradients(_Values):
+    """The gradients at a block of mapped rows."""
+
+    def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
+        """Return them."""
+        found = torch.zeros(len(X), self.t, X.shape[1], dtype=torch.float64)
+        for share in self.cells.route_in_parts(X, slopes=True):
+            model = self.part(share.cell)
+            found[share.index] += _gradient(model, X, share, self.engine, self.memory_bytes)
+        return found
+
+
+def _gradient(
+    model: KernelPart, X: Tensor, share: Share, engine: object, memory_bytes: object
+) -> Float[Tensor, "b t k"]:
+    X = X[share.index]
+    found = model.gradient(X, engine=engine, memory_bytes=memory_bytes)  # type: ignore[arg-type]
+    found = share.weight[:, None, None] * found
+    if share.slope is not None and bool(share.slope.any()):
+        values = _predicted(model, X, engine, memory_bytes)
+        found += values[:, :, None] * share.slope[:, None, :]
+    return found
+
+
+def _predicted(model: KernelPart, X: Tensor, engine: object, memory_bytes: object) -> Tensor:
+    return model.predict(X, engine=engine, memory_bytes=memory_bytes)  # type: ignore[arg-type]
+
+
+def _size(rows: RowSource) -> int:
+    return max(1, ROUTED // max(rows.shape[1], 1))

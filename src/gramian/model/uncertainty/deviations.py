@@ -1,0 +1,78 @@
+"""Standard deviations of predictions, and rows that are out of the range of the training."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ..._checks import readable_bytes
+from ...data import RowSource
+from ...engines import Engine
+from ...operators import KernelOperator
+from ..base import KernelPart, Model
+from .factors import RowFactors, diagonal_of
+from .variance import Variance
+
+LEAST_BLOCKS, MOST_BLOCKS = 48 << 20, 1 << 30
+"""Memory for blocks of rows, beside a factor."""
+
+
+def unexplained(
+    model: KernelPart, rows: RowSource, engine: str | Engine, memory_bytes: int
+) -> tuple[Variance, Float[Tensor, " n"]]:
+    """Return the variance of a model, and v of rows as `KernelModel.prepared` takes them.
+
+    Cost: n m kernel evaluations in float64 and 2 n m² operations.
+
+    Raises
+    ------
+    ValueError
+        If the model has no variance, or all rows are centers and their factor, which must be
+        computed anew, exceeds the memory.
+    """
+    if model.variance is None:
+        raise ValueError(
+            "the model has no variance: call predict(X, return_std=True) of the estimator that was "
+            "fitted before it is saved, or give --std to gramian fit"
+        )
+    factors = model.variance.factors
+    if isinstance(factors, RowFactors) and factors.inverse is None:
+        needed = 8 * len(model.centers) ** 2 + LEAST_BLOCKS
+        if needed > memory_bytes:
+            raise ValueError(
+                f"the variance of {len(model.centers):,} centers takes {readable_bytes(needed)}, "
+                f"but the memory is {readable_bytes(memory_bytes)}; raise the limit, or fit "
+                "landmarks"
+            )
+        factors.found(KernelOperator(model.kernel, model.centers, model.centers))
+    blocks = min(max(memory_bytes - factors.bytes, LEAST_BLOCKS), MOST_BLOCKS)
+    K = KernelOperator(
+        model.kernel, model.prepared(rows), model.centers, engine, blocks // 3
+    ).double()
+    diagonal = diagonal_of(K)
+    # a strip, and two more of its size: what is solved for, and squares
+    return model.variance, K.over_strips(factors.unexplained, diagonal)
+
+
+def deviations(
+    model: Model, rows: RowSource, engine: str | Engine, memory_bytes: int
+) -> Float[Tensor, "n t"]:
+    """Return standard deviations; see `Model.deviations`."""
+    total = far = slope = torch.zeros((), dtype=torch.float64)
+    for share, one in zip(model.shares, model.parts, strict=True):
+        known, v = unexplained(one, rows, engine, memory_bytes)
+        total = total + share * (v[:, None] * known.scale + known.noise)
+        far, slope = far + share * (v - known.limit), slope + share * known.beyond
+    return (total + far.clamp(min=0.0)[:, None] * slope).sqrt()
+
+
+def out_of_range(
+    model: Model, rows: RowSource, engine: str | Engine, memory_bytes: int
+) -> Bool[Tensor, " n"]:
+    """Return which rows are far from the training; see `Model.out_of_range`."""
+    beyond = torch.zeros((), dtype=torch.float64)
+    for share, one in zip(model.shares, model.parts, strict=True):
+        known, v = unexplained(one, rows, engine, memory_bytes)
+        beyond = beyond + share * (v - known.limit)
+    return ~(beyond < 0)
