@@ -19,13 +19,13 @@ from gramian.solvers import (
     ProblemSize,
     Solver,
     State,
-    loop,
     max_iterations,
     patience,
     solve,
     time_limit,
     tolerance,
 )
+from gramian.solvers.loop import loop
 
 N, M = 30, 7
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gramian.problems import FullProblem
 from gramian.solvers import ASkotch, Direct, Skotch, Solver, solve
-from gramian.solvers._askotch.blocks import BlockRule
+from gramian.solvers.askotch.blocks import BlockRule
 
 from ..lib.results import Row
 from ..lib.tables import Tables

@@ -20,8 +20,8 @@ from gramian.fitting.uncertainty.closed_form import solved_exactly
 from gramian.fitting.uncertainty.standard_deviations import calibrated
 from gramian.kernels import Gaussian, Linear
 from gramian.model import AverageModel
-from gramian.model.uncertainty.factors import LandmarkFactors
 from gramian.model.uncertainty.deviations import unexplained
+from gramian.model.uncertainty.factors import LandmarkFactors
 
 rng = np.random.default_rng(0)
 N = 80

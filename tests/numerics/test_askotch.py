@@ -16,10 +16,10 @@ from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
 from gramian.solvers import ASkotch, Skotch, State, max_iterations, solve, tolerance
-from gramian.solvers._askotch.blocks import Blocks
-from gramian.solvers._askotch.convexity import FIRST_CONVEXITY, next_estimate
-from gramian.solvers._askotch.fixed_blocks import FixedBlocks
-from gramian.solvers._askotch.fresh_blocks import FreshBlocks
+from gramian.solvers.askotch.blocks import Blocks
+from gramian.solvers.askotch.convexity import FIRST_CONVEXITY, next_estimate
+from gramian.solvers.askotch.fixed_blocks import FixedBlocks
+from gramian.solvers.askotch.fresh_blocks import FreshBlocks
 
 N = 240
 

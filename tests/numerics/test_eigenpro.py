@@ -30,7 +30,7 @@ from gramian.solvers import (
     solve,
     tolerance,
 )
-from gramian.solvers._eigenpro.projection import InexactProjection
+from gramian.solvers.eigenpro.projection import InexactProjection
 
 N, P = 120, 12
 
@@ -364,10 +364,10 @@ def test_neither_chunks_nor_features_change_more_than_rounding(projection, delay
     p = nystrom(1e-3, torch.linspace(0.3, 2, N, dtype=torch.float64))
     solver = EigenPro3(batch=20, rank=4, subsample=50, delay=delay, projection=projection)
     expected, counts = p.K @ run(p, solver, 2).coef, []
-    monkeypatch.setattr("gramian.solvers._eigenpro.setup.CHUNK_ENTRIES", 1)
+    monkeypatch.setattr("gramian.solvers.eigenpro.setup.CHUNK_ENTRIES", 1)
     for rows, share in ((20, 4), (40, 4), (70, 4), (70, 1 << 40)):  # one, two and three batches
-        monkeypatch.setattr("gramian.solvers._eigenpro.setup.CHUNK_ROWS", rows)
-        monkeypatch.setattr("gramian.solvers.eigenpro3.FEATURES_SHARE", share)
+        monkeypatch.setattr("gramian.solvers.eigenpro.setup.CHUNK_ROWS", rows)
+        monkeypatch.setattr("gramian.solvers.eigenpro.eigenpro3.FEATURES_SHARE", share)
         before = p.K.meter.evaluations
         assert relative(p.K @ run(p, solver, 2).coef, expected) < 1e-10
         counts.append(p.K.meter.evaluations - before)

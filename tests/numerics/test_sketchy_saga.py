@@ -26,7 +26,7 @@ from gramian.solvers import (
     solve,
     tolerance,
 )
-from gramian.solvers._saga import certificate
+from gramian.solvers.sketchy_saga import certificate
 
 N, M = 200, 15
 

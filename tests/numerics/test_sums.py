@@ -10,7 +10,7 @@ from gramian import kernels
 from gramian.data import as_rows
 from gramian.operators import KernelOperator, TorchEngine, largest_diagonal
 from gramian.operators.dense_block import DenseBlock
-from gramian.solvers._saga.sketch import Hessian
+from gramian.solvers.sketchy_saga.sketch import Hessian
 
 
 def test_the_right_hand_side_where_the_columns_do_not_fit(rng):

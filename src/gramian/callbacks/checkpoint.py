@@ -13,7 +13,7 @@ from .._checks import as_count, as_positive
 from .._errors import TextError
 from ..problems import Problem
 from ..solvers import Solver, State
-from ..solvers.state import move_state
+from ..solvers.loop.state import move_state
 from .fingerprint import fingerprint
 from .journal import another_problem, is_journal
 from .state_file import Saved, check_is_checkpoint, check_state, read_state, save_state

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from .._checks import as_count
 from ..problems import Problem
 from ..solvers import State, StopReason
-from ..solvers.metrics import VALID_ERROR, VALID_RMSE
-from ..solvers.stopping import Row
+from ..solvers.loop.metrics import VALID_ERROR, VALID_RMSE
+from ..solvers.loop.stopping import Row
 from .checkpoint import Checkpoint
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._checks import as_count
 from ..problems import Problem
 from ..solvers import State
-from ..solvers.metrics import PASSES, PREDICTION_ERROR, RESIDUAL
+from ..solvers.loop.metrics import PASSES, PREDICTION_ERROR, RESIDUAL
 
 if TYPE_CHECKING:
     from rich.progress import Progress

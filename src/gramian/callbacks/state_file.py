@@ -21,7 +21,7 @@ from .._tensors import DamagedFile, read_tensors, write_tensors
 from ..problems import Problem
 from ..solvers import State
 from ..solvers.base import solvers
-from ..solvers.state import ADDED_LATER
+from ..solvers.loop.state import ADDED_LATER
 
 FORMAT = 3
 WITHOUT_BEST = 2

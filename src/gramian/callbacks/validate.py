@@ -15,7 +15,7 @@ from ..data import as_rows
 from ..engines import covering_within
 from ..problems import Problem
 from ..solvers import State
-from ..solvers.metrics import VALID_ERROR, VALID_RMSE
+from ..solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 
 
 @dataclass(frozen=True)

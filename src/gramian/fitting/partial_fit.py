@@ -11,7 +11,7 @@ from .. import solvers
 from .._parameter_types import SolverLike
 from ..problems import FullProblem, NystromProblem, Problem
 from ..solvers import Result, Solver, State, max_iterations, solve
-from ..solvers.stopping import Row
+from ..solvers.loop.stopping import Row
 from .choice.landmarks import centers_on_host, chosen, kept_in_file, problem_of
 from .choice.prepared import prepare
 from .inputs.features import check_units

@@ -21,15 +21,9 @@ from ..model import KernelModel
 from ..operators import Engine
 from ..problems import Problem
 from ..solvers import Interrupted, Result, Solver, State, Stop, solve
-from ..solvers.loop import row_of
-from ..solvers.metrics import (
-    BATCH_ERROR,
-    PREDICTION_ERROR,
-    RESIDUAL,
-    VALID_ERROR,
-    VALID_RMSE,
-)
-from ..solvers.stopping import Row, StopReason
+from ..solvers.loop.loop import row_of
+from ..solvers.loop.metrics import BATCH_ERROR, PREDICTION_ERROR, RESIDUAL, VALID_ERROR, VALID_RMSE
+from ..solvers.loop.stopping import Row, StopReason
 from .choice.penalty_path import PathRow
 from .settings.settings import FitSettings
 

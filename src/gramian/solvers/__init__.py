@@ -1,7 +1,7 @@
-"""Solvers: algorithms for the problems, each one file, each a generator of states.
+"""Solvers: algorithms for the problems, each one file or folder, each a generator of states.
 
 A `Solver` is a value: its fields are hyperparameters. ``solver.iterate(problem)`` yields the state
-at the start and after each iteration, without end. `solve`, in ``loop.py``, is the only loop. It
+at the start and after each iteration, without end. `solve`, in `loop`, is the only loop. It
 alone handles stopping, time, history, callbacks and divergence::
 
     result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])
@@ -28,8 +28,8 @@ newton       LossProblem      Newton steps on a path of penalties, for losses be
 EigenPro also works with penalty 0: the number of epochs then regularises. The fixed point of
 EigenPro 3 is a weighted least-squares solution and not the solution of the problem.
 
-The file of an algorithm begins with the loop of its paper. `_askotch`, `_eigenpro`, `_newton`,
-`_pcg` and `_saga` hold the parts.
+The file of an algorithm begins with the loop of its paper. An algorithm of several files has a
+folder.
 
 To add a solver: one file with a `State` subclass and a registered `Solver`, one import line here.
 """
@@ -38,25 +38,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._askotch.state import ASkotchState
-from ._eigenpro.state import EigenPro3State, EigenProState
-from ._newton.state import NewtonState
-from ._saga.state import SagaState
-from .askotch import ASkotch, Skotch
+from .askotch.askotch import ASkotch, Skotch
+from .askotch.state import ASkotchState
 from .base import Callback, Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
 from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .direct import Direct
-from .eigenpro1 import EigenPro1
-from .eigenpro2 import EigenPro2
-from .eigenpro3 import EigenPro3
+from .eigenpro.eigenpro1 import EigenPro1
+from .eigenpro.eigenpro2 import EigenPro2
+from .eigenpro.eigenpro3 import EigenPro3
+from .eigenpro.state import EigenPro3State, EigenProState
 from .falkon import Falkon, FalkonState
-from .loop import Interrupted, Result, solve
-from .newton import Newton
-from .pcg import PCG
-from .sketchy_saga import SketchySAGA
-from .state import State
-from .stopping import Stop, StopReason, deadline, max_iterations, patience, time_limit, tolerance
+from .loop.loop import Interrupted, Result, solve
+from .loop.state import State
+from .loop.stopping import (
+    Stop,
+    StopReason,
+    deadline,
+    max_iterations,
+    patience,
+    time_limit,
+    tolerance,
+)
+from .newton.newton import Newton
+from .newton.state import NewtonState
+from .pcg.pcg import PCG
+from .sketchy_saga.sketchy_saga import SketchySAGA
+from .sketchy_saga.state import SagaState
 
 
 def make(name: str, **parameters: Any) -> Solver[Any, Any]:

@@ -13,7 +13,7 @@ from .._registry import Registry
 from ..data import RowSource
 from ..problems import FullProblem, Problem
 from .cost import ProblemSize
-from .state import State
+from .loop.state import State
 
 P = TypeVar("P", bound=Problem)
 S = TypeVar("S", bound=State)

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from .._errors import TextError
 from .._linalg import condition_of_lanczos
-from .metrics import RESIDUAL
-from .state import State, starting_coef
-from .stopping import StopReason
+from .loop.metrics import RESIDUAL
+from .loop.state import State, starting_coef
+from .loop.stopping import StopReason
 
 Linear = Callable[[Tensor], Tensor]
 

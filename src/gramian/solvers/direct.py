@@ -15,7 +15,7 @@ from ..preconditioners._root import Root
 from ..problems import FullProblem, LinearProblem, NystromProblem
 from .base import Solver, solvers
 from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
-from .state import State
+from .loop.state import State
 
 REFINED_ROWS = 4000
 """Rows from which a refined factor in float32 is faster than one in float64.

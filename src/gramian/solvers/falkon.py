@@ -21,10 +21,10 @@ from ..problems import NystromProblem
 from .base import Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
 from .cost import PANEL_ROWS, ProblemSize
-from .metrics import PREDICTION_ERROR, ROUNDING_ERROR
-from .state import ADDED_LATER, State
-from .stopping import StopReason
-from .storing import StoresEntries
+from .loop.metrics import PREDICTION_ERROR, ROUNDING_ERROR
+from .loop.state import ADDED_LATER, State
+from .loop.stopping import StopReason
+from .loop.storing import StoresEntries
 
 logger = logging.getLogger("gramian")
 

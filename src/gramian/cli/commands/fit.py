@@ -19,7 +19,7 @@ from ...callbacks.state_file import check_is_checkpoint
 from ...fitting import Fitted, InterruptedFit
 from ...fitting.uncertainty.refit import Again
 from ...model import Model, load_model
-from ...solvers.metrics import VALID_ERROR, VALID_RMSE
+from ...solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 from ..inputs import task
 from ..inputs.training import Prepared, Training, open_training
 from ..metrics import metrics

@@ -18,8 +18,8 @@ from ...callbacks.stages import announce_part
 from ...cells import MedianSplits, Partition, partitions
 from ...data import LinearMap, RowSource, as_rows, scratch
 from ...model import CellCenters
-from ...solvers.metrics import RESIDUAL
-from ...solvers.stopping import Row, StopReason
+from ...solvers.loop.metrics import RESIDUAL
+from ...solvers.loop.stopping import Row, StopReason
 from ..choice.choose import Chosen, choose
 from ..inputs.scaling import Scaling
 from ..inputs.training_data import TrainingData

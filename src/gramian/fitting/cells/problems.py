@@ -24,7 +24,7 @@ from ...data.rows.digest import digest, tensor_digest
 from ...kernels import Kernel
 from ...operators import Engine
 from ...solvers import Solver
-from ...solvers.stopping import Stop, StopReason
+from ...solvers.loop.stopping import Stop, StopReason
 from ..inputs.training_data import TrainingData
 from ..settings.settings import FitSettings
 from .rows import CellRows

@@ -14,8 +14,8 @@ from ...data import RowSource
 from ...kernels import Kernel
 from ...operators import Engine
 from ...solvers import Result, Solver, solve
-from ...solvers.metrics import RESIDUAL
-from ...solvers.stopping import Row, Stop, StopReason
+from ...solvers.loop.metrics import RESIDUAL
+from ...solvers.loop.stopping import Row, Stop, StopReason
 from ..choice.landmarks import problem_of
 from ..choice.start import stopping
 from ..inputs.training_data import TrainingData

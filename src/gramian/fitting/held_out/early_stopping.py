@@ -10,8 +10,8 @@ from ..._parameter_types import Callbacks
 from ...callbacks import Checkpoint, KeepBest, Validate
 from ...problems import Problem
 from ...solvers import Result, Solver, State, Stop
-from ...solvers.loop import row_of
-from ...solvers.metrics import VALID_RMSE
+from ...solvers.loop.loop import row_of
+from ...solvers.loop.metrics import VALID_RMSE
 from ..inputs.training_data import HeldOut
 from ..settings.settings import FitSettings
 from .values import HeldValues

@@ -1,1 +1,0 @@
-"""Parts of ASkotch: blocks and their inverses, momentum, and restarts at the best state."""

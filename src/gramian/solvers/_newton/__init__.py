@@ -1,1 +1,0 @@
-"""Parts of Newton's method: stages, coordinates, line search and state."""

@@ -1,0 +1,1 @@
+"""ASkotch and Skotch: accelerated sketch-and-project on all rows."""

@@ -1,0 +1,180 @@
+"""Progress: next state of ASkotch from its residual, convexity and objective."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..loop.metrics import PASSES, PREDICTION_ERROR, RESIDUAL
+from ..loop.state import State, starting_coef
+from .blocks import Block, BlockRule
+from .convexity import next_estimate
+from .state import SINGULAR_BLOCKS, ASkotchState
+
+RESIDUAL_GROWTH = 4.0
+"""Growth of the residual over its minimum from which the objective is compared."""
+
+LOST_RESIDUAL = 1e4
+"""Relative residual of a block from which the run restarts without comparing objectives."""
+
+LEAST_WINDOW = 20
+"""Least number of blocks in the average of the residual."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Builder of the states before the first block and after each step.
+
+    Attributes
+    ----------
+    rule : BlockRule
+    """
+
+    rule: BlockRule
+
+    def start(self, state: State | None) -> ASkotchState:
+        """Return the state before the first step. Cost: n² kernel evaluations if `state` is set."""
+        problem = self.rule.blocks.problem
+        w = starting_coef(state, problem.rhs.double())
+        residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
+        metrics: dict[str, int | float] = {
+            RESIDUAL: self.relative(residual.double().square().mean(dim=0)),
+            PREDICTION_ERROR: problem.error_bound(residual),
+        }
+        return ASkotchState(
+            iteration=0 if state is None else state.iteration,
+            coef=w,
+            metrics=metrics,
+            ahead=w,
+            momentum=w,
+            recent=w.new_empty(0, w.shape[1]),
+            best=w if metrics[RESIDUAL] <= 1 else torch.zeros_like(w),
+            first=0 if state is None else state.iteration,
+            squares=w.new_empty(0),
+            seed=self.rule.seed,
+            smoothness=self.rule.smoothness(),
+        )
+
+    def weigh_squares(self, g: Float[Tensor, "b t"], B: Block) -> Float[Tensor, " t"]:
+        """Return the weighted mean squared block residual without heavy rows."""
+        blocks = self.rule.blocks
+        if blocks.problem.weights is None:
+            return g.square().mean(dim=0)
+        weights = blocks.problem.weights.double().clone()
+        weights[blocks.heavy] = 0
+        share = blocks.n / blocks.problem.total * weights[B.index]
+        return (share[:, None] * g.square()).mean(dim=0)
+
+    def error(self, weighted: Float[Tensor, "k t"], x: Float[Tensor, "n t"]) -> float:
+        """Estimate `FullProblem.error_bound` from blocks, and from the residual of heavy rows.
+
+        Cost: n kernel evaluations for each heavy row.
+        """
+        blocks = self.rule.blocks
+        square, problem = weighted.mean(dim=0), blocks.problem
+        if len(blocks.heavy):
+            assert problem.weights is not None
+            share = problem.weights[blocks.heavy].double() / problem.total
+            square = square + share @ blocks.gradient(blocks.heavy, x).square()
+        return problem.relative_error(square.sqrt())
+
+    def relative(self, mean_square: Float[Tensor, " t"]) -> float:
+        """Return the root of mean squares relative to the right-hand side, largest over targets."""
+        size = self._size()
+        return float((mean_square / torch.where(size > 0, size, 1.0)).sqrt().max())
+
+    def _size(self) -> Float[Tensor, " t"]:
+        """Return the mean square of each target."""
+        return self.rule.blocks.problem.rhs.double().square().mean(dim=0)
+
+    def passes(self, iteration: int) -> float:
+        """Return the passes over all pairs after an iteration."""
+        return iteration * self.rule.blocks.b / self.rule.blocks.n
+
+    def window(self) -> int:
+        """Return the blocks in the average residual: one pass, or `LEAST_WINDOW` if larger."""
+        return max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
+
+    def mean_curvature(self, s: ASkotchState, B: Block) -> float:
+        """Return the mean curvature bound of all blocks so far, including this one."""
+        return s.curvature + (B.curvature - s.curvature) / (s.iteration - s.first + 1)
+
+    def convexity(self, s: ASkotchState, g: Tensor, mu: float) -> tuple[float, Tensor]:
+        """Return the next estimate of the convexity; see `next_estimate`."""
+        size = self._size()
+        square = (g.square().mean(dim=0) / torch.where(size > 0, size, 1.0)).mean()
+        squares = torch.cat([s.squares, square[None]])
+        scale = s.excess(mu) * self.rule.scale(s.smoothness)
+        passes = self.passes(s.iteration + 1 - s.first)
+        estimate, recent = next_estimate(mu, squares, passes, 1 / self.passes(1), scale)
+        return (s.convexity if recent is squares else estimate), recent
+
+    def after(
+        self,
+        s: ASkotchState,
+        x: Float[Tensor, "n t"],
+        w: Float[Tensor, "n t"],
+        z: Float[Tensor, "n t"],
+        g: Float[Tensor, "b t"],
+        B: Block,
+        curvature: float,
+        mu: float,
+    ) -> ASkotchState:
+        """Return the state after a step to x, w and z, whose block had the residual g.
+
+        If residual and objective have grown, it is the state of the restart. The residual alone may
+        grow while the error falls; the objective measures the error. It costs two passes, whenever
+        the residual has grown fourfold.
+        """
+        convexity, squares = self.convexity(s, g, mu)
+        s = self._next(s, x, w, z, g, B).count_singular(B)
+        s = replace(s, curvature=curvature, convexity=convexity, squares=squares)
+        # A residual this large needs no comparison of objectives, which costs two passes.
+        if not self.relative(s.recent[-1]) <= LOST_RESIDUAL:
+            return s.restart(self.relative(s.recent[-1]))
+        mean = float(s.recent.mean())
+        if len(s.recent) < self.window() or mean <= RESIDUAL_GROWTH**2 * s.least:
+            return s
+        if self.objective(s.coef) <= self.objective(s.best):
+            return replace(s, best=s.coef, least=mean)
+        return s.restart(self.relative(s.recent.mean(dim=0)))
+
+    def _next(
+        self, s: ASkotchState, x: Tensor, w: Tensor, z: Tensor, g: Tensor, B: Block
+    ) -> ASkotchState:
+        recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-self.window() :]
+        # Files of older versions have no weighted residuals.
+        before = s.weighted if s.weighted.shape == s.recent.shape else s.recent
+        weighted = torch.cat([before, self.weigh_squares(g, B)[None]])[-self.window() :]
+        mean = float(recent.mean())
+        better = len(recent) == self.window() and mean < s.least
+        return replace(
+            s,
+            iteration=s.iteration + 1,
+            coef=x,
+            metrics={
+                RESIDUAL: self.relative(recent.mean(dim=0)),
+                PREDICTION_ERROR: self.error(weighted, x),
+                PASSES: self.passes(s.iteration + 1),
+                "restarts": s.restarts,
+                SINGULAR_BLOCKS: s.metrics.get(SINGULAR_BLOCKS, 0),
+            },
+            ahead=w,
+            momentum=z,
+            recent=recent,
+            weighted=weighted,
+            best=x if better else s.best,
+            least=mean if better else s.least,
+        )
+
+    def objective(self, w: Float[Tensor, "n t"]) -> float:
+        """Return w' (K + D) w / 2 - w' y, each target relative to its squared norm."""
+        problem = self.rule.blocks.problem.double()
+        y = problem.rhs
+        size = y.square().sum(dim=0)
+        values = (w * (problem.apply(w) / 2 - y)).sum(dim=0)
+        return float((values / torch.where(size > 0, size, 1.0)).sum())

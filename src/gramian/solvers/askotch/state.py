@@ -1,0 +1,144 @@
+"""ASkotchState: current and best coefficients of ASkotch, and its restarts."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..._errors import Text
+from ..loop.state import ADDED_LATER, State
+from ..loop.stopping import StopReason
+from .blocks import Block
+from .convexity import FIRST_CONVEXITY
+
+logger = logging.getLogger("gramian")
+
+SINGULAR_BLOCKS = "singular_blocks"
+"""Name of the metric that counts blocks that are singular to rounding."""
+
+ADDED_FIELD = {ADDED_LATER: True}
+
+MOST_RESTARTS = 2
+"""Restarts at the best coefficients: the first weakens the momentum, the second removes it."""
+
+
+@dataclass(kw_only=True)
+class ASkotchState(State):
+    """State of ASkotch, enough to resume exactly.
+
+    Attributes
+    ----------
+    ahead, momentum : Tensor of shape (n, t)
+        The point of the next gradient, and the momentum: w and z of the paper, whose x is `coef`;
+        Y, V and W in later versions.
+    recent : Tensor of shape (k, t)
+        Mean squared residuals of the last blocks: about one pass, at least 20.
+    weighted : Tensor of shape (k, t)
+        The same with the weights of the rows, without the rows of `Blocks.heavy`.
+    best : Tensor of shape (n, t)
+        The coefficients with the least mean of `recent`, the start at first.
+    least : float
+        That mean.
+    convexity : float
+        The estimate of the strong convexity.
+    curvature : float
+        The mean curvature bound of the blocks.
+    squares : Tensor of shape (j,)
+        Mean squared block residuals for the next estimate of the convexity.
+    first : int
+        The iteration at which the run began.
+    smoothness : Tensor of shape (B,)
+        L of each block, if blocks are fixed.
+    restarts : int
+        Number of restarts at `best`.
+    lost : bool
+        Whether the run has diverged after all restarts.
+    seed : int
+        Seeds the draw of each block, together with the number of the iteration.
+    """
+
+    ahead: Float[Tensor, "n t"]
+    momentum: Float[Tensor, "n t"]
+    recent: Float[Tensor, "k t"]
+    best: Float[Tensor, "n t"]
+    least: float = math.inf
+    convexity: float = FIRST_CONVEXITY
+    curvature: float = field(default=0.0, metadata=ADDED_FIELD)
+    squares: Float[Tensor, " j"] = field(
+        default_factory=lambda: torch.empty(0, dtype=torch.float64), metadata=ADDED_FIELD
+    )
+    weighted: Float[Tensor, "i u"] = field(
+        default_factory=lambda: torch.empty(0, 0, dtype=torch.float64), metadata=ADDED_FIELD
+    )
+    first: int = field(default=0, metadata=ADDED_FIELD)
+    smoothness: Float[Tensor, " B"]
+    restarts: int = 0
+    lost: bool = False
+    seed: int = 0
+
+    @property
+    def verdict(self) -> StopReason | None:
+        return "diverged" if self.lost else None
+
+    def excess(self, mu: float) -> float:
+        r"""Return the factor that enlarges :math:`\nu` for a strong convexity.
+
+        1 at first, :math:`\mu^{-1/2}` after one restart, infinite from the second on. A factor of
+        :math:`\mu^{-1}`, the largest possible, already removes the momentum.
+        """
+        if self.restarts >= MOST_RESTARTS:
+            return math.inf
+        return float(min(mu, 1.0) ** (-self.restarts / MOST_RESTARTS))
+
+    def count_singular(self, B: Block) -> ASkotchState:
+        """Return the state with a singular block counted; log the first one."""
+        if not B.singular:
+            return self
+        count = int(self.metrics[SINGULAR_BLOCKS]) + 1
+        if count == 1:
+            logger.warning(
+                "ASkotch: a block of K + ridge is singular to rounding, and is solved with a "
+                "diagonal that is raised by the least jitter; so are others like it, and the "
+                "history counts them as %s. Raise the penalty, or take block_solver='nystrom'",
+                SINGULAR_BLOCKS,
+            )
+        return replace(self, metrics=self.metrics | {SINGULAR_BLOCKS: count})
+
+    def restart(self, residual: float) -> ASkotchState:
+        """Return the state that restarts at the best coefficients, or ends there as diverged."""
+        lost = self.restarts >= MOST_RESTARTS
+        if lost:
+            logger.warning(
+                Text(
+                    f"ASkotch: diverged at iteration {self.iteration}, the residual has grown to "
+                    f"{residual:.1e} without momentum and in float64; the best coefficients are "
+                    "kept. Raise the penalty, take larger blocks, or use {solver='pcg'}"
+                )
+            )
+        else:
+            logger.info(
+                "ASkotch: iteration %d, the residual has grown to %.1e: back to the best "
+                "coefficients, with %s momentum",
+                self.iteration,
+                residual,
+                "less" if self.restarts + 1 < MOST_RESTARTS else "no",
+            )
+        restarts = self.restarts + (not lost)
+        return replace(
+            self,
+            coef=self.best,
+            metrics=self.metrics | {"restarts": restarts},
+            ahead=self.best,
+            momentum=self.best,
+            recent=self.recent[:0],
+            weighted=self.weighted[:0],
+            squares=self.squares[:0],
+            least=math.inf,
+            restarts=restarts,
+            lost=lost,
+        )

@@ -1,0 +1,1 @@
+"""EigenPro 1, 2 and 3: preconditioned stochastic gradients."""

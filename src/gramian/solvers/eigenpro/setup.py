@@ -1,0 +1,180 @@
+"""Setup: constants of the loop of EigenPro 3, and its minibatches, augmented or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...data import EPOCH_STRIDE, Augmentation, Batches, as_rows
+from ...operators import DenseBlock, KernelOperator, materialize
+from ...preconditioners import EigenProFactor
+from ...problems import NystromProblem
+from ..loop.minibatches import EpochPart
+from ..loop.state import State
+from .projection import Projection
+from .segment import Product, Segment, Step
+from .state import EigenPro3State
+from .temporary_centers import TemporaryCenters
+
+CHUNK_ROWS, CHUNK_ENTRIES = 1024, 1 << 21
+"""Rows whose kernel entries are evaluated at once: for fewer rows, calls cost more than entries."""
+
+Minibatch = tuple[int, Tensor, Tensor, Tensor]
+"""Number among all batches, row numbers, rows and targets."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Constants of the loop of `EigenPro3`, in the symbols of its paper.
+
+    Attributes
+    ----------
+    problem : NystromProblem
+    K : KernelOperator of shape (n, p)
+        K(X, Z), with the centers in memory or in a memory-mapped file.
+    P : EigenProFactor
+        The subsample X_s and U, with Q_s = U U'.
+    K_Zs_U : Tensor of shape (p, q)
+        K(Z, X_s) U.
+    projection : Projection
+    batches : Batches
+    omega : Tensor of shape (n,), or None
+        Observation weights relative to their mean.
+    eta : float
+        Step per row.
+    delay : int
+        T, the batches between two projections.
+    augment : Augmentation, or None
+    settings : dict of str to float
+        Chosen settings, for display.
+    """
+
+    problem: NystromProblem
+    K: KernelOperator
+    P: EigenProFactor
+    K_Zs_U: Float[Tensor, "p q"]
+    projection: Projection
+    batches: Batches
+    omega: Float[Tensor, " n"] | None
+    eta: float
+    delay: int
+    augment: Augmentation | None
+    settings: dict[str, int | float]
+
+    def start(self, coef: Float[Tensor, "p t"], state: State | None) -> EigenPro3State:
+        """Return the state before the first step, with these coefficients."""
+        iteration = 0 if state is None else state.iteration
+        return EigenPro3State(
+            iteration, coef, seed=self.batches.seed, settings=self.settings, last=coef, count=0
+        )
+
+    def minibatches(self, part: EpochPart) -> Iterator[Minibatch]:
+        """Yield the batches of part of an epoch; augmentation draws with a generator per batch."""
+        batches = self.batches.epoch(part.epoch, part.start, part.stop)
+        for number, (index, x) in zip(part.numbers(len(self.batches)), batches, strict=True):
+            y = self.problem.targets[index]
+            if self.augment is not None:
+                seed = self.batches.seed + EPOCH_STRIDE * (number + 1)
+                x, y = self.augment(x, y, torch.Generator().manual_seed(seed))
+            yield number, index, x, y.double()
+
+    def segments(self, part: EpochPart) -> Iterator[Segment]:
+        """Yield the batches of part of an epoch, grouped into segments."""
+        last = part.numbers(len(self.batches))[-1]
+        for chunk in self.chunks(part):
+            x = chunk[0][2] if len(chunk) == 1 else torch.cat([x for _, _, x, _ in chunk])
+            K_cZ, K_cs_U = self.kernel_blocks(x, [index for _, index, _, _ in chunk])
+            start, segment_size = 0, self.delay if len(chunk) > self.delay else len(chunk)
+            for first in range(0, len(chunk), segment_size):
+                batches = chunk[first : first + segment_size]
+                rows = slice(start, start + sum(len(x) for _, _, x, _ in batches))
+                number, start = batches[-1][0], rows.stop
+                due = number == last or self._place(number, part) == self.delay - 1
+                # torch cannot slice sparse rows, which always form a chunk of one batch.
+                own = x if len(batches) == len(chunk) else x[rows]
+                yield self._segment(batches, own, K_cZ[rows], K_cs_U[rows], due)
+            # Free these blocks before the next ones are allocated.
+            del K_cZ, K_cs_U
+
+    def chunks(self, part: EpochPart) -> Iterator[list[Minibatch]]:
+        """Yield the batches of part of an epoch in chunks; only small dense batches share a chunk.
+
+        A chunk spans one or more delays between projections, or an even share of one delay.
+        """
+        fits = max(1, self._chunk_rows // self.batches.size)
+        chunk_size = fits // self.delay * self.delay or math.ceil(
+            self.delay / math.ceil(self.delay / fits)
+        )
+        chunk: list[Minibatch] = []
+        for batch in self.minibatches(part):
+            number, _, x, _ = batch
+            chunk.append(batch)
+            is_before_projection = self._place(number, part) == self.delay - 1
+            full = len(chunk) >= chunk_size or x.layout != torch.strided
+            if full or (is_before_projection and len(chunk) + self.delay > chunk_size):
+                yield chunk
+                chunk = []
+        if chunk:
+            yield chunk
+
+    def _place(self, number: int, part: EpochPart) -> int:
+        """Return the number of batches since the last projection."""
+        return (number - part.numbers(len(self.batches))[0]) % self.delay
+
+    def _segment(
+        self,
+        batches: list[Minibatch],
+        x: Tensor,
+        K_bZ: KernelOperator | DenseBlock,
+        K_bs_U: DenseBlock | Product,
+        due: bool,
+    ) -> Segment:
+        steps, stop = [], 0
+        for _, index, rows, y in batches:
+            start, stop = stop, stop + len(rows)
+            steps.append(Step(slice(start, stop), index, y))
+        K_bb = None
+        if len(steps) > 1:
+            source = as_rows(x)
+            K_bb = materialize(replace(self.K, rows=source, cols=source), self.K.memory_bytes // 4)
+        return Segment(x, steps, K_bZ, K_bs_U, K_bb, batches[-1][0], due)
+
+    @property
+    def _chunk_rows(self) -> int:
+        """Most rows of a chunk such that their kernel entries fit into memory."""
+        numbers = self.K.memory_bytes // self.K.dtype.itemsize
+        fits = min(numbers // (2 * self.K.shape[1]), math.isqrt(numbers // 4))
+        if self.P.features is None:
+            fits = min(fits, numbers // (4 * len(self.P.index)))
+        return min(max(CHUNK_ROWS, CHUNK_ENTRIES // self.K.shape[1]), fits)
+
+    def kernel_blocks(
+        self, x: Tensor, indices: list[Tensor]
+    ) -> tuple[KernelOperator | DenseBlock, DenseBlock | Product]:
+        """Return K(x, Z) and K(x, X_s) U, stored if they fit into a half and a quarter."""
+        K = replace(self.K, rows=as_rows(x))
+        room = K.memory_bytes // 4
+        if self.P.features is not None:
+            index = torch.cat(indices).to(self.P.features.device)
+            features = self.P.features.index_select(0, index)
+            return materialize(K, 2 * room), DenseBlock(features)
+        K_s = materialize(replace(K, cols=self.P.points), room)
+        return materialize(K, 2 * room), Product(K_s, self.P.vectors)
+
+    def temporary_centers(self, t: int) -> TemporaryCenters:
+        """Allocate the temporary centers between two projections, for t targets."""
+        return TemporaryCenters(self.K, self.K_Zs_U, t, self.delay, self.batches)
+
+
+def change_of_rows(
+    augment: Augmentation | None, t: int, rng: torch.Generator
+) -> Callable[[Tensor], Tensor] | None:
+    """Restrict the augmentation to rows, with t dummy targets; None without augmentation."""
+    if augment is None:
+        return None
+    return lambda x: augment(x, x.new_zeros(len(x), t), rng)[0]

@@ -1,0 +1,1 @@
+"""The loop of iterative solvers: states, stopping, storage and verification."""

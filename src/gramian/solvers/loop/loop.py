@@ -1,0 +1,180 @@
+"""Solve loop: runs a solver until a stopping rule, a callback or its end stops it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...problems import Problem
+from ..base import Callback, Solver
+from .state import State, move_state
+from .stopping import Row, Stop, StopReason, max_iterations, tolerance
+
+logger = logging.getLogger("gramian")
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outcome of a run: last state, stop reason and history.
+
+    Attributes
+    ----------
+    state : State
+    reason : StopReason
+        One of "converged", "max_iterations", "time_limit", "early_stopping", "no_progress",
+        "callback", "diverged", "interrupted", "error".
+    history : list of dict
+        One row per state: iteration, seconds (without callbacks), kernel_evaluations, metrics.
+    """
+
+    state: State
+    reason: StopReason
+    history: list[Row]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Interruption of a run that already has a state.
+
+    Attributes
+    ----------
+    result : Result
+        The result so far, with the reason "interrupted".
+    """
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(f"interrupted at iteration {result.state.iteration}")
+        self.result = result
+
+
+def solve(
+    problem: Problem,
+    solver: Solver[Any, Any],
+    *,
+    stop: Sequence[Stop] = (tolerance(1e-6), max_iterations(100)),
+    callbacks: Sequence[Callback] = (),
+    state: State | None = None,
+    rng: torch.Generator | None = None,
+) -> Result:
+    """Run a solver until a stopping rule fires, a callback returns True, or it diverges.
+
+    Parameters
+    ----------
+    problem : FullProblem, NystromProblem or LossProblem
+    solver : Solver
+    stop : sequence of stopping rules
+        See `tolerance`, `max_iterations`, `time_limit`, `deadline`, `patience`. The first rule to
+        fire wins.
+    callbacks : sequence of callables
+        ``callback(problem, state)`` after each iteration, in order, before the stopping rules,
+        which may use metrics that it adds to ``state.metrics``. Its time is not counted.
+    state : State, optional
+        A state that the solver has yielded: resumes from it. A plain `State`: a starting point.
+    rng : torch.Generator, optional
+        Generator for random solvers; seeded with 0 if None.
+
+    Returns
+    -------
+    Result
+        Its state is on the device of the problem's targets, on which the solver works.
+
+    Raises
+    ------
+    ValueError
+        If the solver cannot solve this problem.
+    Interrupted
+        If the run is interrupted, as by Ctrl-C, after its first state: a KeyboardInterrupt that
+        holds the result so far.
+    Exception
+        From the solver or a callback. After the first state, its attribute ``result`` holds the
+        result so far, with the reason "error".
+    """
+    solver.check(problem)
+    stop = () if solver.closed_form else stop
+    state = None if state is None else move_state(state, problem.targets.device)
+    rng = torch.Generator().manual_seed(0) if rng is None else rng
+    clock = _Clock(problem, state)
+    states = solver.iterate(problem, state, rng=rng)
+    history: list[Row] = []
+    last: State | None = None
+    try:
+        with _finish_at_exit(callbacks):
+            while (last_or_none := clock.next(states)) is not None:
+                last = last_or_none
+                answers = [callback(problem, last) for callback in callbacks]
+                history.append(row_of(last))
+                reason = _reason(last, history, stop, any(answer is True for answer in answers))
+                if reason is not None:
+                    return Result(last, reason, history)
+    except KeyboardInterrupt as error:
+        if last is None:
+            raise
+        raise Interrupted(Result(last, "interrupted", _up_to(last, history))) from error
+    except Exception as error:
+        # Set without a state, too, so that callers do not use the result of a run within this one.
+        vars(error)["result"] = last and Result(last, "error", _up_to(last, history))
+        raise
+    if last is None:
+        raise ValueError(f"{type(solver).__name__} yielded no state")
+    return Result(last, "converged", history)
+
+
+def row_of(state: State) -> Row:
+    """Return the row of a state in the history."""
+    return {"iteration": state.iteration, **state.metrics}
+
+
+def _up_to(last: State, history: list[Row]) -> list[Row]:
+    """Return the history with the last state, even if a callback was interrupted at that state."""
+    is_complete = bool(history) and history[-1]["iteration"] == last.iteration
+    return history if is_complete else [*history, row_of(last)]
+
+
+@contextlib.contextmanager
+def _finish_at_exit(callbacks: Sequence[Callback]) -> Iterator[None]:
+    """Call ``finish`` of the callbacks that have it when the run ends, even by an error."""
+    with contextlib.ExitStack() as stack:
+        for callback in callbacks:
+            finish = getattr(callback, "finish", None)
+            if callable(finish):
+                stack.callback(finish)
+        yield
+
+
+class _Clock:
+    """Timer of the solver, without callbacks, and reader of the meter; continues when resuming."""
+
+    def __init__(self, problem: Problem, state: State | None) -> None:
+        metrics = {} if state is None else state.metrics
+        self._seconds = metrics.get("seconds", 0.0)
+        self._meter = problem.K.meter
+        self._offset = metrics.get("kernel_evaluations", 0) - self._meter.evaluations
+
+    def next(self, states: Iterator[State]) -> State | None:
+        start = time.perf_counter()
+        state = next(states, None)
+        self._seconds += time.perf_counter() - start
+        if state is not None:
+            state.metrics["seconds"] = self._seconds
+            state.metrics["kernel_evaluations"] = self._meter.evaluations + self._offset
+        return state
+
+
+def _reason(
+    state: State, history: list[Row], stop: Sequence[Stop], is_stopped: bool
+) -> StopReason | None:
+    # Divergence comes first, because rules cannot compare values that are not finite.
+    finite = all(math.isfinite(value) for value in state.metrics.values())
+    if not (finite and bool(state.coef.isfinite().all())):
+        logger.info("iteration %d: a metric or coefficient is not finite", state.iteration)
+        return "diverged"
+    if state.verdict is not None:
+        return state.verdict
+    reasons = (rule(history) for rule in stop)
+    return next((reason for reason in reasons if reason), "callback" if is_stopped else None)

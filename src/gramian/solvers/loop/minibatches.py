@@ -1,0 +1,107 @@
+"""Tools of mini-batch solvers: parts of an epoch, batch errors, centers and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...data import ArrayRows, gathered
+from ...operators import KernelOperator
+from ...problems import FullProblem, NystromProblem
+
+LEAST_BATCH = 128
+LARGEST_BATCH = 4096
+"""Bounds of an automatic batch: fewer rows cost more in calls, more rows save nothing."""
+
+
+@dataclass(frozen=True)
+class EpochPart:
+    """Batches between two states.
+
+    Attributes
+    ----------
+    epoch : int
+    start, stop : int
+        Range of batch numbers within the epoch.
+    done : float
+        Number of epochs at its end.
+    length : float
+        Its length in epochs, with parts of equal length.
+    """
+
+    epoch: int
+    start: int
+    stop: int
+    done: float
+    length: float
+
+    @classmethod
+    def after(cls, iteration: int, batches: int, per_epoch: int) -> EpochPart:
+        """Return the part that follows a state, for the numbers of batches and states per epoch."""
+        parts = min(per_epoch, batches)
+        epoch, part = divmod(iteration, parts)
+        # Rounded-up quotients spread the batches evenly over the parts.
+        start, stop = (-(-k * batches // parts) for k in (part, part + 1))
+        return cls(epoch, start, stop, (iteration + 1) / parts, 1 / parts)
+
+    def numbers(self, batches: int) -> range:
+        """Return its batch numbers over all epochs, for the number of batches per epoch."""
+        return range(self.epoch * batches + self.start, self.epoch * batches + self.stop)
+
+
+class BatchErrors:
+    """Mean squared residual of batches, each before its step, which costs nothing."""
+
+    def __init__(self) -> None:
+        self._squares: Tensor | None = None
+        self._targets: Tensor | None = None
+        self._rows = 0
+
+    def add(self, residual: Tensor, targets: Tensor) -> None:
+        """Add a batch: residuals and targets of shape (b, t)."""
+        squares = residual.double().square().sum(dim=0)
+        size = targets.double().square().sum(dim=0)
+        self._squares = squares if self._squares is None else self._squares + squares
+        self._targets = size if self._targets is None else self._targets + size
+        self._rows += len(residual)
+
+    @property
+    def mse(self) -> float:
+        """Mean over rows and targets."""
+        return 0.0 if self._squares is None else float(self._squares.mean() / self._rows)
+
+    @property
+    def rmse(self) -> Tensor:
+        """Root mean square over the rows, per target."""
+        return torch.zeros(1) if self._squares is None else (self._squares / self._rows).sqrt()
+
+    @property
+    def relative(self) -> float:
+        """Residual relative to the targets, largest over the targets."""
+        if self._squares is None or self._targets is None:
+            return 0.0
+        return float(
+            (self._squares / torch.where(self._targets > 0, self._targets, 1)).sqrt().max()
+        )
+
+
+def load_centers(K: KernelOperator) -> KernelOperator:
+    """Return the operator with dense, loaded columns, because each batch uses them.
+
+    They are in memory or, if they exceed the budget, in a memory-mapped file.
+    """
+    if isinstance(K.cols, ArrayRows):
+        points = next(K.cols.blocks(K.shape[1]))[1]
+        on_device = K.on_device(points)
+        return K if on_device is points else K.against(on_device)
+    points = gathered(K.cols, torch.arange(K.shape[1]), K.host_bytes, dense=True)
+    return K.against(K.on_device(points))
+
+
+def relative_weights(problem: FullProblem | NystromProblem) -> Float[Tensor, " n"] | None:
+    """Return the observation weights relative to their mean; None without weights."""
+    weights = problem.weights
+    return None if weights is None else weights.double() / weights.double().mean()

@@ -1,0 +1,71 @@
+"""StoresEntries: base of solvers that evaluate the entries of K once and store them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+from ...operators import triangle_entries
+from ...problems import LinearProblem
+from ..cost import ProblemSize
+
+P = TypeVar("P", bound=LinearProblem)
+
+FEW_TARGETS = 2
+
+
+class StoresEntries:
+    """Base of solvers that may store the entries of K, because they multiply with it often.
+
+    Attributes
+    ----------
+    store_bytes : int
+        Memory for the entries in the dtype of products: if they fit, they are evaluated once, and
+        each product reads them.
+    stored_features : tuple of two int
+        Features from which storing is faster than evaluating, with at most two targets and with
+        more, whose products with stored entries cost more. From there on, ten to twenty products
+        compensate for the memory (`full_kept` and `peers` of the benchmarks).
+    whole_matrix : bool
+        False if the solver multiplies with all rows at once, for which a triangle suffices.
+    """
+
+    store_bytes: int
+    stored_features: ClassVar[tuple[int, int]] = (24, 48)
+    whole_matrix: ClassVar[bool] = True
+
+    def keeping(self, problem: P) -> P:
+        """Return the problem with stored entries if they fit."""
+        K = problem.K.keeping(self.store_bytes, whole=self.whole_matrix)
+        return problem if K is problem.K else replace(problem, K=K)
+
+    def entry_bytes(self, size: ProblemSize) -> int:
+        """Return the bytes of all entries."""
+        entries = size.n * size.m if self.whole_matrix else triangle_entries(size.n)
+        return entries * size.itemsize
+
+    def stores(self, size: ProblemSize) -> bool:
+        """Return whether entries are stored."""
+        return self.entry_bytes(size) <= self.store_bytes
+
+    def kept_bytes(self, size: ProblemSize) -> int:
+        """Return the bytes of the stored entries, in float64 if memory suffices."""
+        return max((b for b in self._sizes(size) if b <= self.store_bytes), default=0)
+
+    def storing(self, size: ProblemSize, available: int) -> Any:
+        """Return a solver that stores entries if that pays and `available` bytes suffice.
+
+        Entries of float32 rows are stored in float64 if products need that, and if memory
+        suffices.
+        """
+        fits = [b for b in self._sizes(size) if b <= available]
+        least_features = self.stored_features[size.t > FEW_TARGETS]
+        if not size.dense or size.d < least_features or not fits:
+            return self
+        changed: Any = self
+        return replace(changed, store_bytes=max(self.store_bytes, *fits))
+
+    def _sizes(self, size: ProblemSize) -> tuple[int, int]:
+        """Return the bytes of entries in the dtype of the rows, and in float64."""
+        narrow = self.entry_bytes(size)
+        return narrow, 8 * narrow // size.itemsize

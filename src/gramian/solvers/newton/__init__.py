@@ -1,0 +1,1 @@
+"""Newton's method for losses other than the squared error."""

@@ -1,0 +1,177 @@
+"""Coordinates: the preconditioned Newton system of a stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...preconditioners import FalkonFactor
+from ...preconditioners._root import Root
+from ...preconditioners.falkon import FEW_ROWS, root_of
+from ...problems import LossProblem, NystromProblem
+from ..conjugate_gradient import conjugate_gradient
+from ..loop.metrics import RESIDUAL
+from .point import slope_sum
+
+LEAST_RELATIVE_CURVATURE = 1e-6
+"""Rows below this share of the largest curvature are left out of a factor built from rows."""
+
+ROW_FACTOR_COST = 300
+"""Most curved rows times landmarks, divided by n, for a factor built from rows.
+
+It applies near a kink, where few landmarks are curved, and after difficult steps. Up to this
+number the factor takes the time of about 25 iterations, no more than it saves.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Coordinates beta, coef = B beta, in which the second derivative at f is near the identity.
+
+    Attributes
+    ----------
+    problem : LossProblem
+        The problem of a stage.
+    f : Tensor of shape (n, q)
+    factors : list of FalkonFactor
+        One per output.
+    """
+
+    problem: LossProblem
+    f: Float[Tensor, "n q"]
+    factors: list[FalkonFactor]
+
+    @classmethod
+    def at(
+        cls,
+        problem: LossProblem,
+        root: Root,
+        f: Float[Tensor, "n q"],
+        penalty: float | Literal["auto"] | None,
+        hard: bool = False,
+    ) -> Coordinates:
+        """Return the coordinates at values f; the root of K_mm is not modified.
+
+        `hard` is True if a factor built from landmarks was poor before.
+        Cost for each output: 2/3 m³ operations, and s m² where few rows are curved.
+        """
+        curved = problem.loss.curvatures(f, problem.targets.double())
+        factors = [_factor(problem, root, column, penalty, hard) for column in curved.T]
+        return cls(problem, f, factors)
+
+    def to_coef(self, beta: Float[Tensor, "r q"]) -> Float[Tensor, "m q"]:
+        """Return the coefficients B beta."""
+        return self._without_mean(self._apply_each(FalkonFactor.to_coef, beta))
+
+    def gradient(
+        self,
+        data: Float[Tensor, "m q"],
+        values: Float[Tensor, "m q"],
+        penalty: float | None = None,
+    ) -> Float[Tensor, "r q"]:
+        """Return B' (data + penalty values), for the values of the function at the landmarks.
+
+        The penalty is the penalty of the stage by default.
+        """
+        g = data + (self.problem.penalty if penalty is None else penalty) * values
+        return self._apply_each(FalkonFactor.solve_At, self._apply_each(FalkonFactor.solve_Tt, g))
+
+    def apply(self, beta: Float[Tensor, "r q"]) -> Float[Tensor, "r q"]:
+        """Return B' H B beta. Cost: n m kernel evaluations, 2 n m for several outputs."""
+        w = self._apply_each(FalkonFactor.solve_A, beta)
+        inside = self._apply_each(
+            FalkonFactor.solve_Tt, self._apply_curvature(self._apply_each(FalkonFactor.solve_T, w))
+        )
+        return self._apply_each(
+            FalkonFactor.solve_At, inside + self.problem.penalty * self._without_mean(w)
+        )
+
+    def _without_mean(self, x: Tensor) -> Tensor:
+        """Remove the mean over the outputs if the loss is invariant to it.
+
+        The penalty applies to the remainder, so that the system is singular along the mean. A
+        diagonal preconditioner suits all other directions, and would not suit this one.
+        """
+        return x - x.mean(dim=1, keepdim=True) if self.problem.loss.invariant else x
+
+    def _apply_curvature(self, v: Float[Tensor, "m q"]) -> Float[Tensor, "m q"]:
+        """Return the second derivative of the mean loss times v."""
+        problem, y, w = self.problem, self.problem.targets.double(), self.problem.weights
+        if v.shape[1] == 1:
+            h = problem.loss.curvatures(self.f, y)[:, 0]
+            return problem.K.normal(v, h if w is None else w * h) / problem.total
+        z = problem.loss.curved(self.f, y, problem.K @ v)
+        return slope_sum(problem, z if w is None else w.double()[:, None] * z)
+
+    def direction(
+        self, gradient: Float[Tensor, "r q"], accuracy: float, max_iterations: int
+    ) -> tuple[Float[Tensor, "r q"], int]:
+        """Solve B' H B beta = -gradient to a relative residual; return beta and the iterations."""
+        shape = gradient.shape
+        coupled = self.problem.loss.coupled
+
+        def apply(x: Tensor) -> Tensor:
+            return self.apply(x.reshape(shape)).reshape(x.shape)
+
+        rhs = -gradient.reshape(-1, 1) if coupled else -gradient
+        for state in conjugate_gradient(apply, rhs):
+            done = state.metrics[RESIDUAL] <= accuracy or state.verdict is not None
+            if done or state.iteration >= max_iterations:
+                break
+        return state.coef.reshape(shape), state.iteration
+
+    def _apply_each(self, method: Callable[[FalkonFactor, Tensor], Tensor], x: Tensor) -> Tensor:
+        """Apply a method of the factors, each to the column of its output."""
+        pairs = zip(self.factors, x.split(1, dim=1), strict=True)
+        return torch.cat([method(B, column) for B, column in pairs], dim=1)
+
+
+def root_at(problem: LossProblem) -> Root:
+    """Factorise K_mm; return its root."""
+    return root_of(_least_squares(problem, None))
+
+
+def _least_squares(problem: LossProblem, curvature: Tensor | None) -> NystromProblem:
+    """Return the least-squares problem that has the preconditioner of a Newton system."""
+    weight = problem.landmark_weight
+    if weight is None:
+        weight = torch.ones(problem.K.shape[1], dtype=torch.float64, device=problem.targets.device)
+    if curvature is not None:
+        factor = curvature.mean() if problem.index is None else curvature[problem.index]
+        weight = weight * factor
+    return NystromProblem(
+        problem.K, problem.targets, problem.penalty, None, weight, problem.coverage, problem.index
+    )
+
+
+def _factor(
+    problem: LossProblem,
+    root: Root,
+    curvature: Tensor,
+    penalty: float | Literal["auto"] | None,
+    hard: bool,
+) -> FalkonFactor:
+    # Copies in the memory layout of the root, because the factor overwrites them.
+    copy = replace(root, T=root.T.t().clone().t(), S=root.S.t().clone().t())
+    least_squares = _least_squares(problem, curvature)
+    curved = (curvature > LEAST_RELATIVE_CURVATURE * curvature.max()).nonzero()[:, 0]
+    if not (_uses_rows(problem, len(curved), hard) and problem.K.rows.random_access):
+        return FalkonFactor.from_root(copy, least_squares, penalty)
+    weights = curvature[curved] / problem.total
+    if problem.weights is not None:
+        weights = weights * problem.weights[curved]
+    K = problem.K[curved.cpu()].double().dense()
+    return FalkonFactor.from_rows(copy, least_squares, [(K, weights)], problem.penalty)
+
+
+def _uses_rows(problem: LossProblem, rows: int, hard: bool) -> bool:
+    """Return whether to build the factor from the curved rows instead of landmarks."""
+    n, m = problem.K.shape
+    is_small = rows <= FEW_ROWS * m
+    is_cheap = rows * m <= ROW_FACTOR_COST * n and 16 * rows * m <= problem.K.memory_bytes
+    return rows > 0 and (is_small or ((hard or problem.loss.kink is not None) and is_cheap))

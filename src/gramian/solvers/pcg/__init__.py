@@ -1,0 +1,1 @@
+"""Preconditioned conjugate gradients on all rows."""

@@ -1,0 +1,1 @@
+"""SketchySAGA: variance-reduced stochastic gradients with a sketched preconditioner."""

@@ -1,0 +1,138 @@
+"""Setup: constants of the loop of SketchySAGA, its batches, and its start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...data import EPOCH_STRIDE, Batches, as_rows
+from ...operators import DenseBlock, KernelOperator, materialize
+from ...problems import NystromProblem
+from ..loop.minibatches import EpochPart, load_centers, relative_weights
+from ..loop.state import State
+from .certificate import Certificate
+from .ridge import Ridge
+from .sketch import Sketch
+from .state import SagaState
+
+AVERAGE_TOLERANCE = 1e-4
+"""Largest difference between the average gradient of a loaded state and its table.
+
+Rounding of float32 entries over hundreds of steps amounted to 2e-7 of the right-hand side.
+"""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Constants of the loop of `SketchySAGA`, in the symbols of its paper.
+
+    Attributes
+    ----------
+    problem : NystromProblem
+    K : KernelOperator of shape (n, m)
+        The landmarks in memory or in a memory-mapped file.
+    ridge : Ridge
+    sketch : Sketch
+        P with its damping, and the step length.
+    batches : Batches
+    omega : Tensor of shape (n,)
+        Observation weights relative to their mean.
+    certificate : Certificate
+        The metric of gradients.
+    """
+
+    problem: NystromProblem
+    K: KernelOperator
+    ridge: Ridge
+    sketch: Sketch
+    batches: Batches
+    omega: Float[Tensor, " n"]
+    certificate: Certificate
+
+    def start(self, coef: Float[Tensor, "m t"], state: State | None) -> SagaState:
+        """Return the state before the first step, with all residuals in the table."""
+        y, n = self.problem.targets.double(), self.K.shape[0]
+        rhs = self.K.normal(None, self.omega, y) / n  # of the opposite sign
+        table, average = -self.omega[:, None] * y, rhs
+        if coef.any():
+            r = self.ridge.add_to_rows_(self.K @ coef, coef, torch.arange(n)) - y
+            table = self.omega[:, None] * r
+            average = self.K.T @ table / n
+        average = self.ridge.add_to_landmarks_(average * n, table, torch.arange(n)) / n
+        settings = {
+            **self.sketch.settings(),
+            "batch": self.batches.size,
+            "ridge_in_rows": int(self.ridge.at is not None),
+        }
+        return SagaState(
+            iteration=0 if state is None else state.iteration,
+            coef=coef,
+            metrics={"halvings": 0},
+            table=table,
+            average=average,
+            size=self.certificate.norm(rhs),
+            least=float((table / self.omega[:, None].clamp(min=1e-300)).square().mean()),
+            seed=self.batches.seed,
+            settings=settings,
+        )
+
+    def restart(self, s: SagaState) -> SagaState:
+        """Return a state that restarts from zero with the step of another state.
+
+        The earlier part of the epoch may have ended where no step is short enough.
+        """
+        first = self.start(torch.zeros_like(s.coef), s)
+        return replace(first, metrics=s.metrics, halvings=s.halvings)
+
+    def minibatches(self, part: EpochPart) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield row numbers and rows of independently drawn batches.
+
+        A sequential source, or a batch of all rows, yields the batches of a shuffled pass instead.
+        """
+        batches = self.batches
+        n, b = batches.rows.shape[0], batches.size
+        if b >= n or not batches.rows.random_access:
+            yield from batches.epoch(part.epoch, part.start, part.stop)
+            return
+        for number in part.numbers(len(batches)):
+            rng = torch.Generator().manual_seed(batches.seed + EPOCH_STRIDE * (number + 1))
+            index = torch.randint(n, (b,), generator=rng).unique()
+            yield index, batches.rows.take(index)
+
+    def kernel_block(self, x: Tensor) -> KernelOperator | DenseBlock:
+        """Return the kernel of some rows with the landmarks, stored if it fits into a half."""
+        return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
+
+
+def row_weights(problem: NystromProblem) -> Float[Tensor, " n"]:
+    """Return the observation weights relative to their mean; ones without weights."""
+    omega = relative_weights(problem)
+    if omega is None:
+        return problem.targets.new_ones(problem.K.shape[0], dtype=torch.float64)
+    return omega
+
+
+def check_average(problem: NystromProblem, state: SagaState, ridge: str) -> None:
+    """Raise ValueError if the average gradient of a state differs from its table.
+
+    The fixed point depends on their agreement; coefficients and table may have any value. Cost:
+    n m kernel evaluations.
+    """
+    K, omega = load_centers(problem.K), row_weights(problem)
+    term = Ridge.build(problem, K, omega, ridge)
+    all_rows = torch.arange(K.shape[0])
+    n, t = state.table.shape
+    sums = K.T @ torch.cat([state.table, omega[:, None] * problem.targets], dim=1)
+    average = term.add_to_landmarks_(sums[:, :t], state.table, all_rows) / n
+    size = sums[:, t:].norm(dim=0) / n
+    size = torch.where(size > 0, size, 1.0)
+    apart = float(((average - state.average).norm(dim=0) / size).max())
+    if not apart <= AVERAGE_TOLERANCE:
+        raise ValueError(
+            f"its average gradient is {apart:.1e} away from that of its table, relative to "
+            "the right-hand side: it was changed, or is of other data. Delete it to start again"
+        )
