@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from gramian import kernels
-from gramian.engines._compiled import MODULE
+from gramian.engines._compiled.kernels import MODULE
 from gramian.kernels import Kernel
 from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
 

@@ -17,8 +17,10 @@ from torch import Tensor
 
 from gramian import _workers, kernels
 from gramian.data import SparseRows
-from gramian.engines import _gradients, _tiled, covering, native_engine
-from gramian.engines._compiled import instructions
+from gramian.engines import covering, native_engine
+from gramian.engines._compiled.kernels import instructions
+from gramian.engines._tiles import gradients as _gradients
+from gramian.engines._tiles import tiled as _tiled
 from gramian.engines.torch_engine import torch_on
 from gramian.engines.triton_engine import is_installed as triton_installed
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
@@ -626,7 +628,7 @@ def test_auto_leaves_portable_tiles_aside(monkeypatch):
 
 
 def test_the_compiled_engine_is_not_replaced_where_it_is_missing(dtype, monkeypatch):
-    monkeypatch.setattr("gramian.engines._compiled.MODULE", "gramian.engines._not_there")
+    monkeypatch.setattr("gramian.engines._compiled.kernels.MODULE", "gramian.engines._not_there")
     assert choose_engine("auto", dtype=dtype) == TorchEngine()
     with pytest.raises(ValueError, match=r"'native' needs the compiled tiles.*pip install"):
         choose_engine("native", dtype=dtype)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gramian import kernels
 from gramian.data import SparseRows
-from gramian.engines._compiled import instructions
+from gramian.engines._compiled.kernels import instructions
 from gramian.engines.triton_engine import is_installed as triton_installed
 from gramian.kernels import (
     Gaussian,

@@ -16,8 +16,8 @@ from plain import PLAIN
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
-from gramian.engines._compiled import MODULE, distances
-from gramian.engines._kernels import unscaled
+from gramian.engines._compiled.kernels import MODULE, distances
+from gramian.engines._tiles.kernels import unscaled
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
 from gramian.operators import (
     KernelOperator,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gramian import kernels
-from gramian.engines._compiled import instructions
+from gramian.engines._compiled.kernels import instructions
 from gramian.kernels import Gaussian, Kernel, Laplacian
 from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine
 

@@ -9,8 +9,8 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from gramian import kernels
-from gramian.engines import _bfloat16 as split
-from gramian.engines import _compiled as compiled
+from gramian.engines._compiled import bfloat16 as split
+from gramian.engines._compiled import kernels as compiled
 from gramian.kernels import Gaussian, Kernel, Laplacian, Radial
 from gramian.operators import NativeEngine, choose_engine, compiled_tiles
 

@@ -16,7 +16,7 @@ would lose digits the engine computes those in float64 too.
 
 from __future__ import annotations
 
-from ._compiled import instructions as compiled_tiles
+from ._compiled.kernels import instructions as compiled_tiles
 from .base import LARGEST_BLOCK, Engine
 from .choose import choose_engine, covering, covering_within
 from .device_rows import copied

@@ -9,7 +9,7 @@ import torch
 from .._checks import did_you_mean
 from .._errors import UNKNOWN_FORM, ParameterError, Text
 from ..kernels import Kernel
-from ._compiled import instructions
+from ._compiled.kernels import instructions
 from ._devices import check_device
 from .base import Engine
 from .multi_device_engine import MultiDeviceEngine
@@ -118,7 +118,9 @@ def _best(kernel: Kernel | None, dtype: torch.dtype, sparse: bool) -> Engine:
     if is_usable():
         fused = TritonEngine()
         return fused if covers(fused) else torch_on(fused.device)
-    if kernel is not None and kernel.bilinear:  # by factors no entry is computed, see `_factored`
+    if (
+        kernel is not None and kernel.bilinear
+    ):  # by factors no entry is computed, see `_tiles.factored`
         return TorchEngine()
     if {"avx512", "avx2"}.isdisjoint(instructions()) or not covers(NativeEngine()):
         return TorchEngine()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._sparse import slice_rows
 from ..kernels import Kernel
-from ._ranges import bounds_of, sum_of
+from ._tiles.ranges import bounds_of, sum_of
 from .base import Engine
 
 

@@ -13,8 +13,8 @@ from .._errors import Text, TextError
 from .._sparse import is_sparse
 from .._workers import default_threads, run
 from ..kernels import Kernel
-from ._bfloat16 import CHOICES, piece_bytes
-from ._compiled import (
+from ._compiled.bfloat16 import CHOICES, piece_bytes
+from ._compiled.kernels import (
     Compiled,
     TileSettings,
     has_compiled_slopes,
@@ -23,10 +23,10 @@ from ._compiled import (
     is_built,
     is_compiled,
 )
-from ._gradients import TiledGradients, check_gradients
-from ._kernels import unscaled
-from ._ranges import PARTS_PER_THREAD, bounds_of, sum_of
-from ._tiled import Tiled, given, is_empty
+from ._tiles.gradients import TiledGradients, check_gradients
+from ._tiles.kernels import unscaled
+from ._tiles.ranges import PARTS_PER_THREAD, bounds_of, sum_of
+from ._tiles.tiled import Tiled, given, is_empty
 from .base import Engine
 
 MIN_PART_ROWS = 48
@@ -78,7 +78,7 @@ class NativeEngine(Engine):
     With AMX, for radial kernels of float32 rows, inner products may be sums of products of bfloat16
     pieces, of rows that are centered: of three pieces the six largest products, as precise as
     float32, or of two the three largest. They are used only where an estimate of the error, from
-    the features and how far columns lie from their mean in lengthscales (`_bfloat16.split_error`),
+    the features and how far columns lie from their mean in lengthscales (`split_error`),
     keeps the promise of the precision; pairs near each other are computed from differences if the
     kernel has a kink; elsewhere the tiles are those of float32 or float64.
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._compiled import MODULE
+from ._compiled.kernels import MODULE
 
 
 def multiply(

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..kernels import Kernel
-from ._gradients import TiledGradients
-from ._tile_sizes import DEVICE_TILE_BYTES, TILE_BYTES
-from ._tiled import Tiled
+from ._tiles.gradients import TiledGradients
+from ._tiles.sizes import DEVICE_TILE_BYTES, TILE_BYTES
+from ._tiles.tiled import Tiled
 from .base import Engine
 
 

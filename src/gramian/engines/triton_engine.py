@@ -18,9 +18,9 @@ from ..kernels import Kernel
 from ..kernels._lengthscale import LengthscaleKernel
 from ._fused.distances import PRECISIONS
 from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
-from ._gradients import TiledGradients, check_gradients
-from ._kernels import unscaled
-from ._tiled import Tiled, given, is_empty
+from ._tiles.gradients import TiledGradients, check_gradients
+from ._tiles.kernels import unscaled
+from ._tiles.tiled import Tiled, given, is_empty
 from .base import DEVICE_BLOCK, Engine
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class TritonEngine(Engine):
     def _fused(
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Fused | None]:
-        """Return the factor of a kernel and its tiles, None if `_tiled` has to compute."""
+        """Return the factor of a kernel and its tiles, None if `Tiled` has to compute."""
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
         factor, plain = unscaled(kernel)
         if is_empty(x, z):

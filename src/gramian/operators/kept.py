@@ -13,7 +13,7 @@ from torch import Tensor
 from .._workers import default_threads, run
 from ..data import Complement, RowSource, Subset
 from ..engines import Engine
-from ..engines._ranges import PARTS_PER_THREAD, bounds_of, sum_of
+from ..engines._tiles.ranges import PARTS_PER_THREAD, bounds_of, sum_of
 from ..kernels import Kernel
 from .stored_rows import StoredRows, residual, transposed
 

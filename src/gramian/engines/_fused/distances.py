@@ -8,7 +8,7 @@ import torch
 
 from ...kernels import Kernel, L1Laplacian, Radial
 from ...kernels._cancellation import product_error
-from .._precision import (
+from .._tiles.precision import (
     BFLOAT16_BITS,
     FAST_LIMIT,
     FEW_FEATURES,

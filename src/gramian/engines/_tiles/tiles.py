@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .._sparse import Columns, cast, is_sparse, slice_rows, transposed
-from .._workers import Stop
-from ..kernels import Kernel
-from ..kernels.base import Prepared, Side
-from ._precision import ROUNDING_LIMIT
-from ._ranges import steps
+from ..._sparse import Columns, cast, is_sparse, slice_rows, transposed
+from ..._workers import Stop
+from ...kernels import Kernel
+from ...kernels.base import Prepared, Side
+from .precision import ROUNDING_LIMIT
+from .ranges import steps
 
 PREPARED_NUMBERS = 1 << 17
 """Coordinates prepared at once: the steps of it stay in the cache."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from ..kernels import Kernel
-from ..kernels._lengthscale import LengthscaleKernel
-from ..kernels.combined import Scaled
+from ...kernels import Kernel
+from ...kernels._lengthscale import LengthscaleKernel
+from ...kernels.combined import Scaled
 
 
 def unscaled(kernel: Kernel) -> tuple[float, Kernel]:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor
 
-from .._workers import run
-from ..kernels import ChiSquared, Kernel, L1Laplacian, Radial, Tanimoto
-from ..kernels._cancellation import product_error, remaining_error
-from ..kernels._lengthscale import LengthscaleKernel
-from ..kernels.base import kernels
-from ._bfloat16 import Bfloat16Split, split_for
-from ._kernels import parameters
-from ._precision import FEW_FEATURES, ROUNDING_LIMIT
-from ._ranges import PARTS_PER_THREAD, bounds_of
+from ..._workers import run
+from ...kernels import ChiSquared, Kernel, L1Laplacian, Radial, Tanimoto
+from ...kernels._cancellation import product_error, remaining_error
+from ...kernels._lengthscale import LengthscaleKernel
+from ...kernels.base import kernels
+from .._tiles.kernels import parameters
+from .._tiles.precision import FEW_FEATURES, ROUNDING_LIMIT
+from .._tiles.ranges import PARTS_PER_THREAD, bounds_of
+from .bfloat16 import Bfloat16Split, split_for
 
 if TYPE_CHECKING:
-    from . import _native
+    from .. import _native
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from ..kernels import Radial
-from ..kernels._cancellation import NEAR_RATIO, product_error, remaining_error
-from ._precision import BFLOAT16_BITS, FAST_LIMIT, ROUNDING_LIMIT, two_pieces_error
+from ...kernels import Radial
+from ...kernels._cancellation import NEAR_RATIO, product_error, remaining_error
+from .._tiles.precision import BFLOAT16_BITS, FAST_LIMIT, ROUNDING_LIMIT, two_pieces_error
 
 MOST_NEAR = 0.1
 """Pairs nearer than the root of this share of their norm may be computed twice, not more."""

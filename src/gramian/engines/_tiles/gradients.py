@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import is_sparse
-from .._workers import run
-from ..kernels import Kernel
-from ._ranges import PARTS_PER_THREAD, bounds_of, steps
-from ._tile_sizes import TILE_COLUMNS, TileSizes
-from ._tiled import is_empty
-from ._tiles import Tiles
+from ..._sparse import is_sparse
+from ..._workers import run
+from ...kernels import Kernel
+from .ranges import PARTS_PER_THREAD, bounds_of, steps
+from .sizes import TILE_COLUMNS, TileSizes
+from .tiled import is_empty
+from .tiles import Tiles
 
 
 def check_gradients(kernel: Kernel, x: Tensor) -> None:

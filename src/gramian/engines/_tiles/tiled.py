@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import slice_rows
-from .._workers import run
-from ..kernels import Kernel
-from ._factored import PART_ROWS, across, down, pays, residual_down
-from ._ranges import PARTS_PER_THREAD, bounds_of, steps, sum_of
-from ._tile_sizes import TILE_COLUMNS, TileSizes
-from ._tiles import Tiles
+from ..._sparse import slice_rows
+from ..._workers import run
+from ...kernels import Kernel
+from .factored import PART_ROWS, across, down, pays, residual_down
+from .ranges import PARTS_PER_THREAD, bounds_of, steps, sum_of
+from .sizes import TILE_COLUMNS, TileSizes
+from .tiles import Tiles
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import Columns, is_sparse, times, transposed_times
-from ._ranges import steps
-from ._tiles import PREPARED_NUMBERS, Tiles
+from ..._sparse import Columns, is_sparse, times, transposed_times
+from .ranges import steps
+from .tiles import PREPARED_NUMBERS, Tiles
 
 PART_ROWS = 1 << 12
 """Rows of a part at least, which has a sum of its own over all columns of the factors."""

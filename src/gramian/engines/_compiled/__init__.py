@@ -1,0 +1,1 @@
+"""Kernels and precision of the compiled tiles."""
