@@ -52,21 +52,21 @@ from typing import Any
 # The names of kernels are in the order of these imports: those of the distance come first.
 from ._lengthscale import medians
 from .base import Kernel, from_dict, kernels
-from .gaussian import Gaussian
-from .matern import Laplacian, Matern12, Matern32, Matern52
-from .radial import Radial
-from .rational_quadratic import RationalQuadratic
+from .radial.base import Radial
+from .radial.gaussian import Gaussian
+from .radial.matern import Laplacian, Matern12, Matern32, Matern52
+from .radial.rational_quadratic import RationalQuadratic
 
 # isort: split
-from .chi_squared import ChiSquared
 from .columns import Columns
 from .combined import Product, Scaled, Sum
-from .cosine import Cosine
-from .great_circle import Haversine
-from .inner import Linear, Polynomial
-from .l1 import L1Laplacian
-from .periodic import Periodic
-from .tanimoto import Tanimoto
+from .dot_product.cosine import Cosine
+from .dot_product.polynomial import Linear, Polynomial
+from .dot_product.tanimoto import Tanimoto
+from .radial.chi_squared import ChiSquared
+from .radial.great_circle import Haversine
+from .radial.l1 import L1Laplacian
+from .radial.periodic import Periodic
 
 COMPOSITE = ("sum", "product", "scaled", "columns")
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..kernels import Kernel, L1Laplacian
-from ..kernels.radial import SAME, Radial
+from ..kernels.radial.base import SAME, Radial
 
 
 def entries(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from ...kernels import Radial
-from ...kernels._cancellation import NEAR_RATIO, product_error, remaining_error
+from ...kernels.radial.cancellation import NEAR_RATIO, product_error, remaining_error
 from .._tiles.precision import BFLOAT16_BITS, FAST_LIMIT, ROUNDING_LIMIT, two_pieces_error
 
 MOST_NEAR = 0.1

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from ..._workers import run
 from ...kernels import ChiSquared, Kernel, L1Laplacian, Radial, Tanimoto
-from ...kernels._cancellation import product_error, remaining_error
 from ...kernels._lengthscale import LengthscaleKernel
 from ...kernels.base import kernels
+from ...kernels.radial.cancellation import product_error, remaining_error
 from .._tiles.kernels import parameters
 from .._tiles.precision import FEW_FEATURES, ROUNDING_LIMIT
 from .._tiles.ranges import PARTS_PER_THREAD, bounds_of

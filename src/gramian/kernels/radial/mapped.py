@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._lengthscale import checked_lengthscale, medians, no_value_yet
-from .base import Kernel, Prepared, Side
-from .radial import Radial
+from .._lengthscale import checked_lengthscale, medians, no_value_yet
+from ..base import Kernel, Prepared, Side
+from .base import Radial
 
 
 @dataclass(frozen=True)

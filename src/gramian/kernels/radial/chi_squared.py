@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._checked import check_nonnegative
-from ._lengthscale import LengthscaleKernel
-from .base import Prepared, Side, kernels
-from .radial import deepest
+from .._checked import check_nonnegative
+from .._lengthscale import LengthscaleKernel
+from ..base import Prepared, Side, kernels
+from .base import deepest
 
 
 @kernels.register("chi_squared")

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import squared_norms
-from ._checked import check_nonnegative
-from ._gradients import sums_of_rows
-from ._lengthscale import LengthscaleKernel
-from ._products import matmul
-from .base import Kernel, Prepared, Side, kernels
+from ..._sparse import squared_norms
+from .._checked import check_nonnegative
+from .._gradients import sums_of_rows
+from .._lengthscale import LengthscaleKernel
+from .._products import matmul
+from ..base import Kernel, Prepared, Side, kernels
 
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias

@@ -11,22 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import (
-    append_columns,
-    scale_columns,
-    squared_norms,
-)
-from ._cancellation import (
-    NEAR_RATIO,
-    SLOPE_RATIO,
-    product_error,
-    recompute_near,
-    remaining_error,
-)
-from ._gradients import sums_of_rows, with_ones
-from ._lengthscale import LengthscaleKernel
-from ._products import matmul
-from .base import Prepared, Side
+from ..._sparse import append_columns, scale_columns, squared_norms
+from .._gradients import sums_of_rows, with_ones
+from .._lengthscale import LengthscaleKernel
+from .._products import matmul
+from ..base import Prepared, Side
+from .cancellation import NEAR_RATIO, SLOPE_RATIO, product_error, recompute_near, remaining_error
 
 SAME = 1e-10
 """Distance of a pair, over the norm of its centered rows, up to which a kink counts as reached."""

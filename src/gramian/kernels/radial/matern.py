@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from .base import kernels
-from .radial import Radial, deepest
+from ..base import kernels
+from .base import Radial, deepest
 
 
 def _root(s: Tensor) -> Tensor:

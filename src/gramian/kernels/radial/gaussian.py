@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .base import kernels
-from .radial import Radial, deepest
+from ..base import kernels
+from .base import Radial, deepest
 
 
 @kernels.register("gaussian")

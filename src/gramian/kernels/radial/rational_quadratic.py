@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .base import kernels
-from .radial import Radial
+from ..base import kernels
+from .base import Radial
 
 
 @kernels.register("rational_quadratic")

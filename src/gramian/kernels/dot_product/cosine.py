@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._sparse import cast, scale_rows, squared_norms
-from ._gradients import sums_of_rows
-from ._lengthscale import LengthscaleKernel
-from ._products import matmul
-from .base import Kernel, Prepared, Side, kernels
+from ..._sparse import cast, scale_rows, squared_norms
+from .._gradients import sums_of_rows
+from .._lengthscale import LengthscaleKernel
+from .._products import matmul
+from ..base import Kernel, Prepared, Side, kernels
 
 
 @kernels.register("cosine")

@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import as_positive
-from ._mapped import Mapped
-from .base import Prepared, kernels
+from ..._checks import as_positive
+from ..base import Prepared, kernels
+from .base import Radial, deepest
 from .gaussian import Gaussian
+from .mapped import Mapped
 from .matern import Matern32, Matern52
-from .radial import Radial, deepest
 
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias

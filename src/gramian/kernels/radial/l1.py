@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._lengthscale import LengthscaleKernel
-from .base import Prepared, Side, kernels
-from .radial import deepest
+from .._lengthscale import LengthscaleKernel
+from ..base import Prepared, Side, kernels
+from .base import deepest
 
 
 @kernels.register("l1_laplacian")

@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._lengthscale import checked_lengthscale
-from ._mapped import Mapped
-from .base import Prepared, kernels
+from .._lengthscale import checked_lengthscale
+from ..base import Prepared, kernels
 from .gaussian import Gaussian
+from .mapped import Mapped
 
 
 @kernels.register("periodic")

@@ -1,0 +1,1 @@
+"""Kernels of a distance between rows, or between maps of rows."""
